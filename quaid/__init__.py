@@ -1,0 +1,20 @@
+"""Quaid: an AI agent's memory as markdown notes in a git repository."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quaid.memory import Memory as Memory
+
+__version__ = "0.1.0"
+__all__ = ["Memory", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    # `import quaid` stays free of numpy and SQLite until someone asks for the memory itself.
+    if name == "Memory":
+        from quaid.memory import Memory
+
+        return Memory
+    raise AttributeError(name)

@@ -1,0 +1,234 @@
+"""quaid.toml -> typed settings.
+
+Every setting has a default here, may be set in the vault's quaid.toml, and may be overridden by an environment
+variable named after it: `recall.limit` is `QUAID_RECALL_LIMIT`. An unknown key or a wrong type is an error with
+the key's name, never a silent default.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from quaid.errors import ConfigError
+
+CONFIG_FILE = "quaid.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSettings:
+    """What is kept of a conversation."""
+
+    episodes: Literal["keep", "facts-only"] = "keep"
+    """`facts-only` keeps no conversation text, only what was learned from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """Which model turns text into vectors."""
+
+    provider: Literal["local", "ollama", "openai", "none"] = "local"
+    model: str = "all-MiniLM-L6-v2"
+    """A built-in name, a folder with a BERT-type sentence-transformers model, or the service's name for it."""
+    precision: Literal["fp32", "int8"] = "fp32"
+    url: str = ""
+    """Base address of the service; empty means the provider's usual one."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """The environment variable that holds the key, never the key itself."""
+    dimensions: int = 0
+    """Asked of the service; 0 means the model's own."""
+    threads: int = 0
+    """0 means as many as the machine has cores."""
+    timeout_s: float = 60.0
+    duplicate_similarity: float = 0.0
+    """Cosine from which two facts say the same; 0 means the value measured for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSettings:
+    """How a question becomes hits."""
+
+    limit: int = 10
+    fusion: Literal["convex", "rrf"] = "convex"
+    vector_weight: float = 0.5
+    """Share of the vector score in convex fusion; the rest is keyword."""
+    rrf_k: int = 60
+    depth: int = 200
+    """Candidates taken from each channel."""
+    collapse_similarity: float = 0.95
+    """Hits whose words overlap this much are shown once."""
+    embed_budget_s: float = 2.0
+    """A read embeds what is new for at most this long; the rest waits and is named in `degraded`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSettings:
+    """How the index follows the files."""
+
+    debounce_ms: int = 200
+    poll: bool = False
+    """Poll instead of using the system's change notifications (network mounts, some containers)."""
+    poll_interval_s: float = 1.0
+    max_note_mb: float = 2.0
+    """A longer note is searchable up to here, and says so in `quaid status`."""
+    removal_brake_count: int = 10
+    removal_brake_share: float = 0.2
+    """More vanished notes than both of these, without git explaining it, stop the sync."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitSettings:
+    """How Quaid commits."""
+
+    wait_s: float = 10.0
+    """How long a write waits for a lock, a rebase or a merge to end."""
+    name: str = "Quaid"
+    email: str = "quaid@localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All of quaid.toml."""
+
+    owner: str = "default"
+    capture: CaptureSettings = field(default_factory=CaptureSettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    recall: RecallSettings = field(default_factory=RecallSettings)
+    sync: SyncSettings = field(default_factory=SyncSettings)
+    git: GitSettings = field(default_factory=GitSettings)
+
+
+def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read `root`/quaid.toml (absent means all defaults) and apply the environment.
+
+    Raises:
+        ConfigError: unreadable TOML, an unknown key, or a value of the wrong type.
+    """
+    path = root / CONFIG_FILE
+    table: dict[str, Any] = {}
+    if path.exists():
+        try:
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+            raise ConfigError(CONFIG_FILE, str(error)) from error
+    settings: Settings = _build(Settings, table, "")
+    overridden: Settings = _override(settings, "", environ if environ is not None else os.environ)
+    return overridden
+
+
+def list_settings(settings: Settings) -> Iterator[tuple[str, Any]]:
+    """Every setting as (dotted key, value), in the order they are declared."""
+    yield from _walk(settings, "")
+
+
+def parse_value(key: str, raw: str) -> Any:
+    """`raw`, as typed in a shell, as the type the setting `key` has.
+
+    Raises:
+        ConfigError: no such setting, or `raw` does not fit it.
+    """
+    cls: Any = Settings
+    *sections, name = key.split(".")
+    for section in sections:
+        cls = get_type_hints(cls).get(section)
+        if cls is None or not is_dataclass(cls):
+            raise ConfigError(key, "there is no such setting")
+    hint = get_type_hints(cls).get(name)
+    if hint is None or is_dataclass(hint):
+        raise ConfigError(key, "there is no such setting")
+    return _from_text(raw, hint, key)
+
+
+def render_setting(text: str, key: str, value: object) -> str:
+    """The text of a quaid.toml with `key` set; comments, order and everything else stay."""
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    *sections, name = key.split(".")
+    table: Any = document
+    for section in sections:
+        if section not in table:
+            table[section] = tomlkit.table()
+        table = table[section]
+    table[name] = value
+    return tomlkit.dumps(document)
+
+
+def render_value(value: object) -> str:
+    """A setting as quaid.toml writes it."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _walk(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    for item in fields(node):
+        value = getattr(node, item.name)
+        if is_dataclass(value):
+            yield from _walk(value, f"{prefix}{item.name}.")
+        else:
+            yield f"{prefix}{item.name}", value
+
+
+def _build(cls: Any, table: Mapping[str, Any], prefix: str) -> Any:
+    hints = get_type_hints(cls)
+    known = {item.name for item in fields(cls)}
+    for key in table:
+        if key not in known:
+            raise ConfigError(CONFIG_FILE, f"{prefix}{key} is not a setting")
+    values = {key: _typed(value, hints[key], f"{prefix}{key}") for key, value in table.items()}
+    return cls(**values)
+
+
+def _typed(value: Any, hint: Any, key: str) -> Any:
+    if is_dataclass(hint):
+        if not isinstance(value, dict):
+            raise ConfigError(CONFIG_FILE, f"{key} must be a table: [{key}]")
+        return _build(hint, value, f"{key}.")
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise ConfigError(CONFIG_FILE, f"{key} is {value!r}, must be one of {', '.join(get_args(hint))}")
+        return value
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        raise ConfigError(CONFIG_FILE, f"{key} is {value!r}, must be {_type_name(hint)}")
+    return value
+
+
+def _override(node: Any, prefix: str, environ: Mapping[str, str]) -> Any:
+    hints = get_type_hints(type(node))
+    changed: dict[str, Any] = {}
+    for item in fields(node):
+        value = getattr(node, item.name)
+        key = f"{prefix}{item.name}"
+        if is_dataclass(value):
+            changed[item.name] = _override(value, f"{key}.", environ)
+            continue
+        raw = environ.get("QUAID_" + key.replace(".", "_").upper())
+        changed[item.name] = value if raw is None else _from_text(raw, hints[item.name], key)
+    return type(node)(**changed)
+
+
+def _from_text(raw: str, hint: Any, key: str) -> Any:
+    if get_origin(hint) is Literal or hint is str:
+        return _typed(raw, hint, key)
+    if hint is bool:
+        if raw.lower() in {"1", "true", "yes", "on"}:
+            return True
+        if raw.lower() in {"0", "false", "no", "off"}:
+            return False
+    else:
+        try:
+            return hint(raw)
+        except ValueError:
+            pass
+    raise ConfigError(key, f"{raw!r} must be {_type_name(hint)}")
+
+
+def _type_name(hint: Any) -> str:
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+    return names.get(hint, str(hint))

@@ -1,0 +1,207 @@
+"""The nouns of Quaid as frozen data. Nothing here touches a disk, a database or a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from unicodedata import normalize
+
+FACT_TYPES = ("fact", "preference", "belief", "experience", "event", "decision")
+STATUSES = ("pending", "approved", "active")
+SOURCES = ("user", "assistant", "tool", "import")
+DURABILITIES = ("mutable", "immutable", "contextual")
+PRIVACIES = ("private", "shared", "public")
+ENTITY_TYPES = ("person", "place", "organization", "project", "event", "pet", "concept", "thing")
+CORE_FILES = ("SOUL.md", "USER.md", "MEMORY.md", "AGENTS.md")
+
+
+class Kind(StrEnum):
+    """What a note is. Its folder says so; elsewhere its frontmatter `type` does."""
+
+    FACT = "fact"
+    ENTITY = "entity"
+    EPISODE = "episode"
+    CORE = "core"
+    SNIPPET = "snippet"
+    JOURNAL = "journal"
+    DOC = "doc"
+    REVIEW = "review"
+    NOTE = "note"
+
+
+def name_key(name: str) -> str:
+    """How names of entities, aliases and link targets are compared: NFC, case folded, white space collapsed."""
+    return " ".join(normalize("NFC", name).casefold().split())
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """`[[subject]] relation [[object]]`; names as written."""
+
+    subject: str
+    relation: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A fact's pointer at the turn it rests on: `[[20-1402-2f1c9a#^t3]]`."""
+
+    episode: str
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A searchable piece of a note.
+
+    `text` is what a reader is shown; `context` (a date and speaker, a heading path, a title) is searched and
+    embedded with it but not shown.
+    """
+
+    ordinal: int
+    text: str
+    context: str = ""
+    keywords: str = ""
+    turn: int | None = None
+    speaker: str | None = None
+    said_at: str | None = None
+
+    @property
+    def embedded_text(self) -> str:
+        return f"{self.context}: {self.text}" if self.context else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A parsed note: the frontmatter Quaid knows, typed, and what is searched, linked and cited.
+
+    `problems` are sentences about what could not be read as meant; such a note is still indexed.
+    Times are ISO 8601 strings as written; dates compare as text. `text_hash` (facts only) is what exact duplicates
+    share.
+    """
+
+    rel_path: str
+    content_hash: str
+    kind: Kind
+    id: str
+    title: str
+    text: str
+    text_hash: str | None = None
+    chunks: tuple[Chunk, ...] = ()
+    type: str | None = None
+    status: str | None = None
+    owner: str = "default"
+    privacy: str = "private"
+    confidence: float | None = None
+    durability: str | None = None
+    speaker: str | None = None
+    source: str | None = None
+    session: str | None = None
+    project: str | None = None
+    technical: bool = False
+    pinned: bool = False
+    verified: bool = False
+    confirmations: int = 0
+    created: str | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    superseded_by: str | None = None
+    names: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    links: tuple[str, ...] = ()
+    citations: tuple[Citation, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One planned change of one file, guarded by the bytes it was planned on.
+
+    `before` is None when the file must not exist yet, `after` is None when it is to be removed.
+    """
+
+    rel_path: str
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One thing said. `text` is clean: no tool output, no thinking, no injected memory."""
+
+    speaker: str
+    text: str
+    role: str = "user"
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A transcript as read: `skipped` counts what was left out, by reason."""
+
+    turns: tuple[Turn, ...]
+    session: str | None = None
+    source: str = "text"
+    started: datetime | None = None
+    project: str | None = None
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as `quaid log` shows it. `trailers` keep every value of a repeated key."""
+
+    id: str
+    when: str
+    author: str
+    email: str
+    subject: str
+    body: str
+    trailers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelRank:
+    """Where one channel placed a hit: `rank` from 1, `score` as that channel measures it."""
+
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One answer. `score` is the fused score in [0, about 1.5]; `channels` says who found it and where."""
+
+    id: str
+    kind: str
+    text: str
+    score: float
+    path: str
+    session: str | None = None
+    turn: int | None = None
+    speaker: str | None = None
+    created: str | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    status: str | None = None
+    superseded: bool = False
+    edges: tuple[Edge, ...] = ()
+    channels: Mapping[str, ChannelRank] = field(default_factory=dict)
+    stands_for: int = 1
+    via: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The answer to one question. `degraded` names every channel or guarantee that was missing."""
+
+    query: str
+    hits: tuple[Hit, ...]
+    degraded: tuple[str, ...] = ()
+    took_ms: float = 0.0
+    trace: Mapping[str, object] = field(default_factory=dict)
