@@ -1,0 +1,243 @@
+r"""The grammar of an episode's body: what was said, one block a turn, each with a block id that a fact can cite.
+
+    **Caroline** (13:56): I went to a support group yesterday. ^t3
+
+    **Melanie**: Two things:
+
+    - wow
+    - tell me more
+
+    ^t4
+
+A header stands at the start of a paragraph; the id ends the turn's last line, or stands on its own line after a
+list, a table, a quote or a code fence, which is where Obsidian looks for it. Inside a turn, a line that looks like
+a header gets a backslash before its colon and one that ends like an id a backslash before its caret: markdown
+shows neither. Lines that were escaped already get one more, so that reading takes exactly one away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from quaid.errors import BadInputError
+from quaid.model import Turn
+
+FORGOTTEN = "*(forgotten)*"
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_HEADER_START = r"\*\*(?P<speaker>(?:\\.|[^\\*])+)\*\*(?: ?\((?P<time>[^()]*)\))?"
+_HEADER = re.compile(_HEADER_START + r":[ \t]*(?P<text>.*)")
+_HEADER_IN_TEXT = re.compile(rf"(?P<start>{_HEADER_START})(?P<slashes>\\*):")
+_ID = re.compile(r"(?:^|[ \t])\^t(?P<number>[0-9]{1,9})[ \t]*$")
+_ID_IN_TEXT = re.compile(r"(?P<start>^|[ \t])(?P<slashes>\\*)(?P<rest>\^t[0-9]+[ \t]*)$")
+_FORGOTTEN_IN_TEXT = re.compile(r"(?P<slashes>\\*)(?P<rest>\*\(forgotten\)\*)")
+_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?(?P<shown>[^\[\]|]+)\]\]")
+_STRUCTURE = re.compile(
+    r"[ \t]|[-*+](?:[ \t]|$)|[0-9]{1,9}[.)](?:[ \t]|$)|\||>|#{1,6}(?:[ \t]|$)|```|~~~|\$\$|[-=*_ ]{3,}$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeTurn:
+    """One block of an episode's body, `body[start:end]`.
+
+    `number` is None for text without an id; `speaker` is empty for text without a header; `text` is empty for a
+    forgotten turn. `said_at` is ISO 8601 in UTC, to the minute.
+    """
+
+    number: int | None
+    speaker: str
+    text: str
+    said_at: str | None
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Block:
+    """A block as it is found: `end` and `text_end` move on with each line that belongs to it."""
+
+    start: int
+    end: int
+    text_start: int
+    text_end: int
+    header: re.Match[str] | None = None
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """`said_end` is where the line's words end: before its id, trailing blanks and newline."""
+
+    start: int
+    said_end: int
+    end: int
+    number: int | None
+
+
+def render_turns(turns: Sequence[Turn], first: int, started: datetime | None) -> str:
+    """The blocks of `turns`, numbered from `first`, ending in a newline; empty for no turns.
+
+    A turn of the day of `started` shows HH:MM, another the date too, one without a time nothing. Times are UTC.
+    """
+    blocks = [_render_turn(turn, number, started) for number, turn in enumerate(turns, first)]
+    return "\n\n".join(blocks) + "\n" if blocks else ""
+
+
+def parse_turns(body: str, started: datetime | None = None) -> list[EpisodeTurn]:
+    """The turns of `body` in order, as a person may have edited them. Never raises.
+
+    Args:
+        body: an episode note without its frontmatter, with any newlines.
+        started: completes times without a date; without it those are left out.
+
+    A turn that lost its id belongs to the next one: both have that number. Numbers may repeat.
+    """
+    return [_to_turn(block, body, started) for block in _find_blocks(body)]
+
+
+def forget_turn(body: str, number: int) -> str:
+    """`body` with the text of turn `number` replaced by `*(forgotten)*` and every other byte as it was.
+
+    Every block with that number is forgotten.
+
+    Raises:
+        BadInputError: no turn has that number.
+    """
+    blocks = [block for block in _find_blocks(body) if block.number == number]
+    if not blocks:
+        raise BadInputError(f"No turn is numbered {number} in this episode. Look at its block ids (^t{number}).")
+    for block in reversed(blocks):
+        if block.text_start < block.text_end:
+            body = body[: block.text_start] + FORGOTTEN + body[block.text_end :]
+    return body
+
+
+def restore_turn(body: str, before: str, number: int) -> str:
+    """`body` with the blocks of turn `number` as they stand in `before`.
+
+    Raises:
+        BadInputError: one of the two has no such turn.
+    """
+    old = [block for block in _find_blocks(before) if block.number == number]
+    new = [block for block in _find_blocks(body) if block.number == number]
+    if not old or len(old) != len(new):
+        raise BadInputError(f"No turn is numbered {number} in this episode. Look at its block ids (^t{number}).")
+    for then, now in zip(reversed(old), reversed(new), strict=True):
+        body = body[: now.start] + before[then.start : then.end] + body[now.end :]
+    return body
+
+
+def _render_turn(turn: Turn, number: int, started: datetime | None) -> str:
+    speaker = " ".join(turn.speaker.split()) or ("Assistant" if turn.role == "assistant" else "User")
+    time = _render_time(turn.at, started) if turn.at else ""
+    header = "**" + re.sub(r"[\\*]", r"\\\g<0>", speaker) + "**" + (f" ({time})" if time else "") + ":"
+    if not turn.text:
+        return f"{header} ^t{number}"
+    text = _change_slashes(turn.text, lambda slashes: slashes + "\\")
+    last_paragraph = text.rpartition("\n\n")[2].split("\n")
+    before = "\n\n" if _STRUCTURE.match(text) else " "
+    after = "\n\n" if any(_STRUCTURE.match(line) for line in last_paragraph) else " "
+    return f"{header}{before}{text}{after}^t{number}"
+
+
+def _render_time(at: datetime, started: datetime | None) -> str:
+    date, clock = _in_utc(at).isoformat(sep=" ", timespec="minutes")[:16].split(" ")
+    is_same_day = started is not None and _in_utc(started).date().isoformat() == date
+    return clock if is_same_day else f"{date} {clock}"
+
+
+def _parse_time(text: str, started: datetime | None) -> str | None:
+    date, _, clock = text.strip().rpartition(" ")
+    if not date and started is not None:
+        date = _in_utc(started).date().isoformat()
+    try:
+        moment = datetime.fromisoformat(f"{date}T{clock}")
+    except ValueError:
+        return None
+    return moment.isoformat(timespec="seconds") + "Z" if moment.tzinfo is None else None
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _change_slashes(text: str, change: Callable[[str], str]) -> str:
+    """`text` with `change` applied to the backslashes before all that could be read as grammar."""
+    if forgotten := _FORGOTTEN_IN_TEXT.fullmatch(text):
+        return change(forgotten["slashes"]) + forgotten["rest"]
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
+        is_paragraph_start = index > 0 and not lines[index - 1].strip(" \t")
+        header = _HEADER_IN_TEXT.match(line) if is_paragraph_start else None
+        if header:
+            line = header["start"] + change(header["slashes"]) + line[header.end("slashes") :]  # noqa: PLW2901
+        lines[index] = _ID_IN_TEXT.sub(lambda found: found["start"] + change(found["slashes"]) + found["rest"], line)
+    return "\n".join(lines)
+
+
+def _find_lines(body: str) -> Iterator[_Line]:
+    for found in _LINE.finditer(body):
+        line = found[0].rstrip("\r\n")
+        block_id = _ID.search(line)
+        said = line[: block_id.start()] if block_id else line
+        yield _Line(
+            start=found.start(),
+            said_end=found.start() + len(said.rstrip(" \t\r")),
+            end=found.start() + len(line.rstrip(" \t")),
+            number=int(block_id["number"]) if block_id else None,
+        )
+
+
+def _find_blocks(body: str) -> list[_Block]:
+    blocks: list[_Block] = []
+    waiting: list[_Block] = []
+    current: _Block | None = None
+    starts_paragraph = True
+    for line in _find_lines(body):
+        header = _HEADER.match(body, line.start, line.said_end) if starts_paragraph else None
+        words = (header.start("text") if header else line.start, line.said_end)
+        has_words = bool(body[words[0] : words[1]].strip(" \t\r"))
+        if header or (current is None and has_words):
+            current = _Block(line.start, line.said_end, words[0], words[0], header)
+            blocks.append(current)
+            waiting += [current] if header else []
+        if current is not None:
+            _extend(current, line, words if has_words else None)
+        if line.number is not None and current is not None:
+            for block in (*waiting, current):
+                block.number = line.number
+            waiting, current = [], None
+        starts_paragraph = line.number is not None or line.said_end == line.start
+    return blocks
+
+
+def _extend(block: _Block, line: _Line, words: tuple[int, int] | None) -> None:
+    if words is not None:
+        if block.text_start == block.text_end:
+            block.text_start = words[0]
+        block.text_end = block.end = words[1]
+    if line.number is not None:
+        block.end = line.end
+
+
+def _to_turn(block: _Block, body: str, started: datetime | None) -> EpisodeTurn:
+    raw = body[block.text_start : block.text_end].replace("\r\n", "\n")
+    text = "" if raw == FORGOTTEN else _change_slashes(raw, lambda slashes: slashes[1:])
+    header = block.header
+    return EpisodeTurn(
+        number=block.number,
+        speaker=_parse_speaker(header["speaker"]) if header else "",
+        text=text,
+        said_at=_parse_time(header["time"], started) if header and header["time"] else None,
+        start=block.start,
+        end=block.end,
+    )
+
+
+def _parse_speaker(written: str) -> str:
+    plain = re.sub(r"\\(.)", r"\1", written)
+    return " ".join(_LINK.sub(lambda link: link["shown"], plain).split())

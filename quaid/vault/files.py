@@ -1,0 +1,198 @@
+"""Listing, reading and writing the files of a vault. Every write is atomic and guarded."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from quaid.errors import DiskFullError, NoteChangedError, VaultReadOnlyError
+from quaid.vault import layout
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """What the file system says about a note without reading it: a hint that it changed, never a proof.
+
+    Change time and inode are in it because an editor may keep size and modification time (`cp -p`, rsync).
+    """
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The notes of a vault, path -> stat, and what was passed over, path -> why."""
+
+    notes: dict[str, FileStat]
+    passed_over: dict[str, str]
+
+
+def list_notes(root: Path) -> Listed:
+    """Every markdown note under `root`. Symbolic links are never followed.
+
+    Raises:
+        FileNotFoundError: `root` itself is gone (an unmounted disk is not an empty vault).
+    """
+    notes: dict[str, FileStat] = {}
+    passed_over: dict[str, str] = {}
+    pending = [("", str(root))]
+    while pending:
+        prefix, folder = pending.pop()
+        try:
+            entries = os.scandir(folder)
+        except OSError as error:
+            if not prefix:
+                raise
+            if error.errno != errno.ENOENT:
+                passed_over[prefix] = f"cannot be opened ({error.strerror})"
+            continue
+        with entries:
+            for entry in entries:
+                _list_entry(entry, prefix, notes, passed_over, pending)
+    return Listed(notes, passed_over)
+
+
+def stat_note(root: Path, rel_path: str) -> FileStat | None:
+    try:
+        found = os.lstat(root / rel_path)
+    except OSError:
+        return None
+    return FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+def read_note(root: Path, rel_path: str, limit: int | None = None) -> bytes | None:
+    """The file's bytes, None when it is gone. `O_NOFOLLOW`: a note swapped for a link is not read."""
+    try:
+        handle = os.open(root / rel_path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EISDIR}:
+            return None
+        raise
+    with os.fdopen(handle, "rb") as file:
+        return file.read() if limit is None else file.read(limit)
+
+
+def write_note(root: Path, rel_path: str, before: bytes | None, after: bytes | None) -> None:
+    """Replace, create (`before` is None) or remove (`after` is None) a file, if it still is what it was.
+
+    The new bytes go to a hidden file in the same folder, are synced, then renamed over the old one, so that a
+    reader sees the old note or the new one and a crash leaves one of the two.
+
+    Raises:
+        NoteChangedError: the file is not `before` any more.
+        VaultReadOnlyError, DiskFullError: nothing was written.
+    """
+    path = root / rel_path
+    try:
+        if after is None:
+            _check(root, rel_path, before)
+            path.unlink()
+            _prune(path.parent, root)
+        else:
+            _replace(root, rel_path, before, after)
+    except OSError as error:
+        raise sentence(error, path) from error
+
+
+def iterate_leftovers(root: Path) -> Iterator[Path]:
+    """Hidden temporary files that a killed write left behind."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not layout.skips_folder(name)]
+        yield from (Path(folder, name) for name in names if name.startswith(".") and name.endswith(".tmp"))
+
+
+def _list_entry(
+    entry: os.DirEntry[str],
+    prefix: str,
+    notes: dict[str, FileStat],
+    passed_over: dict[str, str],
+    pending: list[tuple[str, str]],
+) -> None:
+    name = entry.name
+    rel_path = prefix + name
+    try:
+        if entry.is_dir(follow_symlinks=False):
+            if not layout.skips_folder(name):
+                pending.append((f"{rel_path}/", entry.path))
+            return
+        if not layout.is_note_name(name):
+            return
+        if entry.is_symlink():
+            passed_over[rel_path] = "is a symbolic link; links are never followed"
+            return
+        found = entry.stat(follow_symlinks=False)
+    except OSError:  # gone between listing and asking
+        return
+    if layout.is_conflict_copy(rel_path):
+        passed_over[rel_path] = "is a copy a sync tool made of a conflict; merge it into the note by hand"
+    elif not _is_unicode(rel_path):
+        passed_over[rel_path.encode("utf-8", "replace").decode()] = "has a name that is not UTF-8"
+    else:
+        notes[rel_path] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+def _is_unicode(rel_path: str) -> bool:
+    return rel_path.isascii() or not any("\udc80" <= char <= "\udcff" for char in rel_path)
+
+
+def _check(root: Path, rel_path: str, before: bytes | None) -> None:
+    if read_note(root, rel_path) != before:
+        raise NoteChangedError(rel_path)
+
+
+def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> None:
+    path = root / rel_path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(layout.temporary_name(path.name))
+    try:
+        with temporary.open("xb") as file:
+            file.write(after)
+            file.flush()
+            os.fsync(file.fileno())
+        _check(root, rel_path, before)
+        if before is None:
+            _move_to_new(temporary, path)
+        else:
+            temporary.chmod(path.stat().st_mode & 0o7777)
+            temporary.replace(path)
+    except FileExistsError as error:
+        raise NoteChangedError(rel_path) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _move_to_new(temporary: Path, path: Path) -> None:
+    """Rename that fails, rather than overwrites, when somebody made the file meanwhile."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links (exFAT, some network mounts)
+        if path.exists():
+            raise FileExistsError(path) from None
+        temporary.replace(path)
+
+
+def _prune(folder: Path, root: Path) -> None:
+    """Remove folders a removal left empty, as git would."""
+    while folder != root:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent
+
+
+def sentence(error: OSError, path: Path) -> Exception:
+    """The disk's refusal as one of Quaid's errors; anything unexpected as it is."""
+    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return VaultReadOnlyError(path.parent, error.strerror or "no permission")
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return DiskFullError(path.parent)
+    return error

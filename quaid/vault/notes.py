@@ -1,0 +1,278 @@
+"""Bytes of a file -> Note, and new notes -> text.
+
+Parsing never fails. Whatever cannot be read as meant becomes a sentence in `Note.problems`, and the note stays
+searchable as plain text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+from quaid.model import Chunk, Edge, Kind, Note
+from quaid.vault import episodes, frontmatter, layout, markdown
+
+MEGABYTE = 1_000_000
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$")
+_TRUE = {"true", "yes", "on", "1"}
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+
+def content_hash(data: bytes) -> str:
+    """SHA-256 of the file's bytes, hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of what a fact says: case, white space and a final full stop make no difference."""
+    normal = " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    return hashlib.sha256(normal.rstrip(".").encode()).hexdigest()
+
+
+def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE) -> Note:
+    """Read one file of the vault. `max_bytes` bounds how much of a very long note is searched."""
+    text, problems = _decode(data, max_bytes)
+    head = frontmatter.parse(text)
+    problems += head.problems
+    body = head.body
+    if markdown.has_conflict_markers(text):
+        problems += ("a merge conflict is not resolved; both sides are searchable",)
+        body = markdown.without_conflict_markers(body)
+    reader = _Fields(head.fields)
+    kind = layout.kind_of(rel_path, reader.text("type"), head.fields)
+    stem = PurePosixPath(rel_path).stem
+    names = tuple(dict.fromkeys([stem, *reader.list("aliases")]))
+    subject = stem if kind is Kind.ENTITY else None
+    shaped = _SHAPES.get(kind, _shape_by_heading)(body, stem, names, reader)
+    cited = reader.list("turns")
+    return Note(
+        rel_path=rel_path,
+        content_hash=content_hash(data),
+        kind=kind,
+        id=reader.text("id") or rel_path,
+        title=reader.text("title") or stem,
+        text=shaped[0],
+        text_hash=text_hash(shaped[0]) if kind is Kind.FACT else None,
+        chunks=shaped[1],
+        type=reader.text("type"),
+        status=reader.text("status") or ("active" if kind is Kind.FACT else None),
+        owner=reader.text("owner") or "default",
+        privacy=reader.text("privacy") or "private",
+        confidence=reader.number("confidence"),
+        durability=reader.text("durability"),
+        speaker=reader.text("speaker"),
+        source=reader.text("source"),
+        session=reader.text("session"),
+        project=reader.text("project"),
+        technical=reader.flag("technical"),
+        pinned=reader.flag("pinned"),
+        verified=reader.flag("verified"),
+        confirmations=int(reader.number("confirmations") or 0),
+        created=reader.date("created") or reader.date("started"),
+        valid_from=reader.date("valid_from"),
+        valid_until=reader.date("valid_until"),
+        superseded_by=markdown.link_target((reader.text("superseded_by") or "").strip("[]")) or None,
+        names=names,
+        keywords=tuple(reader.list("keywords")),
+        edges=tuple(dict.fromkeys(markdown.edges(body, subject))),
+        links=tuple(markdown.links(body)),
+        citations=tuple(markdown.citations([*cited, body])),
+        problems=(*problems, *reader.problems),
+    )
+
+
+def render_fact(fields: Mapping[str, frontmatter.Value | None], text: str, edges: Sequence[Edge] = ()) -> str:
+    """A fact note: head, what is true, then its edges as a list."""
+    listed = "".join(f"{edge_line(edge)}\n" for edge in edges)
+    return f"{frontmatter.render(fields)}{text}\n" + (f"\n{listed}" if listed else "")
+
+
+def render_entity(fields: Mapping[str, frontmatter.Value | None], edges: Sequence[Edge] = ()) -> str:
+    """An entity note: head, then its edges with the subject left out."""
+    return frontmatter.render(fields) + "".join(f"{edge_line(edge, own=True)}\n" for edge in edges)
+
+
+def edge_line(edge: Edge, *, own: bool = False) -> str:
+    subject = "" if own else f"{_link(edge.subject)} "
+    return f"- {subject}{edge.relation} {_link(edge.object)}"
+
+
+def append_line(text: str, line: str) -> str:
+    """`text` with a line added at its end, in its own newline style; a missing final newline stays missing."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if text.endswith("\n"):
+        return f"{text}{line}{newline}"
+    return f"{text}{newline}{line}" if text else f"{line}\n"
+
+
+def split_body(text: str) -> tuple[str, str]:
+    """(head with its `---` lines, body); joined they are `text` again."""
+    start = frontmatter.body_start(text)
+    return text[:start], text[start:]
+
+
+def parse_time(iso: str | None) -> datetime | None:
+    """`2026-11-20T14:30:00Z` or `2026-11-20` as a moment in UTC; None for anything else."""
+    try:
+        moment = datetime.fromisoformat(iso) if iso else None
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+def render_time(moment: datetime) -> str:
+    """`2026-11-20T14:30:00Z`: seconds are enough, and Obsidian shows it as a date and time."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def day(iso: str) -> str:
+    """`2023-05-08T13:56:00Z` -> `8 May 2023`; anything else as it is."""
+    match = re.match(r"(\d{4})-(\d\d)-(\d\d)", iso)
+    if not match or not 1 <= int(match[2]) <= 12:
+        return iso
+    return f"{int(match[3])} {_MONTHS[int(match[2]) - 1]} {match[1]}"
+
+
+def _link(name: str) -> str:
+    note_name = PurePosixPath(layout.entity_path(name)).stem
+    return f"[[{name}]]" if note_name == name else f"[[{note_name}|{name.translate(_NO_LINK)}]]"
+
+
+_NO_LINK = {ord(char): " " for char in "[]|\n\r"}
+
+
+def _decode(data: bytes, max_bytes: int) -> tuple[str, tuple[str, ...]]:
+    problems: list[str] = []
+    if len(data) > max_bytes:
+        problems.append(f"only its first {max_bytes / MEGABYTE:g} MB of {len(data) / MEGABYTE:.1f} MB are searchable")
+        data = data[:max_bytes]
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", errors="replace"), (*problems, "it is UTF-16, not UTF-8")
+    zeros = data.count(0)
+    if zeros > len(data) // 20:
+        return "", (*problems, "it is not text")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        cut = data.decode("utf-8", errors="ignore")
+        if problems and len(cut.encode()) > len(data) - 4:  # the limit fell inside a character
+            text = cut
+        else:
+            text = data.decode("cp1252", errors="replace")
+            problems.append("it is not UTF-8; read as Windows-1252")
+    if zeros:
+        problems.append(f"it holds {zeros} NUL bytes")
+        text = text.replace("\0", " ")
+    return text, tuple(problems)
+
+
+class _Fields:
+    """A head's fields by type; a value of the wrong type is a problem and counts as absent."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = fields
+        self.problems: list[str] = []
+
+    def text(self, key: str) -> str | None:
+        value = self._fields.get(key)
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], (str, list)):
+            value = value[0][0] if isinstance(value[0], list) and value[0] else value[0]  # an unquoted [[Link]]
+        if value is None or isinstance(value, str):
+            return (value or "").strip() or None
+        self.problems.append(f"{key} should be one value")
+        return None
+
+    def list(self, key: str) -> list[str]:
+        value = self._fields.get(key)
+        if isinstance(value, str):
+            return [part.strip() for part in value.split(",") if part.strip()]
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.problems.append(f"{key} should be a list")
+            return []
+        return [item.strip() for item in value if isinstance(item, str) and item.strip()]
+
+    def number(self, key: str) -> float | None:
+        value = self.text(key)
+        if value is None:
+            return None
+        try:
+            return float(value)
+        except ValueError:
+            self.problems.append(f"{key} should be a number, is {value!r}")
+            return None
+
+    def flag(self, key: str) -> bool:
+        return (self.text(key) or "").lower() in _TRUE
+
+    def date(self, key: str) -> str | None:
+        value = self.text(key)
+        if value is None or _DATE.match(value):
+            return value
+        self.problems.append(f"{key} should be a date like 2026-11-20, is {value!r}")
+        return None
+
+
+_Shaped = tuple[str, tuple[Chunk, ...]]
+
+
+def _shape_fact(body: str, stem: str, _names: Sequence[str], fields: _Fields) -> _Shaped:
+    text = markdown.plain(markdown.without_edges(body))
+    if not text:
+        text = "; ".join(f"{e.subject} {e.relation.replace('_', ' ')} {e.object}" for e in markdown.edges(body)) or stem
+    keywords = " ".join(fields.list("keywords"))
+    return text, tuple(Chunk(i, piece, "", keywords) for i, piece in enumerate(markdown.split_text(text)))
+
+
+def _shape_entity(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
+    prose = markdown.plain(markdown.without_edges(body))
+    known = "; ".join(_spoken(edge) for edge in markdown.edges(body, stem))
+    text = ". ".join(filter(None, (prose, known))) or f"{stem} ({fields.text('type') or 'entity'})"
+    context = ", ".join(names)
+    return text, tuple(Chunk(i, piece, context) for i, piece in enumerate(markdown.split_text(text)))
+
+
+def _spoken(edge: Edge) -> str:
+    return f"{edge.subject} {edge.relation.replace('_', ' ')} {edge.object}"
+
+
+def _shape_episode(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
+    started = fields.date("started")
+    chunks: list[Chunk] = []
+    for turn in episodes.parse_turns(body, parse_time(started)):
+        said_at = turn.said_at or started
+        context = ", ".join(filter(None, (day(said_at) if said_at else "", turn.speaker or "")))
+        for piece in markdown.split_text(turn.text):
+            chunks.append(Chunk(len(chunks), piece, context, "", turn.number, turn.speaker, said_at))
+    if not chunks:
+        return _shape_by_heading(body, stem, names, fields)
+    return "", tuple(chunks)
+
+
+def _shape_by_heading(body: str, stem: str, _names: Sequence[str], fields: _Fields) -> _Shaped:
+    title = fields.text("title") or stem
+    keywords = " ".join([*fields.list("keywords"), *fields.list("tags")])
+    pieces = [
+        (section.heading, piece) for section in markdown.sections(body) for piece in markdown.split_text(section.text)
+    ]
+    chunks = tuple(
+        Chunk(i, piece, " > ".join(dict.fromkeys((title, *heading))), keywords)
+        for i, (heading, piece) in enumerate(pieces)
+    )
+    return "", chunks or (Chunk(0, title, "", keywords),)
+
+
+_SHAPES: dict[Kind, Callable[[str, str, Sequence[str], _Fields], _Shaped]] = {
+    Kind.FACT: _shape_fact,
+    Kind.ENTITY: _shape_entity,
+    Kind.EPISODE: _shape_episode,
+}
