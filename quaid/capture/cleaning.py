@@ -1,0 +1,105 @@
+"""What somebody said, without what machines put around it.
+
+Agents' transcripts carry injected reminders, recalled memories and pasted data. None of that was said by anybody,
+and a memory that learns its own recalls grows on itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+DATA_PLACEHOLDER = "[data]"
+
+_NEWLINE = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TAG = re.compile(r"<(?P<closes>/?)(?P<name>quaid-memory|system-reminder|private)\b[^<>]*>", re.IGNORECASE)
+_PARAGRAPH_END = re.compile(r"\n[ \t]*(?=\n)")
+_MEMORY_LINES = re.compile(r"^[ \t]*\[MEMORY\].*(?:\n[ \t]+\S.*)*\n?", re.MULTILINE)
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{401,}={0,2}")
+_BLANK_LINES = re.compile(r"\n{4,}")
+_STRAY_INDENT = re.compile(r"\A {1,3}(?=\S[^\n]*(?:\n\S|\Z))")
+_FENCE = re.compile(r" {0,3}(?P<marker>`{3,}|~{3,})(?P<info>.*)")
+
+# A reminder left open may be somebody talking about reminders; an open memory or private span must not leak.
+_HIDDEN_WHEN_LEFT_OPEN = frozenset({"quaid-memory", "private"})
+
+
+def clean_text(text: str) -> str:
+    r"""`text` as it was said: markdown with `\n` newlines, possibly empty. Pure and idempotent.
+
+    Left out: `<quaid-memory>`, `<system-reminder>` and `<private>` spans, `[MEMORY]` lines with their indented
+    continuations, control characters, base64 of more than 400 characters (`[data]` stands for it), trailing spaces,
+    a stray space or three before the first word, outer blank lines, and all but one of three or more blank lines. A
+    code fence left open is closed.
+    """
+    while (cleaned := _clean_once(text)) != text:
+        # Taking a span out can join two halves of another one.
+        text = cleaned
+    return cleaned
+
+
+@lru_cache(maxsize=1024)
+def clean_name(name: str) -> str:
+    """A speaker's or project's name on one line, at most 80 characters, possibly empty."""
+    return " ".join(clean_text(name[:400]).split())[:80].strip()
+
+
+def _clean_once(text: str) -> str:
+    text = _SURROGATE.sub("\ufffd", _CONTROL.sub("", _NEWLINE.sub("\n", text)))
+    text = _MEMORY_LINES.sub("", _without_hidden_spans(text))
+    text = _BASE64.sub(_placeholder, text)
+    text = "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
+    return _close_fence(_BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text)))
+
+
+def _without_hidden_spans(text: str) -> str:
+    kept = []
+    position = 0
+    for start, end in sorted(_hidden_spans(text)):
+        if start > position:
+            kept.append(text[position:start])
+        position = max(position, end)
+    return "".join([*kept, text[position:]])
+
+
+def _hidden_spans(text: str) -> Iterator[tuple[int, int]]:
+    open_tags: dict[str, list[re.Match[str]]] = {}
+    for tag in _TAG.finditer(text):
+        name = tag["name"].lower()
+        if not tag["closes"]:
+            open_tags.setdefault(name, []).append(tag)
+        elif open_tags.get(name):
+            yield open_tags[name].pop().start(), tag.end()
+    for name in _HIDDEN_WHEN_LEFT_OPEN:
+        yield from _open_spans(text, open_tags.get(name, []))
+
+
+def _open_spans(text: str, openings: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    end = 0
+    for tag in openings:
+        if tag.start() >= end:
+            paragraph_end = _PARAGRAPH_END.search(text, tag.end())
+            end = paragraph_end.start() if paragraph_end else len(text)
+            yield tag.start(), end
+
+
+def _placeholder(run: re.Match[str]) -> str:
+    is_ruler = not any(character.isalnum() for character in run[0])
+    return run[0] if is_ruler else DATA_PLACEHOLDER
+
+
+def _close_fence(text: str) -> str:
+    marker = ""
+    for line in text.split("\n"):
+        fence = _FENCE.fullmatch(line)
+        if fence is None:
+            continue
+        if not marker:
+            # Backticks after backticks are inline code, not a fence.
+            marker = "" if "`" in fence["info"] and fence["marker"][0] == "`" else fence["marker"]
+        elif fence["marker"].startswith(marker) and not fence["info"].strip():
+            marker = ""
+    return f"{text}\n{marker}" if marker else text

@@ -1,0 +1,162 @@
+"""conversation -> the edit that keeps it: a new episode note, or the new turns at the end of the one there is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from quaid.model import Conversation, Edit, Turn
+from quaid.vault import episodes, frontmatter, layout, notes
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodePlan:
+    """`edit` is None when nothing new was said. Turns are numbered from `first_turn`."""
+
+    session: str
+    rel_path: str
+    edit: Edit | None
+    first_turn: int
+    new_turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEpisode:
+    """An episode note as it is on disk."""
+
+    rel_path: str
+    data: bytes
+
+
+def candidate_sessions(conversation: Conversation) -> Iterator[str]:
+    """Names for a conversation without a session id: from its first turn, then with -2, -3 … behind.
+
+    The first turn of a transcript stays when it grows, so the same file finds its episode again; whether it truly
+    is the same conversation is for `continues` to say.
+    """
+    first = conversation.turns[0]
+    base = hashlib.sha256(f"{first.speaker}\n{first.text}".encode()).hexdigest()[:12]
+    yield base
+    number = 2
+    while True:
+        yield f"{base}-{number}"
+        number += 1
+
+
+def continues(kept: KeptEpisode, conversation: Conversation) -> bool:
+    """Whether `conversation` is the kept one, as it was, grown, or an earlier state of it."""
+    count, last = _progress(kept.data)
+    if count <= len(conversation.turns):
+        return count == 0 or _turn_hash(conversation.turns[count - 1]) == last
+    return any(_turn_hash(turn) == last for turn in conversation.turns) or _is_prefix(kept, conversation)
+
+
+def plan_episode(
+    session: str, conversation: Conversation, kept: KeptEpisode | None, now: datetime, notes_to_self: Sequence[str] = ()
+) -> EpisodePlan:
+    """What must be written so that every turn of `conversation` is kept exactly once.
+
+    Notes to self that were queued for the session follow the new turns, so that turn n stays the n-th thing said.
+    """
+    own = [Turn("Note to self", text, "note", now) for text in notes_to_self]
+    if kept is None:
+        return _plan_new(session, conversation, [*conversation.turns, *own], now)
+    new = _new_turns(kept.data, conversation.turns)
+    return _plan_growth(session, conversation, kept, [*new, *own])
+
+
+def _plan_new(session: str, conversation: Conversation, turns: Sequence[Turn], now: datetime) -> EpisodePlan:
+    started = conversation.started or next((turn.at for turn in turns if turn.at), None) or now
+    rel_path = layout.episode_path(session, started)
+    ended = max((turn.at for turn in conversation.turns if turn.at), default=None)
+    fields: dict[str, frontmatter.Value | None] = {
+        "type": "episode",
+        "session": session,
+        "source": conversation.source,
+        "project": conversation.project,
+        "started": notes.render_time(started),
+        "ended": notes.render_time(ended) if ended else None,
+        "speakers": _speakers(turns),
+        **_progress_fields(conversation.turns),
+    }
+    text = frontmatter.render(fields) + episodes.render_turns(turns, 1, started)
+    return EpisodePlan(session, rel_path, Edit(rel_path, None, text.encode()), 1, len(turns))
+
+
+def _plan_growth(session: str, conversation: Conversation, kept: KeptEpisode, new: Sequence[Turn]) -> EpisodePlan:
+    text = kept.data.decode("utf-8")
+    head = frontmatter.parse(text)
+    first = _last_number(head) + 1
+    if not new:
+        return EpisodePlan(session, kept.rel_path, None, first, 0)
+    started = notes.parse_time(str(head.fields.get("started") or ""))
+    ended = max((turn.at for turn in new if turn.at), default=None)
+    listed = head.fields.get("speakers")
+    speakers = list(listed) if isinstance(listed, list) else []
+    changes: dict[str, frontmatter.Value | None] = {
+        **({"ended": notes.render_time(ended)} if ended else {}),
+        "speakers": list(dict.fromkeys([*speakers, *_speakers(new)])),
+        **_progress_fields(conversation.turns),
+    }
+    block = episodes.render_turns(new, first, started)
+    grown = _append(frontmatter.set_fields(text, changes), block)
+    edit = Edit(kept.rel_path, kept.data, grown.encode())
+    return EpisodePlan(session, kept.rel_path, edit, first, len(new))
+
+
+def _append(text: str, block: str) -> str:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    gap = "" if text.endswith(newline * 2) else newline if text.endswith(newline) else newline * 2
+    return text + gap + block.replace("\n", newline)
+
+
+def _new_turns(data: bytes, turns: Sequence[Turn]) -> Sequence[Turn]:
+    """The turns after the last one that was kept. A transcript that was rewound and went another way is followed
+    from where the two part; an earlier state of it brings nothing new.
+    """
+    count, last = _progress(data)
+    if count == 0:
+        return turns
+    if count <= len(turns) and _turn_hash(turns[count - 1]) == last:
+        return turns[count:]
+    known = {text_of for turn in episodes.parse_turns(_body(data)) if (text_of := _said(turn.speaker, turn.text))}
+    return [turn for turn in turns if _said(turn.speaker, turn.text) not in known]
+
+
+def _is_prefix(kept: KeptEpisode, conversation: Conversation) -> bool:
+    texts = [_said(turn.speaker, turn.text) for turn in episodes.parse_turns(_body(kept.data))]
+    return texts[: len(conversation.turns)] == [_said(turn.speaker, turn.text) for turn in conversation.turns]
+
+
+def _progress_fields(turns: Sequence[Turn]) -> dict[str, frontmatter.Value | None]:
+    """How far the transcript was read: kept apart from the text, which its owner may edit or forget."""
+    return {"turn_count": len(turns), "last_turn": _turn_hash(turns[-1]) if turns else None}
+
+
+def _progress(data: bytes) -> tuple[int, str]:
+    head = frontmatter.parse(data.decode("utf-8", errors="replace"))
+    count = str(head.fields.get("turn_count") or "")
+    return (int(count) if count.isdigit() else _last_number(head)), str(head.fields.get("last_turn") or "")
+
+
+def _last_number(head: frontmatter.Head) -> int:
+    return max((turn.number for turn in episodes.parse_turns(head.body) if turn.number), default=0)
+
+
+def _body(data: bytes) -> str:
+    return frontmatter.parse(data.decode("utf-8", errors="replace")).body
+
+
+def _speakers(turns: Sequence[Turn]) -> list[str]:
+    return list(dict.fromkeys(turn.speaker for turn in turns))
+
+
+def _said(speaker: str, text: str) -> str:
+    return f"{' '.join(speaker.split())}\n{text.strip()}" if text else ""
+
+
+def _turn_hash(turn: Turn) -> str:
+    # A leading letter keeps YAML readers from taking the hash for a number.
+    return "h" + hashlib.sha256(_said(turn.speaker, turn.text).encode()).hexdigest()[:12]

@@ -1,0 +1,122 @@
+"""A statement -> the edit that makes it a fact note, or that confirms the fact which says it already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from quaid.errors import FactTooShortError
+from quaid.model import Edge, Edit
+from quaid.vault import frontmatter, layout, notes
+
+MINIMUM_WORDS = 3
+CONFIRMATION_BOOST = 0.1
+"""Share of the remaining doubt that one confirmation removes."""
+ASSISTANT_FACTOR = 0.9
+"""What an assistant inferred is believed a little less (the seeds' multiplier)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactDetails:
+    """What is known of a fact besides its words."""
+
+    type: str = "fact"
+    status: str = "active"
+    owner: str = "default"
+    confidence: float = 0.8
+    durability: str = "mutable"
+    privacy: str = "private"
+    speaker: str | None = None
+    source: str = "user"
+    session: str | None = None
+    project: str | None = None
+    technical: bool = False
+    pinned: bool = False
+    valid_from: str | None = None
+    valid_until: str | None = None
+    keywords: tuple[str, ...] = ()
+    turns: tuple[str, ...] = ()
+    edges: tuple[Edge, ...] = ()
+
+
+def clean_statement(text: str) -> str:
+    """One line, white space collapsed.
+
+    Raises:
+        FactTooShortError: fewer than three words.
+    """
+    statement = " ".join(text.split())
+    if len(re.findall(r"\w+(?:['-]\w+)*", statement)) < MINIMUM_WORDS:
+        raise FactTooShortError(statement)
+    return statement
+
+
+def plan_fact(
+    statement: str, details: FactDetails, now: datetime, names: Iterable[tuple[str, str]] = ()
+) -> tuple[str, Edit]:
+    """(id, the edit that writes it). Known `names` (as written, name of their note) become links."""
+    note_id = layout.new_id(now)
+    factor = ASSISTANT_FACTOR if details.source == "assistant" else 1.0
+    fields: dict[str, frontmatter.Value | None] = {
+        "id": note_id,
+        "type": details.type,
+        "status": details.status,
+        "owner": details.owner,
+        "confidence": round(details.confidence * factor, 3),
+        "durability": details.durability,
+        "privacy": None if details.privacy == "private" else details.privacy,
+        "speaker": details.speaker,
+        "source": details.source,
+        "session": details.session,
+        "project": details.project,
+        "technical": True if details.technical else None,
+        "pinned": True if details.pinned else None,
+        "created": notes.render_time(now),
+        "valid_from": details.valid_from,
+        "valid_until": details.valid_until,
+        "keywords": list(details.keywords) or None,
+        "turns": list(details.turns) or None,
+    }
+    text = notes.render_fact(fields, link_names(statement, names), details.edges)
+    return note_id, Edit(layout.fact_path(statement, note_id, now), None, text.encode())
+
+
+def plan_confirmation(rel_path: str, data: bytes) -> Edit:
+    """Count one more confirmation and raise the confidence; nothing else of the note changes."""
+    text = data.decode("utf-8")
+    fields = frontmatter.parse(text).fields
+    confidence = _number(fields.get("confidence"), 0.8)
+    raised = min(1.0, confidence + CONFIRMATION_BOOST * (1.0 - confidence))
+    changes: dict[str, frontmatter.Value | None] = {
+        "confidence": round(raised, 3),
+        "confirmations": int(_number(fields.get("confirmations"), 0)) + 1,
+    }
+    return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode())
+
+
+def link_names(statement: str, names: Iterable[tuple[str, str]]) -> str:
+    """The first mention of each known name as a wikilink; longer names first, nothing linked twice or inside a link."""
+    linked: set[str] = set()
+    for name, note_name in sorted(names, key=lambda pair: (-len(pair[0]), pair)):
+        if note_name in linked or len(name) < 2 or name not in statement:
+            continue
+        pattern = re.compile(rf"(?<![\w\[|]){re.escape(name)}(?![\w\]|])(?![^\[\]]*\]\])")
+        shown = f"[[{name}]]" if name == note_name else f"[[{note_name}|{name}]]"
+        statement, count = pattern.subn(lambda _: shown, statement, count=1)  # noqa: B023 - used at once
+        if count:
+            linked.add(note_name)
+    return statement
+
+
+def _number(value: object, default: float) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        return default
+
+
+def turn_links(episode: str, turns: Sequence[int]) -> tuple[str, ...]:
+    """How a fact cites turns: `[[20-1402-2f1c9a#^t3]]`."""
+    return tuple(f"[[{episode}#^t{turn}]]" for turn in turns)

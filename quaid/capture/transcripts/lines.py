@@ -1,0 +1,99 @@
+"""Bytes -> lines -> JSON objects, one at a time, whatever state the file is in."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+LINE_LIMIT_BYTES = 64 * 2**20
+"""A longer line is skipped and counted; nobody said it."""
+
+_TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
+_OTHER_BLOCKS = {
+    "thinking": "thinking",
+    "redacted_thinking": "thinking",
+    "tool_use": "tool call",
+    "server_tool_use": "tool call",
+    "toolCall": "tool call",
+    "tool_result": "tool result",
+}
+_JSON_START = re.compile(r"""\s*(?:\{\s*(?:"|\}|$)|\[\s*(?:[{"\[\]]|$))""")
+
+
+def read_lines(stream: IO[bytes], skipped: Counter[str]) -> Iterator[str]:
+    """The lines of `stream` without their newlines, blank ones included, as text.
+
+    UTF-8 with or without BOM, or UTF-16 with one; bytes that are no text become U+FFFD.
+    """
+    first = stream.readline(LINE_LIMIT_BYTES)
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        yield from (first + stream.read()).decode("utf-16", "replace").split("\n")
+        return
+    raw = first.removeprefix(codecs.BOM_UTF8)
+    while raw:
+        if len(raw) >= LINE_LIMIT_BYTES and not raw.endswith(b"\n"):
+            _skip_rest_of_line(stream)
+            skipped["overlong line"] += 1
+        else:
+            yield raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+        raw = stream.readline(LINE_LIMIT_BYTES)
+
+
+def parse_object(line: str) -> dict[str, Any] | None:
+    """The JSON object on `line`, or None when it holds anything else or is half-written."""
+    try:
+        value = json.loads(line.replace("\0", "").strip())
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def list_objects(head: Sequence[str]) -> list[dict[str, Any]]:
+    """The JSON objects among `head`; empty unless most of its lines begin like JSON."""
+    return [found for line in head if (found := parse_object(line)) is not None] if is_json(head) else []
+
+
+def is_json(head: Sequence[str]) -> bool:
+    """Whether these lines are JSON or JSONL rather than prose that quotes some."""
+    starts = [_JSON_START.match(line.replace("\0", "")) is not None for line in head]
+    return bool(starts) and (starts[0] or sum(starts) * 2 > len(starts))
+
+
+def read_objects(lines: Iterator[str], skipped: Counter[str]) -> Iterator[dict[str, Any]]:
+    """The JSON objects on `lines`; what cannot be read is counted, blank lines are not."""
+    for line in lines:
+        found = parse_object(line)
+        if found is not None:
+            yield found
+        elif line.strip("\0 \t\r"):
+            skipped["unreadable line"] += 1
+
+
+def find_texts(content: object, skipped: Counter[str]) -> Iterator[str]:
+    """The texts in a message's content: a string, or a list of strings and `{"type": "text", "text"}` blocks."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for block in content:
+            yield from _block_texts(block, skipped)
+
+
+def _block_texts(block: object, skipped: Counter[str]) -> Iterator[str]:
+    if isinstance(block, str):
+        yield block
+        return
+    kind = str(block.get("type")) if isinstance(block, dict) else ""
+    text = block.get("text") if isinstance(block, dict) else None
+    if kind in _TEXT_BLOCKS and isinstance(text, str):
+        yield text
+    else:
+        skipped[_OTHER_BLOCKS.get(kind, "attachment")] += 1
+
+
+def _skip_rest_of_line(stream: IO[bytes]) -> None:
+    while (chunk := stream.readline(LINE_LIMIT_BYTES)) and not chunk.endswith(b"\n"):
+        pass
