@@ -1,0 +1,180 @@
+"""Opening index.db: one writer (sync), any number of read-only readers, and what makes two indexes equal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+SCHEMA_VERSION = 1
+BUSY_TIMEOUT_MS = 30_000
+# What is compared between two indexes: everything but row numbers, file times and how far embedding has come.
+_DUMPED = {
+    "documents": "path, content_hash, id, kind, type, title, text_hash, status, owner, privacy, confidence, "
+    "durability, speaker, source, session, project, technical, pinned, verified, confirmations, created, "
+    "valid_from, valid_until, superseded_by, problems",
+    "chunks": "path, ordinal, text, context, keywords, turn, chunks.speaker, said_at, text_key",
+    "names": "path, position, name_key, name",
+    "edges": "path, subject_key, relation, object_key, subject, object",
+    "links": "path, target_key",
+    "citations": "path, episode, turn",
+}
+
+BROKEN = (apsw.CorruptError, apsw.NotADBError)
+"""What SQLite raises when the file is not a healthy index; the answer is always to build it again."""
+
+
+def connect_writer(path: Path | str, wait_ms: int = BUSY_TIMEOUT_MS) -> tuple[apsw.Connection, bool]:
+    """The one connection that may write, for sync alone. Makes the schema when the file is new.
+
+    An index of another schema version is emptied, to be filled again; the second value says so.
+    """
+    if str(path) != ":memory:" and not os.path.exists(path):  # noqa: PTH110 - path may be ":memory:"
+        for suffix in ("-wal", "-shm"):  # left by somebody who deleted index.db alone
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+    connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(wait_ms)
+    _load_extension(connection)
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "temp_store = MEMORY"):
+        connection.execute(f"PRAGMA {pragma}")
+    found = schema_version(connection)
+    if found != SCHEMA_VERSION:
+        with transaction(connection):
+            if schema_version(connection) != SCHEMA_VERSION:  # another process may have been quicker
+                clear(connection)
+    return connection, found not in (0, SCHEMA_VERSION)
+
+
+def connect_reader(path: Path) -> apsw.Connection:
+    """A connection SQLite itself keeps from writing.
+
+    Raises:
+        apsw.CantOpenError: there is no index yet.
+    """
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA mmap_size = 268435456")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def enable_vectors(connection: apsw.Connection) -> None:
+    """Load sqlite-vec. Readers ask for it only when they search vectors: it costs a cold start 10 ms."""
+    _load_extension(connection)
+
+
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """BEGIN IMMEDIATE … COMMIT: the write lock is taken at once, so nothing read inside can be overtaken."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with suppress(apsw.Error):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def schema_version(connection: apsw.Connection) -> int:
+    return int(connection.pragma("user_version"))
+
+
+def clear(connection: apsw.Connection) -> None:
+    """Drop everything and make the schema anew. Inside a transaction, readers keep the old index until COMMIT."""
+    connection.execute("PRAGMA defer_foreign_keys = ON")
+    rows = list(connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"))
+    virtual = [name for name, sql in rows if (sql or "").upper().startswith("CREATE VIRTUAL")]
+    for name in virtual:
+        connection.execute(f'DROP TABLE "{name}"')
+    left = connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    ).fetchall()
+    for (name,) in sorted(left, key=lambda row: row[0] == "documents"):
+        connection.execute(f'DROP TABLE IF EXISTS "{name}"')
+    connection.execute(_schema())
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def remove(path: Path) -> None:
+    """Take a broken index away. Only for the holder of the sync lock; open readers keep their deleted file."""
+    for suffix in ("-wal", "-shm", ""):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def get_meta(connection: apsw.Connection, key: str) -> str | None:
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def set_meta(connection: apsw.Connection, key: str, value: str) -> None:
+    connection.execute(
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value)
+    )
+
+
+def manifest(connection: apsw.Connection) -> str:
+    """SHA-256 of the schema version and of every (path, content hash): equal on any two machines with equal files."""
+    digest = hashlib.sha256(f"quaid index {SCHEMA_VERSION}\n".encode())
+    for path, content_hash in connection.execute("SELECT path, content_hash FROM documents ORDER BY path"):
+        digest.update(f"{content_hash} {path}\n".encode())
+    return digest.hexdigest()
+
+
+def dump(connection: apsw.Connection) -> Iterator[str]:
+    """The index as sorted lines of JSON, without row numbers: two indexes are equal when their dumps are."""
+    for table, columns in _DUMPED.items():
+        source = table if table == "documents" else f"{table} JOIN documents USING (doc_id)"
+        picked = columns if table == "documents" else f"documents.{columns}"
+        for row in sorted(
+            json.dumps(row, ensure_ascii=False) for row in connection.execute(f"SELECT {picked} FROM {source}")
+        ):
+            yield f"{table} {row}"
+
+
+def find_inconsistencies(connection: apsw.Connection) -> list[str]:
+    """Sentences about what is wrong inside the index itself: SQLite's own check, words and vectors without a chunk."""
+    found = [str(row[0]) for row in connection.execute("PRAGMA quick_check") if row[0] != "ok"]
+    for label, table in [("words", "fulltext_docsize"), *_vector_tables(connection)]:
+        key = "id" if table == "fulltext_docsize" else "rowid"
+        ready = "" if table == "fulltext_docsize" else "WHERE embedded = 'ready'"
+        orphans, missing = connection.execute(
+            f"SELECT (SELECT count(*) FROM {table} WHERE {key} NOT IN (SELECT chunk_id FROM chunks)),"
+            f"(SELECT count(*) FROM (SELECT chunk_id FROM chunks {ready} EXCEPT SELECT {key} FROM {table}))"
+        ).fetchone()  # type: ignore[misc]
+        if orphans:
+            found.append(f"{orphans} rows of {label} belong to no chunk")
+        if missing:
+            found.append(f"{missing} chunks have no {label}")
+    return found
+
+
+def _vector_tables(connection: apsw.Connection) -> list[tuple[str, str]]:
+    newest = connection.execute("SELECT max(embedder_id) FROM embedders").fetchone()
+    return [("vectors", f"vectors_{newest[0]}_rowids")] if newest and newest[0] else []
+
+
+@cache
+def _schema() -> str:
+    return files("quaid.index").joinpath("schema.sql").read_text(encoding="utf-8")
+
+
+def _load_extension(connection: apsw.Connection) -> None:
+    import sqlite_vec
+
+    connection.enable_load_extension(True)
+    connection.load_extension(sqlite_vec.loadable_path())
+    connection.enable_load_extension(False)
+
+
+def row_dict(cursor: apsw.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+    return dict(zip((column[0] for column in cursor.description), row, strict=True))

@@ -1,0 +1,294 @@
+"""Notes in the index: put in, taken out, looked up."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import apsw
+
+from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
+from quaid.index import fulltext, graph, vectors
+from quaid.model import Chunk, Note, name_key
+
+
+class Known(NamedTuple):
+    """What the index remembers of a file: a hint (size, times, inode) and the proof (`content_hash`)."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    read_ns: int
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A row of `documents`, for those who show or decide about a whole note."""
+
+    doc_id: int
+    path: str
+    id: str
+    kind: str
+    type: str | None
+    title: str
+    status: str | None
+    owner: str
+    confidence: float | None
+    speaker: str | None
+    source: str | None
+    session: str | None
+    created: str | None
+    valid_from: str | None
+    valid_until: str | None
+    superseded_by: str | None
+    confirmations: int
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk with what recall needs of its document."""
+
+    chunk_id: int
+    doc_id: int
+    ordinal: int
+    text: str
+    turn: int | None
+    speaker: str | None
+    said_at: str | None
+    path: str
+    id: str
+    kind: str
+    type: str | None
+    title: str
+    status: str | None
+    session: str | None
+    created: str | None
+    valid_from: str | None
+    valid_until: str | None
+    superseded_by: str | None
+    confidence: float | None
+    doc_speaker: str | None
+
+
+_DOCUMENT = (
+    "doc_id, path, id, kind, type, title, status, owner, confidence, speaker, source, session, created, "
+    "valid_from, valid_until, superseded_by, confirmations, content_hash"
+)
+_CANDIDATE = (
+    "chunk_id, doc_id, ordinal, text, turn, c.speaker, said_at, path, id, kind, type, title, status, session, "
+    "created, valid_from, valid_until, superseded_by, confidence, d.speaker"
+)
+_INSERT = (
+    "INSERT INTO documents (path, content_hash, size, mtime_ns, ctime_ns, inode, read_ns, id, kind, type, title, "
+    "text_hash, status, owner, privacy, confidence, durability, speaker, source, session, project, technical, pinned, "
+    "verified, confirmations, created, valid_from, valid_until, superseded_by, problems) "
+    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING doc_id"
+)
+
+
+def list_known(connection: apsw.Connection, only: Collection[str] | None = None) -> dict[str, Known]:
+    """What the index remembers of every file, or of the paths in `only`."""
+    where = "" if only is None else "WHERE path IN (SELECT value FROM json_each(?))"
+    rows = connection.execute(
+        f"SELECT path, size, mtime_ns, ctime_ns, inode, read_ns, content_hash FROM documents {where}",
+        () if only is None else (json.dumps(list(only)),),
+    )
+    return {row[0]: Known(*row[1:]) for row in rows}
+
+
+def text_key(text: str) -> str:
+    """SHA-256 of a text that is embedded."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def replace_document(connection: apsw.Connection, note: Note, known: Known) -> int:
+    """Put a note in the place of what its path held before. Its vectors come later (`embedded` = pending)."""
+    remove_document(connection, note.rel_path)
+    row = connection.execute(_INSERT, _document_row(note, known)).fetchone()
+    assert row is not None
+    doc_id = int(row[0])
+    for chunk in note.chunks:
+        _insert_chunk(connection, doc_id, chunk)
+    graph.insert(connection, doc_id, note)
+    return doc_id
+
+
+def remove_document(connection: apsw.Connection, path: str) -> None:
+    chunk_ids = [
+        row[0]
+        for row in connection.execute(
+            "SELECT chunk_id FROM chunks WHERE doc_id = (SELECT doc_id FROM documents WHERE path = ?)", (path,)
+        )
+    ]
+    fulltext.remove(connection, chunk_ids)
+    vectors.remove(connection, chunk_ids)
+    connection.execute("DELETE FROM documents WHERE path = ?", (path,))
+
+
+def touch(connection: apsw.Connection, path: str, known: Known) -> None:
+    """The file was read again and says the same: remember its new times only."""
+    connection.execute(
+        "UPDATE documents SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, read_ns = ? WHERE path = ?",
+        (*known[:5], path),
+    )
+
+
+def replace_passed_over(connection: apsw.Connection, passed_over: Mapping[str, str]) -> None:
+    known = {str(path): str(reason) for path, reason in connection.execute("SELECT path, reason FROM passed_over")}
+    if known != dict(passed_over):
+        connection.execute("DELETE FROM passed_over")
+        connection.executemany("INSERT INTO passed_over VALUES (?, ?)", sorted(passed_over.items()))
+
+
+def fetch_candidates(connection: apsw.Connection, chunk_ids: Collection[int]) -> dict[int, Candidate]:
+    rows = connection.execute(
+        f"SELECT {_CANDIDATE} FROM chunks c JOIN documents d USING (doc_id) "
+        "WHERE chunk_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(chunk_ids)),),
+    )
+    return {row[0]: Candidate(*row) for row in rows}
+
+
+def first_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> set[int]:
+    """The opening chunk of each document, but no turn of an episode: which turn matters is not known."""
+    rows = connection.execute(
+        "SELECT chunk_id FROM chunks WHERE doc_id IN (SELECT value FROM json_each(?)) AND ordinal = 0 AND turn IS NULL",
+        (json.dumps(list(doc_ids)),),
+    )
+    return {row[0] for row in rows}
+
+
+def fetch_edges(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, list[tuple[str, str, str]]]:
+    found: dict[int, list[tuple[str, str, str]]] = {}
+    for doc_id, *edge in connection.execute(
+        "SELECT doc_id, subject, relation, object FROM edges WHERE doc_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(doc_ids)),),
+    ):
+        found.setdefault(doc_id, []).append((edge[0], edge[1], edge[2]))
+    return found
+
+
+def find_documents(connection: apsw.Connection, where: str, values: Sequence[Any] = ()) -> list[Document]:
+    """Documents that match an SQL condition over `documents`, by path."""
+    rows = connection.execute(f"SELECT {_DOCUMENT} FROM documents WHERE {where} ORDER BY path", tuple(values))
+    return [Document(*row) for row in rows]
+
+
+def find_by_text(connection: apsw.Connection, text_hash: str, owner: str) -> Document | None:
+    """The living fact of `owner` that says exactly this."""
+    found = find_documents(
+        connection,
+        "text_hash = ? AND owner = ? AND kind = 'fact' AND superseded_by IS NULL AND valid_until IS NULL",
+        (text_hash, owner),
+    )
+    return found[0] if found else None
+
+
+def resolve(connection: apsw.Connection, reference: str) -> list[Document]:
+    """What a person may mean by `reference`, best guess first: id, path, name or alias, else part of an id."""
+    exact = find_documents(connection, "id = ? OR path = ?", (reference, reference))
+    if exact:
+        return exact
+    named = find_documents(
+        connection,
+        "doc_id IN (SELECT doc_id FROM names WHERE name_key = ?)",
+        (name_key(reference.removesuffix(".md")),),
+    )
+    if named or len(reference) < 4:
+        return named
+    escaped = reference.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return find_documents(
+        connection,
+        "id <> path AND (id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\')",
+        (f"{escaped}%", f"%{escaped}"),
+    )
+
+
+def resolve_one(connection: apsw.Connection, reference: str) -> Document:
+    """The one document `reference` names.
+
+    Raises:
+        NoteNotFoundError, AmbiguousReferenceError
+    """
+    found = resolve(connection, reference) if reference else []
+    if not found:
+        raise NoteNotFoundError(reference)
+    if len(found) > 1:
+        raise AmbiguousReferenceError(reference, [document.path for document in found])
+    return found[0]
+
+
+def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -> str:
+    """What a document says, or one turn of it; empty when there is no such turn."""
+    rows = connection.execute(
+        "SELECT text, turn, speaker FROM chunks WHERE doc_id = ?1 AND (?2 IS NULL OR turn = ?2) ORDER BY ordinal",
+        (doc_id, turn),
+    ).fetchall()
+    named = turn is None and any(speaker for _, _, speaker in rows)
+    return "\n\n".join(f"{speaker}: {text}" if named and speaker else str(text) for text, _, speaker in rows)
+
+
+def living_facts(
+    connection: apsw.Connection, chunk_ids: Collection[int], owner: str
+) -> list[tuple[int, Document, str]]:
+    """(chunk_id, document, text) of those chunks that are facts of `owner` and still hold."""
+    columns = ", ".join(f"d.{name.strip()}" for name in _DOCUMENT.split(","))
+    rows = connection.execute(
+        f"SELECT chunk_id, text, {columns} FROM chunks c JOIN documents d USING (doc_id) "
+        "WHERE chunk_id IN (SELECT value FROM json_each(?)) AND kind = 'fact' AND owner = ? "
+        "AND superseded_by IS NULL AND valid_until IS NULL",
+        (json.dumps(list(chunk_ids)), owner),
+    )
+    return [(row[0], Document(*row[2:]), row[1]) for row in rows]
+
+
+def count_by(connection: apsw.Connection, column: str) -> dict[str, int]:
+    rows = connection.execute(f"SELECT {column}, count(*) FROM documents GROUP BY 1 ORDER BY 2 DESC, 1")
+    return {str(row[0]): int(row[1]) for row in rows if row[0] is not None}
+
+
+def count(connection: apsw.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM documents").fetchone()[0])  # type: ignore[index]
+
+
+def list_problems(connection: apsw.Connection) -> list[tuple[str, str]]:
+    """(path, sentence) for every note that could not be read as meant, ids used twice included."""
+    found = [
+        (str(path), str(problem))
+        for path, problems in connection.execute("SELECT path, problems FROM documents WHERE problems <> '[]'")
+        for problem in json.loads(problems)
+    ]
+    found += [(str(path), str(reason)) for path, reason in connection.execute("SELECT path, reason FROM passed_over")]
+    for note_id, paths in connection.execute(
+        "SELECT id, json_group_array(path) FROM documents WHERE id <> path GROUP BY id HAVING count(*) > 1"
+    ):
+        first, *others = sorted(json.loads(paths))
+        found += [(other, f"has the same id as {first} ({note_id})") for other in others]
+    return sorted(found)
+
+
+def _document_row(note: Note, known: Known) -> tuple[Any, ...]:
+    return (
+        note.rel_path, note.content_hash, *known[:5], note.id, str(note.kind), note.type, note.title,
+        note.text_hash, note.status, note.owner, note.privacy, note.confidence,
+        note.durability, note.speaker, note.source, note.session, note.project, note.technical, note.pinned,
+        note.verified, note.confirmations, note.created, note.valid_from, note.valid_until, note.superseded_by,
+        json.dumps(list(note.problems), ensure_ascii=False),
+    )  # fmt: skip
+
+
+def _insert_chunk(connection: apsw.Connection, doc_id: int, chunk: Chunk) -> None:
+    row = connection.execute(
+        "INSERT INTO chunks (doc_id, ordinal, text, context, keywords, turn, speaker, said_at, text_key) "
+        "VALUES (?,?,?,?,?,?,?,?,?) RETURNING chunk_id",
+        (doc_id, chunk.ordinal, chunk.text, chunk.context, chunk.keywords, chunk.turn, chunk.speaker, chunk.said_at,
+         text_key(chunk.embedded_text)),
+    ).fetchone()  # fmt: skip
+    assert row is not None
+    fulltext.insert(connection, int(row[0]), chunk)

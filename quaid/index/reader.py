@@ -1,0 +1,40 @@
+"""A read-only connection that notices when the index file was replaced under it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import apsw
+
+from quaid.index import database
+
+
+class IndexReader:
+    """Opens index.db when asked, again when it is another file than before."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: apsw.Connection | None = None
+        self._inode = 0
+
+    def open(self) -> apsw.Connection | None:
+        """The connection, None when there is no index (yet)."""
+        try:
+            inode = os.stat(self._path).st_ino  # noqa: PTH116 - on the path of every recall
+        except OSError:
+            self.close()
+            return None
+        if self._connection is None or inode != self._inode:
+            self.close()
+            try:
+                self._connection = database.connect_reader(self._path)
+            except apsw.Error:
+                return None
+            self._inode = inode
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

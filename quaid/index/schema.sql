@@ -1,0 +1,134 @@
+-- The derived index. Everything here can be made again from the files of the vault; nothing else is kept in it.
+--
+-- Every row belongs to one document and says only what that document's file says. Names, edges, links and
+-- citations are kept as written (with a comparison key beside them) and joined when asked, so no row depends on
+-- another file and keeping the index in step is: drop a document's rows, insert its new ones.
+
+-- Facts about the index itself: `embedding` is the settings the newest embedder was made with.
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- A note. Size, times and inode are what the file system said just before the file was read; `read_ns` is when
+-- that was (a file changed in the same clock tick is read again). They are a hint that spares reading;
+-- `content_hash` (SHA-256 of the bytes) decides. `text_hash` is of what a fact says, for exact duplicates.
+CREATE TABLE documents (
+    doc_id        INTEGER PRIMARY KEY,
+    path          TEXT NOT NULL UNIQUE,
+    content_hash  TEXT NOT NULL,
+    size          INTEGER NOT NULL,
+    mtime_ns      INTEGER NOT NULL,
+    ctime_ns      INTEGER NOT NULL,
+    inode         INTEGER NOT NULL,
+    read_ns       INTEGER NOT NULL,
+    id            TEXT NOT NULL,
+    kind          TEXT NOT NULL,
+    type          TEXT,
+    title         TEXT NOT NULL,
+    text_hash     TEXT,
+    status        TEXT,
+    owner         TEXT NOT NULL,
+    privacy       TEXT NOT NULL,
+    confidence    REAL,
+    durability    TEXT,
+    speaker       TEXT,
+    source        TEXT,
+    session       TEXT,
+    project       TEXT,
+    technical     INTEGER NOT NULL,
+    pinned        INTEGER NOT NULL,
+    verified      INTEGER NOT NULL,
+    confirmations INTEGER NOT NULL,
+    created       TEXT,
+    valid_from    TEXT,
+    valid_until   TEXT,
+    superseded_by TEXT,
+    problems      TEXT NOT NULL  -- a JSON list of sentences
+);
+CREATE INDEX documents_id ON documents (id);
+CREATE INDEX documents_text_hash ON documents (text_hash) WHERE text_hash IS NOT NULL;
+CREATE INDEX documents_session ON documents (session) WHERE session IS NOT NULL;
+CREATE INDEX documents_superseded ON documents (superseded_by) WHERE superseded_by IS NOT NULL;
+
+-- A searchable piece of a document: a fact, a turn, a section. `text` is shown; `context` (date and speaker,
+-- headings) and `keywords` are searched with it. `embedded` says how far its vector is: pending, ready or failed.
+-- `text_key` is the SHA-256 of what is embedded, the key of the embedding cache.
+CREATE TABLE chunks (
+    chunk_id INTEGER PRIMARY KEY,
+    doc_id   INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    ordinal  INTEGER NOT NULL,
+    text     TEXT NOT NULL,
+    context  TEXT NOT NULL,
+    keywords TEXT NOT NULL,
+    turn     INTEGER,
+    speaker  TEXT,
+    said_at  TEXT,
+    text_key TEXT NOT NULL,
+    embedded TEXT NOT NULL DEFAULT 'pending'
+);
+CREATE INDEX chunks_document ON chunks (doc_id, ordinal);
+CREATE INDEX chunks_pending ON chunks (chunk_id) WHERE embedded <> 'ready';
+
+-- What a document is called: its file name first (position 0), then its aliases. `name_key` is how names are compared.
+CREATE TABLE names (
+    name_key TEXT NOT NULL,
+    doc_id   INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    name     TEXT NOT NULL
+);
+CREATE INDEX names_key ON names (name_key);
+CREATE INDEX names_document ON names (doc_id);
+
+-- The graph: subject -relation-> object, said by a document. An entity needs no note of its own to be in it.
+CREATE TABLE edges (
+    doc_id      INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    subject_key TEXT NOT NULL,
+    relation    TEXT NOT NULL,
+    object_key  TEXT NOT NULL,
+    subject     TEXT NOT NULL,
+    object      TEXT NOT NULL
+);
+CREATE INDEX edges_document ON edges (doc_id);
+CREATE INDEX edges_subject ON edges (subject_key);
+CREATE INDEX edges_object ON edges (object_key);
+
+-- Wikilinks of a document, by the key of their target.
+CREATE TABLE links (
+    doc_id     INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    target_key TEXT NOT NULL
+);
+CREATE INDEX links_document ON links (doc_id);
+CREATE INDEX links_target ON links (target_key);
+
+-- The turns a fact rests on: (note name of the episode, turn).
+CREATE TABLE citations (
+    doc_id  INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    episode TEXT NOT NULL,
+    turn    INTEGER NOT NULL
+);
+CREATE INDEX citations_document ON citations (doc_id);
+CREATE INDEX citations_turn ON citations (episode, turn);
+
+-- Files that look like notes and are not read: links, conflict copies, unreadable folders.
+CREATE TABLE passed_over (
+    path   TEXT PRIMARY KEY,
+    reason TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Words of all chunks, stemmed, rowid = chunk_id. Contentless: the text itself is in `chunks`.
+CREATE VIRTUAL TABLE fulltext USING fts5 (
+    text, context, keywords,
+    content = '', contentless_delete = 1,
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+
+-- The models whose vectors are kept, newest last. The vectors of embedder 3 are in the vec0 table `vectors_3`.
+-- Recall asks the active one. After a change of model the new one fills up beside it, then takes its place.
+CREATE TABLE embedders (
+    embedder_id INTEGER PRIMARY KEY,
+    fingerprint TEXT NOT NULL UNIQUE,
+    dimension   INTEGER NOT NULL,
+    settings    TEXT NOT NULL,  -- JSON: enough to open the same embedder again
+    active      INTEGER NOT NULL
+);

@@ -1,0 +1,121 @@
+"""The vector channel: one vec0 table per embedder, cosine by brute force."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderRow:
+    """An embedder whose vectors the index holds. `settings` opens it again."""
+
+    embedder_id: int
+    fingerprint: str
+    dimension: int
+    settings: Mapping[str, object]
+    active: bool
+
+    @property
+    def table(self) -> str:
+        return f"vectors_{self.embedder_id}"
+
+
+def list_embedders(connection: apsw.Connection) -> list[EmbedderRow]:
+    """Oldest first: the last one is being filled or already active."""
+    rows = connection.execute(
+        "SELECT embedder_id, fingerprint, dimension, settings, active FROM embedders ORDER BY embedder_id"
+    )
+    return [EmbedderRow(row[0], row[1], row[2], json.loads(row[3]), bool(row[4])) for row in rows]
+
+
+def active_embedder(connection: apsw.Connection) -> EmbedderRow | None:
+    """The embedder recall asks: its vectors are the complete set."""
+    return next((row for row in list_embedders(connection) if row.active), None)
+
+
+def use_embedder(
+    connection: apsw.Connection, fingerprint: str, dimension: int, settings: Mapping[str, object]
+) -> EmbedderRow:
+    """The row to fill with vectors of this embedder. A new one makes every chunk pending; the old set stays in use
+    until `activate_newest`.
+    """
+    known = list_embedders(connection)
+    if known and known[-1].fingerprint == fingerprint:
+        return known[-1]
+    for row in known:
+        if not row.active or row.fingerprint == fingerprint:
+            _drop(connection, row)  # half filled, or superseded twice over
+    connection.execute(
+        "INSERT INTO embedders (fingerprint, dimension, settings, active) VALUES (?,?,?,?)",
+        (fingerprint, dimension, json.dumps(dict(settings)), not any(row.active for row in list_embedders(connection))),
+    )
+    newest = list_embedders(connection)[-1]
+    connection.execute(
+        f"CREATE VIRTUAL TABLE {newest.table} USING vec0(embedding float[{dimension}] distance_metric=cosine)"
+    )
+    connection.execute("UPDATE chunks SET embedded = 'pending'")
+    return newest
+
+
+def activate_newest(connection: apsw.Connection) -> None:
+    """Once nothing is pending: the newest set takes over, older ones go."""
+    *old, newest = list_embedders(connection)
+    for row in old:
+        _drop(connection, row)
+    if not newest.active:
+        connection.execute("UPDATE embedders SET active = 1 WHERE embedder_id = ?", (newest.embedder_id,))
+
+
+def list_pending(connection: apsw.Connection, limit: int) -> list[tuple[int, str, str]]:
+    """(chunk_id, text_key, embedded text) of chunks without a vector, oldest first."""
+    rows = connection.execute(
+        "SELECT chunk_id, text_key, CASE context WHEN '' THEN text ELSE context || ': ' || text END "
+        "FROM chunks WHERE embedded = 'pending' AND embedded <> 'ready' ORDER BY chunk_id LIMIT ?",
+        (limit,),
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+def count_pending(connection: apsw.Connection) -> int:
+    row = connection.execute("SELECT count(*) FROM chunks WHERE embedded <> 'ready'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def insert(connection: apsw.Connection, row: EmbedderRow, items: Iterable[tuple[int, str, bytes]]) -> None:
+    """Add (chunk_id, text_key, float32 vector); a chunk that changed or went meanwhile is passed over."""
+    for chunk_id, key, vector in items:
+        connection.execute("UPDATE chunks SET embedded = 'ready' WHERE chunk_id = ? AND text_key = ?", (chunk_id, key))
+        if connection.changes():
+            connection.execute(f"INSERT INTO {row.table} (rowid, embedding) VALUES (?, ?)", (chunk_id, vector))
+
+
+def mark_failed(connection: apsw.Connection, chunk_ids: Iterable[int]) -> None:
+    connection.executemany("UPDATE chunks SET embedded = 'failed' WHERE chunk_id = ?", [(i,) for i in chunk_ids])
+
+
+def retry_failed(connection: apsw.Connection) -> None:
+    connection.execute("UPDATE chunks SET embedded = 'pending' WHERE embedded = 'failed'")
+
+
+def remove(connection: apsw.Connection, chunk_ids: Sequence[int]) -> None:
+    if not chunk_ids:
+        return
+    for row in list_embedders(connection):
+        connection.executemany(f"DELETE FROM {row.table} WHERE rowid = ?", [(chunk_id,) for chunk_id in chunk_ids])
+
+
+def search(connection: apsw.Connection, row: EmbedderRow, query: bytes, limit: int) -> list[tuple[int, float]]:
+    """(chunk_id, cosine similarity), nearest first. `query` is a float32 vector."""
+    rows = connection.execute(
+        f"SELECT rowid, distance FROM {row.table} WHERE embedding MATCH ? AND k = ?", (query, limit)
+    )
+    return [(int(found[0]), 1.0 - float(found[1])) for found in rows]
+
+
+def _drop(connection: apsw.Connection, row: EmbedderRow) -> None:
+    connection.execute(f"DROP TABLE {row.table}")
+    connection.execute("DELETE FROM embedders WHERE embedder_id = ?", (row.embedder_id,))

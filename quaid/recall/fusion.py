@@ -1,0 +1,49 @@
+"""Several rankings -> one score per chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+Ranking = Sequence[tuple[int, float]]
+"""(chunk_id, score), best first."""
+
+
+def min_max(ranking: Ranking, *, floor: float | None = None) -> dict[int, float]:
+    """Scores moved to [0, 1]: the best is 1, `floor` (default: the lowest score) is 0."""
+    if not ranking:
+        return {}
+    best = max(score for _, score in ranking)
+    low = min(score for _, score in ranking) if floor is None else floor
+    span = best - low
+    if span <= 0:
+        return {chunk_id: 1.0 for chunk_id, _ in ranking}
+    return {chunk_id: max(0.0, (score - low) / span) for chunk_id, score in ranking}
+
+
+def convex(keyword: Mapping[int, float], vector: Mapping[int, float], vector_weight: float) -> dict[int, float]:
+    """`a * vector + (1 - a) * keyword` over normalised scores; what a channel did not find counts 0 there.
+
+    Source: Bruch et al., "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023.
+    """
+    if not vector:
+        return dict(keyword)
+    if not keyword:
+        return dict(vector)
+    return {
+        chunk_id: vector_weight * vector.get(chunk_id, 0.0) + (1.0 - vector_weight) * keyword.get(chunk_id, 0.0)
+        for chunk_id in keyword.keys() | vector.keys()
+    }
+
+
+def reciprocal_rank(rankings: Sequence[tuple[Ranking, float]], k: int) -> dict[int, float]:
+    """`sum of weight / (k + rank)`, scaled so that first place everywhere is 1.
+
+    Source: Cormack et al., "Reciprocal Rank Fusion outperforms Condorcet and individual rank learning methods",
+    SIGIR 2009.
+    """
+    scores: dict[int, float] = {}
+    for ranking, weight in rankings:
+        for rank, (chunk_id, _) in enumerate(ranking, 1):
+            scores[chunk_id] = scores.get(chunk_id, 0.0) + weight / (k + rank)
+    top = sum(weight for ranking, weight in rankings if ranking) / (k + 1)
+    return {chunk_id: score / top for chunk_id, score in scores.items()} if top else {}
