@@ -1,0 +1,358 @@
+"""Memory: the one façade that the command line, MCP and hooks call. It wires the rooms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self, cast
+
+from quaid.config import CONFIG_FILE, Settings, load_settings, parse_value
+from quaid.errors import BadInputError, NoteNotFoundError, VaultExistsError, VaultNotFoundError
+from quaid.index import documents, graph, vectors
+from quaid.index.documents import Candidate, Document
+from quaid.index.reader import IndexReader
+from quaid.model import Commit, Conversation, Edge, Recall, Turn
+from quaid.recall import pipeline
+from quaid.recall.pipeline import RecallOptions
+from quaid.sync.embedding import Embedding, Progress
+from quaid.sync.freshness import Freshness
+from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
+from quaid.vault import layout, template
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.sync.follow import Follower
+    from quaid.sync.verify import Verification
+    from quaid.vault.history import History
+    from quaid.writer import Kept, Writer, Written
+
+
+@dataclass(frozen=True, slots=True)
+class NoteView:
+    """One note, or one turn of an episode, as text without markup."""
+
+    document: Document
+    text: str
+    edges: tuple[Edge, ...] = ()
+    turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Why a memory is believed: the turns it cites and the commits that made and changed it, newest first."""
+
+    note: NoteView
+    turns: tuple[Candidate, ...]
+    commits: tuple[Commit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What `init` did. `adopted` says that the folder had files of its own."""
+
+    root: Path
+    adopted: bool
+    made_repository: bool
+    files: tuple[str, ...]
+    commit: str | None
+
+
+class Memory:
+    """A vault, opened. Use it as a context manager; one instance belongs to one thread."""
+
+    def __init__(self, root: Path, settings: Settings) -> None:
+        self.root = root
+        self.settings = settings
+        self.embedding = Embedding(root, settings.embedding)
+        self.indexer = Indexer(root, settings, self.embedding)
+        self._reader = IndexReader(self.indexer.path)
+        self._freshness = Freshness(self.indexer, self._reader.open, settings.recall.embed_budget_s)
+        self._history: History | None = None
+        self._writer: Writer | None = None
+        self._progress: Progress | None = None
+        self._say: Callable[[str], None] = lambda _: None
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str] | None = None, *, owner: str | None = None) -> Self:
+        """The vault at `path`, else `$QUAID_HOME`, else the one around the working folder, else `~/quaid`.
+
+        Raises:
+            VaultNotFoundError: no vault there.
+            ConfigError: its quaid.toml cannot be read.
+        """
+        root = locate_vault(path)
+        if not (root / CONFIG_FILE).is_file():
+            raise VaultNotFoundError(root)
+        settings = load_settings(root)
+        return cls(root, replace(settings, owner=owner) if owner else settings)
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> tuple[Self, Created]:
+        """Make `path` a vault. A folder with notes is adopted: files are added, none is changed.
+
+        Raises:
+            VaultExistsError: it is one already.
+        """
+        root = Path(path).expanduser().absolute()
+        if (root / CONFIG_FILE).exists():
+            raise VaultExistsError(root)
+        adopted = template.has_notes(root)
+        template.make_state_folder(root)
+        memory = cls(root, load_settings(root))
+        return memory, memory._fill(adopted=adopted)
+
+    def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
+        """Where long work shows how far it is, and where a wait says what it waits for."""
+        self._progress, self._say = progress, say
+
+    def warm(self) -> None:
+        """Begin to load the embedding model in the background."""
+        warm = getattr(self.embedding.embedder(), "warm", None)
+        if warm is not None:
+            warm()
+
+    def close(self) -> None:
+        self._freshness.close()
+        self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def recall(self, query: str, limit: int | None = None, **options: Any) -> Recall:
+        """The memories that answer `query`, best first. `options` are the fields of `RecallOptions`."""
+        connection, stale = self._fresh()
+        wanted = RecallOptions(limit=limit or self.settings.recall.limit, **_frozen(options))
+        answer = pipeline.recall(connection, self.embedding.embedder_of, query, self.settings.recall, wanted)
+        return _with_degraded(answer, [*stale, *self._pending(connection, wanted)])
+
+    def search(self, query: str, limit: int | None = None, **options: Any) -> Recall:
+        """Keywords only: no model, no graph."""
+        return self.recall(query, limit, keyword_only=True, **options)
+
+    def get(self, reference: str) -> NoteView:
+        """One note by id, part of an id, path, name or alias, or one turn (`20-1402-2f1c9a#t3`).
+
+        Raises:
+            NoteNotFoundError, AmbiguousReferenceError
+        """
+        index, _ = self._fresh()
+        note, _, turn = reference.partition("#t")
+        document = documents.resolve_one(index, note)
+        number = int(turn) if turn.isdigit() else None
+        if turn and number is None:
+            raise NoteNotFoundError(reference)
+        text = documents.text_of(index, document.doc_id, number)
+        if number is not None and not text:
+            raise NoteNotFoundError(reference)
+        edges = documents.fetch_edges(index, [document.doc_id]).get(document.doc_id, [])
+        return NoteView(document, text, tuple(Edge(*edge) for edge in edges), number)
+
+    def history(self, reference: str, limit: int = 20) -> list[Commit]:
+        """The commits that touched a note, newest first, across renames."""
+        return self.git.log(paths=[self.get(reference).document.path], follow=True, limit=limit)
+
+    def why(self, reference: str) -> Provenance:
+        """Where a memory comes from. git is asked only here, never by `recall`."""
+        view = self.get(reference)
+        index = self.index()
+        cited = [chunk_id for _, chunk_id in graph.cited_turns(index, [view.document.doc_id])]
+        turns = sorted(documents.fetch_candidates(index, cited).values(), key=lambda turn: (turn.path, turn.turn or 0))
+        commits = self.git.log(paths=[view.document.path], follow=True, limit=50)
+        return Provenance(view, tuple(turns), tuple(commits))
+
+    def index(self) -> apsw.Connection:
+        """A read-only connection to the index, brought up to date first."""
+        return self._fresh()[0]
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def remember(self, text: str, **details: Any) -> Written:
+        """Store a fact, or confirm the one that says it already. `details` are the fields of `FactDetails`.
+
+        Raises:
+            FactTooShortError: fewer than three words.
+        """
+        from quaid.capture.facts import FactDetails
+
+        known = FactDetails(**{"owner": self.settings.owner, **_frozen(details)})
+        return self.writer.remember(text, known)
+
+    def link(self, subject: str, relation: str, target: str) -> Written:
+        """Put `subject -relation-> target` into the graph, normalised, with entity notes made on the way."""
+        return self.writer.link(Edge(subject, relation, target))
+
+    def forget(self, reference: str) -> Written:
+        """Take a fact, an entity, an episode or one turn out of the memory. git keeps it; `restore` brings it back.
+
+        Raises:
+            NotOursError: the note is the owner's own.
+        """
+        return self.writer.forget(reference)
+
+    def restore(self, reference: str) -> Written:
+        """Bring back what was forgotten, as it was."""
+        return self.writer.restore(reference)
+
+    def configure(self, key: str, raw: str) -> Written:
+        """Set one key of quaid.toml; `raw` is the value as typed in a shell.
+
+        Raises:
+            ConfigError: no such setting, or the value does not fit it.
+        """
+        return self.writer.configure(key, parse_value(key, raw))
+
+    def note(self, text: str, session: str | None = None) -> int:
+        """Queue a line that the next extraction of `session` (or of any) takes along; how many are waiting."""
+        from datetime import UTC, datetime
+
+        from quaid.local.notes_to_self import NotesToSelf
+
+        line = " ".join(text.split())
+        if not line:
+            raise BadInputError("There is nothing to note. Give the line in quotes: quaid note 'call Maya back'")
+        queue = NotesToSelf(self.root / layout.STATE_DIR / layout.LOCAL_FILE)
+        try:
+            queue.add(line, session, datetime.now(UTC))
+            return queue.count()
+        finally:
+            queue.close()
+
+    def extract(
+        self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None
+    ) -> Kept:
+        """Keep a conversation: a transcript file, an open stream, or turns. Only what is new is added.
+
+        Raises:
+            BadInputError: it is no transcript Quaid knows.
+        """
+        kept = self.writer.keep(_read_conversation(source, session))
+        self.sync()
+        return kept
+
+    # -- the index -----------------------------------------------------------------------------------------------
+
+    def sync(self, options: SyncOptions | None = None) -> SyncReport:
+        """Bring the index in step with the files and embed what is new."""
+        return self.indexer.sync(options, self._progress)
+
+    def reindex(self) -> SyncReport:
+        """Build the index from nothing; embeddings come from the cache."""
+        return self.sync(SyncOptions(rebuild=True, accept_removals=True))
+
+    def verify(self) -> Verification:
+        """Compare the index, brought up to date, with one built from nothing."""
+        from quaid.sync.verify import verify
+
+        return verify(self.indexer, self.index())
+
+    def follow(self, report: Callable[[SyncReport], None]) -> Follower:
+        """What `quaid watch` runs: keeps the index in step until its `stop` is called."""
+        from quaid.sync.follow import Follower
+
+        return Follower(self.indexer, self.settings.sync, report, self._tell)
+
+    def _fill(self, *, adopted: bool) -> Created:
+        from quaid.vault import edits
+        from quaid.vault.messages import Message
+
+        made_repository = self.git.find_repository(self.root) is None
+        self.git.create_repository()
+        planned = tuple(template.plan_template(self.root, adopt=adopted))
+        message = Message("init: a vault for Quaid")
+        with edits.writing(self.root, self.settings.git.wait_s):
+            self.git.wait_until_ready(self._tell)
+            committed = edits.apply(self.root, edits.Change("init", planned, message), self.git)
+        return Created(self.root, adopted, made_repository, tuple(edit.rel_path for edit in planned), committed.id)
+
+    # -- wiring --------------------------------------------------------------------------------------------------
+
+    @property
+    def git(self) -> History:
+        if self._history is None:
+            from quaid.vault.history import History
+
+            self._history = History(self.root, self.settings.git)
+        return self._history
+
+    @property
+    def writer(self) -> Writer:
+        if self._writer is None:
+            from quaid.writer import Surroundings, Writer
+
+            around = Surroundings(self.root, self.settings, self.embedding, lambda: self.git, self.index, self._tell)
+            self._writer = Writer(around)
+        return self._writer
+
+    def _tell(self, text: str) -> None:
+        self._say(text)
+
+    def _fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
+        _, stale = self._freshness.ensure()
+        connection = self._reader.open()
+        if connection is None:
+            raise VaultNotFoundError(self.root)
+        return connection, stale
+
+    def _pending(self, connection: apsw.Connection, options: RecallOptions) -> Iterable[str]:
+        if options.keyword_only or self.settings.embedding.provider == "none":
+            return
+        waiting = vectors.count_pending(connection)
+        if waiting and self.embedding.embedder() is not None:
+            yield f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync"
+
+
+def locate_vault(path: str | os.PathLike[str] | None = None) -> Path:
+    """The vault that is meant: `path`, `$QUAID_HOME`, the one around the working folder, `~/quaid`."""
+    if path is not None:
+        return Path(path).expanduser().absolute()
+    home = os.environ.get("QUAID_HOME")
+    if home:
+        return Path(home).expanduser().absolute()
+    return layout.find_vault(Path.cwd()) or Path.home() / "quaid"
+
+
+def _read_conversation(
+    source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], session: str | None
+) -> Conversation:
+    from quaid.capture.transcripts import read_transcript
+
+    if isinstance(source, (str, os.PathLike)):
+        return read_transcript(Path(source), session=session)
+    if hasattr(source, "read"):  # an open file is no subclass of typing.IO
+        return read_transcript(cast("IO[bytes]", source), session=session)
+    return Conversation(tuple(source), session)
+
+
+def _with_degraded(answer: Recall, more: Iterable[str]) -> Recall:
+    """Degradations by their short name; the sentences behind them go into the trace."""
+    sentences = list(more)
+    names = [sentence.split(":", 1)[0] for sentence in sentences]
+    if not names:
+        return answer
+    return replace(
+        answer,
+        degraded=tuple(dict.fromkeys([*answer.degraded, *names])),
+        trace={**answer.trace, "degraded": sentences},
+    )
+
+
+def _frozen(options: dict[str, Any]) -> dict[str, Any]:
+    """Lists and sets of a caller as the tuples and frozensets that the option classes hold."""
+    return {key: _freeze(value) for key, value in options.items()}
+
+
+def _freeze(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    return frozenset(value) if isinstance(value, set) else value

@@ -1,0 +1,61 @@
+"""Two listings, files on disk and rows of the index, walked together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from quaid.index.documents import Known
+from quaid.vault.files import FileStat
+
+# A file written within this long before it was read may have been written again in the same clock tick.
+_TICK_NS = 20_000_000
+_COARSE_TICK_NS = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Paths, sorted. `suspects` may have changed: only their content can tell."""
+
+    added: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.suspects or self.removed)
+
+
+def compare(listed: Mapping[str, FileStat], known: Mapping[str, Known], *, trust_times: bool = True) -> Diff:
+    """What must be read and what is gone. Without `trust_times` every known file is a suspect."""
+    added = sorted(listed.keys() - known.keys())
+    removed = sorted(known.keys() - listed.keys())
+    suspects = sorted(
+        path
+        for path, stat in listed.items()
+        if (row := known.get(path)) is not None and not (trust_times and _is_unchanged(stat, row))
+    )
+    return Diff(tuple(added), tuple(suspects), tuple(removed))
+
+
+def pair_renames(added: Mapping[str, str], removed: Mapping[str, str]) -> dict[str, str]:
+    """Old path -> new path where content (or id) is equal. Both maps are path -> what identifies it."""
+    by_identity = {identity: path for path, identity in sorted(removed.items(), reverse=True)}
+    pairs: dict[str, str] = {}
+    for path, identity in sorted(added.items()):
+        old = by_identity.pop(identity, None)
+        if old is not None:
+            pairs[old] = path
+    return pairs
+
+
+def looks_like_accident(removed: Collection[str], known: int, count: int, share: float) -> bool:
+    """The brake: more vanished at once than `count` notes and than `share` of all."""
+    return len(removed) > count and len(removed) > share * known
+
+
+def _is_unchanged(stat: FileStat, row: Known) -> bool:
+    if (stat.mtime_ns, stat.size, stat.ctime_ns, stat.inode) != (row.mtime_ns, row.size, row.ctime_ns, row.inode):
+        return False
+    newest = max(stat.mtime_ns, stat.ctime_ns)
+    tick = _COARSE_TICK_NS if newest % 1_000_000_000 == 0 else _TICK_NS
+    return newest + tick < row.read_ns

@@ -1,0 +1,199 @@
+"""`quaid watch`: notifications wake it, a sweep decides.
+
+Events are hints. Whatever they say (vim's write-and-rename, a folder moved in that names none of its files, a
+checkout of five thousand), the answer is the same: wait until it is quiet, then run the one sync there is.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.config import SyncSettings
+from quaid.errors import LockedError, QuaidError, VaultNotFoundError
+from quaid.sync.indexer import Indexer, SyncReport
+from quaid.sync.watcher import concerns_notes, observe
+from quaid.vault import layout
+
+if TYPE_CHECKING:
+    from watchdog.observers.api import BaseObserver
+
+HEARTBEAT_FILE = "watch.json"
+HEARTBEAT_S = 5.0
+FULL_SWEEP_S = 60.0
+LONGEST_WAIT_S = 0.7
+"""However busy the folder, a change waits no longer than this to be indexed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """What `quaid status` shows of a watcher. Written every few seconds even when nothing happens."""
+
+    pid: int
+    mode: str
+    started: str
+    beat: str
+    last_sync: str | None
+    problem: str | None
+
+    def is_alive(self, now: datetime) -> bool:
+        age_s = (now - datetime.fromisoformat(self.beat)).total_seconds()
+        return age_s < 3 * HEARTBEAT_S and _process_exists(self.pid)
+
+
+def read_heartbeat(root: Path) -> Heartbeat | None:
+    try:
+        return Heartbeat(**json.loads((root / layout.STATE_DIR / HEARTBEAT_FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+class Follower:
+    """Keeps the index in step until told to stop. One call of `run` is one `quaid watch`."""
+
+    def __init__(
+        self, indexer: Indexer, settings: SyncSettings, report: Callable[[SyncReport], None], say: Callable[[str], None]
+    ) -> None:
+        self._indexer = indexer
+        self._settings = settings
+        self._report = report
+        self._say = say
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._last_event = 0.0
+        self._mode = "notifications"
+        self._started = _now()
+        self._last_sync: str | None = None
+        self._problem: str | None = None
+
+    def stop(self) -> None:
+        """Ask `run` to return; safe from a signal handler."""
+        self._stop.set()
+        self._wake.set()
+
+    def run(self) -> None:
+        """Sync, listen, sync again … until `stop`. Survives a vanished vault and a full system."""
+        observer = self._observe()
+        try:
+            self._wake.set()
+            while not self._stop.is_set():
+                observer = self._turn(observer)
+        finally:
+            self._shut(observer)
+            (self._indexer.root / layout.STATE_DIR / HEARTBEAT_FILE).unlink(missing_ok=True)
+
+    def _turn(self, observer: BaseObserver | None) -> BaseObserver | None:
+        self._beat()
+        woken = self._wake.wait(HEARTBEAT_S)
+        if self._stop.is_set():
+            return observer
+        if not self._indexer.root.is_dir():
+            self._shut(observer)
+            self._wait_for_vault()
+            observer = None
+        if observer is None or not observer.is_alive():
+            observer = self._observe()
+            woken = True
+        if woken or self._is_sweep_due():
+            self._settle()
+            self._sync()
+        return observer
+
+    def _observe(self) -> BaseObserver | None:
+        root = self._indexer.root
+        if not self._settings.poll:
+            try:
+                self._mode = "notifications"
+                return observe(root, self._notice)
+            except OSError as error:
+                if error.errno not in {errno.ENOSPC, errno.EMFILE, errno.ENFILE}:
+                    self._say(f"cannot watch {root}: {error.strerror}")
+                    return None
+                self._say("the system has no file watches left (fs.inotify.max_user_watches): polling instead")
+        self._mode = "polling"
+        return observe(root, self._notice, poll_s=self._settings.poll_interval_s)
+
+    def _notice(self, path: str) -> None:
+        if concerns_notes(self._indexer.root, path):
+            self._last_event = time.monotonic()
+            self._wake.set()
+
+    def _settle(self) -> None:
+        """Wait until nothing has happened for the debounce time, but not for ever."""
+        quiet_s = self._settings.debounce_ms / 1000
+        longest = time.monotonic() + LONGEST_WAIT_S
+        while (now := time.monotonic()) < longest and now - self._last_event < quiet_s:
+            self._stop.wait(min(quiet_s, 0.05))
+        self._wake.clear()
+
+    def _sync(self) -> None:
+        try:
+            report = self._indexer.sync()
+        except LockedError:
+            self._wake.set()  # somebody else is indexing: look again
+            return
+        except VaultNotFoundError:
+            return
+        except QuaidError as error:
+            self._tell(str(error))
+            return
+        self._last_sync = _now()
+        self._tell(report.degraded[0] if report.degraded else None)
+        if report.changed or report.rebuilt or report.embedded:
+            self._report(report)
+
+    def _tell(self, problem: str | None) -> None:
+        if problem and problem != self._problem:
+            self._say(problem)
+        self._problem = problem
+
+    def _is_sweep_due(self) -> bool:
+        if self._last_sync is None:
+            return True
+        age = datetime.now(UTC) - datetime.fromisoformat(self._last_sync)
+        return age.total_seconds() > FULL_SWEEP_S
+
+    def _wait_for_vault(self) -> None:
+        self._say(f"{self._indexer.root} is gone; waiting for it to come back")
+        while not self._stop.wait(1.0):
+            if (self._indexer.root / layout.STATE_DIR).is_dir():
+                self._say(f"{self._indexer.root} is back")
+                return
+
+    def _beat(self) -> None:
+        heartbeat = Heartbeat(os.getpid(), self._mode, self._started, _now(), self._last_sync, self._problem)
+        path = self._indexer.root / layout.STATE_DIR / HEARTBEAT_FILE
+        temporary = path.with_name(layout.temporary_name(path.name))
+        try:
+            temporary.write_text(json.dumps(asdict(heartbeat)), encoding="utf-8")
+            temporary.replace(path)
+        except OSError:  # the vault is gone or full; the loop finds out by itself
+            temporary.unlink(missing_ok=True)
+
+    @staticmethod
+    def _shut(observer: BaseObserver | None) -> None:
+        if observer is not None:
+            observer.stop()
+            observer.join(timeout=2)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _process_exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

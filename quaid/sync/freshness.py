@@ -1,0 +1,79 @@
+"""A read is never stale: before it, whatever changed since the last one is indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import apsw
+
+from quaid.errors import LockedError, MassRemovalError, VaultReadOnlyError
+from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
+from quaid.sync.watcher import ChangeListener
+
+READ_WAIT_MS = 5_000
+"""A read waits so long for another process that is indexing, then answers from what there is and says so."""
+
+
+class Freshness:
+    """Asks the cheapest question that is still certain: notifications once a process keeps asking, a sweep before."""
+
+    def __init__(
+        self, indexer: Indexer, open_reader: Callable[[], apsw.Connection | None], embed_budget_s: float
+    ) -> None:
+        self._indexer = indexer
+        self._open_reader = open_reader
+        self._options = SyncOptions(embed_budget_s=embed_budget_s, fetch_weights=False, wait_ms=READ_WAIT_MS)
+        self._listener: ChangeListener | None = None
+        self._asked = 0
+        self._pending = False
+
+    def ensure(self, options: SyncOptions | None = None) -> tuple[SyncReport | None, tuple[str, ...]]:
+        """(what was synced, None if nothing had to be; why the answer may still be stale)."""
+        options = options or self._options
+        self._asked += 1
+        changed = self._changed()
+        if changed is not None and not changed and not self._pending:
+            return None, ()
+        if changed is None and not self._pending and self._is_fresh():
+            return None, ()
+        return self._sync(replace(options, only=None if self._pending else changed or None))
+
+    def close(self) -> None:
+        if self._listener is not None:
+            self._listener.stop()
+            self._listener = None
+
+    def _changed(self) -> frozenset[str] | None:
+        """Paths that changed, or None: not known, sweep. Listening begins with the second question, before its
+        sweep, so that nothing falls between the two.
+        """
+        if self._listener is not None:
+            return self._listener.take_changed()
+        if self._asked == 2:
+            listener = ChangeListener(self._indexer.root)
+            if listener.start():
+                self._listener = listener
+            else:
+                listener.stop()
+        return None
+
+    def _is_fresh(self) -> bool:
+        reader = self._open_reader()
+        try:
+            return reader is not None and self._indexer.is_fresh(reader)
+        except apsw.Error:  # damaged or half made: the sync that follows builds it anew
+            return False
+
+    def _sync(self, options: SyncOptions) -> tuple[SyncReport | None, tuple[str, ...]]:
+        try:
+            report = self._indexer.sync(options)
+        except MassRemovalError as error:
+            return None, (f"removals: {error}",)
+        except (LockedError, VaultReadOnlyError) as error:
+            if self._open_reader() is None:
+                raise
+            self._pending = True  # the notifications of these changes are spent: sweep next time
+            return None, (f"stale: {error}",)
+        self._pending = False
+        return report, ()

@@ -1,0 +1,233 @@
+"""Record -> index, one way. `quaid sync`, `reindex`, `watch` and the freshness check all come through here.
+
+Words first, vectors after: one SQLite write transaction brings documents, words and graph in step with the files
+(it is also the lock that keeps two syncs apart), then what has no vector yet is embedded outside of any
+transaction and added in batches. A kill in between leaves chunks pending, and the next sync goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import apsw
+
+from quaid.config import Settings
+from quaid.errors import DiskFullError, LockedError, MassRemovalError, VaultNotFoundError, VaultReadOnlyError
+from quaid.index import database, documents
+from quaid.index.documents import Known
+from quaid.sync import diff
+from quaid.sync.embedding import Embedding, Progress
+from quaid.vault import files, layout, notes
+from quaid.vault.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOptions:
+    """How thorough and how patient a sync is."""
+
+    rebuild: bool = False
+    """Forget the index and read every file again."""
+    trust_times: bool = True
+    """False reads every file even where size and times say it is unchanged."""
+    accept_removals: bool = False
+    embed_budget_s: float | None = None
+    """Stop embedding after so long and leave the rest pending; None goes on to the end."""
+    fetch_weights: bool = True
+    only: frozenset[str] | None = None
+    """Look at these paths alone: whoever asks knows that nothing else changed."""
+    wait_ms: int = database.BUSY_TIMEOUT_MS
+    """How long another process may keep the index before this one gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What one sync did. Paths are relative to the vault; `pending` chunks still wait for their vector."""
+
+    added: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    removed: tuple[str, ...] = ()
+    total: int = 0
+    embedded: int = 0
+    pending: int = 0
+    rebuilt: str | None = None
+    degraded: tuple[str, ...] = ()
+    took_s: float = 0.0
+
+    @property
+    def changed(self) -> int:
+        return len(self.added) + len(self.modified) + len(self.renamed) + len(self.removed)
+
+
+@dataclass(slots=True)
+class _Written:
+    """What the word phase found, path -> content hash."""
+
+    added: dict[str, str] = field(default_factory=dict)
+    modified: list[str] = field(default_factory=list)
+    removed: dict[str, str] = field(default_factory=dict)
+
+
+class Indexer:
+    """Keeps one vault's index.db equal to its files."""
+
+    def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
+        self.root = root
+        self.path = root / layout.STATE_DIR / layout.INDEX_FILE
+        self._settings = settings
+        self._embedding = embedding
+
+    def is_fresh(self, reader: apsw.Connection) -> bool:
+        """A stat sweep against the index, nothing read and nothing written: about 40 ms for 10,000 notes."""
+        if database.schema_version(reader) != database.SCHEMA_VERSION:
+            return False
+        return not diff.compare(self._list().notes, documents.list_known(reader))
+
+    def sync(self, options: SyncOptions | None = None, progress: Progress | None = None) -> SyncReport:
+        """Bring the index in step with the files; a damaged or outdated index is built anew.
+
+        Raises:
+            MassRemovalError: too many notes vanished at once; the index is left as it was.
+            LockedError: another process has been indexing for longer than the busy timeout.
+        """
+        started = time.monotonic()
+        options = options or SyncOptions()
+        try:
+            report = self._sync(options, progress or _silent, None)
+        except database.BROKEN:
+            database.remove(self.path)
+            report = self._sync(options, progress or _silent, "the index was damaged")
+        return replace(report, took_s=time.monotonic() - started)
+
+    def rebuild_in_memory(self) -> apsw.Connection:
+        """An index made from nothing, without vectors: what `verify` compares with."""
+        connection, _ = database.connect_writer(":memory:")
+        self._sync_words(connection, SyncOptions(accept_removals=True), _silent)
+        return connection
+
+    def _sync(self, options: SyncOptions, progress: Progress, rebuilt: str | None) -> SyncReport:
+        with self._writer(options.wait_ms) as (connection, outdated):
+            report = self._sync_words(connection, options, progress)
+            filled = self._embedding.fill(
+                connection, progress, budget_s=options.embed_budget_s, fetch=options.fetch_weights
+            )
+        reason = rebuilt or ("it was made by another version of Quaid" if outdated else None)
+        return replace(
+            report, rebuilt=reason, embedded=filled.embedded, pending=filled.pending, degraded=filled.degraded
+        )
+
+    @contextmanager
+    def _writer(self, wait_ms: int) -> Iterator[tuple[apsw.Connection, bool]]:
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+            connection, outdated = database.connect_writer(self.path, wait_ms)
+        except FileNotFoundError as error:
+            raise VaultNotFoundError(self.root) from error
+        except OSError as error:
+            raise files.sentence(error, self.path) from error
+        except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
+            raise VaultReadOnlyError(self.path.parent, str(error)) from error
+        except apsw.BusyError as error:
+            raise LockedError("Another Quaid is bringing the index up to date") from error
+        try:
+            yield connection, outdated
+        except apsw.BusyError as error:
+            raise LockedError("Another Quaid is bringing the index up to date") from error
+        except apsw.FullError as error:
+            raise DiskFullError(self.path.parent) from error
+        except apsw.ReadOnlyError as error:
+            raise VaultReadOnlyError(self.path.parent, str(error)) from error
+        finally:
+            connection.close()
+
+    def _list(self) -> files.Listed:
+        try:
+            return files.list_notes(self.root)
+        except FileNotFoundError as error:
+            raise VaultNotFoundError(self.root) from error
+
+    def _list_only(self, paths: frozenset[str]) -> files.Listed:
+        stats = {path: files.stat_note(self.root, path) for path in paths}
+        return files.Listed({path: stat for path, stat in stats.items() if stat is not None}, {})
+
+    def _sync_words(self, connection: apsw.Connection, options: SyncOptions, progress: Progress) -> SyncReport:
+        with database.transaction(connection):
+            if options.rebuild:
+                database.clear(connection)
+            known = documents.list_known(connection, options.only)
+            listed = self._list() if options.only is None else self._list_only(options.only)
+            found = diff.compare(listed.notes, known, trust_times=options.trust_times)
+            if not options.accept_removals:
+                self._brake(found, len(known))
+            written = self._write(connection, listed, known, found, progress)
+            if options.only is None:
+                documents.replace_passed_over(connection, listed.passed_over)
+        renamed = diff.pair_renames(written.added, written.removed)
+        return SyncReport(
+            added=tuple(path for path in written.added if path not in renamed.values()),
+            modified=tuple(written.modified),
+            renamed=tuple(renamed.items()),
+            removed=tuple(path for path in written.removed if path not in renamed),
+            total=documents.count(connection),
+        )
+
+    def _brake(self, found: diff.Diff, known: int) -> None:
+        """A vanished mount or a stray `rm -r` looks like removals; what git itself took away does not count."""
+        limits = self._settings.sync
+        gone = found.removed
+        if not diff.looks_like_accident(gone, known, limits.removal_brake_count, limits.removal_brake_share):
+            return
+        missing = History(self.root, self._settings.git).tracked_missing(gone)
+        if diff.looks_like_accident(missing, known, limits.removal_brake_count, limits.removal_brake_share):
+            raise MassRemovalError(len(missing), known)
+
+    def _write(
+        self,
+        connection: apsw.Connection,
+        listed: files.Listed,
+        known: dict[str, Known],
+        found: diff.Diff,
+        progress: Progress,
+    ) -> _Written:
+        written = _Written()
+        for path in found.removed:
+            documents.remove_document(connection, path)
+            written.removed[path] = known[path].content_hash
+        to_read = [*found.added, *found.suspects]
+        for done, path in enumerate(to_read):
+            progress("Reading notes", done, len(to_read))
+            self._write_one(connection, path, listed.notes[path], known.get(path), written)
+        progress("Reading notes", len(to_read), len(to_read))
+        return written
+
+    def _write_one(
+        self, connection: apsw.Connection, path: str, stat: files.FileStat, old: Known | None, written: _Written
+    ) -> None:
+        read_ns = time.time_ns()
+        data = self._read(path)
+        if data is None:  # gone, or swapped for a link, since the listing: the next sync sees it
+            return
+        row = Known(stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode, read_ns, notes.content_hash(data))
+        if old is not None and old.content_hash == row.content_hash:
+            documents.touch(connection, path, row)
+            return
+        note = notes.parse_note(path, data, int(self._settings.sync.max_note_mb * notes.MEGABYTE))
+        documents.replace_document(connection, note, row)
+        if old is None:
+            written.added[path] = row.content_hash
+        else:
+            written.modified.append(path)
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            return files.read_note(self.root, path)
+        except PermissionError:
+            return b""
+
+
+def _silent(_what: str, _done: int, _total: int) -> None:
+    """The progress nobody looks at."""

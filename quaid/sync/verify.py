@@ -1,0 +1,39 @@
+"""Is the index what the files say? Proven by building another one from nothing and comparing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+import apsw
+
+from quaid.index import database, vectors
+from quaid.sync.indexer import Indexer
+
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """`manifest` is equal on two machines with equal files. `differences` are sentences, the first twenty."""
+
+    ok: bool
+    manifest: str
+    notes: int
+    pending: int
+    differences: tuple[str, ...]
+
+
+def verify(indexer: Indexer, reader: apsw.Connection) -> Verification:
+    """Compare the index behind `reader` with one rebuilt from the files, row by row, and check it for damage."""
+    rebuilt = indexer.rebuild_in_memory()
+    try:
+        kept, made = set(database.dump(reader)), set(database.dump(rebuilt))
+        notes = sum(line.startswith("documents ") for line in made)
+        manifest = database.manifest(rebuilt)
+    finally:
+        rebuilt.close()
+    found = [f"only in the index: {line}" for line in sorted(kept - made)]
+    found += [f"missing from the index: {line}" for line in sorted(made - kept)]
+    found += database.find_inconsistencies(reader)
+    return Verification(not found, manifest, notes, vectors.count_pending(reader), tuple(islice(found, MOST_SHOWN)))

@@ -1,0 +1,381 @@
+"""Everything that writes: lock, finish what a crash left, be fresh, plan, write and commit. `Memory` passes it on.
+
+Plans are made by the capture room and are pure; here is what they need looked up, and the order of things.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from quaid.capture import dedupe, episode, facts, linking
+from quaid.capture.facts import FactDetails
+from quaid.config import CONFIG_FILE, Settings, render_setting, render_value
+from quaid.errors import (
+    BadInputError,
+    EmbeddingError,
+    NoteBrokenError,
+    NoteChangedError,
+    NoteNotFoundError,
+    NotOursError,
+)
+from quaid.index import database, documents, graph, vectors
+from quaid.index.documents import Document
+from quaid.local.notes_to_self import NotesToSelf
+from quaid.model import Conversation, Edge, Edit, Kind, name_key
+from quaid.sync.embedding import Embedding
+from quaid.vault import edits, episodes, files, frontmatter, layout, notes
+from quaid.vault.edits import Change
+from quaid.vault.messages import Message
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.vault.history import History
+
+PLAN_ATTEMPTS = 5
+SIMILAR_FACTS = 8
+"""So many nearest facts are compared before a new one is written."""
+FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write did.
+
+    `outcome` is created, confirmed, linked, known, forgotten, restored, kept, set or unchanged; `left` are paths whose
+    change is on disk but not committed, because the owner's own uncommitted work is in them; `hint` names a next
+    step worth knowing.
+    """
+
+    id: str
+    path: str
+    outcome: str
+    text: str = ""
+    commit: str | None = None
+    left: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What `extract` kept of a conversation; `waiting` says that no model has drawn facts from it yet."""
+
+    session: str
+    path: str
+    turns: int
+    new_turns: int
+    waiting: bool = True
+    commit: str | None = None
+    left: tuple[str, ...] = ()
+    skipped: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A plan that may come to nothing: without edits there is no commit."""
+
+    written: Written
+    edits: tuple[Edit, ...] = ()
+    message: Message = field(default_factory=lambda: Message(""))
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a writer works with: the vault, the git history, and a way to a fresh index."""
+
+    root: Path
+    settings: Settings
+    embedding: Embedding
+    history: Callable[[], History]
+    fresh_index: Callable[[], apsw.Connection]
+    say: Callable[[str], None]
+
+
+class Writer:
+    """One vault's writing side."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._root = around.root
+
+    def remember(self, text: str, details: FactDetails) -> Written:
+        """Store a fact, or confirm the one that says it already."""
+        statement = facts.clean_statement(text)
+        return self._write(_key("remember", statement, details), lambda: self._plan_fact(statement, details))
+
+    def link(self, edge: Edge) -> Written:
+        """Put an edge into the graph, normalised, with entity notes made on the way."""
+        return self._write(_key("link", edge), lambda: self._plan_link(edge))
+
+    def forget(self, reference: str) -> Written:
+        """Take a fact, an entity, an episode or one turn out of the vault; git keeps it."""
+        return self._write(_key("forget", reference), lambda: self._plan_forget(reference))
+
+    def restore(self, reference: str) -> Written:
+        """Bring back what was forgotten, as it was."""
+        return self._write(_key("restore", reference), lambda: self._plan_restore(reference))
+
+    def configure(self, key: str, value: object) -> Written:
+        """Set one key of quaid.toml; its comments and order stay."""
+        return self._write(_key("config", key, value), lambda: self._plan_setting(key, value))
+
+    def keep(self, conversation: Conversation) -> Kept:
+        """Keep what is new in a conversation, with the notes to self that wait for it."""
+        if not conversation.turns:
+            raise BadInputError(
+                "The transcript holds nothing that anybody said. Give one with user or assistant turns."
+            )
+        if self._around.settings.capture.episodes == "facts-only":
+            raise BadInputError(
+                "capture.episodes is facts-only and no model is there to draw facts: nothing was kept. "
+                "Keep conversations with: quaid config capture.episodes keep"
+            )
+        queue = NotesToSelf(self._root / layout.STATE_DIR / layout.LOCAL_FILE)
+        try:
+            return self._keep(conversation, queue)
+        finally:
+            queue.close()
+
+    # -- the order of things -------------------------------------------------------------------------------------
+
+    def _write(self, key: str, plan: Callable[[], _Plan]) -> Written:
+        around = self._around
+        with edits.writing(self._root, around.settings.git.wait_s):
+            history = around.history()
+            history.wait_until_ready(around.say)
+            repeated = edits.recover(self._root, history) == key
+            for attempt in range(1, PLAN_ATTEMPTS + 1):
+                planned = plan()
+                if not planned.edits or repeated:
+                    return planned.written
+                try:
+                    committed = edits.apply(self._root, Change(key, planned.edits, planned.message), history)
+                except NoteChangedError:  # an editor saved between plan and write: look again
+                    if attempt == PLAN_ATTEMPTS:
+                        raise
+                    continue
+                return replace(planned.written, commit=committed.id, left=committed.left)
+        raise AssertionError("unreachable")
+
+    # -- plans ---------------------------------------------------------------------------------------------------
+
+    def _plan_fact(self, statement: str, details: FactDetails) -> _Plan:
+        index = self._around.fresh_index()
+        same = self._find_same(index, statement, details.owner)
+        now = _now()
+        if same is not None:
+            edit = self._edit(same.path, lambda data: facts.plan_confirmation(same.path, data))
+            message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
+            return _Plan(Written(same.id, same.path, "confirmed", statement), (edit,), message)
+        note_id, edit = facts.plan_fact(statement, details, now, graph.entity_names(index))
+        message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
+        return _Plan(Written(note_id, edit.rel_path, "created", statement), (edit,), message)
+
+    def _find_same(self, index: apsw.Connection, statement: str, owner: str) -> Document | None:
+        exact = documents.find_by_text(index, notes.text_hash(statement), owner)
+        if exact is not None:
+            return exact
+        row = vectors.active_embedder(index)
+        embedder = self._around.embedding.embedder_of(row) if row is not None else None
+        if row is None or embedder is None:
+            return None
+        try:
+            vector = embedder.embed([statement])[0].astype("<f4").tobytes()
+        except EmbeddingError:
+            return None
+        database.enable_vectors(index)
+        nearest = dict(vectors.search(index, row, vector, SIMILAR_FACTS))
+        living = documents.living_facts(index, list(nearest), owner)
+        threshold = self._around.settings.embedding.duplicate_similarity or embedder.duplicate_similarity
+        alike = [(document, text, nearest[chunk_id]) for chunk_id, document, text in living]
+        return dedupe.find_same(statement, alike, threshold)
+
+    def _plan_link(self, edge: Edge) -> _Plan:
+        index = self._around.fresh_index()
+        planned = linking.plan_link(edge, lambda name: self._find_entity(index, name), _now())
+        said = f"{planned.edge.subject} {planned.edge.relation} {planned.edge.object}"
+        subject = self._find_entity(index, planned.edge.subject)
+        path = subject.rel_path if subject else planned.edits[0].rel_path
+        written = Written(path, path, "linked" if planned.edits else "known", said, created=planned.created)
+        return _Plan(written, planned.edits, Message(f"link: {said}"))
+
+    def _find_entity(self, index: apsw.Connection, name: str) -> linking.EntityNote | None:
+        found = documents.find_documents(
+            index,
+            "kind = 'entity' AND doc_id IN (SELECT doc_id FROM names WHERE name_key = ? ORDER BY position)",
+            (name_key(name),),
+        )
+        for document in found:
+            data = files.read_note(self._root, document.path)
+            if data is not None:
+                file_name = document.path.rsplit("/", 1)[-1].removesuffix(".md")
+                return linking.EntityNote(file_name, document.path, data)
+        return None
+
+    def _plan_forget(self, reference: str) -> _Plan:
+        index = self._around.fresh_index()
+        note, _, turn = reference.partition("#t")
+        document = documents.resolve_one(index, note)
+        if document.kind not in FORGETTABLE:
+            raise NotOursError(document.path)
+        if turn:
+            return self._plan_forget_turn(document, reference, turn)
+        data = self._read(document.path)
+        text = documents.text_of(index, document.doc_id)
+        message = Message(f"forget: {text or document.title}", trailers=_trailers(document.id, None))
+        cited = graph.cited_turns(index, [document.doc_id])
+        written = Written(
+            document.id, document.path, "forgotten", text or document.title, hint=_turn_hint(index, cited)
+        )
+        return _Plan(written, (Edit(document.path, data, None),), message)
+
+    def _plan_forget_turn(self, document: Document, reference: str, turn: str) -> _Plan:
+        if document.kind != Kind.EPISODE or not turn.isdigit():
+            raise NoteNotFoundError(reference)
+        turn_id = f"{Path(document.path).stem}#t{turn}"
+        edit = self._edit_body(document.path, lambda body: episodes.forget_turn(body, int(turn)))
+        written = Written(turn_id, document.path, "forgotten", f"turn {turn} of {document.title}")
+        if edit.after == edit.before:
+            return _Plan(replace(written, outcome="unchanged"))
+        message = Message(
+            f"forget: turn {turn} of session {document.session}", trailers=_trailers(turn_id, document.session)
+        )
+        return _Plan(written, (edit,), message)
+
+    def _plan_restore(self, reference: str) -> _Plan:
+        note, _, turn = reference.partition("#t")
+        index = self._around.fresh_index()
+        living = documents.resolve(index, note)
+        if turn and living:
+            return self._plan_restore_turn(living[0], turn)
+        if living:
+            return _Plan(Written(living[0].id, living[0].path, "unchanged", living[0].title))
+        found = self._around.history().find_removed(note)
+        if found is None:
+            raise NoteNotFoundError(reference)
+        _, path, data = found
+        title = notes.parse_note(path, data).text or path
+        message = Message(f"restore: {title}", trailers=_trailers(note, None))
+        return _Plan(Written(note, path, "restored", title), (Edit(path, None, data),), message)
+
+    def _plan_restore_turn(self, document: Document, turn: str) -> _Plan:
+        turn_id = f"{Path(document.path).stem}#t{turn}"
+        history = self._around.history()
+        commits = history.log(grep_trailer=("Quaid-Fact", turn_id), limit=1)
+        before = history.read_at(f"{commits[0].id}^", document.path) if commits else None
+        if before is None:
+            raise NoteNotFoundError(f"{document.path}#t{turn}")
+        old = notes.split_body(before.decode("utf-8"))[1]
+        edit = self._edit_body(document.path, lambda body: episodes.restore_turn(body, old, int(turn)))
+        written = Written(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
+        if edit.after == edit.before:
+            return _Plan(replace(written, outcome="unchanged"))
+        return _Plan(written, (edit,), Message(f"restore: turn {turn}", trailers=_trailers(turn_id, document.session)))
+
+    def _plan_setting(self, key: str, value: object) -> _Plan:
+        edit = self._edit(
+            CONFIG_FILE, lambda data: Edit(CONFIG_FILE, data, render_setting(data.decode(), key, value).encode())
+        )
+        said = f"{key} = {render_value(value)}"
+        if edit.after == edit.before:
+            return _Plan(Written(key, CONFIG_FILE, "unchanged", said))
+        return _Plan(Written(key, CONFIG_FILE, "set", said), (edit,), Message(f"config: {said}"))
+
+    def _keep(self, conversation: Conversation, queue: NotesToSelf) -> Kept:
+        made: list[tuple[episode.EpisodePlan, list[int]]] = []
+
+        def plan() -> _Plan:
+            session, kept = self._find_session(conversation)
+            waiting = queue.waiting(session)
+            planned = self._plan_episode(session, conversation, kept, [text for _, text in waiting])
+            made[:] = [(planned, [note_id for note_id, _ in waiting])]
+            outcome = "kept" if planned.edit else "unchanged"
+            subject = f"keep: {planned.new_turns} turns of session {session}"
+            message = Message(subject, trailers=(("Quaid-Session", session),))
+            return _Plan(Written(session, planned.rel_path, outcome), (planned.edit,) if planned.edit else (), message)
+
+        written = self._write(_key("keep", conversation.session, conversation.turns), plan)
+        planned, note_ids = made[0]
+        queue.remove(note_ids)
+        return Kept(
+            planned.session, planned.rel_path, len(conversation.turns), planned.new_turns,
+            commit=written.commit, left=written.left, skipped=dict(conversation.skipped),
+        )  # fmt: skip
+
+    def _plan_episode(
+        self, session: str, conversation: Conversation, kept: episode.KeptEpisode | None, own: Sequence[str]
+    ) -> episode.EpisodePlan:
+        try:
+            return episode.plan_episode(session, conversation, kept, _now(), own)
+        except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
+            _raise_broken(kept.rel_path if kept else session, error)
+
+    def _find_session(self, conversation: Conversation) -> tuple[str, episode.KeptEpisode | None]:
+        index = self._around.fresh_index()
+        if conversation.session is not None:
+            return conversation.session, self._find_episode(index, conversation.session)
+        for session in episode.candidate_sessions(conversation):
+            kept = self._find_episode(index, session)
+            if kept is None or episode.continues(kept, conversation):
+                return session, kept
+        raise AssertionError("unreachable")
+
+    def _find_episode(self, index: apsw.Connection, session: str) -> episode.KeptEpisode | None:
+        for document in documents.find_documents(index, "kind = 'episode' AND session = ?", (session,)):
+            data = files.read_note(self._root, document.path)
+            if data is not None:
+                return episode.KeptEpisode(document.path, data)
+        return None
+
+    # -- editing notes -------------------------------------------------------------------------------------------
+
+    def _read(self, path: str) -> bytes:
+        data = files.read_note(self._root, path)
+        if data is None:
+            raise NoteNotFoundError(path)
+        return data
+
+    def _edit(self, path: str, change: Callable[[bytes], Edit]) -> Edit:
+        try:
+            return change(self._read(path))
+        except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
+            _raise_broken(path, error)
+
+    def _edit_body(self, path: str, change: Callable[[str], str]) -> Edit:
+        def edit(data: bytes) -> Edit:
+            head, body = notes.split_body(data.decode("utf-8"))
+            return Edit(path, data, (head + change(body)).encode())
+
+        return self._edit(path, edit)
+
+
+def _raise_broken(path: str, error: Exception) -> NoReturn:
+    problem = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+    raise NoteBrokenError(path, problem) from error
+
+
+def _turn_hint(index: apsw.Connection, cited: Sequence[tuple[int, int]]) -> str | None:
+    """A forgotten fact is still in the conversation it was drawn from: say so, and how to forget that too."""
+    turns = documents.fetch_candidates(index, [chunk_id for _, chunk_id in cited]).values()
+    if not turns:
+        return None
+    ids = sorted({f"{Path(turn.path).stem}#t{turn.turn}" for turn in turns})
+    return f"The conversation still says it; forget that too with: quaid forget {ids[0]}"
+
+
+def _trailers(fact_id: str, session: str | None) -> tuple[tuple[str, str], ...]:
+    return (("Quaid-Fact", fact_id), *((("Quaid-Session", session),) if session else ()))
+
+
+def _key(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,225 @@
+"""How fast Quaid is at a given number of fact notes: every promise of docs/performance.md, measured.
+
+    python tests/benchmarks/scale.py --notes 10000
+    python tests/benchmarks/scale.py --notes 1000 --notes 10000 --notes 100000 --json result.json
+
+Each figure is a median over several runs on a real vault: files on disk, a git repository, the built-in model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from machine import describe_machine
+
+from quaid import Memory
+from quaid.capture.facts import FactDetails, plan_fact
+
+TARGETS = {
+    "first embedding, facts/s": ">= 400",
+    "no-change sync, s": "<= 0.15",
+    "reindex, cached embeddings, s": "<= 4",
+    "recall p50, ms": "<= 10",
+    "recall p95, ms": "<= 20",
+    "cold `quaid recall`, s": "<= 0.35",
+    "remember with its commit, ms": "<= 100",
+    "edit seen by the next read, ms": "at once",
+    "edit seen under watch, s": "<= 1",
+    "peak memory, MB": "<= 350",
+}
+PEOPLE = [f"{first} {last}" for first in "Maya Jon Ana Tomas Priya Noor Lev Ines Kofi Mei".split() for last in
+          "Chen Ortiz Weber Haddad Okafor Lindqvist Rossi Novak Patel Brandt".split()]  # fmt: skip
+VERBS = ["prefers", "moved to", "works on", "met", "sold", "is learning", "planted", "repaired", "visited", "wrote about"]
+THINGS = ["oat milk", "a blue bicycle", "the harbour office", "ceramics", "the night train", "a violin", "old maps",
+          "a greenhouse", "the tax return", "sourdough", "the north trail", "a film camera", "chess openings", "wild bees",
+          "the choir", "a sailing boat", "mushrooms", "the archive", "Portuguese", "a stone oven"]  # fmt: skip
+PLACES = ["Lisbon", "the market", "Hamburg", "the old mill", "Accra", "the library", "Prague", "the coast", "Delhi", "home"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--notes", type=int, action="append")
+    parser.add_argument("--json", help="write the figures to this file")
+    parser.add_argument("--keep", help="folder in which the vaults are kept and found again")
+    options = parser.parse_args()
+    print(describe_machine())
+    results = {}
+    for notes in options.notes or [10_000]:
+        # A process of its own: peak memory is a property of a process.
+        with tempfile.NamedTemporaryFile(suffix=".json") as out:
+            command = [sys.executable, __file__, "--one", str(notes), out.name, options.keep or ""]
+            subprocess.run(command, check=True)
+            results[notes] = json.loads(Path(out.name).read_text(encoding="utf-8"))
+    _print_table(results)
+    if options.json:
+        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "notes": results}, indent=2))
+
+
+def measure(notes: int, keep: str) -> dict[str, float]:
+    root = Path(keep or tempfile.gettempdir()) / f"quaid-scale-{notes}"
+    made = not root.exists()
+    if made:
+        generate(root, notes)
+    found: dict[str, float] = {}
+    with Memory.open(root) as memory:
+        if made:
+            report, took = _timed(memory.sync)
+            found["first sync with embedding, s"] = took
+            found["first embedding, facts/s"] = report.embedded / took
+        found["no-change sync, s"] = _median(9, memory.sync)
+        found["reindex, cached embeddings, s"] = _median(3, memory.reindex)
+    found |= _recall(root)
+    found["peak memory, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    found["cold `quaid recall`, s"] = _median(9, lambda: _cold(root))
+    found |= _write(root)
+    if not keep:
+        shutil.rmtree(root)
+    return found
+
+
+def generate(root: Path, count: int) -> None:
+    """`count` distinct facts as notes, committed."""
+    chance = random.Random(11)
+    memory, _ = Memory.create(root)
+    memory.close()
+    start = datetime(2025, 1, 1, tzinfo=UTC)
+    for number in range(count):
+        now = start + timedelta(minutes=37 * number)
+        _, edit = plan_fact(_statement(chance, number), FactDetails(speaker=chance.choice(PEOPLE)), now)
+        path = root / edit.rel_path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(edit.after or b"")
+    identity = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    for command in (["add", "-A"], ["commit", "-qm", "facts"]):
+        subprocess.run(["git", *command], cwd=root, check=True, env={**os.environ, **identity})
+
+
+def _statement(chance: random.Random, number: int) -> str:
+    who, whom = chance.sample(PEOPLE, 2)
+    return (
+        f"{who} {chance.choice(VERBS)} {chance.choice(THINGS)} with {whom} in {chance.choice(PLACES)}, "
+        f"entry {number} of {chance.randint(1990, 2026)}"
+    )
+
+
+def _recall(root: Path) -> dict[str, float]:
+    chance = random.Random(5)
+    with Memory.open(root) as memory:
+        for _ in range(5):
+            memory.recall("who is learning the violin?")
+        taken = []
+        for _ in range(200):
+            question = f"What did {chance.choice(PEOPLE)} do with {chance.choice(THINGS)} in {chance.choice(PLACES)}?"
+            taken.append(_timed(lambda q=question: memory.recall(q))[1] * 1000)
+    return {"recall p50, ms": statistics.median(taken), "recall p95, ms": statistics.quantiles(taken, n=20)[18]}
+
+
+def _write(root: Path) -> dict[str, float]:
+    with Memory.open(root) as memory:
+        memory.remember("A first write opens what later ones find open")
+        memory.remember("A second write begins to listen for changes")
+        taken = [
+            _timed(lambda n=n: memory.remember(f"Benchmark {n}: the {THINGS[n]} went to {PEOPLE[n * 7]}"))[1] * 1000
+            for n in range(15)
+        ]
+        seen = [_edit_and_read(memory, root, n) for n in range(9)]
+    return {
+        "remember with its commit, ms": statistics.median(taken),
+        "edit seen by the next read, ms": statistics.median(seen),
+        "edit seen under watch, s": _watch(root),
+    }
+
+
+def _edit_and_read(memory: Memory, root: Path, number: int) -> float:
+    word = f"zyxomma{number}"
+    path = next((root / "facts").rglob(f"*-entry-{number}*.md"), None) or next((root / "facts").rglob("*.md"))
+    _save(path, path.read_text(encoding="utf-8") + f"\n{word}\n")
+    hits, took = _timed(lambda: memory.recall(word).hits)
+    assert word in hits[0].text, "the edit was not seen"
+    return took * 1000
+
+
+def _watch(root: Path) -> float:
+    """How long after a save a running `quaid watch` has the edit in the index (looked up without any sync)."""
+    import apsw
+
+    watcher = subprocess.Popen([_quaid(), "watch", "-q", "--vault", str(root)])
+    try:
+        time.sleep(3)
+        taken = []
+        for number in range(5):
+            path = sorted((root / "facts").rglob("*.md"))[number * 3]
+            word = f"quokka{number}{os.getpid()}"
+            _save(path, path.read_text(encoding="utf-8") + f"\n{word}\n")
+            saved = time.perf_counter()
+            while True:
+                index = apsw.Connection(str(root / ".quaid" / "index.db"), flags=apsw.SQLITE_OPEN_READONLY)
+                if index.execute("SELECT 1 FROM fulltext WHERE fulltext MATCH ?", (word,)).fetchone():
+                    break
+                index.close()
+                time.sleep(0.01)
+                assert time.perf_counter() - saved < 30, "the watcher never saw the edit"
+            taken.append(time.perf_counter() - saved)
+            time.sleep(0.5)
+        return statistics.median(taken)
+    finally:
+        watcher.terminate()
+        watcher.wait(timeout=10)
+
+
+def _save(path: Path, text: str) -> None:
+    """As editors save: a new file, renamed over the old one."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def _cold(root: Path) -> None:
+    command = [_quaid(), "recall", "what did Maya Chen do with the violin?", "--vault", str(root)]
+    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "[MEMORY]" in found
+
+
+def _quaid() -> str:
+    beside = Path(sys.executable).with_name("quaid")
+    return str(beside) if beside.exists() else "quaid"
+
+
+def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    started = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - started
+
+
+def _median(times: int, call: Callable[[], object]) -> float:
+    return statistics.median(_timed(call)[1] for _ in range(times))
+
+
+def _print_table(results: dict[int, dict[str, float]]) -> None:
+    names = list(dict.fromkeys(name for found in results.values() for name in found))
+    print(f"{'':34}" + "".join(f"{f'{notes:,} notes':>16}" for notes in results) + "   promised at 10,000")
+    for name in names:
+        cells = "".join(f"{found[name]:16.3f}" if name in found else f"{'-':>16}" for found in results.values())
+        print(f"{name:34}{cells}   {TARGETS.get(name, '')}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        measured = measure(int(sys.argv[2]), sys.argv[4])
+        Path(sys.argv[3]).write_text(json.dumps(measured), encoding="utf-8")
+    else:
+        main()
