@@ -1,0 +1,97 @@
+"""Texts -> unit vectors: in this process (onnxruntime), or by an Ollama or OpenAI-compatible service.
+
+Nothing heavy is imported here: numpy, onnxruntime, tokenizers, httpx and apsw wait until a vector is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from quaid.config import EmbeddingSettings
+from quaid.embed.cache import EmbeddingCache, text_key
+from quaid.embed.weights import find_build
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Embedder", "EmbeddingCache", "fetch_weights", "open_embedder", "text_key"]
+
+
+class Embedder(Protocol):
+    """Turns texts into L2-normalised float32 vectors."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Everything that changes a vector: equal fingerprints, comparable vectors."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+
+    @property
+    def duplicate_similarity(self) -> float:
+        """Cosine from which two facts say the same, under this model."""
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Vectors [n, dimension] of `texts`, in their order; n may be 0.
+
+        Raises:
+            EmbeddingError: the model or the service failed.
+        """
+
+    def embed_query(self, text: str) -> npt.NDArray[np.float32]:
+        """The vector [dimension] of a question, with the model's query prompt if it has one.
+
+        Raises:
+            EmbeddingError: the model or the service failed.
+        """
+
+    def warm(self) -> None:
+        """Begin in the background what the first `embed` would wait for. Safe to call any number of times."""
+
+
+def open_embedder(settings: EmbeddingSettings) -> Embedder | None:
+    """The configured embedder, not yet loaded; None when the provider is "none".
+
+    Raises:
+        WeightsMissingError: the local model is not in the cache folder yet (see `fetch_weights`).
+    """
+    if settings.provider == "none":
+        return None
+    if settings.provider == "local":
+        from quaid.embed.local import LocalEmbedder
+
+        return LocalEmbedder(find_build(settings), settings)
+    if settings.provider == "ollama":
+        from quaid.embed.ollama import OllamaEmbedder
+
+        return OllamaEmbedder(settings)
+    from quaid.embed.openai import OpenAIEmbedder
+
+    return OpenAIEmbedder(settings)
+
+
+def fetch_weights(
+    settings: EmbeddingSettings, progress: Callable[[int, int], None] | None = None, *, force: bool = False
+) -> None:
+    """Make the local model ready: download what is missing, check it, convert it. Nothing to do, nothing done.
+
+    `progress` is told bytes done and bytes in total while downloading. A failed download is remembered for ten minutes
+    and not tried again in that time. With `QUAID_OFFLINE=1` the network is never tried. `force` tries again at once,
+    and checks and converts anew what is there. Several processes may call at the same time; one of them works.
+
+    Raises:
+        WeightsMissingError: the weights could not be had, or not the bytes that were expected.
+        EmbeddingError: the model's folder is not one Quaid can run.
+        LockedError: another process has been fetching for a quarter of an hour.
+    """
+    if settings.provider == "local":
+        from quaid.embed.fetch import make_ready
+
+        make_ready(settings, progress or _silent, force=force)
+
+
+def _silent(_done: int, _total: int) -> None:
+    pass

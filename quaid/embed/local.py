@@ -1,0 +1,195 @@
+"""Embeds in this process: tokenizers and onnxruntime, both loaded at the first text."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from quaid.config import EmbeddingSettings
+from quaid.embed.build import GRAPH_FILE, TOKENIZER_FILE, Build
+from quaid.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_BATCH_TOKENS = 384
+"""Padded tokens in one run: enough for full speed, few enough to stay in the processor's cache."""
+_FEW_TEXTS = 8
+"""Packing the weights costs as much as this many texts without it."""
+
+_WARM_THREADS = 4
+"""More only wait for each other over a single text."""
+
+_Way = Literal["cold", "warm", "bulk"]
+"""How a session runs. "cold" reads the weights from the page cache as they lie, and so is there 40 ms sooner: right
+for a process with one question. "warm" has them packed and all cores on one text. "bulk" has them packed and one core
+on each batch, which beats all cores on one batch when other programs want a core too."""
+
+
+class LocalEmbedder:
+    """A converted BERT-type model. Safe to use from several threads."""
+
+    def __init__(self, build: Build, settings: EmbeddingSettings) -> None:
+        self._build = build
+        self._model = build.description
+        self._threads = settings.threads or _count_cores()
+        self.fingerprint = self._model.fingerprint
+        self.dimension = self._model.dimension
+        self.duplicate_similarity = settings.duplicate_similarity or build.duplicate_similarity
+        self._lock = threading.Lock()
+        self._tokenizer: Any = None
+        self._sessions: dict[_Way, Any] = {}
+        self._few_seen = 0
+        self._warming: threading.Thread | None = None
+
+    def warm(self) -> None:
+        """Load in the background, after some 50 ms here; `embed` waits for it. Safe to call several times."""
+        if self._warming is not None or self._sessions:
+            return
+        # onnxruntime imports numpy from C, inside out: while it does, an `import numpy` in another thread fails as
+        # circular. So numpy is imported whole before it begins.
+        import numpy as np  # noqa: F401
+
+        # Not a daemon: a process that leaves while a library is being loaded may crash on its way out.
+        self._warming = threading.Thread(target=self._warm, name="quaid-warm", daemon=False)
+        self._warming.start()
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Unit vectors, float32 [n, dimension], in the order of `texts`; equal texts are embedded once.
+
+        Raises:
+            EmbeddingError: the model's files cannot be loaded.
+        """
+        return self._embed(texts, self._model.text_prompt)
+
+    def embed_query(self, text: str) -> npt.NDArray[np.float32]:
+        """The unit vector, float32 [dimension], of a question.
+
+        Raises:
+            EmbeddingError: the model's files cannot be loaded.
+        """
+        vector: npt.NDArray[np.float32] = self._embed([text], self._model.query_prompt)[0]
+        return vector
+
+    def _embed(self, texts: Sequence[str], prompt: str) -> npt.NDArray[np.float32]:
+        import numpy as np
+
+        rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        if not rows:
+            return np.zeros((0, self.dimension), np.float32)
+        session = self._ready(len(rows))
+        tokens = [self._tokenize(prompt + text) for text in rows]
+        vectors = np.empty((len(rows), self.dimension), np.float32)
+        for batch, pooled in self._run(session, tokens):
+            vectors[batch] = pooled
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors[[rows[text] for text in texts]]
+
+    def _tokenize(self, text: str) -> npt.NDArray[np.int64]:
+        import numpy as np
+
+        # One by one: the tokenizer's own thread pool would complain in every process forked afterwards. A lone
+        # surrogate, which JSON can carry, is not text to it.
+        clean = text.encode("utf-8", "replace").decode("utf-8")
+        ids = self._tokenizer.encode(clean.lower() if self._model.lowercase else clean).ids
+        return np.array(ids, np.int64)
+
+    def _run(self, session: Any, tokens: list[Any]) -> Iterator[tuple[list[int], npt.NDArray[np.float32]]]:
+        # An int8 run scales its activations over the whole batch, so that a vector would depend on its neighbours.
+        # Alone it does not, and single texts are as fast as batches.
+        limit = _BATCH_TOKENS if self._model.precision == "fp32" else 1
+        batches = list(_batches([len(ids) for ids in tokens], limit))
+        picked = ([tokens[row] for row in batch] for batch in batches)
+        if len(tokens) <= _FEW_TEXTS:
+            yield from zip(batches, (_pool(session, batch) for batch in picked), strict=True)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(self._threads) as workers:
+            yield from zip(batches, workers.map(partial(_pool, session), picked), strict=True)
+
+    def _ready(self, count: int) -> Any:
+        """The session to embed `count` texts with; everything it needs is loaded."""
+        with self._lock:
+            way = self._choose_way(count)
+            try:
+                if self._tokenizer is None:
+                    self._tokenizer = self._load_tokenizer()
+                if way not in self._sessions:
+                    self._sessions[way] = self._open_session(way)
+            except Exception as error:  # onnxruntime and tokenizers raise Exceptions of their own making
+                raise EmbeddingError(
+                    f"The embedding model in {self._build.folder} cannot be loaded ({error}). "
+                    "Make it anew with: quaid doctor --fetch"
+                ) from error
+            return self._sessions[way]
+
+    def _choose_way(self, count: int) -> _Way:
+        if count > _FEW_TEXTS:
+            return "bulk"
+        self._few_seen += count
+        if self._few_seen <= _FEW_TEXTS:
+            return "cold"
+        self._sessions.pop("cold", None)
+        return "warm"
+
+    def _warm(self) -> None:
+        with suppress(EmbeddingError):  # `embed` meets it again, and tells
+            self._ready(0)
+
+    def _load_tokenizer(self) -> Any:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(self._build.folder / TOKENIZER_FILE))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self._model.max_tokens)
+        return tokenizer
+
+    def _open_session(self, way: _Way) -> Any:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        many = way == "warm" and self._model.precision == "fp32"
+        options.intra_op_num_threads = min(self._threads, _WARM_THREADS) if many else 1
+        if way == "cold":
+            options.add_session_config_entry("session.disable_prepacking", "1")
+        path = str(self._build.folder / GRAPH_FILE)
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def _batches(lengths: list[int], limit_tokens: int) -> Iterator[list[int]]:
+    """Rows grouped by length, longest first, so that memory is taken once; padded, a group keeps to `limit_tokens`."""
+    order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+    start = 0
+    while start < len(order):
+        size = max(1, limit_tokens // max(1, lengths[order[start]]))
+        yield order[start : start + size]
+        start += size
+
+
+def _pool(session: Any, tokens: list[Any]) -> npt.NDArray[np.float32]:
+    """Pooled states, float32 [n, dimension], of n token rows, padded to the longest."""
+    import numpy as np
+
+    length = max(map(len, tokens))
+    ids = np.zeros((len(tokens), length), np.int64)
+    mask = np.zeros_like(ids)
+    for row, row_ids in enumerate(tokens):
+        ids[row, : len(row_ids)] = row_ids
+        mask[row, : len(row_ids)] = 1
+    pooled: npt.NDArray[np.float32] = session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
+    return pooled
+
+
+def _count_cores() -> int:
+    """The cores this process may use, which in a container are fewer than the machine's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

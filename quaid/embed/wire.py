@@ -1,0 +1,285 @@
+"""What the embedding services have in common: one POST with retries, a dimension remembered, answers checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from quaid.config import EmbeddingSettings
+from quaid.embed.weights import DUPLICATE_SIMILARITY, cache_folder
+from quaid.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    import httpx
+    import numpy as np
+    import numpy.typing as npt
+
+_ATTEMPTS = 4
+_CONNECT_ATTEMPTS = 2
+FIRST_WAIT_S = 0.25
+"""Before the second attempt; doubled before each further one."""
+_LONGEST_WAIT_S = 8.0
+_LOCAL_CONNECT_S = 1.0
+_REMOTE_CONNECT_S = 5.0
+_BATCH_TEXTS = 64
+_BATCH_CHARACTERS = 100_000
+_RETRIED = frozenset({408, 429, 500, 502, 503, 504, 529})
+
+
+class Dialect(Protocol):
+    """What one kind of service says differently."""
+
+    provider: str
+    model: str
+    base_url: str
+    path: str
+
+    def headers(self) -> dict[str, str]:
+        """Headers of every request. Raises EmbeddingError when a key is needed and not there."""
+
+    def payload(self, texts: Sequence[str]) -> dict[str, Any]:
+        """The body that asks for the vectors of `texts`."""
+
+    def vectors(self, answer: Any) -> list[list[float]]:
+        """The vectors in an answer, in the order of the texts. KeyError, TypeError, ValueError when it has none."""
+
+    def explain(self, status: int, said: str) -> str:
+        """One sentence and the next step, for a status that is not retried or was retried in vain."""
+
+
+class RemoteEmbedder:
+    """An embedding service spoken to over HTTP. Safe to use from several threads."""
+
+    def __init__(self, dialect: Dialect, settings: EmbeddingSettings) -> None:
+        self._dialect = dialect
+        self._timeout_s = settings.timeout_s
+        self._asked_dimension = settings.dimensions
+        self._known_dimension = settings.dimensions
+        self._client: httpx.Client | None = None
+        self._lock = threading.Lock()
+        self.duplicate_similarity = settings.duplicate_similarity or DUPLICATE_SIMILARITY
+
+    @property
+    def fingerprint(self) -> str:
+        """Provider, address, model and dimension; asks the service once, the first time ever."""
+        dialect = self._dialect
+        return f"{dialect.provider}/{dialect.base_url}/{dialect.model}/{self.dimension}"
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector: configured, remembered from an earlier process, or else asked of the service.
+
+        Raises:
+            EmbeddingError: the service had to be asked and did not answer as it should.
+        """
+        if not self._known_dimension:
+            remembered = self._recall_dimension()
+            self._known_dimension = remembered or len(self._ask(["dimension"])[0])
+            if not remembered:
+                self._remember_dimension()
+        return self._known_dimension
+
+    def warm(self) -> None:
+        """Nothing to load: the service is elsewhere."""
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Unit vectors, float32 [n, dimension], in the order of `texts`.
+
+        Raises:
+            EmbeddingError: the service did not answer, refused, or answered something else than n vectors.
+        """
+        import numpy as np
+
+        if not texts:
+            return np.zeros((0, self.dimension), np.float32)
+        rows: list[list[float]] = []
+        for batch in _batches(texts):
+            rows += self._ask(batch)
+        vectors = self._as_array(rows)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit: npt.NDArray[np.float32] = vectors / np.maximum(norms, 1e-12)
+        return unit
+
+    def embed_query(self, text: str) -> npt.NDArray[np.float32]:
+        """The unit vector, float32 [dimension], of a question.
+
+        Raises:
+            EmbeddingError: as for `embed`.
+        """
+        vector: npt.NDArray[np.float32] = self.embed([text])[0]
+        return vector
+
+    def _as_array(self, rows: list[list[float]]) -> npt.NDArray[np.float32]:
+        import numpy as np
+
+        wrong = {len(row) for row in rows} - {self.dimension}
+        if wrong:
+            self._dimension_path().unlink(missing_ok=True)
+            raise self._failure(
+                f"answered vectors of {max(wrong)} numbers where {self.dimension} were expected. Set "
+                "embedding.dimensions to what the model gives, or to 0 and run: quaid reindex"
+            )
+        try:
+            vectors = np.array(rows, np.float32)
+        except (TypeError, ValueError) as error:
+            raise self._garbled() from error
+        if not np.isfinite(vectors).all():
+            raise self._failure("answered a vector that holds no finite numbers. Try another model.")
+        return vectors
+
+    def _ask(self, texts: Sequence[str]) -> list[list[float]]:
+        answer = self._post(self._dialect.payload([_cleaned(text) for text in texts]))
+        try:
+            rows = self._dialect.vectors(answer)
+            counts = [len(row) for row in rows]
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise self._garbled() from error
+        if len(counts) != len(texts) or not all(counts):
+            raise self._failure(f"answered {len(counts)} vectors for {len(texts)} texts. Is embedding.url right?")
+        return rows
+
+    def _post(self, payload: dict[str, Any]) -> Any:
+        response = self._send(payload)
+        if response.status_code != 200:
+            raise EmbeddingError(self._dialect.explain(response.status_code, _said(response)))
+        try:
+            return response.json()
+        except ValueError as error:
+            raise self._garbled() from error
+
+    def _send(self, payload: dict[str, Any]) -> httpx.Response:
+        """The last response after retries; connection failures become one sentence."""
+        import httpx
+        import tenacity
+
+        headers = self._dialect.headers()
+        deadline = time.monotonic() + self._timeout_s
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(httpx.TransportError) | tenacity.retry_if_result(_is_retried),
+            wait=_wait_s,
+            stop=lambda state: _is_enough(state, deadline),
+            retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+        )
+        try:
+            response: httpx.Response = retrying(self._send_once, payload, headers, deadline)
+        except httpx.TimeoutException as error:
+            raise self._failure(f"did not answer in {self._timeout_s:g} s. Is the service running?") from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise self._failure(f"could not be reached ({error}). Is it running? See: quaid doctor") from error
+        return response
+
+    def _send_once(self, payload: dict[str, Any], headers: dict[str, str], deadline: float) -> httpx.Response:
+        import httpx
+
+        local = _is_local(self._dialect.base_url)
+        with self._lock:
+            if self._client is None:
+                # A proxy meant for the outside cannot reach this machine's own services.
+                self._client = httpx.Client(trust_env=not local)
+        left_s = max(0.1, deadline - time.monotonic())
+        connect_s = min(left_s, _LOCAL_CONNECT_S if local else _REMOTE_CONNECT_S)
+        return self._client.post(
+            self._dialect.base_url + self._dialect.path,
+            json=payload,
+            headers=headers,
+            timeout=httpx.Timeout(left_s, connect=connect_s),
+        )
+
+    def _failure(self, what: str) -> EmbeddingError:
+        return EmbeddingError(f"{self._dialect.provider} at {self._dialect.base_url} {what}")
+
+    def _garbled(self) -> EmbeddingError:
+        return self._failure("answered something that is no list of vectors. Is embedding.url right?")
+
+    def _dimension_path(self) -> Path:
+        import hashlib
+
+        dialect = self._dialect
+        named = json.dumps([dialect.provider, dialect.base_url, dialect.model, self._asked_dimension])
+        return cache_folder() / "dimensions" / f"{hashlib.sha256(named.encode()).hexdigest()[:24]}.json"
+
+    def _recall_dimension(self) -> int:
+        try:
+            return int(json.loads(self._dimension_path().read_text(encoding="utf-8"))["dimension"])
+        except (OSError, ValueError, TypeError, KeyError):
+            return 0
+
+    def _remember_dimension(self) -> None:
+        path = self._dimension_path()
+        content = {"dimension": self._known_dimension, "model": self._dialect.model, "url": self._dialect.base_url}
+        draft = path.with_suffix(f".{os.getpid()}")
+        with suppress(OSError):  # not remembered: it is asked for again
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_text(json.dumps(content), encoding="utf-8")
+            draft.replace(path)
+
+
+def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    start, characters = 0, 0
+    for end, text in enumerate(texts):
+        full = end - start >= _BATCH_TEXTS or characters + len(text) > _BATCH_CHARACTERS
+        if full and end > start:
+            yield texts[start:end]
+            start, characters = end, 0
+        characters += len(text)
+    yield texts[start:]
+
+
+def _cleaned(text: str) -> str:
+    """JSON for the wire carries no lone surrogate, and some services refuse an empty text."""
+    return text.encode("utf-8", "replace").decode("utf-8") or " "
+
+
+def _is_local(url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).hostname in {"localhost", "127.0.0.1", "::1"}
+
+
+def _is_retried(response: httpx.Response) -> bool:
+    return response.status_code in _RETRIED
+
+
+def _is_enough(state: Any, deadline: float) -> bool:
+    import httpx
+
+    error = state.outcome.exception()
+    if isinstance(error, httpx.ReadTimeout | httpx.UnsupportedProtocol):
+        return True
+    attempts = _CONNECT_ATTEMPTS if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else _ATTEMPTS
+    return state.attempt_number >= attempts or time.monotonic() + _wait_s(state) >= deadline
+
+
+def _wait_s(state: Any) -> float:
+    waited: float = min(FIRST_WAIT_S * 2 ** (state.attempt_number - 1), _LONGEST_WAIT_S)
+    if state.outcome.failed:
+        return waited
+    return max(waited, _retry_after_s(state.outcome.result()))
+
+
+def _retry_after_s(response: httpx.Response) -> float:
+    """What the service asks us to wait, in seconds or as a date."""
+    value = response.headers.get("retry-after", "")
+    with suppress(ValueError):
+        return max(0.0, float(value))
+    from email.utils import parsedate_to_datetime
+
+    with suppress(ValueError, TypeError):
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    return 0.0
+
+
+def _said(response: httpx.Response) -> str:
+    """The service's own words, from {"error": "…"} or {"error": {"message": "…"}}."""
+    try:
+        error = response.json()["error"]
+        words = error["message"] if isinstance(error, dict) else error
+    except (ValueError, KeyError, TypeError):
+        words = response.text
+    return " ".join(str(words).split())[:200] or "no reason given"

