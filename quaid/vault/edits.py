@@ -87,6 +87,7 @@ def recover(root: Path, history: History) -> str | None:
     change = _read_intention(root)
     if change is None:
         return None
+    history.recover()
     if not all(history.read_at("HEAD", edit.rel_path) == edit.after for edit in change.edits):
         # What somebody has rewritten since then is theirs; the rest is finished.
         ours = [edit for edit in change.edits if files.read_note(root, edit.rel_path) in (edit.before, edit.after)]

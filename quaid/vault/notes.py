@@ -250,7 +250,8 @@ def _shape_episode(body: str, stem: str, names: Sequence[str], fields: _Fields) 
     chunks: list[Chunk] = []
     for turn in episodes.parse_turns(body, parse_time(started)):
         said_at = turn.said_at or started
-        context = ", ".join(filter(None, (day(said_at) if said_at else "", turn.speaker or "")))
+        # "Caroline (8 May 2023)": of six forms tried on LoCoMo the one whose vectors find most (docs/recall.md).
+        context = " ".join(filter(None, (turn.speaker, f"({day(said_at)})" if said_at else "")))
         for piece in markdown.split_text(turn.text):
             chunks.append(Chunk(len(chunks), piece, context, "", turn.number, turn.speaker, said_at))
     if not chunks:

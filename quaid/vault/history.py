@@ -1,0 +1,460 @@
+"""The vault's git history: commits that hold exactly what Quaid changed, and what later asks about them.
+
+The only module that imports git. Every process runs in the work tree's top folder, with the inherited GIT_*
+variables taken away and English messages; paths go in and out vault-relative.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from errno import EACCES, EDQUOT, ENOSPC, EPERM, EROFS
+from pathlib import Path
+
+from quaid.config import GitSettings
+from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, QuaidError, VaultReadOnlyError
+from quaid.model import Commit, Edit
+from quaid.vault import repository as repositories
+from quaid.vault import workshop
+from quaid.vault.messages import LOG_FORMAT, Message, escape, parse_log
+from quaid.vault.messages import grep_trailer as grep_option
+from quaid.vault.repository import Repository, RepositoryState
+from quaid.vault.staging import Stage, guard_command, settle, split_items
+
+__all__ = ["Committed", "History", "Message", "RepositoryState"]
+
+ATTEMPTS = 10
+"""How often HEAD may move under a commit before Quaid gives way."""
+
+# Git exports GIT_DIR, GIT_INDEX_FILE, GIT_WORK_TREE and more to the hooks it runs, and Quaid is run from hooks: kept,
+# they would turn every call here towards the repository of that hook (https://github.com/pre-commit/pre-commit/issues/300).
+# Only what says how to reach, trust or trace, never what says where, is let through.
+_KEPT_VARIABLES = re.compile(
+    r"GIT_(EXEC_PATH|SSH|SSH_COMMAND|SSH_VARIANT|SSL_.*|ASKPASS|TERMINAL_PROMPT|ALLOW_PROTOCOL|HTTP_.*|PROXY_.*|TRACE.*"
+    r"|CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|CONFIG_COUNT|CONFIG_KEY_\d+|CONFIG_VALUE_\d+|PYTHON_.*)"
+)
+_LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
+_COMMIT_MADE = re.compile(r"^\[\S+.*? ([0-9a-f]{4,64})\] ")
+
+
+@dataclass(frozen=True)
+class Committed:
+    """`id` is None when there was nothing to commit; the changes of the paths in `left` are still uncommitted."""
+
+    id: str | None
+    left: tuple[str, ...] = ()
+
+
+class History:
+    """The git side of the vault at `root`, which may be a subfolder, a linked worktree or a submodule."""
+
+    def __init__(self, root: Path, settings: GitSettings) -> None:
+        self._root = root
+        self._settings = settings
+        self._found: Repository | None = None
+
+    @staticmethod
+    def find_repository(root: Path) -> Path | None:
+        """The top folder of the work tree that encloses `root`; costs a few looks at the disk, no process."""
+        found = repositories.find_repository(root)
+        return found.top if found else None
+
+    def create_repository(self) -> None:
+        """Make the vault a repository with the branch main, unless one encloses it already.
+
+        Raises:
+            GitError, GitMissingError: git would not or is not there.
+        """
+        if repositories.find_repository(self._root) is None:
+            code, _, said = _execute(["-C", str(self._root), "init", "-q", "-b", "main"], b"", {})
+            if code:
+                raise _explain("create a repository", said, self._root)
+
+    def state(self) -> RepositoryState:
+        """What the repository is in the middle of.
+
+        Raises:
+            GitError: the vault is in no repository, or in a broken one.
+        """
+        try:
+            state = repositories.read_state(self._repository)
+        except OSError as error:
+            raise GitError("read HEAD", str(error)) from error
+        return self._ask_state(state) if state.branch == repositories.REFTABLE_BRANCH else state
+
+    def wait_until_ready(self, say: Callable[[str], None] | None = None) -> None:
+        """Wait up to `git.wait_s` for a rebase, a merge or another program's lock to end; `say` hears once why.
+
+        Raises:
+            LockedError: it did not end in time. Locks of others are never removed.
+        """
+        repositories.wait_until_ready(self._repository, self._settings.wait_s, say)
+
+    def commit(self, edits: Sequence[Edit], message: Message, *, author: tuple[str, str] | None = None) -> Committed:
+        """Commit exactly these edits, already written to disk; the user's staged and unstaged work stays as it is.
+
+        Where a note also holds changes of the user, only the edit's own difference is committed; where the two
+        cannot be told apart, the path is left out. `author` is (name, e-mail), by default the one in the settings.
+        On any error nothing is committed and the user's index is what it was.
+
+        Raises:
+            GitError: git, a hook or the signing program refused, or an edit is inside a submodule.
+            LockedError: another program was at work for longer than `git.wait_s`.
+            GitMissingError, DiskFullError, VaultReadOnlyError: as they say.
+        """
+        by_path = {self._repository.to_git(edit.rel_path): edit for edit in edits}
+        for _ in range(ATTEMPTS):
+            self.wait_until_ready()
+            try:
+                with _translate_os_errors(self._repository.top):
+                    self.recover()
+                    return self._commit_once(by_path, message, author)
+            except _HeadMovedError:
+                continue
+        raise LockedError(f"Other commits keep arriving in {self._repository.top}")
+
+    def recover(self) -> None:
+        """Finish what a killed process left half done; `commit` does it first, whoever opens a vault may.
+
+        A user's index that lags behind a commit of ours would undo it with the user's next commit.
+        """
+        workshop.recover(self._run, self._repository, self.state().head)
+
+    def log(
+        self,
+        *,
+        paths: Sequence[str] = (),
+        limit: int = 20,
+        grep_trailer: tuple[str, str] | None = None,
+        follow: bool = False,
+        since: str | None = None,
+        author: str | None = None,
+    ) -> list[Commit]:
+        """The newest `limit` commits that touch the vault, newest first; times are in UTC.
+
+        Args:
+            paths: only commits that touch one of these files or folders.
+            limit: how many at most.
+            grep_trailer: only commits with this (key, value) among their trailers.
+            follow: go on past renames of the single path given.
+            since: only commits after this date, in any form git reads.
+            author: only commits whose author's name or e-mail contains this.
+
+        Raises:
+            GitError: git refused, for example a repository it does not trust.
+        """
+        options = [f"--since={since}"] if since else []
+        options += [f"--author={escape(author)}"] if author else []
+        options += ["--follow"] if follow else ["-m", "--no-renames"]
+        if grep_trailer is None:
+            return self._log([f"-n{limit}", *options], paths)
+        options.append(grep_option(*grep_trailer))
+        # A line of the body may look like the trailer asked for: such a hit is dropped here, after git counted it.
+        for count in (f"-n{limit}", "-n-1"):
+            found = self._log([count, *options], paths, everywhere=True)
+            kept = [commit for commit in found if grep_trailer[1] in commit.trailers.get(grep_trailer[0], ())]
+            if len(kept) >= limit or len(found) < limit:
+                break
+        return kept[:limit]
+
+    def read_at(self, revision: str, rel_path: str) -> bytes | None:
+        """A file as a checkout of `revision` would have it, None if it has none.
+
+        Raises:
+            GitError: there is no such revision.
+        """
+        commit_id = self._resolve(revision)
+        if commit_id is None:
+            return None
+        path = self._repository.to_git(rel_path)
+        args = ("--literal-pathspecs", "ls-tree", "-z", "--full-tree", commit_id, "--", path)
+        files = dict(_parse_tree(self._read("look for a note", *args)[1]))
+        if path not in files:
+            return None
+        return self._read("read a note", "cat-file", "--filters", f"--path={path}", files[path])[1]
+
+    def list_tree(self, revision: str) -> dict[str, str]:
+        """Every regular file of the vault at `revision`: its path and blob id.
+
+        Raises:
+            GitError: there is no such revision.
+        """
+        prefix = [self._repository.prefix] if self._repository.prefix else []
+        commit_id = self._resolve(revision)
+        if commit_id is None:
+            return {}
+        args = ("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *prefix)
+        _, out = self._read("list a revision", *args)
+        return {self._repository.to_vault(path): blob for path, blob in _parse_tree(out)}
+
+    def diff(self, commit_id: str) -> str:
+        """What a commit changed in the vault, as a patch; a merge against its first parent.
+
+        Raises:
+            GitError: there is no such commit.
+        """
+        args = ["show", "--format=", "-m", "--first-parent", "--no-color", "--no-ext-diff", "--encoding=UTF-8"]
+        if self._repository.prefix:
+            args.append(f"--relative={self._repository.prefix}")
+        out = self._read("show a commit", "-c", "diff.noprefix=false", *args, self._resolve(commit_id) or commit_id)[1]
+        return out.decode("utf-8", "replace")
+
+    def find_removed(self, fact_id: str) -> tuple[str, str, bytes] | None:
+        """The newest commit with the trailer `Quaid-Fact: fact_id` that removed that fact's note.
+
+        Returns its id, the note's path and the note's bytes before it.
+        """
+        has_id = re.compile(
+            rb"^id:[ \t]*[\"']?" + re.escape(fact_id.encode()) + rb"[\"']?[ \t]*(#.*)?\r?$", re.MULTILINE
+        )
+        options = [grep_option("Quaid-Fact", fact_id), "--diff-filter=D", "--no-renames"]
+        for commit in self._log(options, (), everywhere=True):
+            if fact_id not in commit.trailers.get("Quaid-Fact", ()):
+                continue
+            for rel_path in commit.files:
+                before = self.read_at(f"{commit.id}^", rel_path)
+                if before is not None and has_id.search(before):
+                    return commit.id, rel_path, before
+        return None
+
+    def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
+        """Which of these paths HEAD has; asked when they are gone from disk."""
+        return set(rel_paths) & self.list_tree("HEAD").keys()
+
+    def uncommitted(self) -> list[str]:
+        """Paths of the notes (*.md) that are untracked or differ from HEAD, in order."""
+        args = ["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"]
+        _, out = self._read("look for changes", "--literal-pathspecs", *args, "--", self._repository.prefix or ".")
+        paths = [line[3:] for line in split_items(out)]
+        return sorted(self._repository.to_vault(path) for path in paths if path.endswith(".md"))
+
+    @property
+    def _repository(self) -> Repository:
+        self._found = self._found or repositories.find_repository(self._root)
+        if self._found is None:
+            raise GitError("find a repository", f"{self._root} is in none. Make one there with: git init")
+        return self._found
+
+    def _commit_once(self, edits: Mapping[str, Edit], message: Message, author: tuple[str, str] | None) -> Committed:
+        base = self.state().head
+        with workshop.open_workshop(self._repository, base) as folder:
+            stage = Stage(self._run, self._repository, folder, base)
+            plan = stage.plan(edits)
+            left = tuple(self._repository.to_vault(path) for path in plan.left)
+            if not plan.steps:
+                return Committed(None, left)
+            stage.fill(plan.steps)
+            made = self._create_commit(stage, message, self._identity(author))
+            if made is None:
+                return Committed(None, left)
+            commit_id = settle(stage, made, plan.steps, message.render().partition("\n")[0])
+            if commit_id is None:
+                raise _HeadMovedError
+            return Committed(commit_id, left)
+
+    def _create_commit(self, stage: Stage, message: Message, identity: Mapping[str, str]) -> str | None:
+        """Commit what the stage holds; the id may be short, and is None when there was nothing to commit.
+
+        `git commit`, so that hooks, signing and the reflog are the user's. It takes for parent whatever HEAD is when it
+        starts, and our tree is built on `base`: had the user committed in between, their change would be undone
+        without a trace. So the editor, which runs after the parent was read, is a check that HEAD is still `base`,
+        and from there on git itself refuses if HEAD is no longer the parent it read. Nothing wrong is ever written.
+        """
+        env = {**_user_locale(), **identity, "GIT_EDITOR": guard_command(stage)}
+        env |= {"GIT_DIR": str(stage.folder), "GIT_WORK_TREE": str(self._repository.top)}
+        settings = (
+            # The message is committed byte for byte.
+            *("commit.template=", "core.commentChar=#", "i18n.commitEncoding=UTF-8"),
+            # A daemon or a collection begun here would outlive the folder it was begun in.
+            *("core.fsmonitor=false", "maintenance.auto=false"),
+        )
+        config = [word for setting in settings for word in ("-c", setting)]
+        options = ("--edit", "--cleanup=verbatim", "--no-status", "--no-verbose", "--file=-")
+        text = message.render().encode("utf-8", "replace")
+        try:
+            _, out = self._patiently(_Call("commit", [*config, "commit", *options], text, env))
+        except GitError:
+            if self._has_moved(stage):
+                raise _HeadMovedError from None
+            if self._is_empty(stage):
+                return None
+            raise
+        found = _COMMIT_MADE.match(out.decode("utf-8", "replace"))
+        return found[1] if found else repositories.read_state(replace(self._repository, git_dir=stage.folder)).head
+
+    def _has_moved(self, stage: Stage) -> bool:
+        state = self.state()
+        names = [(folder / "HEAD").read_bytes() for folder in (stage.folder, self._repository.git_dir)]
+        return state.head != stage.base or state.operation is not None or names[0] != names[1]
+
+    def _is_empty(self, stage: Stage) -> bool:
+        if stage.base is None:
+            return False
+        args = ("diff-index", "--cached", "--quiet", stage.base)
+        return self._run("compare the index with HEAD", *args, index=stage.index, accept=(0, 1))[0] == 0
+
+    def _identity(self, author: tuple[str, str] | None) -> dict[str, str]:
+        ours = (self._settings.name, self._settings.email)
+        name, email = author or ours
+        identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
+        # A signature is the committer's: who has git sign has it sign as themselves.
+        if not (self._ask_config("--type=bool", "commit.gpgsign") == "true" and self._ask_config("user.email")):
+            identity |= {"GIT_COMMITTER_NAME": ours[0], "GIT_COMMITTER_EMAIL": ours[1]}
+        return identity
+
+    def _ask_config(self, *key: str) -> str:
+        return self._read("read the configuration", "config", "--get", *key, accept=(0, 1))[1].decode().strip()
+
+    def _ask_state(self, state: RepositoryState) -> RepositoryState:
+        code, head = self._read("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1))
+        _, branch = self._read("read HEAD", "symbolic-ref", "-q", "--short", "HEAD", accept=(0, 1))
+        name = branch.decode().strip() or None
+        return RepositoryState(
+            name, None if code else head.decode().strip(), state.operation, state.locked, name is None
+        )
+
+    def _resolve(self, revision: str) -> str | None:
+        """The commit's id; None for HEAD before the first commit."""
+        args = ("rev-parse", "-q", "--verify", "--end-of-options", revision + "^{commit}")
+        code, out = self._read("read a revision", *args, accept=(0, 1, 128))
+        if code and revision == "HEAD" and self.state().head is None:
+            return None
+        if code:
+            raise GitError(f"read {revision!r}", "there is no such revision")
+        # Git 2.30 prints --end-of-options back.
+        return out.decode().split()[-1]
+
+    def _log(self, options: Sequence[str], paths: Sequence[str], *, everywhere: bool = False) -> list[Commit]:
+        if self.state().head is None:
+            return []
+        wanted = [self._repository.to_git(path) for path in paths]
+        if not wanted and self._repository.prefix and not everywhere:
+            wanted = [self._repository.prefix]
+        config = ("--literal-pathspecs", "-c", "log.showSignature=false")
+        shape = ("-z", "-E", "--name-only", "--no-color", "--encoding=UTF-8", f"--format={LOG_FORMAT}")
+        _, out = self._read("read the history", *config, "log", *shape, *options, "--", *wanted)
+        return list(parse_log(out, self._repository))
+
+    def _read(self, doing: str, *args: str, accept: Sequence[int] = (0,)) -> tuple[int, bytes]:
+        return self._run(doing, *args, accept=accept)
+
+    def _run(
+        self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None, accept: Sequence[int] = (0,)
+    ) -> tuple[int, bytes]:
+        # Not even a status of ours may hold a lock that the user's rebase stumbles over.
+        env = {"GIT_OPTIONAL_LOCKS": "0"}
+        config = ["-c", "core.quotePath=false"]
+        if index is not None:
+            env["GIT_INDEX_FILE"] = str(index)
+            # Half of a split index would be in the user's git directory, where the commit does not look.
+            config += ["-c", "core.splitIndex=false"]
+        return self._patiently(_Call(doing, [*config, *args], stdin, env, accept))
+
+    def _patiently(self, call: _Call) -> tuple[int, bytes]:
+        """Run git, again and again for `git.wait_s` while another program holds the lock it needs."""
+        try:
+            return _run_once(call, self._repository.top)
+        except _LockHeldError:
+            from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+        retrying = Retrying(
+            retry=retry_if_exception_type(_LockHeldError),
+            stop=stop_after_delay(self._settings.wait_s),
+            wait=wait_fixed(repositories.POLL_S),
+            reraise=True,
+        )
+        try:
+            return retrying(_run_once, call, self._repository.top)
+        except _LockHeldError as error:
+            raise LockedError(*repositories.describe_lock(error)) from None
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One git process; exit codes that are not in `accept` are errors."""
+
+    doing: str
+    args: Sequence[str]
+    stdin: bytes
+    env: Mapping[str, str]
+    accept: Sequence[int] = (0,)
+
+
+class _HeadMovedError(Exception):
+    """Somebody committed or switched branches while a commit of ours was being made."""
+
+
+class _LockHeldError(Exception):
+    """Another git process holds the lock file it names."""
+
+
+def _run_once(call: _Call, top: Path) -> tuple[int, bytes]:
+    # By -C: where GitPython cannot enter the working folder it is given, it quietly runs git in another.
+    code, out, said = _execute(["-C", str(top), *call.args], call.stdin, call.env)
+    if code in call.accept:
+        return code, out
+    held = _LOCK_HELD.search(said)
+    raise _LockHeldError(held[1]) if held else _explain(call.doing, said, top)
+
+
+def _execute(args: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> tuple[int, bytes, str]:
+    """Run git to its end: exit code, stdout, stderr."""
+    try:
+        from git.cmd import Git
+        from git.exc import GitCommandNotFound
+    except ModuleNotFoundError:
+        raise
+    except ImportError as error:
+        # GitPython asks git for its version when it is imported.
+        raise GitMissingError from error
+    # GitPython adds to the inherited environment but cannot take away from it.
+    inherited = [name for name in os.environ.keys() - env.keys() if _is_stripped(name)]
+    clean = ["env", *(f"-u{name}" for name in inherited)] if inherited else []
+    command = [*clean, str(Git.GIT_PYTHON_GIT_EXECUTABLE or "git"), *args]
+    try:
+        process = Git().execute(command, istream=subprocess.PIPE, as_process=True, env=dict(env))
+    except GitCommandNotFound as error:
+        raise GitMissingError from error
+    out, err = process.communicate(stdin)
+    said = err.decode("utf-8", "replace")
+    if clean and process.returncode == 127 and said.startswith("env:"):
+        raise GitMissingError
+    return process.returncode, out, said
+
+
+def _parse_tree(out: bytes) -> Iterator[tuple[str, str]]:
+    """(path, blob id) of the regular files in what `git ls-tree -z` prints."""
+    for line in split_items(out):
+        head, _, path = line.partition("\t")
+        mode, _, blob = head.split(" ")
+        if mode.startswith("100"):
+            yield path, blob
+
+
+def _is_stripped(name: str) -> bool:
+    return name.startswith("GIT_") and not _KEPT_VARIABLES.fullmatch(name)
+
+
+def _explain(doing: str, said: str, top: Path) -> QuaidError:
+    return DiskFullError(top) if "No space left on device" in said else GitError(doing, said)
+
+
+@contextmanager
+def _translate_os_errors(top: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (ENOSPC, EDQUOT):
+            raise DiskFullError(top) from error
+        if error.errno in (EROFS, EACCES, EPERM):
+            raise VaultReadOnlyError(top, error.strerror or "not allowed") from error
+        raise
+
+
+def _user_locale() -> dict[str, str]:
+    """The user's own language again, for the hooks; an empty value counts as none."""
+    return {name: os.environ.get(name, "") for name in ("LC_ALL", "LANGUAGE")}

@@ -1,0 +1,179 @@
+"""Where a vault's git directory is and what goes on in it, read from its files: no process, no import of git."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from quaid.errors import LockedError
+
+POLL_S = 0.05
+REFTABLE_BRANCH = ".invalid"
+"""What HEAD names, by git's own convention, when the refs are not files."""
+
+_NEXT_STEPS = {
+    "rebase": "git rebase --continue or git rebase --abort",
+    "am": "git am --continue or git am --abort",
+    "merge": "git merge --continue or git merge --abort",
+    "cherry-pick": "git cherry-pick --continue or git cherry-pick --abort",
+    "revert": "git revert --continue or git revert --abort",
+    "bisect": "git bisect reset",
+}
+
+
+@dataclass(frozen=True)
+class RepositoryState:
+    """What a repository is in the middle of.
+
+    `head` is None before the first commit, `branch` when HEAD is detached; `operation` is rebase, merge,
+    cherry-pick, revert, bisect, am or None; `locked` says that somebody holds index.lock.
+    """
+
+    branch: str | None
+    head: str | None
+    operation: str | None
+    locked: bool
+    detached: bool
+
+
+@dataclass(frozen=True)
+class Repository:
+    """The folders of one work tree: `prefix` is the vault's place in it, empty or ending in a slash."""
+
+    top: Path
+    git_dir: Path
+    common_dir: Path
+    prefix: str
+
+    def to_git(self, rel_path: str) -> str:
+        """A vault-relative path as git knows it."""
+        return self.prefix + rel_path
+
+    def is_in_vault(self, path: str) -> bool:
+        return path.startswith(self.prefix)
+
+    def to_vault(self, path: str) -> str:
+        """The opposite of `to_git`."""
+        return path.removeprefix(self.prefix)
+
+    @property
+    def index_lock(self) -> Path:
+        return self.git_dir / "index.lock"
+
+
+def find_repository(root: Path) -> Repository | None:
+    """The work tree that encloses `root`: a clone, a linked worktree or a submodule."""
+    vault = root.resolve()
+    for top in (vault, *vault.parents):
+        git_dir = _find_git_dir(top / ".git")
+        if git_dir is not None:
+            relative = vault.relative_to(top).as_posix()
+            return Repository(top, git_dir, _find_common_dir(git_dir), "" if relative == "." else relative + "/")
+    return None
+
+
+def read_state(repository: Repository) -> RepositoryState:
+    """The state as the files tell it; `branch` is `REFTABLE_BRANCH` where only git can tell."""
+    text = (repository.git_dir / "HEAD").read_text(encoding="utf-8", errors="surrogateescape").strip()
+    ref = text.removeprefix("ref:").strip() if text.startswith("ref:") else None
+    return RepositoryState(
+        branch=None if ref is None else ref.removeprefix("refs/heads/"),
+        head=text if ref is None else _read_ref(repository.common_dir, ref),
+        operation=_read_operation(repository.git_dir),
+        locked=repository.index_lock.exists(),
+        detached=ref is None,
+    )
+
+
+def wait_until_ready(repository: Repository, wait_s: float, say: Callable[[str], None] | None = None) -> None:
+    """Wait up to `wait_s` seconds for a rebase, a merge or a lock to end; `say` hears once what for.
+
+    Raises:
+        LockedError: it did not end in time.
+    """
+    reason = _find_obstacle(repository)
+    if reason is None:
+        return
+    if say is not None:
+        say(f"Waiting up to {wait_s:g} s: {reason[0]}")
+    from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
+
+    retrying = Retrying(
+        retry=retry_if_not_result(lambda found: found is None), stop=stop_after_delay(wait_s), wait=wait_fixed(POLL_S)
+    )
+    try:
+        retrying(_find_obstacle, repository)
+    except RetryError as error:
+        raise LockedError(*(error.last_attempt.result() or reason)) from None
+
+
+def describe_lock(path: object) -> tuple[str, str]:
+    """The two sentences of a `LockedError` about git's lock file at `path`, which Quaid never removes."""
+    return (
+        f"Another git process holds {path}",
+        "Try again when it has finished; if none is running, one crashed: remove that file yourself.",
+    )
+
+
+def _find_obstacle(repository: Repository) -> tuple[str, str] | None:
+    operation = _read_operation(repository.git_dir)
+    if operation is not None:
+        return (
+            f"A {operation} is in progress in {repository.top}",
+            f"End it with {_NEXT_STEPS[operation]}, then try again.",
+        )
+    return describe_lock(repository.index_lock) if repository.index_lock.exists() else None
+
+
+def _find_git_dir(dot_git: Path) -> Path | None:
+    if dot_git.is_file():
+        text = dot_git.read_text(encoding="utf-8", errors="surrogateescape")
+        if not text.startswith("gitdir:"):
+            return None
+        dot_git = (dot_git.parent / text.removeprefix("gitdir:").strip()).resolve()
+    # git, too, walks on past a .git that has no HEAD.
+    return dot_git.resolve() if (dot_git / "HEAD").is_file() else None
+
+
+def _find_common_dir(git_dir: Path) -> Path:
+    """Where the refs and objects are: a linked worktree shares those of its main one."""
+    pointer = git_dir / "commondir"
+    if not pointer.is_file():
+        return git_dir
+    return (git_dir / pointer.read_text(encoding="utf-8", errors="surrogateescape").strip()).resolve()
+
+
+def _read_ref(common_dir: Path, ref: str) -> str | None:
+    try:
+        text = (common_dir / ref).read_text(encoding="ascii").strip()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return _read_packed_ref(common_dir, ref)
+    return _read_ref(common_dir, text.removeprefix("ref:").strip()) if text.startswith("ref:") else text or None
+
+
+def _read_packed_ref(common_dir: Path, ref: str) -> str | None:
+    try:
+        packed = (common_dir / "packed-refs").read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        return None
+    for line in packed.splitlines():
+        if line.endswith(" " + ref):
+            return line.partition(" ")[0]
+    return None
+
+
+def _read_operation(git_dir: Path) -> str | None:
+    if (git_dir / "rebase-merge").is_dir():
+        return "rebase"
+    if (git_dir / "rebase-apply").is_dir():
+        return "am" if (git_dir / "rebase-apply" / "applying").exists() else "rebase"
+    marks = (("MERGE_HEAD", "merge"), ("CHERRY_PICK_HEAD", "cherry-pick"), ("REVERT_HEAD", "revert"))
+    for mark, operation in marks:
+        if (git_dir / mark).exists():
+            return operation
+    # Between two picks of a series only the list of what is still to do is there.
+    todo = git_dir / "sequencer" / "todo"
+    if todo.is_file():
+        return "revert" if todo.read_bytes().startswith(b"revert") else "cherry-pick"
+    return "bisect" if (git_dir / "BISECT_LOG").exists() else None
