@@ -55,10 +55,10 @@ class RecallSettings:
 
     limit: int = 10
     fusion: Literal["convex", "rrf"] = "convex"
-    vector_weight: float = 0.5
+    vector_weight: float = 0.6
     """Share of the vector score in convex fusion; the rest is keyword."""
     rrf_k: int = 60
-    depth: int = 200
+    depth: int = 400
     """Candidates taken from each channel."""
     collapse_similarity: float = 0.95
     """Hits whose words overlap this much are shown once."""

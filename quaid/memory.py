@@ -13,10 +13,11 @@ from quaid.config import CONFIG_FILE, Settings, load_settings, parse_value
 from quaid.errors import BadInputError, NoteNotFoundError, VaultExistsError, VaultNotFoundError
 from quaid.index import documents, graph, vectors
 from quaid.index.documents import Candidate, Document
+from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
 from quaid.recall import pipeline
-from quaid.recall.pipeline import RecallOptions
+from quaid.recall.pipeline import RecallOptions, Sources
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
 from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
@@ -70,7 +71,9 @@ class Memory:
         self.embedding = Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)
+        self._second = IndexReader(self.indexer.path)
         self._freshness = Freshness(self.indexer, self._reader.open, settings.recall.embed_budget_s)
+        self._matrix = VectorMatrix()
         self._history: History | None = None
         self._writer: Writer | None = None
         self._progress: Progress | None = None
@@ -118,6 +121,7 @@ class Memory:
     def close(self) -> None:
         self._freshness.close()
         self._reader.close()
+        self._second.close()
 
     def __enter__(self) -> Self:
         return self
@@ -133,7 +137,8 @@ class Memory:
         """The memories that answer `query`, best first. `options` are the fields of `RecallOptions`."""
         connection, stale = self._fresh()
         wanted = RecallOptions(limit=limit or self.settings.recall.limit, **_frozen(options))
-        answer = pipeline.recall(connection, self.embedding.embedder_of, query, self.settings.recall, wanted)
+        sources = Sources(connection, self._beside(connection), self.embedding.embedder_of, self._matrix.search)
+        answer = pipeline.recall(sources, query, self.settings.recall, wanted)
         return _with_degraded(answer, [*stale, *self._pending(connection, wanted)])
 
     def search(self, query: str, limit: int | None = None, **options: Any) -> Recall:
@@ -303,6 +308,9 @@ class Memory:
         if connection is None:
             raise VaultNotFoundError(self.root)
         return connection, stale
+
+    def _beside(self, connection: apsw.Connection) -> apsw.Connection:
+        return self._second.open() or connection
 
     def _pending(self, connection: apsw.Connection, options: RecallOptions) -> Iterable[str]:
         if options.keyword_only or self.settings.embedding.provider == "none":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -102,6 +103,7 @@ def clear(connection: apsw.Connection) -> None:
     for (name,) in sorted(left, key=lambda row: row[0] == "documents"):
         connection.execute(f'DROP TABLE IF EXISTS "{name}"')
     connection.execute(_schema())
+    set_meta(connection, "generation", secrets.token_hex(8))
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 

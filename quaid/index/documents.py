@@ -190,18 +190,26 @@ def find_by_text(connection: apsw.Connection, text_hash: str, owner: str) -> Doc
     return found[0] if found else None
 
 
-def resolve(connection: apsw.Connection, reference: str) -> list[Document]:
-    """What a person may mean by `reference`, best guess first: id, path, name or alias, else part of an id."""
-    exact = find_documents(connection, "id = ? OR path = ?", (reference, reference))
-    if exact:
-        return exact
-    named = find_documents(
+def find_called(connection: apsw.Connection, reference: str) -> list[Document]:
+    """Documents whose id or path is `reference`, else those it is a name or alias of."""
+    exact = find_documents(
+        connection,
+        # Not `id = ? OR path = ?`: sorted by path, SQLite would walk all documents in that order.
+        "doc_id IN (SELECT doc_id FROM documents WHERE id = ?1 UNION SELECT doc_id FROM documents WHERE path = ?1)",
+        (reference,),
+    )
+    return exact or find_documents(
         connection,
         "doc_id IN (SELECT doc_id FROM names WHERE name_key = ?)",
         (name_key(reference.removesuffix(".md")),),
     )
-    if named or len(reference) < 4:
-        return named
+
+
+def resolve(connection: apsw.Connection, reference: str) -> list[Document]:
+    """What a person may mean by `reference`: id, path, name or alias, else a part of an id."""
+    called = find_called(connection, reference)
+    if called or len(reference) < 4:
+        return called
     escaped = reference.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return find_documents(
         connection,

@@ -4,7 +4,7 @@
 -- citations are kept as written (with a comparison key beside them) and joined when asked, so no row depends on
 -- another file and keeping the index in step is: drop a document's rows, insert its new ones.
 
--- Facts about the index itself: `embedding` is the settings the newest embedder was made with.
+-- Facts about the index itself: `generation` is another random word each time the index is built from nothing.
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -53,9 +53,10 @@ CREATE INDEX documents_superseded ON documents (superseded_by) WHERE superseded_
 
 -- A searchable piece of a document: a fact, a turn, a section. `text` is shown; `context` (date and speaker,
 -- headings) and `keywords` are searched with it. `embedded` says how far its vector is: pending, ready or failed.
--- `text_key` is the SHA-256 of what is embedded, the key of the embedding cache.
+-- `text_key` is the SHA-256 of what is embedded, the key of the embedding cache. A chunk_id is never used twice, so
+-- whoever holds vectors in memory can tell old from new by it.
 CREATE TABLE chunks (
-    chunk_id INTEGER PRIMARY KEY,
+    chunk_id INTEGER PRIMARY KEY AUTOINCREMENT,
     doc_id   INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
     ordinal  INTEGER NOT NULL,
     text     TEXT NOT NULL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -114,6 +114,17 @@ def search(connection: apsw.Connection, row: EmbedderRow, query: bytes, limit: i
         f"SELECT rowid, distance FROM {row.table} WHERE embedding MATCH ? AND k = ?", (query, limit)
     )
     return [(int(found[0]), 1.0 - float(found[1])) for found in rows]
+
+
+def list_ready(connection: apsw.Connection) -> Iterator[int]:
+    """The chunks that have a vector of the newest embedder."""
+    return (int(row[0]) for row in connection.execute("SELECT chunk_id FROM chunks WHERE embedded = 'ready'"))
+
+
+def get(connection: apsw.Connection, row: EmbedderRow, chunk_id: int) -> bytes | None:
+    """A chunk's vector, float32."""
+    found = connection.execute(f"SELECT embedding FROM {row.table} WHERE rowid = ?", (chunk_id,)).fetchone()
+    return None if found is None else bytes(found[0])
 
 
 def _drop(connection: apsw.Connection, row: EmbedderRow) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 import apsw
 
 from quaid.embed import Embedder
-from quaid.index import documents, fulltext, graph, vectors
+from quaid.index import documents, fulltext, graph
 from quaid.index.vectors import EmbedderRow
 from quaid.recall.fusion import Ranking
 from quaid.recall.query import Query
+
+Nearest = Callable[[apsw.Connection, EmbedderRow, Any, int], Ranking]
+"""Searches vectors: (connection, whose vectors, unit vector, how many) -> (chunk_id, cosine), nearest first."""
 
 HOP_DECAY = 0.7
 """What is left of a score after one hop (the seeds' hop_decay)."""
@@ -32,11 +36,11 @@ def keyword(connection: apsw.Connection, query: Query, depth: int) -> Ranking:
     return fulltext.search(connection, fulltext.match_any(query.words), depth)
 
 
-def vector(connection: apsw.Connection, row: EmbedderRow, embedder: Embedder, query: Query, depth: int) -> Ranking:
+def vector(
+    connection: apsw.Connection, row: EmbedderRow, embedder: Embedder, nearest: Nearest, query: Query, depth: int
+) -> Ranking:
     """Cosine to the question's embedding."""
-    if not query.text:
-        return []
-    return vectors.search(connection, row, embedder.embed_query(query.text).astype("<f4").tobytes(), depth)
+    return nearest(connection, row, embedder.embed_query(query.text), depth) if query.text else []
 
 
 def entities(connection: apsw.Connection, query: Query) -> GraphFinds:

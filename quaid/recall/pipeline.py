@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +15,7 @@ import apsw
 from quaid.config import RecallSettings
 from quaid.embed import Embedder
 from quaid.errors import EmbeddingError
-from quaid.index import database, documents, vectors
+from quaid.index import documents, vectors
 from quaid.index.documents import Candidate
 from quaid.index.vectors import EmbedderRow
 from quaid.model import ChannelRank, Edge, Hit, Kind, Recall
@@ -52,9 +54,20 @@ class _Found:
     took_ms: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What is asked: the index, through two connections so that two channels can work at once, who embeds a question
+    for it, and who finds its nearest vectors.
+    """
+
+    connection: apsw.Connection
+    beside: apsw.Connection
+    embedder_of: EmbedderOf
+    nearest: channels.Nearest
+
+
 def recall(
-    connection: apsw.Connection,
-    embedder_of: EmbedderOf,
+    sources: Sources,
     text: str,
     settings: RecallSettings,
     options: RecallOptions | None = None,
@@ -63,60 +76,79 @@ def recall(
     options = options or RecallOptions(limit=settings.limit)
     started = time.perf_counter()
     query = parse(text)
-    found = _ask(connection, embedder_of, query, settings, options)
-    candidates = _candidates(connection, found)
+    found = _ask(sources, query, settings, options)
+    candidates = _candidates(sources.connection, found)
     scores = _score(found, candidates, settings, options)
-    ranked = [
-        candidates[chunk_id]
-        for chunk_id, _ in sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-        if chunk_id in candidates and _is_wanted(candidates[chunk_id], options)
-    ]
-    folded = diversity.fold(ranked, settings.collapse_similarity, options.limit)
-    hits = _hits(connection, folded, scores, found)
+    today = (options.now or datetime.now(UTC)).date().isoformat()
+    wanted = [candidate for candidate in candidates.values() if _is_wanted(candidate, options, today)]
+    wanted.sort(key=lambda candidate: (-scores.get(candidate.chunk_id, 0.0), candidate.chunk_id))
+    folded = diversity.fold(wanted, settings.collapse_similarity, options.limit)
+    hits = _hits(sources.connection, folded, scores, found, today)
     took_ms = (time.perf_counter() - started) * 1000
-    return Recall(text, hits, tuple(found.degraded), took_ms, _trace(query, found, candidates, len(ranked)))
+    return Recall(text, hits, tuple(found.degraded), took_ms, _trace(query, found, candidates, len(wanted)))
 
 
-def _ask(
-    connection: apsw.Connection, embedder_of: EmbedderOf, query: Query, settings: RecallSettings, options: RecallOptions
-) -> _Found:
+def _ask(sources: Sources, query: Query, settings: RecallSettings, options: RecallOptions) -> _Found:
     found = _Found()
     if not query.words:
         return found
-    clock = time.perf_counter()
-    if options.keyword_only or "keyword" in options.channels:
-        found.rankings["keyword"] = channels.keyword(connection, query, settings.depth)
-        clock = _lap(found, "keyword", clock)
-    if options.keyword_only:
-        return found
-    if "vector" in options.channels:
-        found.rankings["vector"] = _vector(connection, embedder_of, query, settings.depth, found)
-        clock = _lap(found, "vector", clock)
-    if "graph" in options.channels:
-        found.graph = channels.entities(connection, query)
-        found.exact = channels.exact(connection, query)
+    wanted = {"keyword"} if options.keyword_only else options.channels
+    with _beside(lambda: _keyword(sources, query, settings.depth, found)) if "keyword" in wanted else nullcontext():
+        if "vector" in wanted:
+            found.rankings["vector"] = _vector(sources, query, settings.depth, found)
+    if "graph" in wanted:
+        clock = time.perf_counter()
+        found.graph = channels.entities(sources.connection, query)
+        found.exact = channels.exact(sources.connection, query)
         _lap(found, "graph", clock)
     return found
 
 
-def _vector(connection: apsw.Connection, embedder_of: EmbedderOf, query: Query, depth: int, found: _Found) -> Ranking:
-    row = vectors.active_embedder(connection)
-    embedder = embedder_of(row) if row is not None else None
+def _keyword(sources: Sources, query: Query, depth: int, found: _Found) -> None:
+    clock = time.perf_counter()
+    found.rankings["keyword"] = channels.keyword(sources.beside, query, depth)
+    _lap(found, "keyword", clock)
+
+
+@contextmanager
+def _beside(call: Callable[[], None]) -> Iterator[None]:
+    """Run `call` while the body runs: SQLite and the model both work outside of Python's lock."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that asked
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="quaid-words")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def _vector(sources: Sources, query: Query, depth: int, found: _Found) -> Ranking:
+    clock = time.perf_counter()
+    row = vectors.active_embedder(sources.connection)
+    embedder = sources.embedder_of(row) if row is not None else None
     if row is None or embedder is None:
         found.degraded.append("vectors")
         return []
-    database.enable_vectors(connection)
     try:
-        return channels.vector(connection, row, embedder, query, depth)
+        ranking = channels.vector(sources.connection, row, embedder, sources.nearest, query, depth)
     except EmbeddingError:
         found.degraded.append("vectors")
         return []
+    _lap(found, "vector", clock)
+    return ranking
 
 
-def _lap(found: _Found, name: str, since: float) -> float:
-    now = time.perf_counter()
-    found.took_ms[name] = round((now - since) * 1000, 2)
-    return now
+def _lap(found: _Found, name: str, since: float) -> None:
+    found.took_ms[name] = round((time.perf_counter() - since) * 1000, 2)
 
 
 def _candidates(connection: apsw.Connection, found: _Found) -> dict[int, Candidate]:
@@ -144,16 +176,17 @@ def _score(
     return scores
 
 
-def _is_wanted(candidate: Candidate, options: RecallOptions) -> bool:
+def _is_wanted(candidate: Candidate, options: RecallOptions, today: str) -> bool:
     if options.kinds and hit_kind(candidate) not in options.kinds:
         return False
-    return options.superseded or not is_over(candidate.superseded_by, candidate.valid_until, options.now)
+    return options.superseded or not is_over(candidate, today)
 
 
-def is_over(superseded_by: str | None, valid_until: str | None, now: datetime | None = None) -> bool:
-    """Whether a fact has been replaced, or was true only until a day before `now`."""
-    today = (now or datetime.now(UTC)).date().isoformat()
-    return superseded_by is not None or (valid_until is not None and valid_until[:10] < today)
+def is_over(candidate: Candidate, today: str) -> bool:
+    """Whether a fact has been replaced, or was true only until a day before `today` (YYYY-MM-DD)."""
+    if candidate.superseded_by is not None:
+        return True
+    return candidate.valid_until is not None and candidate.valid_until[:10] < today
 
 
 def hit_kind(candidate: Candidate) -> str:
@@ -171,46 +204,53 @@ def hit_id(candidate: Candidate) -> str:
 
 
 def _hits(
-    connection: apsw.Connection, folded: list[tuple[Candidate, int]], scores: Mapping[int, float], found: _Found
+    connection: apsw.Connection,
+    folded: list[tuple[Candidate, int]],
+    scores: Mapping[int, float],
+    found: _Found,
+    today: str,
 ) -> tuple[Hit, ...]:
     edges = documents.fetch_edges(connection, {candidate.doc_id for candidate, _ in folded})
-    ranks = {
-        name: {chunk_id: ChannelRank(rank, round(score, 4)) for rank, (chunk_id, score) in enumerate(ranking, 1)}
-        for name, ranking in found.rankings.items()
-    }
-    return tuple(_hit(candidate, count, scores[candidate.chunk_id], edges, ranks, found) for candidate, count in folded)
-
-
-def _hit(
-    candidate: Candidate,
-    stands_for: int,
-    score: float,
-    edges: Mapping[int, list[tuple[str, str, str]]],
-    ranks: Mapping[str, Mapping[int, ChannelRank]],
-    found: _Found,
-) -> Hit:
-    by_channel = {name: ranking[candidate.chunk_id] for name, ranking in ranks.items() if candidate.chunk_id in ranking}
-    if candidate.doc_id in found.graph.scores:
-        by_channel["graph"] = ChannelRank(1, round(found.graph.scores[candidate.doc_id], 4))
-    return Hit(
-        id=hit_id(candidate),
-        kind=hit_kind(candidate),
-        text=candidate.text,
-        score=round(score, 4),
-        path=candidate.path,
-        session=candidate.session,
-        turn=candidate.turn,
-        speaker=candidate.speaker or candidate.doc_speaker,
-        created=candidate.said_at or candidate.created,
-        valid_from=candidate.valid_from,
-        valid_until=candidate.valid_until,
-        status=candidate.status,
-        superseded=is_over(candidate.superseded_by, candidate.valid_until),
-        edges=tuple(Edge(*edge) for edge in edges.get(candidate.doc_id, ())),
-        channels=by_channel,
-        stands_for=stands_for,
-        via=found.graph.via.get(candidate.doc_id, ()),
+    ranks = _channel_ranks({candidate.chunk_id for candidate, _ in folded}, found)
+    return tuple(
+        Hit(
+            id=hit_id(candidate),
+            kind=hit_kind(candidate),
+            text=candidate.text,
+            score=round(scores.get(candidate.chunk_id, 0.0), 4),
+            path=candidate.path,
+            session=candidate.session,
+            turn=candidate.turn,
+            speaker=candidate.speaker or candidate.doc_speaker,
+            created=candidate.said_at or candidate.created,
+            valid_from=candidate.valid_from,
+            valid_until=candidate.valid_until,
+            status=candidate.status,
+            superseded=is_over(candidate, today),
+            edges=tuple(Edge(*edge) for edge in edges.get(candidate.doc_id, ())),
+            channels=ranks.get(candidate.chunk_id, {}) | _graph_rank(candidate, found),
+            stands_for=stands_for,
+            via=found.graph.via.get(candidate.doc_id, ()),
+        )
+        for candidate, stands_for in folded
     )
+
+
+def _channel_ranks(chunk_ids: set[int], found: _Found) -> dict[int, dict[str, ChannelRank]]:
+    ranks: dict[int, dict[str, ChannelRank]] = {}
+    for name, ranking in found.rankings.items():
+        for rank, (chunk_id, score) in enumerate(ranking, 1):
+            if chunk_id in chunk_ids:
+                ranks.setdefault(chunk_id, {})[name] = ChannelRank(rank, round(score, 4))
+    return ranks
+
+
+def _graph_rank(candidate: Candidate, found: _Found) -> dict[str, ChannelRank]:
+    score = found.graph.scores.get(candidate.doc_id)
+    if score is None:
+        return {}
+    rank = 1 + sum(other > score for other in found.graph.scores.values())
+    return {"graph": ChannelRank(rank, round(score, 4))}
 
 
 def _trace(query: Query, found: _Found, candidates: Mapping[int, Candidate], wanted: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class PriorWeights:
     graph: float = 0.15
     speaker: float = 0.1
     neighbour: float = 0.3
-    session: float = 0.3
+    session: float = 0.4
 
 
 def apply(
