@@ -1,0 +1,158 @@
+"""The commands of `quaid` and the group that loads them one at a time.
+
+Start-up is a feature: the table below is all that `quaid --help` needs, and a call imports the one module behind
+its command. The options that every command shares are added here, so that no signature repeats them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+from quaid.cli.invocation import Invocation
+
+
+class Entry(NamedTuple):
+    """Where a command lives and what `quaid --help` says about it."""
+
+    module: str
+    summary: str
+
+
+SECTIONS: dict[str, dict[str, Entry]] = {
+    "Begin": {
+        "init": Entry("init", "Make a folder a vault, or adopt one that has notes."),
+        "demo": Entry("demo", "See it all work in a temporary vault."),
+    },
+    "Remember and recall": {
+        "remember": Entry("remember", "Store a fact, or confirm the one that says it already."),
+        "extract": Entry("extract", "Take in a conversation."),
+        "recall": Entry("recall", "Answer a question from memory."),
+        "search": Entry("recall", "Find notes by their words alone."),
+        "get": Entry("notes", "Print a note, or one turn of a conversation."),
+        "forget": Entry("notes", "Take a note out of the memory; git keeps it."),
+        "restore": Entry("notes", "Bring back what was forgotten."),
+        "link": Entry("notes", "Connect two things in the graph."),
+        "note": Entry("notes", "Queue a line for the next conversation that is taken in."),
+    },
+    "Keep in step": {
+        "watch": Entry("watch", "Follow every change of the files until stopped."),
+        "sync": Entry("sync", "Bring the index in step with the files."),
+        "reindex": Entry("sync", "Build the index from nothing."),
+        "verify": Entry("sync", "Prove that the index says what the files say."),
+    },
+    "Look around": {
+        "status": Entry("status", "How the vault is, and what needs attention."),
+        "doctor": Entry("doctor", "Check everything Quaid needs on this machine."),
+        "stats": Entry("status", "What the memory is made of, in numbers."),
+        "log": Entry("log", "What changed, commit by commit."),
+        "why": Entry("log", "Why a fact is believed: turns and commits behind it."),
+        "config": Entry("config", "Show or change settings."),
+    },
+}
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+
+
+class QuaidGroup(TyperGroup):
+    """The root command: knows the names, loads the rest when called."""
+
+    def list_commands(self, _: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _: Any, cmd_name: str) -> Any:
+        entry = COMMANDS.get(cmd_name)
+        return None if entry is None else _load(cmd_name, entry.module)
+
+    def format_commands(self, _: Any, formatter: Any) -> None:
+        width = max(map(len, COMMANDS))
+        for title, entries in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in entries.items()])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            meant = get_close_matches(args[0], COMMANDS, n=1)
+            ctx.fail(f"There is no command {args[0]!r}." + (f" Did you mean {meant[0]}?" if meant else ""))
+        return super().resolve_command(ctx, args)
+
+
+def build_group() -> Any:
+    """The root command, ready to be invoked with an `Invocation` as its object."""
+    root = _new_typer(cls=QuaidGroup, subcommand_metavar="COMMAND …")
+    root.callback(help=_root.__doc__)(_root)
+    group = typer.main.get_command(root)
+    return _with_shared_options(group)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from quaid import __version__
+
+        print(f"quaid {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """An agent's memory as markdown notes in git.
+
+    Answers go to stdout, remarks to stderr. The vault is --vault, else $QUAID_HOME, else the one around the
+    working folder, else ~/quaid. Begin with: quaid demo
+    """
+
+
+def _load(name: str, module: str) -> Any:
+    function = getattr(import_module(f"quaid.cli.{module}"), f"run_{name}")
+    # A paragraph that begins with \b is printed as it is, not wrapped.
+    text = inspect.cleandoc(function.__doc__).replace("Examples:\n", "\b\nExamples:\n")
+    one = _new_typer()
+    one.command(name, help=text)(function)
+    return _with_shared_options(typer.main.get_command(one))
+
+
+def _new_typer(**options: Any) -> typer.Typer:
+    names = {"help_option_names": ["-h", "--help"]}
+    return typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=names,
+        **options,
+    )
+
+
+def _shared(
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON (docs/cli.md has the shapes).")] = False,
+    vault: Annotated[Path | None, typer.Option("--vault", metavar="PATH", help="The vault to use.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr, errors only.")] = False,
+) -> None:
+    """Never called: its options are lent to every command."""
+
+
+def _with_shared_options(command: Any) -> Any:
+    lender = _new_typer()
+    lender.command("shared")(_shared)
+    for option in typer.main.get_command(lender).params:
+        option.expose_value = False
+        option.callback = _keep
+        command.params.append(option)
+    return command
+
+
+def _keep(ctx: Any, option: Any, value: Any) -> None:
+    """Given before or after the command's name, the option counts; where it was not given it says nothing."""
+    invocation = ctx.find_object(Invocation)
+    if invocation is not None and value:
+        setattr(invocation, option.name, value)

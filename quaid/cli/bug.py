@@ -1,0 +1,61 @@
+"""What is kept of a bug: versions, the call, the traceback, ready to paste into a report."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from quaid.vault.layout import LOG_DIR, STATE_DIR
+
+PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", "typer", "watchdog")
+
+
+def write_report(error: BaseException, arguments: Sequence[str], root: Path | None) -> Path | None:
+    """Write the report into the vault's log folder, else the user's cache folder; where it went."""
+    now = datetime.now(UTC)
+    text = _render(error, arguments, now)
+    for folder in _folders(root):
+        path = folder / f"bug-{now:%Y%m%d-%H%M%S}-{os.getpid()}.txt"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError:
+            continue
+        return path
+    return None
+
+
+def _folders(root: Path | None) -> Iterator[Path]:
+    if root is not None and (root / STATE_DIR).is_dir():
+        yield root / STATE_DIR / LOG_DIR
+    override = os.environ.get("QUAID_CACHE_DIR")
+    if override:
+        yield Path(override) / LOG_DIR
+    else:
+        import platformdirs
+
+        yield platformdirs.user_cache_path("quaid") / LOG_DIR
+    yield Path(tempfile.gettempdir())
+
+
+def _render(error: BaseException, arguments: Sequence[str], now: datetime) -> str:
+    versions = "\n".join(f"{name} {_version(name)}" for name in PACKAGES)
+    return (
+        f"{now.isoformat(timespec='seconds')}\n"
+        f"quaid {' '.join(map(repr, arguments))}\n\n"
+        f"Python {sys.version}\n{platform.platform()}\n{versions}\n\n" + "".join(traceback.format_exception(error))
+    )
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

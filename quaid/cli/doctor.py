@@ -1,0 +1,52 @@
+"""`quaid doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from quaid.cli.init import fetch_model
+from quaid.cli.invocation import Invocation
+from quaid.cli.terminal import styled
+from quaid.doctor import Finding, examine
+from quaid.memory import locate_vault
+
+_COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
+
+
+def run_doctor(
+    ctx: typer.Context,
+    fetch: Annotated[bool, typer.Option("--fetch", help="Fetch the embedding model first if it is missing.")] = False,
+) -> int:
+    """Check everything Quaid needs on this machine; exit code 1 when something is broken.
+
+    Examples:
+      quaid doctor
+      quaid doctor --fetch
+      quaid doctor --json | jq '.findings[] | select(.level != "ok")'
+    """
+    invocation: Invocation = ctx.obj
+    root = locate_vault(invocation.vault)
+    if fetch:
+        with invocation.open() as memory:
+            fetch_model(invocation, memory, force=True)
+    findings = examine(root)
+    ok = all(finding.level != "error" for finding in findings)
+    shape = {"ok": ok, "vault": root, "findings": [asdict(finding) for finding in findings]}
+    invocation.tell(lambda: _render(findings), **shape)
+    return 0 if ok else 1
+
+
+def _render(findings: Sequence[Finding]) -> str:
+    names = max(len(finding.name) for finding in findings)
+    levels = max(len(finding.level) for finding in findings)
+    lines = []
+    for finding in findings:
+        level = styled(finding.level.ljust(levels), _COLOURS[finding.level])
+        lines.append(f"{level}  {finding.name.ljust(names)}  {finding.sentence}")
+        if finding.next_step:
+            lines.append(f"{'':{levels}}  {'':{names}}  Next: {finding.next_step}")
+    return "\n".join(lines)

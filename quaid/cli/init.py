@@ -1,0 +1,81 @@
+"""`quaid init`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quaid.cli.invocation import Invocation
+from quaid.cli.terminal import columns, count, styled
+from quaid.memory import Created, Memory
+from quaid.sync.indexer import SyncOptions, SyncReport
+
+
+def run_init(
+    ctx: typer.Context,
+    path: Annotated[
+        Path | None, typer.Argument(metavar="PATH", help="The folder; else --vault, $QUAID_HOME or ~/quaid.")
+    ] = None,
+    fetch: Annotated[bool, typer.Option("--fetch/--no-fetch", help="Fetch the embedding model (90 MB), once.")] = True,
+) -> None:
+    """Make a folder a vault. A folder that has notes is adopted: files are added, none is changed.
+
+    Examples:
+      quaid init ~/quaid
+      quaid init .            # adopt this Obsidian vault or folder of markdown
+      quaid init --no-fetch
+    """
+    invocation: Invocation = ctx.obj
+    made, created = Memory.create(path or invocation.vault or os.environ.get("QUAID_HOME") or Path.home() / "quaid")
+    made.close()
+    with invocation.adopt(Memory.open(created.root)) as memory:
+        problem = fetch_model(invocation, memory) if fetch else None
+        with invocation.progress(memory):
+            report = memory.sync(SyncOptions(fetch_weights=False))
+        uncommitted = memory.git.uncommitted()
+    shape = {
+        "vault": created.root, "adopted": created.adopted, "made_repository": created.made_repository,
+        "files": created.files, "commit": created.commit, "notes": report.total, "pending": report.pending,
+        "uncommitted": uncommitted, "fetch_problem": problem,
+    }  # fmt: skip
+    invocation.tell(lambda: _render(created, report), **shape)
+    if created.adopted:
+        _say_adopted(invocation, created, uncommitted)
+    invocation.say('Next: quaid remember "…", then quaid recall "…"')
+
+
+def fetch_model(invocation: Invocation, memory: Memory, *, force: bool = False) -> str | None:
+    """Make the embedding model ready; when it cannot be had, why (which is said, and no failure)."""
+    if memory.settings.embedding.provider != "local" or memory.embedding.embedder() is not None:
+        return None
+    with invocation.progress(memory) as bar:
+        memory.embedding.fetch(bar.update, force=force)
+    problem = memory.embedding.problem
+    if problem is None:
+        return None
+    invocation.say(str(problem))
+    return str(problem)
+
+
+def _render(created: Created, report: SyncReport) -> str:
+    what = "Adopted" if created.adopted else "Made a vault in"
+    rows = [("added", ", ".join(created.files) or "nothing")]
+    if created.made_repository:
+        rows.append(("git", "made a repository, branch main"))
+    if created.commit:
+        rows.append(("commit", created.commit[:10]))
+    rows.append(("index", count(report.total, "note")))
+    body = "\n".join(f"  {line}" for line in columns(rows).splitlines())
+    return f"{styled(what, 'green')} {created.root}\n{body}"
+
+
+def _say_adopted(invocation: Invocation, created: Created, uncommitted: list[str]) -> None:
+    invocation.say("Your own notes are untouched: Quaid reads them and never edits them.")
+    if created.made_repository and uncommitted:
+        invocation.say(
+            f"{count(len(uncommitted), 'note')} of yours not committed yet: "
+            f'git -C {created.root} add -A && git -C {created.root} commit -m "My notes"'
+        )

@@ -1,0 +1,88 @@
+"""One call of `quaid`: what was asked of every command alike, and where answers and talk go."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quaid.cli.progress import ProgressBar
+    from quaid.memory import Memory
+
+JSON_VERSION = 1
+"""`v` of every JSON answer; grows when a shape loses or renames a field."""
+
+
+@dataclass(slots=True)
+class Invocation:
+    """The shared options. Data goes to stdout (`print`, `answer`), talk to stderr (`say`)."""
+
+    as_json: bool = False
+    quiet: bool = False
+    vault: Path | None = None
+    root: Path | None = None
+    """The vault that was opened, for whoever must know after a failure."""
+
+    def open(self) -> Memory:
+        """The vault that is meant.
+
+        Raises:
+            VaultNotFoundError, ConfigError
+        """
+        from quaid.memory import Memory
+
+        return self.adopt(Memory.open(self.vault))
+
+    def adopt(self, memory: Memory) -> Memory:
+        """Let `memory` report its waits to this call."""
+        self.root = memory.root
+        memory.report_to(None, self.say)
+        return memory
+
+    def progress(self, memory: Memory) -> ProgressBar:
+        """A bar on stderr for what `memory` does inside the `with`, if anybody looks and it takes long."""
+        from quaid.cli.progress import ProgressBar
+
+        bar = ProgressBar(shown=sys.stderr.isatty() and not self.quiet)
+        memory.report_to(bar.update, self.say)
+        return bar
+
+    def say(self, text: str) -> None:
+        """A remark for the person at the terminal; never part of the answer."""
+        if not self.quiet:
+            print(text, file=sys.stderr)
+
+    def print(self, text: str = "") -> None:
+        print(text)
+
+    def answer(self, **shape: object) -> None:
+        """One JSON object, one line, version first."""
+        print(render_json(shape))
+
+    def tell(self, render: Callable[[], str], **shape: object) -> None:
+        """The answer: `shape` for programs, what `render` makes of it for people."""
+        if self.as_json:
+            self.answer(**shape)
+        elif text := render():
+            self.print(text)
+
+
+def render_json(shape: Mapping[str, object]) -> str:
+    """`shape` with its version in front, as one line."""
+    ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
+    return json.dumps({"v": JSON_VERSION, **shape}, ensure_ascii=ascii_only, default=plain)
+
+
+def plain(value: Any) -> object:
+    """What JSON has no word for: dataclasses, paths, sets, enums."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)

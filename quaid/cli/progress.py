@@ -1,0 +1,51 @@
+"""A progress bar on stderr for work that takes longer than a second."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+SHOWN_AFTER_S = 1.0
+
+
+class ProgressBar:
+    """Takes (what, done, total) and shows it. rich is imported only when there is something to show."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self._started = time.monotonic()
+        self._bar: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, what: str, done: int, total: int) -> None:
+        """Called often, from the thread that works."""
+        if not self._shown or (self._bar is None and time.monotonic() - self._started < SHOWN_AFTER_S):
+            return
+        if self._bar is None:
+            self._bar = _start()
+        if what not in self._tasks:
+            self._tasks[what] = self._bar.add_task(what, total=total)
+        self._bar.update(self._tasks[what], completed=done, total=total)
+
+
+def _start() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.start()
+    return bar

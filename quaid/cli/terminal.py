@@ -1,0 +1,76 @@
+"""Plain text that is pleasant to read: colours where a terminal shows them, columns, sizes, ages."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from shutil import get_terminal_size
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_WIDEST = 100
+
+
+def has_terminal() -> bool:
+    """Whether a person is looking at stdout."""
+    return sys.stdout.isatty()
+
+
+def styled(text: str, style: str) -> str:
+    """`text` in a colour or weight, on a terminal that wants it (https://no-color.org)."""
+    if not has_terminal() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
+def columns(rows: Iterable[Sequence[object]], gap: str = "  ") -> str:
+    """Rows as left-aligned columns; the last column is not padded."""
+    table = [[str(cell) for cell in row] for row in rows]
+    if not table:
+        return ""
+    widths = [max(len(row[i]) for row in table if i < len(row)) for i in range(max(map(len, table)))]
+    return "\n".join(gap.join(cell.ljust(widths[i]) for i, cell in enumerate(row)).rstrip() for row in table)
+
+
+def section(title: str, rows: Iterable[Sequence[object]]) -> str:
+    """A heading with columns below it, empty when there are none."""
+    body = columns(rows)
+    return f"{styled(title, 'bold')}\n{textwrap.indent(body, '  ')}" if body else ""
+
+
+def wrapped(text: str, indent: str) -> str:
+    """`text` within the terminal's width, each line after `indent`."""
+    width = min(get_terminal_size().columns, _WIDEST)
+    lines = [textwrap.fill(line, width, initial_indent=indent, subsequent_indent=indent) for line in text.splitlines()]
+    return "\n".join(lines)
+
+
+def one_line(text: str) -> str:
+    """Line breaks become spaces."""
+    return " ".join(text.split())
+
+
+def count(number: int, thing: str, things: str | None = None) -> str:
+    """`1 note`, `1,200 notes`."""
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+
+
+def size(number: int) -> str:
+    """Bytes for people."""
+    amount = float(number)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
+
+
+def moment(iso: str | None) -> str:
+    """`2026-11-20T14:30:00Z` as `2026-11-20 14:30`."""
+    return (iso or "")[:16].replace("T", " ")
+
+
+def seconds(took_s: float) -> str:
+    """A duration, as exact as matters."""
+    return f"{took_s * 1000:.0f} ms" if took_s < 1 else f"{took_s:.1f} s"

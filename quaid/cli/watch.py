@@ -1,0 +1,52 @@
+"""`quaid watch`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from datetime import UTC, datetime
+
+import typer
+
+from quaid.cli.invocation import Invocation
+from quaid.cli.sync import as_shape, changes
+from quaid.cli.terminal import seconds
+from quaid.memory import Memory
+from quaid.sync.follow import read_heartbeat
+from quaid.sync.indexer import SyncReport
+
+
+def run_watch(ctx: typer.Context) -> None:
+    """Follow every change of the files until stopped: whatever edits them, the index is in step within a second.
+
+    Nothing needs it: every read checks for itself. With it, reads need not look and new notes are embedded early.
+
+    Examples:
+      quaid watch
+      quaid watch --json >> syncs.jsonl
+    """
+    invocation: Invocation = ctx.obj
+    with invocation.open() as memory:
+        _warn_of_another(invocation, memory)
+        follower = memory.follow(lambda report: _show(invocation, report))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: follower.stop())
+        invocation.say(f"Following {memory.root}. Stop with Ctrl-C.")
+        follower.run()
+    invocation.say("Stopped.")
+
+
+def _warn_of_another(invocation: Invocation, memory: Memory) -> None:
+    other = read_heartbeat(memory.root)
+    if other is not None and other.is_alive(datetime.now(UTC)):
+        invocation.say(f"Process {other.pid} follows this vault already. Two do no harm; one is enough.")
+
+
+def _show(invocation: Invocation, report: SyncReport) -> None:
+    if invocation.as_json:
+        invocation.answer(**as_shape(report))
+        sys.stdout.flush()
+        return
+    numbers = "  ".join(f"{sign} {number:,}" for sign, number, _ in changes(report))
+    embedded = f"{report.embedded:,} embedded, " if report.embedded else ""
+    invocation.say(f"{datetime.now():%H:%M:%S}  {numbers}  {embedded}{seconds(report.took_s)}")  # noqa: DTZ005 - local time

@@ -1,0 +1,279 @@
+"""Everything Quaid needs on this machine, checked: `quaid doctor`.
+
+A check is a function Context -> Finding; `CHECKS` is all of them in the order they are shown. A check never raises:
+what it cannot find out is a finding too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import apsw
+
+from quaid.errors import GitMissingError, QuaidError
+from quaid.index import database, documents
+from quaid.index.reader import IndexReader
+from quaid.sync.follow import read_heartbeat
+from quaid.vault import layout
+from quaid.vault.history import History
+from quaid.vault.repository import find_repository
+
+if TYPE_CHECKING:
+    from quaid.memory import Memory
+
+Level = Literal["ok", "warning", "error"]
+OLDEST_GIT = (2, 30)
+LEAST_FREE_BYTES = 200_000_000
+OBSIDIAN_GIT = ".obsidian/plugins/obsidian-git/data.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found. `next_step` is a command or a hint, empty when all is well."""
+
+    name: str
+    level: Level
+    sentence: str
+    next_step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the checks look at. `memory` is None when the vault could not be opened, for `problem`."""
+
+    root: Path
+    memory: Memory | None
+    problem: QuaidError | None = None
+
+
+def examine(root: Path) -> tuple[Finding, ...]:
+    """All findings about the vault at `root`, which need not be one."""
+    from quaid.memory import Memory
+
+    try:
+        memory = Memory.open(root)
+    except QuaidError as error:
+        return _run(Context(root, None, error))
+    with memory:
+        return _run(Context(root, memory))
+
+
+def check_git(_: Context) -> Finding:
+    """There is a git, and it is new enough."""
+    try:
+        said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True, timeout=10).stdout
+    except (OSError, subprocess.SubprocessError):
+        return Finding("git", "error", "git is not installed or not on the PATH.", "install git 2.30 or newer")
+    found = re.search(r"(\d+)\.(\d+)", said)
+    if found and (int(found[1]), int(found[2])) < OLDEST_GIT:
+        return Finding("git", "error", f"{said.strip()} is too old.", "install git 2.30 or newer")
+    return Finding("git", "ok", said.strip())
+
+
+def check_sqlite(_: Context) -> Finding:
+    """SQLite has full-text search and can load the vector extension."""
+    try:
+        connection, _outdated = database.connect_writer(":memory:")
+        row = connection.execute("SELECT vec_version()").fetchone()
+        connection.close()
+    except (apsw.Error, ImportError, OSError) as error:
+        return Finding("sqlite", "error", f"The index cannot be made: {error}.", "reinstall apsw and sqlite-vec")
+    return Finding("sqlite", "ok", f"SQLite {apsw.sqlite_lib_version()} with FTS5 and vec0 {row[0] if row else ''}")
+
+
+def check_vault(context: Context) -> Finding:
+    """The folder is a vault and its settings can be read."""
+    if context.problem is not None:
+        sentence, _, step = str(context.problem).partition(". ")
+        return Finding("vault", "error", f"{sentence}.", step)
+    return Finding("vault", "ok", f"{context.root}")
+
+
+def check_repository(context: Context) -> Finding:
+    """The vault is in a git repository that is in the middle of nothing."""
+    if History.find_repository(context.root) is None:
+        return Finding("repository", "error", "The vault is in no git repository.", f"git init {context.root}")
+    if context.memory is None:
+        return Finding("repository", "ok", "The folder is in a git repository")
+    state = context.memory.git.state()
+    if state.operation:
+        return Finding("repository", "warning", f"A {state.operation} is in progress; writes wait for it.", "end it")
+    if state.detached:
+        sentence = "HEAD is detached; commits belong to no branch."
+        return Finding("repository", "warning", sentence, "git switch BRANCH")
+    return Finding("repository", "ok", f"On branch {state.branch}" + ("" if state.head else ", no commit yet"))
+
+
+def check_git_lock(context: Context) -> Finding:
+    """No crashed git left its lock."""
+    repository = find_repository(context.root)
+    lock = repository.index_lock if repository else None
+    try:
+        age_s = time.time() - lock.stat().st_mtime if lock else None
+    except OSError:
+        age_s = None
+    if age_s is None:
+        return Finding("git lock", "ok", "No lock is left behind")
+    sentence = f"{lock} has been there for {age_s:.0f} s; writes wait for it."
+    return Finding("git lock", "warning", sentence, "if no git is running, remove that file")
+
+
+def check_ignored(context: Context) -> Finding:
+    """.quaid/ never enters git."""
+    state = context.root / layout.STATE_DIR
+    if find_repository(context.root) is None or not state.is_dir():
+        return Finding("ignored", "ok", f"{layout.STATE_DIR}/ is not in git")
+    tracked = _ask_git(context.root, "ls-files", "--", layout.STATE_DIR)
+    if tracked:
+        step = f"git rm -r --cached {layout.STATE_DIR}"
+        return Finding("ignored", "error", f"{layout.STATE_DIR}/ is tracked by git; it is private and derived.", step)
+    if _ask_git(context.root, "check-ignore", f"{layout.STATE_DIR}/{layout.INDEX_FILE}"):
+        return Finding("ignored", "ok", f"{layout.STATE_DIR}/ is ignored by git")
+    step = f"add the line {layout.STATE_DIR}/ to .gitignore"
+    return Finding("ignored", "warning", f"{layout.STATE_DIR}/ is not ignored by git.", step)
+
+
+def check_index(context: Context) -> Finding:
+    """The index can be read and is of this version."""
+    reader = IndexReader(context.root / layout.STATE_DIR / layout.INDEX_FILE)
+    try:
+        connection = reader.open()
+        if connection is None:
+            return Finding("index", "warning", "There is no index yet.", "quaid sync")
+        version, notes = database.schema_version(connection), documents.count(connection)
+    except apsw.Error as error:
+        return Finding("index", "warning", f"The index cannot be read ({error}).", "quaid reindex")
+    finally:
+        reader.close()
+    if version != database.SCHEMA_VERSION:
+        return Finding("index", "warning", f"The index is of version {version}; it will be rebuilt.", "quaid sync")
+    return Finding("index", "ok", f"Version {version}, {notes:,} notes")
+
+
+def check_weights(context: Context) -> Finding:
+    """The embedding model is on this machine, or configured away."""
+    settings = _memory(context).settings.embedding
+    if settings.provider == "none":
+        step = "quaid config embedding.provider local"
+        return Finding("embedding", "warning", "Embedding is switched off; recall uses words and graph only.", step)
+    if _memory(context).embedding.embedder() is None:
+        problem = _memory(context).embedding.problem
+        return Finding("embedding", "error", f"{problem}", "quaid doctor --fetch")
+    return Finding("embedding", "ok", f"{settings.provider}: {settings.model}")
+
+
+def check_embedding(context: Context) -> Finding:
+    """One real embedding, timed."""
+    embedder = _memory(context).embedding.embedder()
+    if embedder is None:
+        return Finding("vectors", "ok", "Not tried: no embedding model")
+    started = time.perf_counter()
+    vector = embedder.embed_query("Does embedding work?")
+    took_ms = (time.perf_counter() - started) * 1000
+    return Finding("vectors", "ok", f"A vector of {len(vector)} numbers in {took_ms:.0f} ms, loading included")
+
+
+def check_watcher(context: Context) -> Finding:
+    """A watcher that left a heartbeat is alive."""
+    heartbeat = read_heartbeat(context.root)
+    if heartbeat is None:
+        return Finding("watcher", "ok", "Not running; every read checks for itself")
+    if not heartbeat.is_alive(datetime.now(UTC)):
+        return Finding("watcher", "warning", f"Process {heartbeat.pid} died without a word.", "quaid watch")
+    if heartbeat.problem:
+        return Finding("watcher", "warning", heartbeat.problem, "see its output")
+    return Finding("watcher", "ok", f"Process {heartbeat.pid} follows by {heartbeat.mode}")
+
+
+def check_obsidian_git(context: Context) -> Finding:
+    """Obsidian's git plugin does not commit behind Quaid's back."""
+    try:
+        settings = json.loads((context.root / OBSIDIAN_GIT).read_text(encoding="utf-8"))
+        minutes = float(settings.get("autoSaveInterval") or 0)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return Finding("obsidian-git", "ok", "Not installed, or it commits nothing by itself")
+    if minutes > 0:
+        sentence = f"The plugin commits everything every {minutes:g} min, Quaid's notes under the plugin's message too."
+        step = "set its auto commit-and-sync interval to 0, or raise it"
+        return Finding("obsidian-git", "warning", sentence, step)
+    return Finding("obsidian-git", "ok", "Its auto-commit is off")
+
+
+def check_conflict_copies(context: Context) -> Finding:
+    """No sync tool left copies of notes two devices disagreed about."""
+    copies = [
+        path.relative_to(context.root).as_posix()
+        for path in context.root.rglob("*.md")
+        if layout.is_conflict_copy(path.name)
+        and not any(map(layout.skips_folder, path.relative_to(context.root).parts))
+    ]
+    if not copies:
+        return Finding("conflict copies", "ok", "None")
+    shown = ", ".join(sorted(copies)[:3]) + (" …" if len(copies) > 3 else "")
+    sentence = f"{len(copies)} left by a sync tool and not indexed: {shown}."
+    return Finding("conflict copies", "warning", sentence, "merge each into its note by hand, then delete it")
+
+
+def check_disk(context: Context) -> Finding:
+    """There is room to write."""
+    folder = next(path for path in (context.root, *context.root.parents) if path.is_dir())
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_FREE_BYTES:
+        return Finding("disk", "warning", f"Only {free / 1e6:,.0f} MB are free.", "free some space")
+    return Finding("disk", "ok", f"{free / 1e9:,.1f} GB free")
+
+
+Check = Callable[[Context], Finding]
+ALWAYS: tuple[Check, ...] = (check_git, check_sqlite, check_vault)
+"""Asked even where there is no vault."""
+OF_A_VAULT: tuple[Check, ...] = (
+    check_repository,
+    check_git_lock,
+    check_ignored,
+    check_index,
+    check_weights,
+    check_embedding,
+    check_watcher,
+    check_obsidian_git,
+    check_conflict_copies,
+    check_disk,
+)
+CHECKS = ALWAYS + OF_A_VAULT
+
+
+def _run(context: Context) -> tuple[Finding, ...]:
+    checks = ALWAYS if context.memory is None else CHECKS
+    return tuple(_guarded(check, context) for check in checks)
+
+
+def _guarded(check: Check, context: Context) -> Finding:
+    try:
+        return check(context)
+    except (QuaidError, OSError, subprocess.SubprocessError) as error:
+        return Finding(check.__name__.removeprefix("check_").replace("_", " "), "error", str(error))
+
+
+def _memory(context: Context) -> Memory:
+    assert context.memory is not None
+    return context.memory
+
+
+def _ask_git(root: Path, *args: str) -> str:
+    # A hook's GIT_DIR would answer for another repository.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "-C", str(root), *args]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10, env=env)
+    except FileNotFoundError as error:
+        raise GitMissingError from error
+    return done.stdout.strip()

@@ -1,0 +1,319 @@
+"""How a vault is and what it is made of: what `quaid status` and `quaid stats` show, as plain data above Memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.errors import QuaidError
+from quaid.index import documents, graph, vectors
+from quaid.index.reader import IndexReader
+from quaid.model import Kind
+from quaid.sync.follow import Heartbeat, read_heartbeat
+from quaid.sync.indexer import SyncOptions
+from quaid.vault import edits, files, layout
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.memory import Memory
+
+_HEAD_BYTES = 8192
+_EXTRACTED = re.compile(rb"^extracted:", re.MULTILINE)
+_NEXT_STEPS = {
+    "rebase": "git rebase --continue or --abort",
+    "am": "git am --continue or --abort",
+    "merge": "git merge --continue or --abort",
+    "cherry-pick": "git cherry-pick --continue or --abort",
+    "revert": "git revert --continue or --abort",
+    "bisect": "git bisect reset",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """The git side. `problem` says that git itself could not be asked; then the rest is empty."""
+
+    branch: str | None = None
+    head: str | None = None
+    operation: str | None = None
+    locked: bool = False
+    detached: bool = False
+    uncommitted: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The derived side. `state` is fresh, updated (it lagged behind and was brought in step just now) or stale."""
+
+    state: str
+    notes: int = 0
+    changed: int = 0
+    chunks: int = 0
+    pending: int = 0
+    failed: int = 0
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingState:
+    """The model that is configured; `problem` says why it is not there."""
+
+    provider: str
+    model: str
+    ready: bool
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """A `quaid watch` that left a heartbeat; `alive` is False when it died without saying so."""
+
+    pid: int
+    mode: str
+    alive: bool
+    started: str
+    last_sync: str | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Something the owner may want to do: what it is, and the next step, empty where `what` names it already."""
+
+    what: str
+    next_step: str = ""
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """All of `quaid status`."""
+
+    vault: str
+    counts: dict[str, int]
+    repository: Repository
+    index: Index
+    embedding: EmbeddingState
+    watcher: Watcher | None
+    problems: tuple[tuple[str, str], ...]
+    waiting_episodes: tuple[str, ...]
+    queued_notes: int
+    attention: tuple[Attention, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """All of `quaid stats`. Sizes are bytes."""
+
+    vault: str
+    notes: int
+    kinds: dict[str, int]
+    types: dict[str, int]
+    statuses: dict[str, int]
+    speakers: dict[str, int]
+    entities: int
+    edges: int
+    relations: int
+    chunks: int
+    embedded: int
+    index_bytes: int
+    cache_bytes: int
+    oldest: str | None
+    newest: str | None
+
+
+def status_of(memory: Memory, now: datetime | None = None) -> Status:
+    """How the vault is. The index is brought up to date first, as before every read."""
+    index, reader = _index_state(memory)
+    repository = _repository_state(memory)
+    connection = reader.open()
+    try:
+        problems = tuple(documents.list_problems(connection)) if connection else ()
+        counts = documents.count_by(connection, "kind") if connection else {}
+        waiting = _waiting(memory, connection) if connection else ()
+    finally:
+        reader.close()
+    embedding = _embedding_state(memory)
+    heartbeat = read_heartbeat(memory.root)
+    watcher = _watcher(heartbeat, now or datetime.now(UTC)) if heartbeat else None
+    queued = _count_queued(memory)
+    attention = [
+        *_index_attention(index, embedding, watcher),
+        *_repository_attention(repository),
+        *_note_attention(problems),
+        *_interrupted(memory),
+    ]
+    return Status(
+        str(memory.root), counts, repository, index, embedding, watcher, problems, waiting, queued, tuple(attention)
+    )
+
+
+def stats_of(memory: Memory) -> Stats:
+    """What the memory is made of."""
+    connection = memory.index()
+    state = memory.root / layout.STATE_DIR
+    oldest, newest = connection.execute("SELECT min(created), max(created) FROM documents").fetchone() or (None, None)
+    return Stats(
+        vault=str(memory.root),
+        notes=documents.count(connection),
+        kinds=documents.count_by(connection, "kind"),
+        types=documents.count_by(connection, "type"),
+        statuses=documents.count_by(connection, "status"),
+        speakers=documents.count_by(connection, "speaker"),
+        **graph.counts(connection),
+        chunks=_count_chunks(connection),
+        embedded=_count_chunks(connection, "ready"),
+        index_bytes=_size(state / layout.INDEX_FILE),
+        cache_bytes=_size(state / layout.CACHE_FILE),
+        oldest=oldest,
+        newest=newest,
+    )
+
+
+def list_waiting(memory: Memory) -> tuple[str, ...]:
+    """Paths of the conversations that no model has drawn facts from (`extracted:` is absent), oldest first."""
+    return _waiting(memory, memory.index())
+
+
+def _index_state(memory: Memory) -> tuple[Index, IndexReader]:
+    reader = IndexReader(memory.indexer.path)
+    state, changed, problem = "fresh", 0, None
+    try:
+        if not _is_fresh(memory, reader):
+            budget_s = memory.settings.recall.embed_budget_s
+            report = memory.sync(SyncOptions(embed_budget_s=budget_s, fetch_weights=False))
+            # A note as young as the clock's tick is read again to be sure: that alone is no change.
+            state, changed = ("updated" if report.changed else "fresh"), report.changed
+    except QuaidError as error:
+        state, problem = "stale", str(error)
+    connection = reader.open()
+    if connection is None:
+        return Index(state, problem=problem), reader
+    pending, failed = vectors.count_pending(connection), _count_chunks(connection, "failed")
+    return Index(
+        state, documents.count(connection), changed, _count_chunks(connection), pending, failed, problem
+    ), reader
+
+
+def _is_fresh(memory: Memory, reader: IndexReader) -> bool:
+    import apsw
+
+    connection = reader.open()
+    try:
+        return connection is not None and memory.indexer.is_fresh(connection)
+    except apsw.Error:
+        return False
+
+
+def _repository_state(memory: Memory) -> Repository:
+    try:
+        state = memory.git.state()
+        uncommitted = tuple(memory.git.uncommitted())
+    except QuaidError as error:
+        return Repository(problem=str(error))
+    return Repository(state.branch, state.head, state.operation, state.locked, state.detached, uncommitted)
+
+
+def _embedding_state(memory: Memory) -> EmbeddingState:
+    settings = memory.settings.embedding
+    ready = memory.embedding.embedder() is not None
+    problem = memory.embedding.problem
+    return EmbeddingState(settings.provider, settings.model, ready, str(problem) if problem else None)
+
+
+def _watcher(heartbeat: Heartbeat, now: datetime) -> Watcher:
+    alive = heartbeat.is_alive(now)
+    return Watcher(heartbeat.pid, heartbeat.mode, alive, heartbeat.started, heartbeat.last_sync, heartbeat.problem)
+
+
+def _waiting(memory: Memory, connection: apsw.Connection) -> tuple[str, ...]:
+    episodes = documents.find_documents(connection, "kind = ?", (str(Kind.EPISODE),))
+    return tuple(document.path for document in episodes if not _is_extracted(memory, document.path))
+
+
+def _is_extracted(memory: Memory, path: str) -> bool:
+    head = files.read_note(memory.root, path, _HEAD_BYTES) or b""
+    return _EXTRACTED.search(head.partition(b"\n---")[0]) is not None
+
+
+def _count_queued(memory: Memory) -> int:
+    path = memory.root / layout.STATE_DIR / layout.LOCAL_FILE
+    if not path.exists():
+        return 0
+    from quaid.local.notes_to_self import NotesToSelf
+
+    queue = NotesToSelf(path)
+    try:
+        return queue.count()
+    finally:
+        queue.close()
+
+
+def _repository_attention(repository: Repository) -> list[Attention]:
+    found = []
+    if repository.problem:
+        found.append(Attention(repository.problem))
+    if repository.operation:
+        what = f"A {repository.operation} is in progress: Quaid commits nothing until it has ended"
+        found.append(Attention(what, _NEXT_STEPS.get(repository.operation, "end it, then try again")))
+    if repository.locked:
+        what = "Another git process holds index.lock"
+        found.append(Attention(what, "wait for it; if none is running, remove .git/index.lock"))
+    if repository.detached and not repository.operation:
+        found.append(Attention("HEAD is detached: commits belong to no branch", "git switch BRANCH"))
+    if repository.uncommitted:
+        what = f"{_notes(len(repository.uncommitted))} with changes that are not committed"
+        found.append(Attention(what, "git status, then git add -A && git commit", repository.uncommitted))
+    return found
+
+
+def _index_attention(index: Index, embedding: EmbeddingState, watcher: Watcher | None) -> list[Attention]:
+    found = []
+    if index.problem:
+        found.append(Attention(index.problem))
+    if embedding.problem:
+        found.append(Attention(embedding.problem))
+    elif index.pending and embedding.ready:
+        found.append(Attention(f"{index.pending:,} chunks have no vector yet", "quaid sync"))
+    if index.failed:
+        found.append(Attention(f"{index.failed:,} chunks could not be embedded", "quaid reindex"))
+    if watcher is not None and not watcher.alive:
+        found.append(Attention(f"The watcher (process {watcher.pid}) died", "quaid watch"))
+    if watcher is not None and watcher.problem:
+        found.append(Attention(f"The watcher says: {watcher.problem}", "quaid doctor"))
+    return found
+
+
+def _note_attention(problems: Sequence[tuple[str, str]]) -> list[Attention]:
+    if not problems:
+        return []
+    paths = tuple(f"{path}: {problem}" for path, problem in problems)
+    what = f"{_notes(len({path for path, _ in problems}))} could not be read as meant"
+    return [Attention(what, "repair them in an editor; they stay searchable as text meanwhile", paths)]
+
+
+def _interrupted(memory: Memory) -> list[Attention]:
+    if not edits.needs_recovery(memory.root):
+        return []
+    return [Attention("A write was interrupted", "the next write finishes it; nothing is lost")]
+
+
+def _notes(number: int) -> str:
+    return "1 note" if number == 1 else f"{number:,} notes"
+
+
+def _count_chunks(connection: apsw.Connection, state: str | None = None) -> int:
+    row = connection.execute("SELECT count(*) FROM chunks WHERE ?1 IS NULL OR embedded = ?1", (state,)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _size(path: Path) -> int:
+    """A database's bytes, its write-ahead log included."""
+    parts = (Path(f"{path}{suffix}") for suffix in ("", "-wal"))
+    return sum(part.stat().st_size for part in parts if part.exists())
