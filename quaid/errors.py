@@ -100,6 +100,18 @@ class NotOursError(QuaidError):
         super().__init__(f"{rel_path} is your own note and Quaid never edits those. Change it in your editor.")
 
 
+class UncommittedError(QuaidError):
+    """Removing the note would lose what only the working tree has."""
+
+    code = "uncommitted"
+
+    def __init__(self, rel_path: str) -> None:
+        super().__init__(
+            f"{rel_path} holds changes that git does not have, so forgetting it would lose them. "
+            f"Commit it first: git add -- '{rel_path}' && git commit"
+        )
+
+
 class FactTooShortError(QuaidError):
     code = "too_short"
 

@@ -22,6 +22,7 @@ from quaid.errors import (
     NoteChangedError,
     NoteNotFoundError,
     NotOursError,
+    UncommittedError,
 )
 from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Document
@@ -227,6 +228,8 @@ class Writer:
         if turn:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
+        if self._around.history().read_at("HEAD", document.path) != data:
+            raise UncommittedError(document.path)
         text = documents.text_of(index, document.doc_id)
         message = Message(f"forget: {text or document.title}", trailers=_trailers(document.id, None))
         cited = graph.cited_turns(index, [document.doc_id])
@@ -260,9 +263,9 @@ class Writer:
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
-        title = notes.parse_note(path, data).text or path
-        message = Message(f"restore: {title}", trailers=_trailers(note, None))
-        return _Plan(Written(note, path, "restored", title), (Edit(path, None, data),), message)
+        restored = notes.parse_note(path, data)
+        message = Message(f"restore: {restored.text or path}", trailers=_trailers(restored.id, None))
+        return _Plan(Written(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message)
 
     def _plan_restore_turn(self, document: Document, turn: str) -> _Plan:
         turn_id = f"{Path(document.path).stem}#t{turn}"

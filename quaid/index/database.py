@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -170,11 +171,18 @@ def _schema() -> str:
     return files("quaid.index").joinpath("schema.sql").read_text(encoding="utf-8")
 
 
-def _load_extension(connection: apsw.Connection) -> None:
-    import sqlite_vec
+@cache
+def _extension_path() -> str:
+    """What `sqlite_vec.loadable_path()` gives, without importing it: the import brings numpy along, 50 ms."""
+    found = find_spec("sqlite_vec")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("sqlite_vec")
+    return str(Path(found.origin).with_name("vec0"))
 
+
+def _load_extension(connection: apsw.Connection) -> None:
     connection.enable_load_extension(True)
-    connection.load_extension(sqlite_vec.loadable_path())
+    connection.load_extension(_extension_path())
     connection.enable_load_extension(False)
 
 

@@ -191,11 +191,12 @@ def find_by_text(connection: apsw.Connection, text_hash: str, owner: str) -> Doc
 
 
 def find_called(connection: apsw.Connection, reference: str) -> list[Document]:
-    """Documents whose id or path is `reference`, else those it is a name or alias of."""
+    """Documents whose id, path or session (of an episode) is `reference`, else those it is a name or alias of."""
     exact = find_documents(
         connection,
         # Not `id = ? OR path = ?`: sorted by path, SQLite would walk all documents in that order.
-        "doc_id IN (SELECT doc_id FROM documents WHERE id = ?1 UNION SELECT doc_id FROM documents WHERE path = ?1)",
+        "doc_id IN (SELECT doc_id FROM documents WHERE id = ?1 UNION SELECT doc_id FROM documents WHERE path = ?1 "
+        "UNION SELECT doc_id FROM documents WHERE session = ?1 AND kind = 'episode')",
         (reference,),
     )
     return exact or find_documents(

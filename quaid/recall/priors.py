@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from quaid.index.documents import Candidate
-from quaid.model import name_key
+from quaid.model import Kind, name_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,8 @@ class PriorWeights:
     speaker: float = 0.1
     neighbour: float = 0.3
     session: float = 0.4
+    bare_name: float = 0.3
+    """What is left of an entity's score when its note says nothing but its name: that is no answer."""
 
 
 def apply(
@@ -38,8 +40,13 @@ def apply(
         speaker = candidate.speaker or candidate.doc_speaker
         if len(named) == 1 and speaker and name_key(speaker) in named:
             bonus += weights.speaker
-        result[chunk_id] = scores.get(chunk_id, 0.0) + bonus
+        own = scores.get(chunk_id, 0.0)
+        result[chunk_id] = own * weights.bare_name if is_bare_name(candidate) else own + bonus
     return _with_company(result, candidates, weights)
+
+
+def is_bare_name(candidate: Candidate) -> bool:
+    return candidate.kind == Kind.ENTITY and candidate.text == candidate.title
 
 
 def _is_named(speaker: str, keys: frozenset[str]) -> bool:

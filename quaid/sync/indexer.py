@@ -21,8 +21,7 @@ from quaid.index import database, documents
 from quaid.index.documents import Known
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
-from quaid.vault import files, layout, notes
-from quaid.vault.history import History
+from quaid.vault import files, layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +180,8 @@ class Indexer:
         gone = found.removed
         if not diff.looks_like_accident(gone, known, limits.removal_brake_count, limits.removal_brake_share):
             return
+        from quaid.vault.history import History
+
         missing = History(self.root, self._settings.git).tracked_missing(gone)
         if diff.looks_like_accident(missing, known, limits.removal_brake_count, limits.removal_brake_share):
             raise MassRemovalError(len(missing), known)
@@ -207,6 +208,8 @@ class Indexer:
     def _write_one(
         self, connection: apsw.Connection, path: str, stat: files.FileStat, old: Known | None, written: _Written
     ) -> None:
+        from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
+
         read_ns = time.time_ns()
         data = self._read(path)
         if data is None:  # gone, or swapped for a link, since the listing: the next sync sees it

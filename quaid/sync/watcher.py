@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ def observe(root: Path, notice: Callable[[str], None], *, poll_s: float | None =
     # Its threads say that they were stopped in mid-work; that is no news to whoever stopped them.
     logging.getLogger("watchdog").setLevel(logging.ERROR)
     logging.getLogger("fsevents").setLevel(logging.ERROR)
+    # git makes and removes folders in .git quicker than they can be watched; nothing in there is a note.
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.observers\.inotify")
 
     class Handler(events.FileSystemEventHandler):
         def on_any_event(self, event: events.FileSystemEvent) -> None:
@@ -108,7 +111,7 @@ class ChangeListener:
         if path == str(self._cookie):
             self._cookie_seen.set()
         elif concerns_notes(self._root, path):
-            name = os.path.relpath(path, self._root) if layout.is_note_name(os.path.basename(path)) else _EVERYTHING
+            name = os.path.relpath(path, self._root) if layout.is_note_name(Path(path).name) else _EVERYTHING
             with self._lock:
                 self._changed.add(name.replace(os.sep, "/"))
 

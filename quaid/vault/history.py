@@ -203,22 +203,29 @@ class History:
         out = self._read("show a commit", "-c", "diff.noprefix=false", *args, self._resolve(commit_id) or commit_id)[1]
         return out.decode("utf-8", "replace")
 
-    def find_removed(self, fact_id: str) -> tuple[str, str, bytes] | None:
-        """The newest commit with the trailer `Quaid-Fact: fact_id` that removed that fact's note.
+    def find_removed(self, reference: str) -> tuple[str, str, bytes] | None:
+        """The newest commit that removed the note called `reference`, by its trailer `Quaid-Fact`.
 
-        Returns its id, the note's path and the note's bytes before it.
+        `reference` is the note's id, its path, or at least four characters from either end of the id. Returns the
+        commit's id, the note's path and the note's bytes before it.
         """
-        has_id = re.compile(
-            rb"^id:[ \t]*[\"']?" + re.escape(fact_id.encode()) + rb"[\"']?[ \t]*(#.*)?\r?$", re.MULTILINE
-        )
-        options = [grep_option("Quaid-Fact", fact_id), "--diff-filter=D", "--no-renames"]
+        options = ["--grep=^Quaid-Fact: ", "--diff-filter=D", "--no-renames"]
         for commit in self._log(options, (), everywhere=True):
-            if fact_id not in commit.trailers.get("Quaid-Fact", ()):
-                continue
-            for rel_path in commit.files:
-                before = self.read_at(f"{commit.id}^", rel_path)
-                if before is not None and has_id.search(before):
-                    return commit.id, rel_path, before
+            for fact_id in commit.trailers.get("Quaid-Fact", ()):
+                found = self._removed_by(commit, fact_id) if _means(reference, fact_id) else None
+                if found is not None:
+                    return commit.id, *found
+        return None
+
+    def _removed_by(self, commit: Commit, note_id: str) -> tuple[str, bytes] | None:
+        """Which of the files that `commit` removed is the note with this id: the path, or the `id` in its head."""
+        has_id = re.compile(
+            rb"^id:[ \t]*[\"']?" + re.escape(note_id.encode()) + rb"[\"']?[ \t]*(#.*)?\r?$", re.MULTILINE
+        )
+        for rel_path in commit.files:
+            before = self.read_at(f"{commit.id}^", rel_path)
+            if before is not None and (rel_path == note_id or has_id.search(before)):
+                return rel_path, before
         return None
 
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
@@ -382,6 +389,11 @@ class _Call:
     stdin: bytes
     env: Mapping[str, str]
     accept: Sequence[int] = (0,)
+
+
+def _means(reference: str, note_id: str) -> bool:
+    is_part = note_id.startswith(reference) or note_id.endswith(reference)
+    return reference == note_id or (is_part and len(reference) >= 4)
 
 
 class _HeadMovedError(Exception):

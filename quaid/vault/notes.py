@@ -233,10 +233,10 @@ def _shape_fact(body: str, stem: str, _names: Sequence[str], fields: _Fields) ->
     return text, tuple(Chunk(i, piece, "", keywords) for i, piece in enumerate(markdown.split_text(text)))
 
 
-def _shape_entity(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
+def _shape_entity(body: str, stem: str, names: Sequence[str], _fields: _Fields) -> _Shaped:
     prose = markdown.plain(markdown.without_edges(body))
     known = "; ".join(_spoken(edge) for edge in markdown.edges(body, stem))
-    text = ". ".join(filter(None, (prose, known))) or f"{stem} ({fields.text('type') or 'entity'})"
+    text = ". ".join(filter(None, (prose, known))) or stem
     context = ", ".join(names)
     return text, tuple(Chunk(i, piece, context) for i, piece in enumerate(markdown.split_text(text)))
 
