@@ -114,7 +114,7 @@ def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Setti
     table: dict[str, Any] = {}
     if path.exists():
         try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
+            table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
             raise ConfigError(CONFIG_FILE, str(error)) from error
     settings: Settings = _build(Settings, table, "")
@@ -149,7 +149,8 @@ def render_setting(text: str, key: str, value: object) -> str:
     """The text of a quaid.toml with `key` set; comments, order and everything else stay."""
     import tomlkit
 
-    document = tomlkit.parse(text)
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    document = tomlkit.parse(text.removeprefix(mark))
     *sections, name = key.split(".")
     table: Any = document
     for section in sections:
@@ -157,7 +158,7 @@ def render_setting(text: str, key: str, value: object) -> str:
             table[section] = tomlkit.table()
         table = table[section]
     table[name] = value
-    return tomlkit.dumps(document)
+    return mark + tomlkit.dumps(document)
 
 
 def render_value(value: object) -> str:

@@ -18,8 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import apsw
-
 from quaid.errors import GitMissingError, QuaidError
 from quaid.index import database, documents
 from quaid.index.reader import IndexReader
@@ -86,9 +84,9 @@ def check_sqlite(_: Context) -> Finding:
         connection, _outdated = database.connect_writer(":memory:")
         row = connection.execute("SELECT vec_version()").fetchone()
         connection.close()
-    except (apsw.Error, ImportError, OSError) as error:
+    except (database.DatabaseError, ImportError, OSError) as error:
         return Finding("sqlite", "error", f"The index cannot be made: {error}.", "reinstall apsw and sqlite-vec")
-    return Finding("sqlite", "ok", f"SQLite {apsw.sqlite_lib_version()} with FTS5 and vec0 {row[0] if row else ''}")
+    return Finding("sqlite", "ok", f"SQLite {database.sqlite_version()} with FTS5 and vec0 {row[0] if row else ''}")
 
 
 def check_vault(context: Context) -> Finding:
@@ -151,7 +149,7 @@ def check_index(context: Context) -> Finding:
         if connection is None:
             return Finding("index", "warning", "There is no index yet.", "quaid sync")
         version, notes = database.schema_version(connection), documents.count(connection)
-    except apsw.Error as error:
+    except database.DatabaseError as error:
         return Finding("index", "warning", f"The index cannot be read ({error}).", "quaid reindex")
     finally:
         reader.close()

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self, cast
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from quaid.config import CONFIG_FILE, Settings, load_settings, parse_value
 from quaid.errors import BadInputError, NoteNotFoundError, VaultExistsError, VaultNotFoundError
-from quaid.index import documents, graph, vectors
+from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Candidate, Document
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
@@ -22,6 +22,8 @@ from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
 from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
 from quaid.vault import layout, template
+
+Answer = TypeVar("Answer")
 
 if TYPE_CHECKING:
     import apsw
@@ -135,11 +137,8 @@ class Memory:
 
     def recall(self, query: str, limit: int | None = None, **options: Any) -> Recall:
         """The memories that answer `query`, best first. `options` are the fields of `RecallOptions`."""
-        connection, stale = self._fresh()
         wanted = RecallOptions(limit=limit or self.settings.recall.limit, **_frozen(options))
-        sources = Sources(connection, self._beside(connection), self.embedding.embedder_of, self._matrix.search)
-        answer = pipeline.recall(sources, query, self.settings.recall, wanted)
-        return _with_degraded(answer, [*stale, *self._pending(connection, wanted)])
+        return self._ask(lambda: self._recall(query, wanted))
 
     def search(self, query: str, limit: int | None = None, **options: Any) -> Recall:
         """Keywords only: no model, no graph."""
@@ -151,6 +150,15 @@ class Memory:
         Raises:
             NoteNotFoundError, AmbiguousReferenceError
         """
+        return self._ask(lambda: self._get(reference))
+
+    def _recall(self, query: str, wanted: RecallOptions) -> Recall:
+        connection, stale = self._fresh()
+        sources = Sources(connection, self._beside(connection), self.embedding.embedder_of, self._matrix.search)
+        answer = pipeline.recall(sources, query, self.settings.recall, wanted)
+        return _with_degraded(answer, [*stale, *self._pending(connection, wanted)])
+
+    def _get(self, reference: str) -> NoteView:
         index, _ = self._fresh()
         note, _, turn = reference.partition("#t")
         document = documents.resolve_one(index, note)
@@ -226,6 +234,8 @@ class Memory:
         line = " ".join(text.split())
         if not line:
             raise BadInputError("There is nothing to note. Give the line in quotes: quaid note 'call Maya back'")
+        if not self.indexer.is_there():
+            raise VaultNotFoundError(self.root)
         queue = NotesToSelf(self.root / layout.STATE_DIR / layout.LOCAL_FILE)
         try:
             queue.add(line, session, datetime.now(UTC))
@@ -295,12 +305,28 @@ class Memory:
         if self._writer is None:
             from quaid.writer import Surroundings, Writer
 
-            around = Surroundings(self.root, self.settings, self.embedding, lambda: self.git, self.index, self._tell)
+            around = Surroundings(
+                self.root, self.settings, self.embedding, lambda: self.git, self.index, self._rebuild, self._tell
+            )
             self._writer = Writer(around)
         return self._writer
 
     def _tell(self, text: str) -> None:
         self._say(text)
+
+    def _ask(self, question: Callable[[], Answer]) -> Answer:
+        """Ask the index, and once more when it turns out to be damaged: it is built anew then."""
+        try:
+            return question()
+        except database.BROKEN:
+            self._rebuild()
+            return question()
+
+    def _rebuild(self) -> None:
+        self._reader.close()
+        self._second.close()
+        budget_s = self.settings.recall.embed_budget_s
+        self.sync(SyncOptions(rebuild=True, accept_removals=True, embed_budget_s=budget_s, fetch_weights=False))
 
     def _fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
         _, stale = self._freshness.ensure()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
-from quaid.index import documents, graph, vectors
+from quaid.index import database, documents, graph, vectors
 from quaid.index.reader import IndexReader
 from quaid.model import Kind
 from quaid.sync.follow import Heartbeat, read_heartbeat
@@ -202,12 +202,10 @@ def _index_state(memory: Memory) -> tuple[Index, IndexReader]:
 
 
 def _is_fresh(memory: Memory, reader: IndexReader) -> bool:
-    import apsw
-
     connection = reader.open()
     try:
         return connection is not None and memory.indexer.is_fresh(connection)
-    except apsw.Error:
+    except database.DatabaseError:
         return False
 
 

@@ -6,11 +6,12 @@ Plans are made by the capture room and are pure; here is what they need looked u
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from quaid.capture import dedupe, episode, facts, linking
 from quaid.capture.facts import FactDetails
@@ -23,13 +24,14 @@ from quaid.errors import (
     NoteNotFoundError,
     NotOursError,
     UncommittedError,
+    VaultNotFoundError,
 )
 from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Document
 from quaid.local.notes_to_self import NotesToSelf
 from quaid.model import Conversation, Edge, Edit, Kind, name_key
 from quaid.sync.embedding import Embedding
-from quaid.vault import edits, episodes, files, frontmatter, layout, notes
+from quaid.vault import edits, episodes, files, frontmatter, layout, markdown, notes
 from quaid.vault.edits import Change
 from quaid.vault.messages import Message
 
@@ -79,11 +81,26 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A plan that may come to nothing: without edits there is no commit."""
+    """A plan that may come to nothing: without edits there is no commit.
+
+    `new_turns` and `noted`, the notes to self it takes along, are for `keep`.
+    """
 
     written: Written
     edits: tuple[Edit, ...] = ()
     message: Message = field(default_factory=lambda: Message(""))
+    new_turns: int = 0
+    noted: tuple[int, ...] = ()
+
+    def answer(self) -> str:
+        """What the same call is told again when a crash kept it from hearing."""
+        return json.dumps([asdict(self.written), self.new_turns, self.noted])
+
+    @classmethod
+    def answered(cls, answer: str) -> _Plan:
+        written, new_turns, noted = json.loads(answer)
+        lists: dict[str, Any] = {key: tuple(value) for key, value in written.items() if isinstance(value, list)}
+        return cls(Written(**{**written, **lists}), new_turns=new_turns, noted=tuple(noted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +112,7 @@ class Surroundings:
     embedding: Embedding
     history: Callable[[], History]
     fresh_index: Callable[[], apsw.Connection]
+    rebuild_index: Callable[[], object]
     say: Callable[[str], None]
 
 
@@ -108,23 +126,23 @@ class Writer:
     def remember(self, text: str, details: FactDetails) -> Written:
         """Store a fact, or confirm the one that says it already."""
         statement = facts.clean_statement(text)
-        return self._write(_key("remember", statement, details), lambda: self._plan_fact(statement, details))
+        return self._write(_key("remember", statement, details), lambda: self._plan_fact(statement, details)).written
 
     def link(self, edge: Edge) -> Written:
         """Put an edge into the graph, normalised, with entity notes made on the way."""
-        return self._write(_key("link", edge), lambda: self._plan_link(edge))
+        return self._write(_key("link", edge), lambda: self._plan_link(edge)).written
 
     def forget(self, reference: str) -> Written:
         """Take a fact, an entity, an episode or one turn out of the vault; git keeps it."""
-        return self._write(_key("forget", reference), lambda: self._plan_forget(reference))
+        return self._write(_key("forget", reference), lambda: self._plan_forget(reference)).written
 
     def restore(self, reference: str) -> Written:
         """Bring back what was forgotten, as it was."""
-        return self._write(_key("restore", reference), lambda: self._plan_restore(reference))
+        return self._write(_key("restore", reference), lambda: self._plan_restore(reference)).written
 
     def configure(self, key: str, value: object) -> Written:
         """Set one key of quaid.toml; its comments and order stay."""
-        return self._write(_key("config", key, value), lambda: self._plan_setting(key, value))
+        return self._write(_key("config", key, value), lambda: self._plan_setting(key, value)).written
 
     def keep(self, conversation: Conversation) -> Kept:
         """Keep what is new in a conversation, with the notes to self that wait for it."""
@@ -137,7 +155,10 @@ class Writer:
                 "capture.episodes is facts-only and no model is there to draw facts: nothing was kept. "
                 "Keep conversations with: quaid config capture.episodes keep"
             )
-        queue = NotesToSelf(self._root / layout.STATE_DIR / layout.LOCAL_FILE)
+        path = self._root / layout.STATE_DIR / layout.LOCAL_FILE
+        if not path.exists():
+            return self._keep(conversation, None)
+        queue = NotesToSelf(path)
         try:
             return self._keep(conversation, queue)
         finally:
@@ -145,24 +166,36 @@ class Writer:
 
     # -- the order of things -------------------------------------------------------------------------------------
 
-    def _write(self, key: str, plan: Callable[[], _Plan]) -> Written:
+    def _write(self, key: str, plan: Callable[[], _Plan]) -> _Plan:
         around = self._around
+        if not (self._root / CONFIG_FILE).exists():
+            raise VaultNotFoundError(self._root)
         with edits.writing(self._root, around.settings.git.wait_s):
             history = around.history()
             history.wait_until_ready(around.say)
-            repeated = edits.recover(self._root, history) == key
+            finished = edits.recover(self._root, history)
+            if finished is not None and finished.key == key:
+                return _Plan.answered(finished.answer)
             for attempt in range(1, PLAN_ATTEMPTS + 1):
-                planned = plan()
-                if not planned.edits or repeated:
-                    return planned.written
+                planned = self._plan(plan)
+                if not planned.edits:
+                    return planned
+                change = Change(key, planned.edits, planned.message, answer=planned.answer())
                 try:
-                    committed = edits.apply(self._root, Change(key, planned.edits, planned.message), history)
+                    committed = edits.apply(self._root, change, history)
                 except NoteChangedError:  # an editor saved between plan and write: look again
                     if attempt == PLAN_ATTEMPTS:
                         raise
                     continue
-                return replace(planned.written, commit=committed.id, left=committed.left)
+                return replace(planned, written=replace(planned.written, commit=committed.id, left=committed.left))
         raise AssertionError("unreachable")
+
+    def _plan(self, plan: Callable[[], _Plan]) -> _Plan:
+        try:
+            return plan()
+        except database.BROKEN:
+            self._around.rebuild_index()
+            return plan()
 
     # -- plans ---------------------------------------------------------------------------------------------------
 
@@ -179,7 +212,7 @@ class Writer:
         return _Plan(Written(note_id, edit.rel_path, "created", statement), (edit,), message)
 
     def _find_same(self, index: apsw.Connection, statement: str, owner: str) -> Document | None:
-        exact = documents.find_by_text(index, notes.text_hash(statement), owner)
+        exact = documents.find_by_text(index, notes.text_hash(markdown.plain(statement)), owner)
         if exact is not None:
             return exact
         row = vectors.active_embedder(index)
@@ -269,17 +302,22 @@ class Writer:
 
     def _plan_restore_turn(self, document: Document, turn: str) -> _Plan:
         turn_id = f"{Path(document.path).stem}#t{turn}"
-        history = self._around.history()
-        commits = history.log(grep_trailer=("Quaid-Fact", turn_id), limit=1)
-        before = history.read_at(f"{commits[0].id}^", document.path) if commits else None
-        if before is None:
-            raise NoteNotFoundError(f"{document.path}#t{turn}")
-        old = notes.split_body(before.decode("utf-8"))[1]
-        edit = self._edit_body(document.path, lambda body: episodes.restore_turn(body, old, int(turn)))
+        old = self._find_said(document, turn_id, turn)
+        edit = self._edit_body(document.path, lambda body: _restore_turn(body, old, int(turn)))
         written = Written(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
             return _Plan(replace(written, outcome="unchanged"))
         return _Plan(written, (edit,), Message(f"restore: turn {turn}", trailers=_trailers(turn_id, document.session)))
+
+    def _find_said(self, document: Document, turn_id: str, turn: str) -> str:
+        """The body of an episode as it was when it last said this turn."""
+        history = self._around.history()
+        for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)) if turn.isdigit() else ():
+            before = history.read_at(f"{commit.id}^", document.path)
+            body = notes.split_body(before.decode("utf-8", "replace"))[1] if before else ""
+            if _says_turn(body, int(turn)):
+                return body
+        raise NoteNotFoundError(f"{document.path}#t{turn}")
 
     def _plan_setting(self, key: str, value: object) -> _Plan:
         edit = self._edit(
@@ -290,26 +328,28 @@ class Writer:
             return _Plan(Written(key, CONFIG_FILE, "unchanged", said))
         return _Plan(Written(key, CONFIG_FILE, "set", said), (edit,), Message(f"config: {said}"))
 
-    def _keep(self, conversation: Conversation, queue: NotesToSelf) -> Kept:
-        made: list[tuple[episode.EpisodePlan, list[int]]] = []
-
-        def plan() -> _Plan:
-            session, kept = self._find_session(conversation)
-            waiting = queue.waiting(session)
-            planned = self._plan_episode(session, conversation, kept, [text for _, text in waiting])
-            made[:] = [(planned, [note_id for note_id, _ in waiting])]
-            outcome = "kept" if planned.edit else "unchanged"
-            subject = f"keep: {planned.new_turns} turns of session {session}"
-            message = Message(subject, trailers=(("Quaid-Session", session),))
-            return _Plan(Written(session, planned.rel_path, outcome), (planned.edit,) if planned.edit else (), message)
-
-        written = self._write(_key("keep", conversation.session, conversation.turns), plan)
-        planned, note_ids = made[0]
-        queue.remove(note_ids)
+    def _keep(self, conversation: Conversation, queue: NotesToSelf | None) -> Kept:
+        key = _key("keep", conversation.session, conversation.turns)
+        done = self._write(key, lambda: self._plan_keep(conversation, queue))
+        if queue is not None:
+            queue.remove(list(done.noted))
         return Kept(
-            planned.session, planned.rel_path, len(conversation.turns), planned.new_turns,
-            commit=written.commit, left=written.left, skipped=dict(conversation.skipped),
+            done.written.id, done.written.path, len(conversation.turns), done.new_turns,
+            commit=done.written.commit, left=done.written.left, skipped=dict(conversation.skipped),
         )  # fmt: skip
+
+    def _plan_keep(self, conversation: Conversation, queue: NotesToSelf | None) -> _Plan:
+        session, kept = self._find_session(conversation)
+        waiting = queue.waiting(session) if queue is not None else []
+        planned = self._plan_episode(session, conversation, kept, [text for _, text in waiting])
+        subject = f"keep: {planned.new_turns} turns of session {session}"
+        return _Plan(
+            Written(session, planned.rel_path, "kept" if planned.edit else "unchanged"),
+            (planned.edit,) if planned.edit else (),
+            Message(subject, trailers=(("Quaid-Session", session),)),
+            planned.new_turns,
+            tuple(note_id for note_id, _ in waiting),
+        )
 
     def _plan_episode(
         self, session: str, conversation: Conversation, kept: episode.KeptEpisode | None, own: Sequence[str]
@@ -356,6 +396,14 @@ class Writer:
             return Edit(path, data, (head + change(body)).encode())
 
         return self._edit(path, edit)
+
+
+def _says_turn(body: str, number: int) -> bool:
+    return any(turn.number == number and turn.text for turn in episodes.parse_turns(body))
+
+
+def _restore_turn(body: str, old: str, number: int) -> str:
+    return body if _says_turn(body, number) else episodes.restore_turn(body, old, number)
 
 
 def _raise_broken(path: str, error: Exception) -> NoReturn:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from vaults import calm, vault  # noqa: F401 - fixtures for whoever asks for them
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

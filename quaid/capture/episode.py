@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -121,8 +122,25 @@ def _new_turns(data: bytes, turns: Sequence[Turn]) -> Sequence[Turn]:
         return turns
     if count <= len(turns) and _turn_hash(turns[count - 1]) == last:
         return turns[count:]
-    known = {text_of for turn in episodes.parse_turns(_body(data)) if (text_of := _said(turn.speaker, turn.text))}
-    return [turn for turn in turns if _said(turn.speaker, turn.text) not in known]
+    kept = [(turn.speaker, _said(turn.speaker, turn.text)) for turn in episodes.parse_turns(_body(data))]
+    if len(turns) < count and kept[len(turns) - 1 : len(turns)] == [_kept(turns[-1])]:
+        return ()
+    return list(_unknown(turns, kept))
+
+
+def _unknown(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> Iterator[Turn]:
+    """The turns that are not in `kept`, both read in order. A forgotten turn is known by its place: what its owner
+    took out must not come back.
+    """
+    place = 0
+    for turn in turns:
+        try:
+            place = kept.index(_kept(turn), place) + 1
+        except ValueError:
+            if kept[place : place + 1] == [(_kept(turn)[0], "")]:
+                place += 1
+            else:
+                yield turn
 
 
 def _is_prefix(kept: KeptEpisode, conversation: Conversation) -> bool:
@@ -138,7 +156,9 @@ def _progress_fields(turns: Sequence[Turn]) -> dict[str, frontmatter.Value | Non
 def _progress(data: bytes) -> tuple[int, str]:
     head = frontmatter.parse(data.decode("utf-8", errors="replace"))
     count = str(head.fields.get("turn_count") or "")
-    return (int(count) if count.isdigit() else _last_number(head)), str(head.fields.get("last_turn") or "")
+    return (int(count) if re.fullmatch("[0-9]{1,9}", count) else _last_number(head)), str(
+        head.fields.get("last_turn") or ""
+    )
 
 
 def _last_number(head: frontmatter.Head) -> int:
@@ -155,6 +175,10 @@ def _speakers(turns: Sequence[Turn]) -> list[str]:
 
 def _said(speaker: str, text: str) -> str:
     return f"{' '.join(speaker.split())}\n{text.strip()}" if text else ""
+
+
+def _kept(turn: Turn) -> tuple[str, str]:
+    return " ".join(turn.speaker.split()), _said(turn.speaker, turn.text)
 
 
 def _turn_hash(turn: Turn) -> str:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from quaid.errors import FactTooShortError
-from quaid.model import Edge, Edit
-from quaid.vault import frontmatter, layout, notes
+from quaid.model import Edge, Edit, name_key
+from quaid.vault import frontmatter, layout, markdown, notes
 
 MINIMUM_WORDS = 3
 CONFIRMATION_BOOST = 0.1
 """Share of the remaining doubt that one confirmation removes."""
 ASSISTANT_FACTOR = 0.9
 """What an assistant inferred is believed a little less (the seeds' multiplier)."""
+
+_UNLINKABLE = re.compile(r"[\[\]|#^\n]")
+"""What a name inside `[[…]]` cannot hold."""
+_CLOSED = re.compile(r"\[\[[^\[\]]*\]\]|!?\[[^\[\]]*\]\([^()]*\)|`[^`]*`|\w+://\S+|<[^<>]*>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,24 +102,37 @@ def plan_confirmation(rel_path: str, data: bytes) -> Edit:
 
 
 def link_names(statement: str, names: Iterable[tuple[str, str]]) -> str:
-    """The first mention of each known name as a wikilink; longer names first, nothing linked twice or inside a link."""
-    linked: set[str] = set()
+    """The first mention of each known name as a wikilink; longer names first, nothing linked twice or inside a link,
+    an address, code or a longer word.
+    """
+    linked = {name_key(target) for target in markdown.links(statement)}
     for name, note_name in sorted(names, key=lambda pair: (-len(pair[0]), pair)):
-        if note_name in linked or len(name) < 2 or name not in statement:
+        if name_key(note_name) in linked or len(name) < 2 or name not in statement:
             continue
-        pattern = re.compile(rf"(?<![\w\[|]){re.escape(name)}(?![\w\]|])(?![^\[\]]*\]\])")
-        shown = f"[[{name}]]" if name == note_name else f"[[{note_name}|{name}]]"
-        statement, count = pattern.subn(lambda _: shown, statement, count=1)  # noqa: B023 - used at once
-        if count:
-            linked.add(note_name)
+        if _UNLINKABLE.search(name) or _UNLINKABLE.search(note_name):
+            continue
+        place = _first_mention(statement, name)
+        if place is not None:
+            shown = f"[[{name}]]" if name == note_name else f"[[{note_name}|{name}]]"
+            statement = statement[:place] + shown + statement[place + len(name) :]
+            linked.add(name_key(note_name))
     return statement
+
+
+def _first_mention(statement: str, name: str) -> int | None:
+    closed = [found.span() for found in _CLOSED.finditer(statement)]
+    for found in re.finditer(rf"(?<!\w)(?<!\w[-.@]){re.escape(name)}(?!\w|[-.@]\w)", statement):
+        if not any(start < found.end() and found.start() < end for start, end in closed):
+            return found.start()
+    return None
 
 
 def _number(value: object, default: float) -> float:
     try:
-        return float(str(value))
+        number = float(str(value))
     except ValueError:
         return default
+    return number if math.isfinite(number) else default
 
 
 def turn_links(episode: str, turns: Sequence[int]) -> tuple[str, ...]:

@@ -19,7 +19,8 @@ def run() -> NoReturn:
     """The entry point of the `quaid` script."""
     code = main(sys.argv[1:])
     _close_output()
-    sys.exit(code)
+    # Everything is closed and flushed. Taking the interpreter apart would cost a cold recall another 25 ms.
+    os._exit(code)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -112,7 +111,7 @@ def run_note(
 
 def document_shape(document: Document) -> dict[str, object]:
     """A note's row without its row number, which means nothing outside of this index."""
-    return {name: value for name, value in asdict(document).items() if name != "doc_id"}
+    return {name: value for name, value in document._asdict().items() if name != "doc_id"}
 
 
 class _NothingForgottenError(QuaidError):

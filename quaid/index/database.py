@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +14,7 @@ import apsw
 
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_MS = 30_000
+_HEADER_BYTES = 100
 # What is compared between two indexes: everything but row numbers, file times and how far embedding has come.
 _DUMPED = {
     "documents": "path, content_hash, id, kind, type, title, text_hash, status, owner, privacy, confidence, "
@@ -30,8 +27,17 @@ _DUMPED = {
     "citations": "path, episode, turn",
 }
 
-BROKEN = (apsw.CorruptError, apsw.NotADBError)
-"""What SQLite raises when the file is not a healthy index; the answer is always to build it again."""
+BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
+"""What SQLite raises when the file is not a healthy index (a table may be missing); the answer is always to build it
+again.
+"""
+
+# Those above the index catch its errors by these names and need no SQLite library of their own.
+DatabaseError = apsw.Error
+BusyError = apsw.BusyError
+CantOpenError = apsw.CantOpenError
+FullError = apsw.FullError
+ReadOnlyError = apsw.ReadOnlyError
 
 
 def connect_writer(path: Path | str, wait_ms: int = BUSY_TIMEOUT_MS) -> tuple[apsw.Connection, bool]:
@@ -39,19 +45,22 @@ def connect_writer(path: Path | str, wait_ms: int = BUSY_TIMEOUT_MS) -> tuple[ap
 
     An index of another schema version is emptied, to be filled again; the second value says so.
     """
-    if str(path) != ":memory:" and not os.path.exists(path):  # noqa: PTH110 - path may be ":memory:"
-        for suffix in ("-wal", "-shm"):  # left by somebody who deleted index.db alone
-            Path(f"{path}{suffix}").unlink(missing_ok=True)
+    if isinstance(path, Path) and not _has_header(path):
+        _begin(path)
     connection = apsw.Connection(str(path))
-    connection.set_busy_timeout(wait_ms)
-    _load_extension(connection)
-    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "temp_store = MEMORY"):
-        connection.execute(f"PRAGMA {pragma}")
-    found = schema_version(connection)
-    if found != SCHEMA_VERSION:
-        with transaction(connection):
-            if schema_version(connection) != SCHEMA_VERSION:  # another process may have been quicker
-                clear(connection)
+    try:
+        connection.set_busy_timeout(wait_ms)
+        _load_extension(connection)
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "temp_store = MEMORY"):
+            connection.execute(f"PRAGMA {pragma}")
+        found = schema_version(connection)
+        if found != SCHEMA_VERSION:
+            with transaction(connection):
+                if schema_version(connection) != SCHEMA_VERSION:  # another process may have been quicker
+                    clear(connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection, found not in (0, SCHEMA_VERSION)
 
 
@@ -64,7 +73,8 @@ def connect_reader(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.execute("PRAGMA query_only = ON")
-    connection.execute("PRAGMA mmap_size = 268435456")
+    connection.execute("PRAGMA cache_size = -16000")
+    # No mmap: a file that somebody cuts short under a mapping kills the process (SIGBUS).
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
@@ -87,6 +97,10 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+def sqlite_version() -> str:
+    return apsw.sqlite_lib_version()
+
+
 def schema_version(connection: apsw.Connection) -> int:
     return int(connection.pragma("user_version"))
 
@@ -104,14 +118,56 @@ def clear(connection: apsw.Connection) -> None:
     for (name,) in sorted(left, key=lambda row: row[0] == "documents"):
         connection.execute(f'DROP TABLE IF EXISTS "{name}"')
     connection.execute(_schema())
-    set_meta(connection, "generation", secrets.token_hex(8))
+    set_meta(connection, "generation", os.urandom(8).hex())
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def remove(path: Path) -> None:
-    """Take a broken index away. Only for the holder of the sync lock; open readers keep their deleted file."""
-    for suffix in ("-wal", "-shm", ""):
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
+def inode(path: Path) -> int:
+    """What tells one index file from the next at the same path; 0 when there is none."""
+    try:
+        return os.stat(path).st_ino  # noqa: PTH116 - on the path of every recall
+    except OSError:
+        return 0
+
+
+def remove(path: Path, broken: int) -> None:
+    """Take the index with this inode away, unless another process has done so; open readers keep their deleted file."""
+    with _exclusively(path):
+        if inode(path) == broken:
+            for suffix in ("-wal", "-shm", ""):
+                Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def _has_header(path: Path) -> bool:
+    try:
+        return os.stat(path).st_size >= _HEADER_BYTES  # noqa: PTH116 - on the path of every recall that syncs
+    except OSError:
+        return False
+
+
+def _begin(path: Path) -> None:
+    """An empty database in WAL mode, in the place of nothing, or of a stump that open readers hold on to.
+
+    The log that somebody who deleted index.db alone left behind goes too.
+    """
+    with _exclusively(path):
+        if not _has_header(path):
+            for suffix in ("-wal", "-shm", ""):
+                Path(f"{path}{suffix}").unlink(missing_ok=True)
+            connection = apsw.Connection(str(path))
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            finally:
+                connection.close()
+
+
+@contextmanager
+def _exclusively(path: Path) -> Iterator[None]:
+    """Files may only be unlinked while no other process is about to open them as its own."""
+    from filelock import FileLock
+
+    with FileLock(f"{path}.lock"):
+        yield
 
 
 def get_meta(connection: apsw.Connection, key: str) -> str | None:
@@ -127,6 +183,8 @@ def set_meta(connection: apsw.Connection, key: str, value: str) -> None:
 
 def manifest(connection: apsw.Connection) -> str:
     """SHA-256 of the schema version and of every (path, content hash): equal on any two machines with equal files."""
+    import hashlib
+
     digest = hashlib.sha256(f"quaid index {SCHEMA_VERSION}\n".encode())
     for path, content_hash in connection.execute("SELECT path, content_hash FROM documents ORDER BY path"):
         digest.update(f"{content_hash} {path}\n".encode())
@@ -168,12 +226,14 @@ def _vector_tables(connection: apsw.Connection) -> list[tuple[str, str]]:
 
 @cache
 def _schema() -> str:
-    return files("quaid.index").joinpath("schema.sql").read_text(encoding="utf-8")
+    return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 
 
 @cache
 def _extension_path() -> str:
     """What `sqlite_vec.loadable_path()` gives, without importing it: the import brings numpy along, 50 ms."""
+    from importlib.util import find_spec
+
     found = find_spec("sqlite_vec")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("sqlite_vec")

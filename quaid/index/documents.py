@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import apsw
@@ -26,8 +24,7 @@ class Known(NamedTuple):
     content_hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A row of `documents`, for those who show or decide about a whole note."""
 
     doc_id: int
@@ -50,9 +47,8 @@ class Document:
     content_hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A chunk with what recall needs of its document."""
+class Candidate(NamedTuple):
+    """A chunk with what recall needs of its document. A tuple, because every question makes hundreds."""
 
     chunk_id: int
     doc_id: int
@@ -76,6 +72,8 @@ class Candidate:
     doc_speaker: str | None
 
 
+_LONGEST_ID = 200
+"""Longer references are sentences; SQLite would refuse them as a pattern."""
 _DOCUMENT = (
     "doc_id, path, id, kind, type, title, status, owner, confidence, speaker, source, session, created, "
     "valid_from, valid_until, superseded_by, confirmations, content_hash"
@@ -104,6 +102,8 @@ def list_known(connection: apsw.Connection, only: Collection[str] | None = None)
 
 def text_key(text: str) -> str:
     """SHA-256 of a text that is embedded."""
+    import hashlib  # not above: a recall hashes nothing, and OpenSSL takes 5 ms to load
+
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -139,10 +139,21 @@ def touch(connection: apsw.Connection, path: str, known: Known) -> None:
     )
 
 
-def replace_passed_over(connection: apsw.Connection, passed_over: Mapping[str, str]) -> None:
-    known = {str(path): str(reason) for path, reason in connection.execute("SELECT path, reason FROM passed_over")}
+def list_passed_over(connection: apsw.Connection, only: Collection[str] | None = None) -> dict[str, str]:
+    """Files that look like notes and are not read, path -> why; of all, or of the paths in `only`."""
+    where = "" if only is None else "WHERE path IN (SELECT value FROM json_each(?))"
+    rows = connection.execute(
+        f"SELECT path, reason FROM passed_over {where}", () if only is None else (json.dumps(list(only)),)
+    )
+    return {str(path): str(reason) for path, reason in rows}
+
+
+def replace_passed_over(
+    connection: apsw.Connection, passed_over: Mapping[str, str], only: Collection[str] | None = None
+) -> None:
+    known = list_passed_over(connection, only)
     if known != dict(passed_over):
-        connection.execute("DELETE FROM passed_over")
+        connection.executemany("DELETE FROM passed_over WHERE path = ?", [(path,) for path in known])
         connection.executemany("INSERT INTO passed_over VALUES (?, ?)", sorted(passed_over.items()))
 
 
@@ -176,8 +187,9 @@ def fetch_edges(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[i
 
 def find_documents(connection: apsw.Connection, where: str, values: Sequence[Any] = ()) -> list[Document]:
     """Documents that match an SQL condition over `documents`, by path."""
-    rows = connection.execute(f"SELECT {_DOCUMENT} FROM documents WHERE {where} ORDER BY path", tuple(values))
-    return [Document(*row) for row in rows]
+    # Sorted here: asked to sort by path, SQLite walks all documents in that order rather than look few up.
+    rows = connection.execute(f"SELECT {_DOCUMENT} FROM documents WHERE {where}", tuple(values))
+    return sorted((Document(*row) for row in rows), key=lambda document: document.path)
 
 
 def find_by_text(connection: apsw.Connection, text_hash: str, owner: str) -> Document | None:
@@ -192,9 +204,9 @@ def find_by_text(connection: apsw.Connection, text_hash: str, owner: str) -> Doc
 
 def find_called(connection: apsw.Connection, reference: str) -> list[Document]:
     """Documents whose id, path or session (of an episode) is `reference`, else those it is a name or alias of."""
+    reference = _stored(reference)
     exact = find_documents(
         connection,
-        # Not `id = ? OR path = ?`: sorted by path, SQLite would walk all documents in that order.
         "doc_id IN (SELECT doc_id FROM documents WHERE id = ?1 UNION SELECT doc_id FROM documents WHERE path = ?1 "
         "UNION SELECT doc_id FROM documents WHERE session = ?1 AND kind = 'episode')",
         (reference,),
@@ -208,8 +220,9 @@ def find_called(connection: apsw.Connection, reference: str) -> list[Document]:
 
 def resolve(connection: apsw.Connection, reference: str) -> list[Document]:
     """What a person may mean by `reference`: id, path, name or alias, else a part of an id."""
+    reference = _stored(reference)
     called = find_called(connection, reference)
-    if called or len(reference) < 4:
+    if called or not 4 <= len(reference) <= _LONGEST_ID:
         return called
     escaped = reference.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return find_documents(
@@ -217,6 +230,11 @@ def resolve(connection: apsw.Connection, reference: str) -> list[Document]:
         "id <> path AND (id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\')",
         (f"{escaped}%", f"%{escaped}"),
     )
+
+
+def _stored(text: str) -> str:
+    # Half a character, as a shell can pass one, is no text for SQLite.
+    return text.encode("utf-8", "replace").decode()
 
 
 def resolve_one(connection: apsw.Connection, reference: str) -> Document:

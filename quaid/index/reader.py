@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import apsw
@@ -20,9 +19,8 @@ class IndexReader:
 
     def open(self) -> apsw.Connection | None:
         """The connection, None when there is no index (yet)."""
-        try:
-            inode = os.stat(self._path).st_ino  # noqa: PTH116 - on the path of every recall
-        except OSError:
+        inode = database.inode(self._path)
+        if not inode:
             self.close()
             return None
         if self._connection is None or inode != self._inode:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 import apsw
 
+_MOST_NEIGHBOURS = 4096
+"""sqlite-vec refuses to look for more."""
+
 
 @dataclass(frozen=True, slots=True)
 class EmbedderRow:
@@ -86,9 +89,14 @@ def count_pending(connection: apsw.Connection) -> int:
 
 
 def insert(connection: apsw.Connection, row: EmbedderRow, items: Iterable[tuple[int, str, bytes]]) -> None:
-    """Add (chunk_id, text_key, float32 vector); a chunk that changed or went meanwhile is passed over."""
+    """Add (chunk_id, text_key, float32 vector). A chunk that changed, went or was embedded by another process
+    meanwhile is passed over.
+    """
     for chunk_id, key, vector in items:
-        connection.execute("UPDATE chunks SET embedded = 'ready' WHERE chunk_id = ? AND text_key = ?", (chunk_id, key))
+        connection.execute(
+            "UPDATE chunks SET embedded = 'ready' WHERE chunk_id = ? AND text_key = ? AND embedded <> 'ready'",
+            (chunk_id, key),
+        )
         if connection.changes():
             connection.execute(f"INSERT INTO {row.table} (rowid, embedding) VALUES (?, ?)", (chunk_id, vector))
 
@@ -111,7 +119,8 @@ def remove(connection: apsw.Connection, chunk_ids: Sequence[int]) -> None:
 def search(connection: apsw.Connection, row: EmbedderRow, query: bytes, limit: int) -> list[tuple[int, float]]:
     """(chunk_id, cosine similarity), nearest first. `query` is a float32 vector."""
     rows = connection.execute(
-        f"SELECT rowid, distance FROM {row.table} WHERE embedding MATCH ? AND k = ?", (query, limit)
+        f"SELECT rowid, distance FROM {row.table} WHERE embedding MATCH ? AND k = ?",
+        (query, min(limit, _MOST_NEIGHBOURS)),
     )
     return [(int(found[0]), 1.0 - float(found[1])) for found in rows]
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
-
-import apsw
+from typing import TYPE_CHECKING, Any
 
 from quaid.embed import Embedder
 from quaid.index import documents, fulltext, graph
@@ -14,7 +12,10 @@ from quaid.index.vectors import EmbedderRow
 from quaid.recall.fusion import Ranking
 from quaid.recall.query import Query
 
-Nearest = Callable[[apsw.Connection, EmbedderRow, Any, int], Ranking]
+if TYPE_CHECKING:
+    import apsw
+
+Nearest = Callable[["apsw.Connection", EmbedderRow, Any, int], Ranking]
 """Searches vectors: (connection, whose vectors, unit vector, how many) -> (chunk_id, cosine), nearest first."""
 
 HOP_DECAY = 0.7
@@ -70,7 +71,7 @@ def exact(connection: apsw.Connection, query: Query) -> set[int]:
     """Documents whose id, title or alias is the whole question."""
     if not query.name_keys:
         return set()
-    return {document.doc_id for document in documents.resolve(connection, query.text.strip(" ?!."))}
+    return {document.doc_id for document in documents.find_called(connection, query.text.strip(" ?!."))}
 
 
 def _longest_only(named: dict[str, set[str]]) -> dict[str, set[str]]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from quaid.index.documents import Candidate
 
 _TOKEN = re.compile(r"[^\W_]+", re.UNICODE)
+_NEGATIONS = frozenset({"not", "no", "never", "none", "nobody", "nothing", "nor", "cannot", "without", "t"})
+"""The `t` is that of `don't`."""
 
 
 def fold(ranked: Iterable[Candidate], similarity: float, limit: int) -> list[tuple[Candidate, int]]:
@@ -33,8 +35,8 @@ def fold(ranked: Iterable[Candidate], similarity: float, limit: int) -> list[tup
 
 
 def is_same(one: Words, other: Words, similarity: float) -> bool:
-    """Whether two texts say the same: their words overlap (Jaccard) by `similarity`, and what differs is neither a
-    number nor a name, for those are what tells look-alikes apart.
+    """Whether two texts say the same: their words overlap (Jaccard) by `similarity`, what differs is neither a number
+    nor a name nor a negation, for those are what tells look-alikes apart, and they stand in the same order.
     """
     left, right = one.all, other.all
     if not left or not right:
@@ -42,22 +44,26 @@ def is_same(one: Words, other: Words, similarity: float) -> bool:
     smaller, larger = sorted((len(left), len(right)))
     if smaller < similarity * larger or len(left & right) < similarity * len(left | right):
         return False
-    different = left ^ right
-    return not different & (one.telling | other.telling)
+    if (left ^ right) & (one.telling.keys() | other.telling.keys()):
+        return False
+    both = one.telling.keys() & other.telling.keys()
+    return [word for word in one.telling if word in both] == [word for word in other.telling if word in both]
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A text's words in lower case; `telling` are its numbers and capitalised words."""
+    """A text's words in lower case; `telling` are its numbers, capitalised words and negations, in their order."""
 
     all: frozenset[str]
-    telling: frozenset[str]
+    telling: dict[str, None]
 
 
 def words_of(text: str) -> Words:
     tokens = _TOKEN.findall(text)
-    telling = frozenset(token.lower() for token in tokens if token[0].isupper() or token[0].isdigit())
-    return Words(frozenset(token.lower() for token in tokens), telling)
+    telling = (
+        token.lower() for token in tokens if token[0].isupper() or token[0].isdigit() or token.lower() in _NEGATIONS
+    )
+    return Words(frozenset(token.lower() for token in tokens), dict.fromkeys(telling))
 
 
 class _Voice:

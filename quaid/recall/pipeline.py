@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
-
-import apsw
+from typing import TYPE_CHECKING, Any
 
 from quaid.config import RecallSettings
 from quaid.embed import Embedder
@@ -24,7 +22,12 @@ from quaid.recall.channels import GraphFinds
 from quaid.recall.fusion import Ranking
 from quaid.recall.query import Query, parse
 
+if TYPE_CHECKING:
+    import apsw
+
 EmbedderOf = Callable[[EmbedderRow], Embedder | None]
+MOST_FUSED = 200
+"""Chunks of the fused ranking that are looked at closely; on LoCoMo more find no more (docs/recall.md)."""
 MOST_GRAPH_DOCUMENTS = 100
 
 _HIT_KINDS = {Kind.EPISODE: "turn", Kind.CORE: "note", Kind.REVIEW: "note"}
@@ -77,8 +80,9 @@ def recall(
     started = time.perf_counter()
     query = parse(text)
     found = _ask(sources, query, settings, options)
-    candidates = _candidates(sources.connection, found)
-    scores = _score(found, candidates, settings, options)
+    fused = _fuse(found, settings)
+    candidates = _candidates(sources.connection, found, fused, options)
+    scores = _score(fused, found, candidates, options)
     today = (options.now or datetime.now(UTC)).date().isoformat()
     wanted = [candidate for candidate in candidates.values() if _is_wanted(candidate, options, today)]
     wanted.sort(key=lambda candidate: (-scores.get(candidate.chunk_id, 0.0), candidate.chunk_id))
@@ -151,25 +155,32 @@ def _lap(found: _Found, name: str, since: float) -> None:
     found.took_ms[name] = round((time.perf_counter() - since) * 1000, 2)
 
 
-def _candidates(connection: apsw.Connection, found: _Found) -> dict[int, Candidate]:
-    chunk_ids = {chunk_id for ranking in found.rankings.values() for chunk_id, _ in ranking}
+def _fuse(found: _Found, settings: RecallSettings) -> dict[int, float]:
+    keyword, vector = found.rankings.get("keyword", []), found.rankings.get("vector", [])
+    if settings.fusion == "rrf":
+        weight = settings.vector_weight
+        return fusion.reciprocal_rank([(vector, weight), (keyword, 1 - weight)], settings.rrf_k)
+    return fusion.convex(fusion.min_max(keyword, floor=0.0), fusion.min_max(vector), settings.vector_weight)
+
+
+def _candidates(
+    connection: apsw.Connection, found: _Found, fused: Mapping[int, float], options: RecallOptions
+) -> dict[int, Candidate]:
+    """The best of the fused ranking, and what the graph and an exact name lead to."""
+    most = max(MOST_FUSED, 4 * options.limit)
+    chunk_ids = set(sorted(fused, key=lambda chunk_id: (-fused[chunk_id], chunk_id))[:most])
     best = sorted(found.graph.scores, key=lambda doc_id: -found.graph.scores[doc_id])[:MOST_GRAPH_DOCUMENTS]
     chunk_ids |= documents.first_chunks(connection, {*best, *found.exact})
     return documents.fetch_candidates(connection, chunk_ids)
 
 
 def _score(
-    found: _Found, candidates: Mapping[int, Candidate], settings: RecallSettings, options: RecallOptions
+    fused: Mapping[int, float], found: _Found, candidates: Mapping[int, Candidate], options: RecallOptions
 ) -> dict[int, float]:
-    keyword, vector = found.rankings.get("keyword", []), found.rankings.get("vector", [])
-    if settings.fusion == "rrf":
-        weight = settings.vector_weight
-        fused = fusion.reciprocal_rank([(vector, weight), (keyword, 1 - weight)], settings.rrf_k)
-    else:
-        fused = fusion.convex(fusion.min_max(keyword, floor=0.0), fusion.min_max(vector), settings.vector_weight)
+    kept = {chunk_id: fused.get(chunk_id, 0.0) for chunk_id in candidates}
     if options.keyword_only or options.channels <= {"keyword", "vector"}:
-        return fused
-    scores = priors.apply(fused, candidates, found.graph.scores, found.graph.entities, options.weights)
+        return kept
+    scores = priors.apply(kept, candidates, found.graph.scores, found.graph.entities, options.weights)
     for chunk_id, candidate in candidates.items():
         if candidate.doc_id in found.exact:
             scores[chunk_id] += 1.0

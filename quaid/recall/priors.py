@@ -57,7 +57,11 @@ def _with_company(
     scores: Mapping[int, float], candidates: Mapping[int, Candidate], weights: PriorWeights
 ) -> dict[int, float]:
     """Turns gain from the better adjacent turn and from the best turn of their session."""
-    turns = {(c.doc_id, c.turn): scores[i] for i, c in candidates.items() if c.turn is not None}
+    turns: dict[tuple[int, int], float] = {}
+    for chunk_id, candidate in candidates.items():
+        if candidate.turn is not None:  # a long turn is several chunks and counts as its best
+            place = (candidate.doc_id, candidate.turn)
+            turns[place] = max(turns.get(place, 0.0), scores[chunk_id])
     best: dict[int, float] = {}
     for (doc_id, _), score in turns.items():
         best[doc_id] = max(best.get(doc_id, 0.0), score)

@@ -26,6 +26,7 @@ class Query:
 
 def parse(text: str) -> Query:
     """Read a question. Any text is a question; an empty one finds nothing."""
+    text = text.encode("utf-8", "replace").decode()  # half a character, as a shell can pass one, is no text for SQLite
     tokens = [_POSSESSIVE.sub("", word) for word in _WORD.findall(text.replace("’", "'"))]  # noqa: RUF001
     runs = (
         name_key(" ".join(tokens[start : start + length]))

@@ -54,8 +54,9 @@ def looks_like_accident(removed: Collection[str], known: int, count: int, share:
 
 
 def _is_unchanged(stat: FileStat, row: Known) -> bool:
-    if (stat.mtime_ns, stat.size, stat.ctime_ns, stat.inode) != (row.mtime_ns, row.size, row.ctime_ns, row.inode):
+    if stat != row[:4]:  # size, mtime, ctime, inode
         return False
-    newest = max(stat.mtime_ns, stat.ctime_ns)
+    # A time of modification after the reading was set by hand and says nothing about when; the change time cannot be.
+    newest = stat.ctime_ns if stat.mtime_ns > row.read_ns else max(stat.mtime_ns, stat.ctime_ns)
     tick = _COARSE_TICK_NS if newest % 1_000_000_000 == 0 else _TICK_NS
     return newest + tick < row.read_ns

@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import apsw
-
 from quaid.config import EmbeddingSettings
 from quaid.embed import Embedder, EmbeddingCache, fetch_weights, open_embedder
 from quaid.errors import EmbeddingError, QuaidError, WeightsMissingError
@@ -18,6 +16,7 @@ from quaid.index.vectors import EmbedderRow
 from quaid.vault import layout
 
 if TYPE_CHECKING:
+    import apsw
     import numpy as np
     import numpy.typing as npt
 
@@ -61,7 +60,7 @@ class Embedding:
         if self._settings.provider == "none":
             return None
         configured = self.embedder()
-        if configured is not None and configured.fingerprint == row.fingerprint:
+        if configured is not None and _fingerprint(configured) == row.fingerprint:
             return configured
         if row.fingerprint not in self._former:
             self._former[row.fingerprint] = _open_former(row)
@@ -87,7 +86,10 @@ class Embedding:
         embedder = self.embedder()
         if embedder is None:
             return Filled(pending=vectors.count_pending(connection), degraded=(str(self.problem),))
-        row = self._row(connection, embedder)
+        try:
+            row = self._row(connection, embedder)
+        except EmbeddingError as error:  # a service is asked for its dimension the first time
+            return Filled(pending=vectors.count_pending(connection), degraded=(str(error),))
         pending = vectors.count_pending(connection)
         if not pending:
             self._finish(connection)
@@ -188,7 +190,14 @@ def _open_former(row: EmbedderRow) -> Embedder | None:
         former = open_embedder(EmbeddingSettings(**row.settings))  # type: ignore[arg-type]
     except (WeightsMissingError, EmbeddingError, TypeError):
         return None
-    return former if former is not None and former.fingerprint == row.fingerprint else None
+    return former if former is not None and _fingerprint(former) == row.fingerprint else None
+
+
+def _fingerprint(embedder: Embedder) -> str | None:
+    try:
+        return embedder.fingerprint
+    except EmbeddingError:  # a service that cannot be asked for its dimension now
+        return None
 
 
 def _as_bytes(matrix: npt.NDArray[np.float32]) -> list[bytes]:

@@ -69,7 +69,9 @@ class Follower:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._last_event = 0.0
+        self._last_beat = 0.0
         self._mode = "notifications"
+        self._watched: tuple[int, int] | None = None
         self._started = _now()
         self._last_sync: str | None = None
         self._problem: str | None = None
@@ -95,11 +97,12 @@ class Follower:
         woken = self._wake.wait(HEARTBEAT_S)
         if self._stop.is_set():
             return observer
-        if not self._indexer.root.is_dir():
+        if not self._indexer.is_there():
             self._shut(observer)
             self._wait_for_vault()
             observer = None
-        if observer is None or not observer.is_alive():
+        if observer is None or not observer.is_alive() or self._watched != _identity(self._indexer.root):
+            self._shut(observer)
             observer = self._observe()
             woken = True
         if woken or self._is_sweep_due():
@@ -109,6 +112,7 @@ class Follower:
 
     def _observe(self) -> BaseObserver | None:
         root = self._indexer.root
+        self._watched = _identity(root)
         if not self._settings.poll:
             try:
                 self._mode = "notifications"
@@ -121,8 +125,8 @@ class Follower:
         self._mode = "polling"
         return observe(root, self._notice, poll_s=self._settings.poll_interval_s)
 
-    def _notice(self, path: str) -> None:
-        if concerns_notes(self._indexer.root, path):
+    def _notice(self, path: str, *, is_folder: bool) -> None:
+        if concerns_notes(self._indexer.root, path, is_folder=is_folder):
             self._last_event = time.monotonic()
             self._wake.set()
 
@@ -136,7 +140,7 @@ class Follower:
 
     def _sync(self) -> None:
         try:
-            report = self._indexer.sync()
+            report = self._indexer.sync(progress=self._beat_meanwhile)
         except LockedError:
             self._wake.set()  # somebody else is indexing: look again
             return
@@ -164,11 +168,17 @@ class Follower:
     def _wait_for_vault(self) -> None:
         self._say(f"{self._indexer.root} is gone; waiting for it to come back")
         while not self._stop.wait(1.0):
-            if (self._indexer.root / layout.STATE_DIR).is_dir():
+            if self._indexer.is_there():
                 self._say(f"{self._indexer.root} is back")
                 return
 
+    def _beat_meanwhile(self, _what: str, _done: int, _total: int) -> None:
+        """Embedding many notes takes longer than a heartbeat may be old."""
+        if time.monotonic() - self._last_beat > HEARTBEAT_S:
+            self._beat()
+
     def _beat(self) -> None:
+        self._last_beat = time.monotonic()
         heartbeat = Heartbeat(os.getpid(), self._mode, self._started, _now(), self._last_sync, self._problem)
         path = self._indexer.root / layout.STATE_DIR / HEARTBEAT_FILE
         temporary = path.with_name(layout.temporary_name(path.name))
@@ -183,6 +193,15 @@ class Follower:
         if observer is not None:
             observer.stop()
             observer.join(timeout=2)
+
+
+def _identity(root: Path) -> tuple[int, int] | None:
+    """Which folder it is that has this path: another one at the same path sends no notifications."""
+    try:
+        found = root.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _now() -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import apsw
-
-from quaid.errors import LockedError, MassRemovalError, VaultReadOnlyError
+from quaid.errors import DiskFullError, LockedError, MassRemovalError, VaultReadOnlyError
+from quaid.index import database
 from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
 from quaid.sync.watcher import ChangeListener
+
+if TYPE_CHECKING:
+    import apsw
 
 READ_WAIT_MS = 5_000
 """A read waits so long for another process that is indexing, then answers from what there is and says so."""
@@ -33,11 +36,13 @@ class Freshness:
         options = options or self._options
         self._asked += 1
         changed = self._changed()
-        if changed is not None and not changed and not self._pending:
+        if self._pending or self._open_reader() is None:
+            changed = None
+        if changed is not None and not changed:
             return None, ()
         if changed is None and not self._pending and self._is_fresh():
             return None, ()
-        return self._sync(replace(options, only=None if self._pending else changed or None))
+        return self._sync(replace(options, only=changed))
 
     def close(self) -> None:
         if self._listener is not None:
@@ -49,8 +54,11 @@ class Freshness:
         sweep, so that nothing falls between the two.
         """
         if self._listener is not None:
-            return self._listener.take_changed()
-        if self._asked == 2:
+            if self._listener.is_complete():
+                return self._listener.take_changed()
+            self.close()  # deaf, say because the folder was replaced: begin again
+            self._asked = 1
+        elif self._asked == 2:
             listener = ChangeListener(self._indexer.root)
             if listener.start():
                 self._listener = listener
@@ -62,18 +70,18 @@ class Freshness:
         reader = self._open_reader()
         try:
             return reader is not None and self._indexer.is_fresh(reader)
-        except apsw.Error:  # damaged or half made: the sync that follows builds it anew
+        except database.DatabaseError:  # damaged or half made: the sync that follows builds it anew
             return False
 
     def _sync(self, options: SyncOptions) -> tuple[SyncReport | None, tuple[str, ...]]:
+        self._pending = True  # the notifications of these changes are spent: should this fail, sweep next time
         try:
             report = self._indexer.sync(options)
         except MassRemovalError as error:
             return None, (f"removals: {error}",)
-        except (LockedError, VaultReadOnlyError) as error:
+        except (LockedError, VaultReadOnlyError, DiskFullError) as error:
             if self._open_reader() is None:
                 raise
-            self._pending = True  # the notifications of these changes are spent: sweep next time
             return None, (f"stale: {error}",)
         self._pending = False
         return report, ()

@@ -12,16 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import apsw
-
-from quaid.config import Settings
+from quaid.config import CONFIG_FILE, Settings
 from quaid.errors import DiskFullError, LockedError, MassRemovalError, VaultNotFoundError, VaultReadOnlyError
 from quaid.index import database, documents
 from quaid.index.documents import Known
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
-from quaid.vault import files, layout
+from quaid.vault import files, layout, template
+
+if TYPE_CHECKING:
+    import apsw
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +82,18 @@ class Indexer:
         self._settings = settings
         self._embedding = embedding
 
+    def is_there(self) -> bool:
+        """Whether the vault is: an unmounted disk leaves an empty folder behind, and that is not an empty vault."""
+        return (self.root / CONFIG_FILE).exists()
+
     def is_fresh(self, reader: apsw.Connection) -> bool:
         """A stat sweep against the index, nothing read and nothing written: about 40 ms for 10,000 notes."""
         if database.schema_version(reader) != database.SCHEMA_VERSION:
             return False
-        return not diff.compare(self._list().notes, documents.list_known(reader))
+        listed = self._list()
+        if diff.compare(listed.notes, documents.list_known(reader)):
+            return False
+        return listed.passed_over == documents.list_passed_over(reader)
 
     def sync(self, options: SyncOptions | None = None, progress: Progress | None = None) -> SyncReport:
         """Bring the index in step with the files; a damaged or outdated index is built anew.
@@ -95,10 +104,11 @@ class Indexer:
         """
         started = time.monotonic()
         options = options or SyncOptions()
+        inode = database.inode(self.path)
         try:
             report = self._sync(options, progress or _silent, None)
         except database.BROKEN:
-            database.remove(self.path)
+            database.remove(self.path, inode)
             report = self._sync(options, progress or _silent, "the index was damaged")
         return replace(report, took_s=time.monotonic() - started)
 
@@ -121,50 +131,33 @@ class Indexer:
 
     @contextmanager
     def _writer(self, wait_ms: int) -> Iterator[tuple[apsw.Connection, bool]]:
-        try:
-            self.path.parent.mkdir(exist_ok=True)
+        if not self.is_there():
+            raise VaultNotFoundError(self.root)
+        template.make_state_folder(self.root)
+        with _translate_index_errors(self.path):
             connection, outdated = database.connect_writer(self.path, wait_ms)
-        except FileNotFoundError as error:
-            raise VaultNotFoundError(self.root) from error
-        except OSError as error:
-            raise files.sentence(error, self.path) from error
-        except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
-            raise VaultReadOnlyError(self.path.parent, str(error)) from error
-        except apsw.BusyError as error:
-            raise LockedError("Another Quaid is bringing the index up to date") from error
-        try:
-            yield connection, outdated
-        except apsw.BusyError as error:
-            raise LockedError("Another Quaid is bringing the index up to date") from error
-        except apsw.FullError as error:
-            raise DiskFullError(self.path.parent) from error
-        except apsw.ReadOnlyError as error:
-            raise VaultReadOnlyError(self.path.parent, str(error)) from error
-        finally:
-            connection.close()
+            try:
+                yield connection, outdated
+            finally:
+                connection.close()
 
     def _list(self) -> files.Listed:
         try:
             return files.list_notes(self.root)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise VaultNotFoundError(self.root) from error
-
-    def _list_only(self, paths: frozenset[str]) -> files.Listed:
-        stats = {path: files.stat_note(self.root, path) for path in paths}
-        return files.Listed({path: stat for path, stat in stats.items() if stat is not None}, {})
 
     def _sync_words(self, connection: apsw.Connection, options: SyncOptions, progress: Progress) -> SyncReport:
         with database.transaction(connection):
             if options.rebuild:
                 database.clear(connection)
             known = documents.list_known(connection, options.only)
-            listed = self._list() if options.only is None else self._list_only(options.only)
+            listed = self._list() if options.only is None else files.list_some(self.root, options.only)
             found = diff.compare(listed.notes, known, trust_times=options.trust_times)
             if not options.accept_removals:
-                self._brake(found, len(known))
+                self._brake(found, documents.count(connection))
             written = self._write(connection, listed, known, found, progress)
-            if options.only is None:
-                documents.replace_passed_over(connection, listed.passed_over)
+            documents.replace_passed_over(connection, listed.passed_over, options.only)
         renamed = diff.pair_renames(written.added, written.removed)
         return SyncReport(
             added=tuple(path for path in written.added if path not in renamed.values()),
@@ -230,6 +223,20 @@ class Indexer:
             return files.read_note(self.root, path)
         except PermissionError:
             return b""
+
+
+@contextmanager
+def _translate_index_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except database.BusyError as error:
+        raise LockedError("Another Quaid is bringing the index up to date") from error
+    except database.FullError as error:
+        raise DiskFullError(path.parent) from error
+    except (database.ReadOnlyError, database.CantOpenError) as error:
+        raise VaultReadOnlyError(path.parent, str(error)) from error
+    except OSError as error:
+        raise files.sentence(error, path) from error
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:

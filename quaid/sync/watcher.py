@@ -7,13 +7,11 @@ order). Where notifications are not to be had, the sweep stays.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
-import warnings
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from quaid.vault import layout
 
@@ -21,38 +19,53 @@ if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
 
 COOKIE_WAIT_S = 1.0
+MOST_LISTED = 1_000
+"""So many changed paths are a burst, in which the system may have dropped some: then only a sweep can tell."""
 _EVERYTHING = "/"
 """Stands among the changed paths for "a folder came, went or moved": no note is called that."""
 
 
-def observe(root: Path, notice: Callable[[str], None], *, poll_s: float | None = None) -> BaseObserver:
+class Notice(Protocol):
+    """Told of a path that changed, and whether it is a folder's."""
+
+    def __call__(self, path: str, *, is_folder: bool) -> None: ...
+
+
+def observe(root: Path, notice: Notice, *, poll_s: float | None = None) -> BaseObserver:
     """Call `notice` with every path that changed under `root`.
 
     Raises:
         OSError: the system has no watches left; poll instead (`poll_s`).
     """
+    import logging
+    import warnings
+
     from watchdog import events
     from watchdog.observers import Observer
     from watchdog.observers.polling import PollingObserver
 
     # Its threads say that they were stopped in mid-work; that is no news to whoever stopped them.
-    logging.getLogger("watchdog").setLevel(logging.ERROR)
-    logging.getLogger("fsevents").setLevel(logging.ERROR)
+    logging.getLogger("watchdog").setLevel(logging.CRITICAL)
+    logging.getLogger("fsevents").setLevel(logging.CRITICAL)
     # git makes and removes folders in .git quicker than they can be watched; nothing in there is a note.
     warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.observers\.inotify")
 
+    # The system would watch a link itself instead of the folder behind it.
+    watched = root.resolve()
+
     class Handler(events.FileSystemEventHandler):
         def on_any_event(self, event: events.FileSystemEvent) -> None:
-            notice(os.fsdecode(event.src_path))
-            if event.dest_path:
-                notice(os.fsdecode(event.dest_path))
+            for path in (event.src_path, event.dest_path):
+                if path:
+                    rel_path = os.path.relpath(os.fsdecode(path), watched)
+                    notice(os.path.normpath(root / rel_path), is_folder=event.is_directory)
 
     wanted: list[Any] = [
         events.FileCreatedEvent, events.FileModifiedEvent, events.FileDeletedEvent, events.FileMovedEvent,
         events.DirCreatedEvent, events.DirDeletedEvent, events.DirMovedEvent,
     ]  # fmt: skip
     observer: BaseObserver = PollingObserver(timeout=poll_s) if poll_s is not None else Observer()
-    observer.schedule(Handler(), str(root), recursive=True, event_filter=wanted)
+    observer.schedule(Handler(), str(watched), recursive=True, event_filter=wanted)
     observer.daemon = True
     observer.start()
     return observer
@@ -67,11 +80,13 @@ class ChangeListener:
         self._changed: set[str] = set()
         self._lock = threading.Lock()
         self._cookie_seen = threading.Event()
+        self._cookie_file: int | None = None
         self._observer: Any = None
 
     def start(self) -> bool:
         """Listen from now on; False where the system cannot (no watches left, no such facility)."""
         try:
+            self._cookie_file = os.open(self._cookie, os.O_CREAT | os.O_WRONLY)
             self._observer = observe(self._root, self._notice)
         except OSError:
             return False
@@ -82,43 +97,47 @@ class ChangeListener:
             self._observer.stop()
             self._observer.join(timeout=2)
             self._observer = None
-        self._cookie.unlink(missing_ok=True)
+        if self._cookie_file is not None:
+            os.close(self._cookie_file)
+            self._cookie_file = None
+        with suppress(OSError):
+            self._cookie.unlink(missing_ok=True)
 
     def take_changed(self) -> frozenset[str] | None:
-        """The notes that may have changed since the last call; None when only a sweep can tell."""
-        if not self.is_complete():
-            return None
+        """The notes that may have changed since the last call; None when only a sweep can tell. Ask `is_complete`
+        first.
+        """
         with self._lock:
             changed = frozenset(self._changed)
             self._changed.clear()
-        return None if _EVERYTHING in changed else changed
+        return None if _EVERYTHING in changed or len(changed) > MOST_LISTED else changed
 
     def is_complete(self) -> bool:
         """Touch the cookie and wait for its notification. False: some may be lost, do not trust the silence."""
-        if self._observer is None or not self._observer.is_alive():
+        if self._observer is None or not self._observer.is_alive() or self._cookie_file is None:
             return False
         self._cookie_seen.clear()
         try:
-            self._cookie.write_bytes(b"")
+            if not os.path.samestat(os.stat(self._cookie), os.fstat(self._cookie_file)):  # noqa: PTH116 - every recall
+                return False  # another folder has this path by now
+            # One byte into an open file is one notification; making and removing a file would be four.
+            os.pwrite(self._cookie_file, b".", 0)
         except OSError:
             return False
-        try:
-            return self._cookie_seen.wait(COOKIE_WAIT_S)
-        finally:
-            self._cookie.unlink(missing_ok=True)
+        return self._cookie_seen.wait(COOKIE_WAIT_S)
 
-    def _notice(self, path: str) -> None:
+    def _notice(self, path: str, *, is_folder: bool) -> None:
         if path == str(self._cookie):
             self._cookie_seen.set()
-        elif concerns_notes(self._root, path):
-            name = os.path.relpath(path, self._root) if layout.is_note_name(Path(path).name) else _EVERYTHING
+        elif concerns_notes(self._root, path, is_folder=is_folder):
+            name = _EVERYTHING if is_folder else os.path.relpath(path, self._root).replace(os.sep, "/")
             with self._lock:
-                self._changed.add(name.replace(os.sep, "/"))
+                self._changed.add(name)
 
 
-def concerns_notes(root: Path, path: str) -> bool:
+def concerns_notes(root: Path, path: str, *, is_folder: bool) -> bool:
     """Whether a notification is about a note or a folder of notes (a moved folder names only itself)."""
-    *folders, name = Path(os.path.relpath(path, root)).parts or (".",)
-    if any(layout.skips_folder(folder) for folder in folders) or (layout.skips_folder(name) and name != "."):
+    *folders, name = Path(os.path.relpath(path, root)).parts or ("",)
+    if any(layout.skips_folder(folder) for folder in folders):
         return False
-    return layout.is_note_name(name) or "." not in name or Path(path).is_dir()
+    return not layout.skips_folder(name) if is_folder else layout.is_note_name(name)

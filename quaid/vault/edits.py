@@ -29,12 +29,16 @@ PENDING_FILE = "pending.json"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Edits and the commit that records them. `key` names the call that wanted it."""
+    """Edits and the commit that records them.
+
+    `key` names the call that wanted it, `answer` is what that call is told, should it be made again after a crash.
+    """
 
     key: str
     edits: tuple[Edit, ...]
     message: Message
     author: tuple[str, str] | None = None
+    answer: str = ""
 
 
 @contextmanager
@@ -82,8 +86,10 @@ def apply(root: Path, change: Change, history: History) -> Committed:
     return committed
 
 
-def recover(root: Path, history: History) -> str | None:
-    """Finish what a killed process began; the key of that call, or None. The caller holds `writing`."""
+def recover(root: Path, history: History) -> Change | None:
+    """Finish what a killed process began, and say what that was. The caller holds `writing`."""
+    for draft in (root / layout.STATE_DIR).glob(f".{PENDING_FILE}.*.tmp"):
+        draft.unlink(missing_ok=True)
     change = _read_intention(root)
     if change is None:
         return None
@@ -99,7 +105,7 @@ def recover(root: Path, history: History) -> str | None:
     for leftover in files.iterate_leftovers(root):
         leftover.unlink(missing_ok=True)
     _intention(root).unlink(missing_ok=True)
-    return change.key
+    return change
 
 
 def needs_recovery(root: Path) -> bool:
@@ -123,6 +129,7 @@ def _write_intention(root: Path, change: Change) -> None:
         "body": change.message.body,
         "trailers": change.message.trailers,
         "author": change.author,
+        "answer": change.answer,
         "edits": [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits],
     }
     path = _intention(root)
@@ -145,11 +152,15 @@ def _read_intention(root: Path) -> Change | None:
 
     try:
         data: dict[str, Any] = json.loads(_intention(root).read_text(encoding="utf-8"))
+        message = Message(data["subject"], data["body"], tuple((key, value) for key, value in data["trailers"]))
+        edits = tuple(Edit(path, _decode(before), _decode(after)) for path, before, after in data["edits"])
+        author = tuple(data["author"]) if data["author"] else None
+        return Change(data["key"], edits, message, author, data["answer"])
     except FileNotFoundError:
         return None
-    message = Message(data["subject"], data["body"], tuple((key, value) for key, value in data["trailers"]))
-    edits = tuple(Edit(path, _decode(before), _decode(after)) for path, before, after in data["edits"])
-    return Change(data["key"], edits, message, tuple(data["author"]) if data["author"] else None)
+    except (ValueError, KeyError, TypeError):  # written whole or not at all: not by us
+        _intention(root).replace(_intention(root).with_suffix(".unreadable"))
+        return None
 
 
 def _encode(data: bytes | None) -> str | None:

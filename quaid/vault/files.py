@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from quaid.errors import DiskFullError, NoteChangedError, VaultReadOnlyError
 from quaid.vault import layout
 
 
-@dataclass(frozen=True, slots=True)
-class FileStat:
+class FileStat(NamedTuple):
     """What the file system says about a note without reading it: a hint that it changed, never a proof.
 
     Change time and inode are in it because an editor may keep size and modification time (`cp -p`, rsync).
@@ -39,8 +40,7 @@ def list_notes(root: Path) -> Listed:
     Raises:
         FileNotFoundError: `root` itself is gone (an unmounted disk is not an empty vault).
     """
-    notes: dict[str, FileStat] = {}
-    passed_over: dict[str, str] = {}
+    listed = Listed({}, {})
     pending = [("", str(root))]
     while pending:
         prefix, folder = pending.pop()
@@ -50,30 +50,39 @@ def list_notes(root: Path) -> Listed:
             if not prefix:
                 raise
             if error.errno != errno.ENOENT:
-                passed_over[prefix] = f"cannot be opened ({error.strerror})"
+                listed.passed_over[_shown(prefix)] = f"cannot be opened ({error.strerror})"
             continue
         with entries:
-            for entry in entries:
-                _list_entry(entry, prefix, notes, passed_over, pending)
-    return Listed(notes, passed_over)
+            _list_folder(entries, prefix, listed, pending)
+    return listed
 
 
-def stat_note(root: Path, rel_path: str) -> FileStat | None:
-    try:
-        found = os.lstat(root / rel_path)
-    except OSError:
-        return None
-    return FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+def list_some(root: Path, rel_paths: Iterable[str]) -> Listed:
+    """Those of `rel_paths` that are there, judged as `list_notes` judges them."""
+    listed = Listed({}, {})
+    for rel_path in rel_paths:
+        try:
+            found = os.lstat(root / rel_path)
+        except OSError:
+            continue
+        if not _is_linked(root, rel_path):
+            _judge(rel_path, found, listed)
+    return listed
 
 
 def read_note(root: Path, rel_path: str, limit: int | None = None) -> bytes | None:
-    """The file's bytes, None when it is gone. `O_NOFOLLOW`: a note swapped for a link is not read."""
+    """The file's bytes, None when it is gone. `O_NOFOLLOW`: a note swapped for a link is not read, nor does one
+    swapped for a pipe keep us waiting (`O_NONBLOCK`).
+    """
     try:
-        handle = os.open(root / rel_path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        handle = os.open(root / rel_path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EISDIR}:
             return None
         raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None
     with os.fdopen(handle, "rb") as file:
         return file.read() if limit is None else file.read(limit)
 
@@ -89,6 +98,8 @@ def write_note(root: Path, rel_path: str, before: bytes | None, after: bytes | N
         VaultReadOnlyError, DiskFullError: nothing was written.
     """
     path = root / rel_path
+    if path.is_symlink() or _is_linked(root, rel_path):
+        raise VaultReadOnlyError(path, "a symbolic link is on the way, and links are never followed")
     try:
         if after is None:
             _check(root, rel_path, before)
@@ -103,42 +114,62 @@ def write_note(root: Path, rel_path: str, before: bytes | None, after: bytes | N
 def iterate_leftovers(root: Path) -> Iterator[Path]:
     """Hidden temporary files that a killed write left behind."""
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not layout.skips_folder(name)]
-        yield from (Path(folder, name) for name in names if name.startswith(".") and name.endswith(".tmp"))
+        folders[:] = [name for name in folders if not layout.skips_folder(name) or name == layout.STATE_DIR]
+        yield from (Path(folder, name) for name in names if layout.is_temporary_name(name))
 
 
-def _list_entry(
-    entry: os.DirEntry[str],
-    prefix: str,
-    notes: dict[str, FileStat],
-    passed_over: dict[str, str],
-    pending: list[tuple[str, str]],
+def _list_folder(
+    entries: Iterable[os.DirEntry[str]], prefix: str, listed: Listed, pending: list[tuple[str, str]]
 ) -> None:
-    name = entry.name
-    rel_path = prefix + name
-    try:
-        if entry.is_dir(follow_symlinks=False):
-            if not layout.skips_folder(name):
-                pending.append((f"{rel_path}/", entry.path))
-            return
-        if not layout.is_note_name(name):
-            return
-        if entry.is_symlink():
-            passed_over[rel_path] = "is a symbolic link; links are never followed"
-            return
-        found = entry.stat(follow_symlinks=False)
-    except OSError:  # gone between listing and asking
+    is_note_name, is_regular, notes = layout.is_note_name, stat.S_ISREG, listed.notes
+    for entry in entries:
+        name = entry.name
+        try:
+            found = entry.stat(follow_symlinks=False) if is_note_name(name) else None
+            # The ordinary note, ten thousand times in every sweep; whatever is odd about a file is judged below.
+            if found is not None and is_regular(found.st_mode) and name.isascii() and "conflict" not in name.lower():
+                notes[prefix + name] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+            elif entry.is_dir(follow_symlinks=False):
+                if not layout.skips_folder(name):
+                    pending.append((f"{prefix}{name}/", entry.path))
+            elif found is not None:
+                _judge(prefix + name, found, listed)
+        except OSError:  # gone between listing and asking
+            continue
+
+
+def _judge(rel_path: str, found: os.stat_result, listed: Listed) -> None:
+    """Put a file with a note's name among the notes, or say why not."""
+    reason = None
+    if stat.S_ISDIR(found.st_mode):
         return
-    if layout.is_conflict_copy(rel_path):
-        passed_over[rel_path] = "is a copy a sync tool made of a conflict; merge it into the note by hand"
+    if stat.S_ISLNK(found.st_mode):
+        reason = "is a symbolic link; links are never followed"
+    elif not stat.S_ISREG(found.st_mode):
+        reason = "is no file"
+    elif layout.is_conflict_copy(rel_path):
+        reason = "is a copy a sync tool made of a conflict; merge it into the note by hand"
     elif not _is_unicode(rel_path):
-        passed_over[rel_path.encode("utf-8", "replace").decode()] = "has a name that is not UTF-8"
+        reason = "has a name that is not UTF-8"
+    if reason is None:
+        listed.notes[rel_path] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
     else:
-        notes[rel_path] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+        listed.passed_over[_shown(rel_path)] = reason
 
 
 def _is_unicode(rel_path: str) -> bool:
     return rel_path.isascii() or not any("\udc80" <= char <= "\udcff" for char in rel_path)
+
+
+def _shown(rel_path: str) -> str:
+    """A path as text that can be stored, whatever bytes it has."""
+    return rel_path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _is_linked(root: Path, rel_path: str) -> bool:
+    """Whether a folder between vault and file is a link: what is behind it is not of the vault."""
+    *folders, _vault = PurePosixPath(rel_path).parents
+    return any((root / folder).is_symlink() for folder in folders)
 
 
 def _check(root: Path, rel_path: str, before: bytes | None) -> None:
@@ -193,6 +224,8 @@ def sentence(error: OSError, path: Path) -> Exception:
     """The disk's refusal as one of Quaid's errors; anything unexpected as it is."""
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return VaultReadOnlyError(path.parent, error.strerror or "no permission")
+    if error.errno in {errno.EEXIST, errno.ENOTDIR}:
+        return VaultReadOnlyError(path.parent, "a file stands where a folder must be")
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return DiskFullError(path.parent)
     return error

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,12 +25,18 @@ Value = str | int | float | bool | Sequence[str]
 _BASE_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _OPEN = re.compile(r"\ufeff?---[ \t]*\r?\n")
 _CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
-_FLAT_LINE = re.compile(r"^([A-Za-z_][\w-]*):[ \t]+(\S.*?)[ \t]*\r?$", re.MULTILINE)
+_FLAT_LINE = re.compile(r"^([A-Za-z_][\w-]*):[ \t]+(\S.*)$", re.MULTILINE)
 _PLAIN = re.compile(r"[A-Za-z0-9_/.][A-Za-z0-9_/. @+()',;!?&=%-]*(?::[A-Za-z0-9_/.-]+)*\Z")
 _NOT_TEXT = re.compile(
     r"(?:true|false|yes|no|on|off|y|n|null|~|[-+]?\.?[\d_][\d_.:,]*(?:e[-+]?\d+)?|[-+]?\.(?:inf|nan)|0[xo][\da-f]+)\Z",
     re.IGNORECASE,
 )
+# What YAML takes for a line break, or refuses, where JSON does not.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+_DEEPEST = 100
+"""Levels of nesting: far more of them would overflow the stack of the YAML library, which kills the process."""
+_MOST_VALUES = 100_000
+"""Values of one head, its aliases unfolded."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?\Z")
 
 
@@ -64,14 +71,10 @@ class _NoteHandler(YAMLHandler):
         return text[head[0] : head[1]], text[body:]
 
     def load(self, fm: str, **_: object) -> dict[str, Any]:
-        node = yaml.compose(fm, Loader=_BASE_LOADER)
-        if node is None:
-            return {}
-        if not isinstance(node, yaml.MappingNode):
-            raise yaml.YAMLError("it is not a list of keys and values")
-        keys = [str(key.value) for key, _ in node.value]
-        self.repeated = sorted({key for key in keys if keys.count(key) > 1}) if len(set(keys)) < len(keys) else []
-        return {str(key.value): _plain_value(value) for key, value in node.value}
+        pairs = _pairs(_compose(fm))
+        counts = Counter(key for key, _ in pairs)
+        self.repeated = sorted(key for key, count in counts.items() if count > 1)
+        return dict(pairs)
 
 
 def parse(text: str) -> Head:
@@ -86,7 +89,7 @@ def parse(text: str) -> Head:
     handler = _NoteHandler()
     try:
         fields, body = frontmatter.parse(text, handler=handler)
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         return Head(_salvage(text), text.removeprefix("\ufeff"), (f"the frontmatter is not YAML: {_say(error)}",))
     problems = tuple(f"the key {key!r} stands in the frontmatter more than once" for key in handler.repeated)
     return Head(fields, body, problems)
@@ -121,11 +124,52 @@ def render(fields: Mapping[str, Value | None]) -> str:
     return "\n".join(["---", *lines, "---", ""])
 
 
-def _plain_value(node: Any) -> Any:
+def _compose(head: str) -> Any:
+    """The head's mapping node, None when it has no keys."""
+    if sum(map(head.count, ("[", "{", "- ", "? "))) > _DEEPEST:
+        _check_depth(head)
+    try:
+        node = yaml.compose(head, Loader=_BASE_LOADER)
+    except (UnicodeError, RecursionError) as error:
+        raise yaml.YAMLError(_say(error)) from error
+    if node is not None and not isinstance(node, yaml.MappingNode):
+        raise yaml.YAMLError("it is not a list of keys and values")
+    return node
+
+
+def _check_depth(head: str) -> None:
+    depth = 0
+    for event in yaml.parse(head, Loader=_BASE_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise yaml.YAMLError("it is nested too deeply")
+
+
+def _pairs(node: Any) -> list[tuple[str, Any]]:
+    """Keys and values in their order."""
+    if node is None:
+        return []
+    left = iter(range(_MOST_VALUES))
+    try:
+        return [(_key_text(key), _plain_value(value, left)) for key, value in node.value]
+    except RecursionError as error:
+        raise yaml.YAMLError("it is nested too deeply") from error
+
+
+def _key_text(node: Any) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        raise yaml.YAMLError("a key is not text")
+    return str(node.value)
+
+
+def _plain_value(node: Any, left: Iterator[int]) -> Any:
+    # Aliases of aliases ("billion laughs") would unfold to more than the memory holds.
+    if next(left, None) is None:
+        raise yaml.YAMLError("its aliases unfold to too many values")
     if isinstance(node, yaml.SequenceNode):
-        return [_plain_value(item) for item in node.value]
+        return [_plain_value(item, left) for item in node.value]
     if isinstance(node, yaml.MappingNode):
-        return {str(key.value): _plain_value(value) for key, value in node.value}
+        return {_key_text(key): _plain_value(value, left) for key, value in node.value}
     return "" if node.tag == "tag:yaml.org,2002:null" else node.value
 
 
@@ -164,98 +208,116 @@ def _newline(text: str) -> str:
 
 
 def _set_field(text: str, key: str, value: Value | None) -> str:
-    (start, end), _ = _checked_split(text)
-    head = text[start:end]
-    pair = _find(head, key)
-    if pair is None:
-        if value is None:
-            return text
-        return f"{text[:end]}{key}: {_inline(value)}{_newline(text)}{text[end:]}"
-    key_node, value_node = pair
-    if value is None:
-        head = _without_lines(head, key_node.start_mark.index, value_node.end_mark.index)
-    else:
-        head = _with_value(head, key_node, value_node, value, _newline(text))
-    return text[:start] + head + text[end:]
-
-
-def _checked_split(text: str) -> tuple[tuple[int, int], int]:
     if _close(text) is None:
         raise FrontmatterBrokenError("the frontmatter is never closed with ---")
-    return _split(text)
-
-
-def _find(head: str, key: str) -> tuple[Any, Any] | None:
+    (start, end), _ = _split(text)
+    head = text[start:end]
     try:
-        node = yaml.compose(head, Loader=_BASE_LOADER)
+        node = _compose(head)
+        before = _pairs(node)
     except yaml.YAMLError as error:
         raise FrontmatterBrokenError(f"the frontmatter is not YAML: {_say(error)}") from error
-    if node is None:
-        return None
-    if not isinstance(node, yaml.MappingNode) or node.flow_style:
+    if node is not None and node.flow_style:
         raise FrontmatterBrokenError("the frontmatter is not a list of keys and values")
-    pairs = [pair for pair in node.value if pair[0].value == key]
-    if len(pairs) > 1:
+    changed = _changed(head, node.value if node else [], key, value, _newline(text))
+    _check_changed(before, changed, key, value)
+    return text[:start] + changed + text[end:]
+
+
+def _changed(head: str, pairs: Sequence[tuple[Any, Any]], key: str, value: Value | None, newline: str) -> str:
+    found = [pair for pair in pairs if pair[0].value == key]
+    if len(found) > 1:
         raise FrontmatterBrokenError(f"the key {key!r} stands in the frontmatter more than once")
-    return pairs[0] if pairs else None
+    if found and value is None:
+        return _without_lines(head, found[0][0].start_mark.index, _end(head, found[0][1]))
+    if found and value is not None:
+        return _with_value(head, found[0][0], found[0][1], value, newline)
+    if value is None:
+        return head
+    indent = " " * pairs[0][0].start_mark.column if pairs else ""
+    return f"{head}{indent}{key}: {_inline(value)}{newline}"
+
+
+def _check_changed(before: list[tuple[str, Any]], changed: str, key: str, value: Value | None) -> None:
+    """The last word: whatever was planned, the new head says the new value and is otherwise as it was."""
+    try:
+        after = _pairs(_compose(changed))
+    except yaml.YAMLError:
+        after = None
+    expected = [(name, old if name != key else _as_read(value)) for name, old in before]
+    if not any(name == key for name, _ in before):
+        expected.append((key, _as_read(value)))
+    if after != [pair for pair in expected if pair[0] != key or value is not None]:
+        raise FrontmatterBrokenError(f"{key!r} cannot be changed without touching what stands around it")
+
+
+def _as_read(value: Value | None) -> Any:
+    if isinstance(value, str) or value is None:
+        return value
+    return _inline(value) if isinstance(value, (bool, int, float)) else [str(item) for item in value]
 
 
 def _without_lines(head: str, start: int, end: int) -> str:
     line_start = head.rfind("\n", 0, start) + 1
-    end = max(start, len(head[:end].rstrip()))
-    line_end = head.find("\n", end)
+    line_end = head.find("\n", max(start, end))
     return head[:line_start] + (head[line_end + 1 :] if line_end >= 0 else "")
 
 
+def _end(head: str, node: Any) -> int:
+    """Where a value's own text ends. YAML's mark of a block is where the next thing begins, comments included."""
+    start, end = int(node.start_mark.index), int(node.end_mark.index)
+    if isinstance(node, yaml.ScalarNode):
+        return max(start, len(head[:end].rstrip())) if node.style in {"|", ">"} else end
+    if node.flow_style:
+        return end
+    children = node.value if isinstance(node, yaml.SequenceNode) else [value for _, value in node.value]
+    return max([start, *(_end(head, child) for child in children)])
+
+
 def _with_value(head: str, key_node: Any, node: Any, value: Value, newline: str) -> str:
-    start, end = node.start_mark.index, node.end_mark.index
-    if isinstance(node, yaml.SequenceNode) and isinstance(value, (list, tuple)):
+    start, end = node.start_mark.index, _end(head, node)
+    if isinstance(node, yaml.SequenceNode) and isinstance(value, (list, tuple)) and value and node.value:
         return _with_items(head, node, [str(item) for item in value], newline)
-    if start == end:  # an empty value: `key:` with nothing behind the colon
-        colon = head.index(":", key_node.end_mark.index) + 1
-        return f"{head[:colon]} {_inline(value)}{head[colon:]}"
-    if isinstance(node, yaml.ScalarNode) and node.style in {"|", ">"}:
-        end = len(head[:end].rstrip("\r\n"))
-    elif not isinstance(node, yaml.ScalarNode):
-        end = len(head[:end].rstrip())
+    is_block = not isinstance(node, yaml.ScalarNode) and not node.flow_style
+    if start == end or is_block:  # nothing behind the colon, or only in the lines below
+        colon = head.find(":", key_node.end_mark.index) + 1
+        return f"{head[:colon]} {_inline(value)}{head[end if is_block else colon :]}"
     return head[:start] + _inline(value, getattr(node, "style", None)) + head[end:]
 
 
 def _with_items(head: str, node: Any, items: list[str], newline: str) -> str:
-    old = [str(_plain_value(item)) for item in node.value]
-    added = items[len(old) :] if items[: len(old)] == old else None
-    if added is not None and not added:
-        return head
-    if added and old and node.flow_style:
-        last = node.value[-1].end_mark.index
-        return head[:last] + "".join(f", {_inline(item)}" for item in added) + head[last:]
-    if added and old:
-        first, last = node.value[0].start_mark, node.value[-1]
-        indent = head[head.rfind("\n", 0, first.index) + 1 : first.index]
-        end = head.find("\n", last.end_mark.index)
-        end = len(head) if end < 0 else end + 1
-        return head[:end] + "".join(f"{indent}{_inline(item)}{newline}" for item in added) + head[end:]
-    start, end = node.start_mark.index, len(head[: node.end_mark.index].rstrip())
+    old = [item.value for item in node.value]
+    kept = len(old) if items[: len(old)] == old else 0
+    first, end = node.value[0].start_mark.index, _end(head, node.value[-1])
     if node.flow_style:
-        return head[:start] + _inline(items) + head[end:]
-    colon = head.rfind(":", 0, start)
-    return f"{head[: colon + 1]} {_inline(items)}{head[end:]}"
+        if not kept:
+            return head[: node.start_mark.index] + _inline(items) + head[node.end_mark.index :]
+        return head[:end] + "".join(f", {_scalar(item, None, in_list=True)}" for item in items[kept:]) + head[end:]
+    line_start = head.rfind("\n", 0, first) + 1
+    lines = [f"{head[line_start:first]}{_inline(item)}" for item in items[kept:]]
+    if not kept:
+        return head[:line_start] + newline.join(lines) + head[end:]
+    line_end = head.find("\n", end) + 1
+    return head[:line_end] + "".join(f"{line}{newline}" for line in lines) + head[line_end:]
 
 
 def _inline(value: Value, style: str | None = None) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return short if float(short := f"{value:g}") == value else repr(value)
+    if isinstance(value, int):
+        return str(value)
     if isinstance(value, str):
         return _scalar(value, style)
-    return f"[{', '.join(_scalar(item, None, in_list=True) for item in value)}]"
+    return f"[{', '.join(_scalar(str(item), None, in_list=True) for item in value)}]"
 
 
 def _scalar(text: str, style: str | None, *, in_list: bool = False) -> str:
-    if style == "'":
-        return "'" + text.replace("'", "''") + "'" if "\n" not in text else json.dumps(text, ensure_ascii=False)
+    if style == "'" and text.isprintable():
+        return "'" + text.replace("'", "''") + "'"
     plain = _DATE.match(text) or (_PLAIN.match(text) and not _NOT_TEXT.match(text) and text == text.strip())
-    if plain and style != '"' and not (in_list and "," in text):
+    if plain and style not in {'"', "'"} and not (in_list and "," in text):
         return text
-    return json.dumps(text, ensure_ascii=False)
+    quoted = json.dumps(text, ensure_ascii=False)
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)

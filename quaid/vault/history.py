@@ -12,31 +12,23 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from errno import EACCES, EDQUOT, ENOSPC, EPERM, EROFS
 from pathlib import Path
 
 from quaid.config import GitSettings
-from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, QuaidError, VaultReadOnlyError
+from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, QuaidError
 from quaid.model import Commit, Edit
+from quaid.vault import files, workshop
 from quaid.vault import repository as repositories
-from quaid.vault import workshop
 from quaid.vault.messages import LOG_FORMAT, Message, escape, parse_log
 from quaid.vault.messages import grep_trailer as grep_option
 from quaid.vault.repository import Repository, RepositoryState
-from quaid.vault.staging import Stage, guard_command, settle, split_items
+from quaid.vault.staging import Stage, guard_command, parse_tree, settle, split_items
 
 __all__ = ["Committed", "History", "Message", "RepositoryState"]
 
 ATTEMPTS = 10
 """How often HEAD may move under a commit before Quaid gives way."""
 
-# Git exports GIT_DIR, GIT_INDEX_FILE, GIT_WORK_TREE and more to the hooks it runs, and Quaid is run from hooks: kept,
-# they would turn every call here towards the repository of that hook (https://github.com/pre-commit/pre-commit/issues/300).
-# Only what says how to reach, trust or trace, never what says where, is let through.
-_KEPT_VARIABLES = re.compile(
-    r"GIT_(EXEC_PATH|SSH|SSH_COMMAND|SSH_VARIANT|SSL_.*|ASKPASS|TERMINAL_PROMPT|ALLOW_PROTOCOL|HTTP_.*|PROXY_.*|TRACE.*"
-    r"|CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|CONFIG_COUNT|CONFIG_KEY_\d+|CONFIG_VALUE_\d+|PYTHON_.*)"
-)
 _LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
 _COMMIT_MADE = re.compile(r"^\[\S+.*? ([0-9a-f]{4,64})\] ")
 
@@ -172,10 +164,10 @@ class History:
             return None
         path = self._repository.to_git(rel_path)
         args = ("--literal-pathspecs", "ls-tree", "-z", "--full-tree", commit_id, "--", path)
-        files = dict(_parse_tree(self._read("look for a note", *args)[1]))
-        if path not in files:
+        tree = dict(parse_tree(self._read("look for a note", *args)[1]))
+        if path not in tree:
             return None
-        return self._read("read a note", "cat-file", "--filters", f"--path={path}", files[path])[1]
+        return self._read("read a note", "cat-file", "--filters", f"--path={path}", tree[path])[1]
 
     def list_tree(self, revision: str) -> dict[str, str]:
         """Every regular file of the vault at `revision`: its path and blob id.
@@ -189,7 +181,7 @@ class History:
             return {}
         args = ("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *prefix)
         _, out = self._read("list a revision", *args)
-        return {self._repository.to_vault(path): blob for path, blob in _parse_tree(out)}
+        return {self._repository.to_vault(path): blob for path, blob in parse_tree(out)}
 
     def diff(self, commit_id: str) -> str:
         """What a commit changed in the vault, as a patch; a merge against its first parent.
@@ -424,7 +416,7 @@ def _execute(args: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> tuple
         # GitPython asks git for its version when it is imported.
         raise GitMissingError from error
     # GitPython adds to the inherited environment but cannot take away from it.
-    inherited = [name for name in os.environ.keys() - env.keys() if _is_stripped(name)]
+    inherited = [name for name in os.environ.keys() - env.keys() if repositories.is_stripped(name)]
     clean = ["env", *(f"-u{name}" for name in inherited)] if inherited else []
     command = [*clean, str(Git.GIT_PYTHON_GIT_EXECUTABLE or "git"), *args]
     try:
@@ -438,19 +430,6 @@ def _execute(args: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> tuple
     return process.returncode, out, said
 
 
-def _parse_tree(out: bytes) -> Iterator[tuple[str, str]]:
-    """(path, blob id) of the regular files in what `git ls-tree -z` prints."""
-    for line in split_items(out):
-        head, _, path = line.partition("\t")
-        mode, _, blob = head.split(" ")
-        if mode.startswith("100"):
-            yield path, blob
-
-
-def _is_stripped(name: str) -> bool:
-    return name.startswith("GIT_") and not _KEPT_VARIABLES.fullmatch(name)
-
-
 def _explain(doing: str, said: str, top: Path) -> QuaidError:
     return DiskFullError(top) if "No space left on device" in said else GitError(doing, said)
 
@@ -460,11 +439,7 @@ def _translate_os_errors(top: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (ENOSPC, EDQUOT):
-            raise DiskFullError(top) from error
-        if error.errno in (EROFS, EACCES, EPERM):
-            raise VaultReadOnlyError(top, error.strerror or "not allowed") from error
-        raise
+        raise files.sentence(error, top / ".git") from error
 
 
 def _user_locale() -> dict[str, str]:

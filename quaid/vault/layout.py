@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 import re
-import secrets
 import time
 import unicodedata
 from collections.abc import Container
@@ -34,11 +33,16 @@ _FOLDER_KINDS = {
 # Obsidian Sync, Syncthing, Dropbox and ownCloud, Resilio. iCloud's "name 2.md" and Google's "name (1).md" are
 # also what people call their own notes, so those are left to the duplicate-id check.
 _CONFLICT_COPY = re.compile(
-    r"\(conflicted copy[^)]*\)|\([^)]*'s conflicted copy[^)]*\)|\.sync-conflict-\d{8}-|\.conflict\b", re.IGNORECASE
+    r"\((?:[^()]*['’]s? )?conflicted copy[^()]*\)|\.sync-conflict-\d{8}-|\.conflict\.md$",  # noqa: RUF001
+    re.IGNORECASE,
 )
 # Windows refuses these characters and stems; Obsidian's links break on # ^ | [ ].
-_FORBIDDEN = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f]')
-_RESERVED = re.compile(r"(?i)^(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+_FORBIDDEN = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f\x7f\ud800-\udfff]|%%+')
+_HIDDEN = re.compile(r"^[.~]")
+_LONGEST_NAME = 190
+"""Bytes of an entity's name as a file; file systems take 255."""
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{20,24}\.tmp", re.DOTALL)
+_RESERVED = re.compile(r"^(con|prn|aux|nul|conin\$|conout\$|com[\d¹²³]|lpt[\d¹²³])(?= *(?:\.|$))", re.IGNORECASE)
 
 
 def find_vault(start: Path) -> Path | None:
@@ -76,7 +80,8 @@ def is_note_name(name: str) -> bool:
 
 def is_conflict_copy(rel_path: str) -> bool:
     """A copy a sync tool made because two devices disagreed: reported, never indexed as memory."""
-    return _CONFLICT_COPY.search(PurePosixPath(rel_path).name) is not None
+    name = rel_path.rpartition("/")[2]  # asked of every note in every sweep: most are let go by the first test
+    return "conflict" in name.lower() and _CONFLICT_COPY.search(name) is not None
 
 
 def skips_folder(name: str) -> bool:
@@ -86,7 +91,7 @@ def skips_folder(name: str) -> bool:
 
 def new_id(now: datetime) -> str:
     """A ULID in lower case: 48 bits of milliseconds, 80 random bits; sorts by time."""
-    number = (int(now.timestamp() * 1000) << 80) | secrets.randbits(80)
+    number = (int(now.timestamp() * 1000) << 80) | int.from_bytes(os.urandom(10))
     return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
@@ -112,6 +117,8 @@ def session_tail(session: str) -> str:
     """Six characters that stand for a session in a file name."""
     if re.fullmatch(r"[0-9a-z]{4,8}", session):
         return session
+    import hashlib
+
     return hashlib.sha256(session.encode()).hexdigest()[:6]
 
 
@@ -121,16 +128,29 @@ def episode_path(session: str, started: datetime) -> str:
 
 
 def entity_path(name: str) -> str:
-    """`entities/Maya Chen.md`: the file name is the name, less what file systems and links refuse."""
-    cleaned = _FORBIDDEN.sub(" ", unicodedata.normalize("NFC", name))
-    cleaned = re.sub(r"\s+", " ", cleaned).strip(" .")
-    while len(cleaned.encode()) > 200:
-        cleaned = cleaned[:-1].rstrip(" .")
-    if not cleaned or _RESERVED.match(cleaned):
-        cleaned = f"{cleaned}_"
+    """`entities/Maya Chen.md`: the file name is the name, but what file systems and links refuse is replaced by its
+    full-width twin, so that no two names share a file.
+    """
+    cleaned = _FORBIDDEN.sub(_look_alike, unicodedata.normalize("NFC", name))
+    cleaned = _HIDDEN.sub(_look_alike, " ".join(cleaned.split())).rstrip(" .")
+    if len(cleaned.encode()) > _LONGEST_NAME:
+        cleaned = (
+            f"{cleaned.encode()[: _LONGEST_NAME - 9].decode(errors='ignore').rstrip(' .')} {session_tail(cleaned)}"
+        )
+    # Windows takes what stands before the first full stop for the device, whatever follows.
+    cleaned = _RESERVED.sub(r"\1_", cleaned) or "_"
     return f"entities/{cleaned}.md"
+
+
+def _look_alike(refused: re.Match[str]) -> str:
+    return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else " " for char in refused[0])
 
 
 def temporary_name(name: str) -> str:
     """A hidden neighbour of `name` that no other process picks, shaped so that every listing skips it."""
-    return f".{name[:100]}.{time.time_ns():x}{secrets.token_hex(3)}.tmp"
+    return f".{name[:100]}.{time.time_ns():x}{os.urandom(3).hex()}.tmp"
+
+
+def is_temporary_name(name: str) -> bool:
+    """Whether `temporary_name` made this name: nobody else's hidden files are ours to tidy away."""
+    return _TEMPORARY.fullmatch(name) is not None

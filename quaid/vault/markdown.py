@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,19 +15,19 @@ CHUNK_CHARS = 900
 
 _WIKILINK = re.compile(r"!?\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|([^\[\]]*))?\]\]")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()\s]|\([^()]*\))+(?:\s+\"[^\"]*\")?\)")
-_COMMENT = re.compile(r"%%.*?%%|<!--.*?-->", re.DOTALL)
-_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3}|~~|==)(?=\S)(.+?)(?<=\S)\1(?![\w*])")
-_UNDERSCORES = re.compile(r"(?<!\w)(_{1,2})(?=\S)(.+?)(?<=\S)\1(?!\w)")
-_CODE = re.compile(r"(`+)(.+?)\1")
-_BLOCK_ID = re.compile(r"(?:^|[ \t]+)\^[A-Za-z0-9-]+[ \t]*$", re.MULTILINE)
+_COMMENT_START = re.compile(r"%%|<!--")
+_COMMENT_ENDS = {"%%": "%%", "<!--": "-->"}
+_DELIMITER = re.compile(r"\\[\\`*_~=]|`+|\*+|_+|~+|=+|\n")
+_BLOCK_ID = re.compile(r"(?:^|(?<![ \t])[ \t]+)\^[A-Za-z0-9-]+[ \t]*(?=\r?$)", re.MULTILINE)
 _LINE_MARK = re.compile(r"^[ \t]*(?:>[ \t]?|#{1,6}[ \t]+|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?|\d+[.)][ \t]+)+", re.MULTILINE)
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(?:```[^`\n]*|~~~[^\n]*)$", re.MULTILINE)
 _EDGE = re.compile(
-    r"^[ \t]*[-*+][ \t]+(?:\[\[(?P<subject>[^\[\]]+)\]\][ \t]+)?"
-    r"(?P<relation>[A-Za-z][\w-]*(?:[ ][\w-]+){0,4})[ \t]+\[\[(?P<object>[^\[\]]+)\]\][ \t]*(?:\^[\w-]+)?[ \t]*\r?$",
+    r"^[ \t]*[-*+][ \t]+(?:\[\[(?P<subject>[^\[\]\n]+)\]\][ \t]+)?"
+    r"(?P<relation>[A-Za-z][\w-]*(?:[ ][\w-]+){0,4})[ \t]+\[\[(?P<object>[^\[\]\n]+)\]\][ \t]*(?:\^[\w-]+)?[ \t]*\r?$",
     re.MULTILINE,
 )
-_CITATION = re.compile(r"\[\[(?:[^\[\]|#]*/)?([^\[\]|#/]+?)(?:\.md)?#\^t(\d+)(?:\|[^\[\]]*)?\]\]")
+_NOT_SPACE = re.compile(r"\S")
+_CITATION = re.compile(r"\[\[(?:[^\[\]|#]*/)?([^\[\]|#/]+?)(?:\.md)?#\^t([0-9]{1,9})(?:\|[^\[\]]*)?\]\]")
 _CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7}|\|{7})(?: [^\r\n]*)?\r?$", re.MULTILINE)
 
 
@@ -45,14 +45,11 @@ def plain(text: str) -> str:
         text = _WIKILINK.sub(_shown, text)
     if "](" in text:
         text = _LINK.sub(r"\1", text)
-    if "%%" in text or "<!--" in text:
-        text = _COMMENT.sub("", text)
-    if "`" in text:
-        text = _CODE.sub(r"\2", _FENCE.sub("", text))
-    if "*" in text or "~~" in text or "==" in text:
-        text = _EMPHASIS.sub(r"\2", text)
-    if "_" in text:
-        text = _UNDERSCORES.sub(r"\2", text)
+    text = _without_comments(text)
+    if "```" in text or "~~~" in text:
+        text = _FENCE.sub("", text)
+    if any(mark in text for mark in ("`", "*", "_", "~~", "==")):
+        text = _without_emphasis(text)
     if "^" in text:
         text = _BLOCK_ID.sub("", text)
     return _LINE_MARK.sub("", text).strip()
@@ -103,43 +100,131 @@ def sections(body: str) -> list[Section]:
     path: list[tuple[int, str]] = []
     found: list[Section] = []
     pending: list[str] = []
+    heading_has_text = True
 
-    def close() -> None:
-        text = "\n\n".join(pending).strip()
-        if text:
+    def close(level: int) -> None:
+        """End the section, and all headings that one of `level` ends; a heading with nothing below it is text."""
+        nonlocal heading_has_text
+        if text := "\n\n".join(pending).strip():
             found.append(Section(tuple(title for _, title in path), text))
+        elif not heading_has_text and path[-1][0] >= level and path[-1][1]:
+            found.append(Section(tuple(title for _, title in path[:-1]), path[-1][1]))
         pending.clear()
+        del path[next((i for i, (depth, _) in enumerate(path) if depth >= level), len(path)) :]
 
-    for block in _blocks(_COMMENT.sub("", body) if "%%" in body or "<!--" in body else body):
+    for block in _blocks(_without_comments(body)):
         if block["type"] == "heading":
-            close()
             level = block["attrs"]["level"]
-            del path[next((i for i, (depth, _) in enumerate(path) if depth >= level), len(path)) :]
+            close(level)
             path.append((level, plain(block.get("text", ""))))
+            heading_has_text = False
         elif text := _block_text(block):
             pending.append(text)
-    close()
-    if path and not (found and found[-1].heading == tuple(title for _, title in path)):
-        found.append(Section(tuple(title for _, title in path[:-1]), path[-1][1]))
+            heading_has_text = True
+    close(0)
     return found
 
 
 def split_text(text: str, limit: int = CHUNK_CHARS) -> Iterator[str]:
     """`text` in pieces of at most about `limit` characters, cut at paragraphs, else lines, sentences, words."""
-    while len(text) > limit * 1.25:
-        window = text[:limit]
-        cut = max(window.rfind("\n\n"), 0) if window.rfind("\n\n") > limit // 3 else 0
+    text = text.strip()
+    start = 0
+    while len(text) - start > limit * 1.25:
+        window = text[start : start + limit]
+        paragraph = window.rfind("\n\n")
+        cut = paragraph if paragraph > limit // 3 else 0
         cut = cut or _last(window, r"\n", limit) or _last(window, r"[.!?]\s", limit) or _last(window, r"\s", limit)
-        cut = cut or limit
-        yield text[:cut].strip()
-        text = text[cut:].lstrip()
-    if text:
-        yield text
+        end = start + (cut or limit)
+        yield text[start:end].strip()
+        start = next(found.start() for found in _NOT_SPACE.finditer(text, end))
+    if start < len(text):
+        yield text[start:]
 
 
 def _last(window: str, pattern: str, limit: int) -> int:
     ends = [match.end() for match in re.finditer(pattern, window)]
     return ends[-1] if ends and ends[-1] > limit // 3 else 0
+
+
+def _without_comments(text: str) -> str:
+    kept: list[str] = []
+    place = 0
+    never_closed: set[str] = set()
+    for found in _COMMENT_START.finditer(text):
+        if found.start() < place or found[0] in never_closed:
+            continue
+        closing = _COMMENT_ENDS[found[0]]
+        end = text.find(closing, found.end())
+        if end < 0:
+            never_closed.add(found[0])
+            continue
+        kept.append(text[place : found.start()])
+        place = end + len(closing)
+    return "".join([*kept, text[place:]])
+
+
+def _without_emphasis(text: str) -> str:
+    """Emphasis, highlights, strike-through and the backticks of code go, line by line; what is in code stays.
+
+    A pass over the runs of delimiters with a stack, as CommonMark does it: a pattern that searches the end of each
+    run takes quadratic time on a line of unmatched stars.
+    """
+    runs = list(_DELIMITER.finditer(text))
+    code_ends = _code_ends(runs)
+    left = [len(run[0]) for run in runs]
+    opened: dict[str, list[int]] = {}
+    index = 0
+    while index < len(runs):
+        mark = runs[index][0][0]
+        if mark == "\n":
+            opened.clear()
+        elif index in code_ends:
+            end = code_ends[index]
+            left[index] = left[end] = 0
+            index = end
+        elif mark not in "`\\":
+            _match_run(text, runs[index], index, opened.setdefault(mark, []), left)
+        index += 1
+    pieces, place = [], 0
+    for run, count in zip(runs, left, strict=True):
+        pieces += [text[place : run.start()], run[0][:count]]
+        place = run.end()
+    return "".join([*pieces, text[place:]])
+
+
+def _code_ends(runs: Sequence[re.Match[str]]) -> dict[int, int]:
+    """Each run of backticks that has another of its length behind it in the line: index -> index."""
+    ends: dict[int, int] = {}
+    next_of_length: dict[int, int] = {}
+    for index in range(len(runs) - 1, -1, -1):
+        run = runs[index][0]
+        if run == "\n":
+            next_of_length.clear()
+        elif run[0] == "`":
+            if len(run) in next_of_length:
+                ends[index] = next_of_length[len(run)]
+            next_of_length[len(run)] = index
+    return ends
+
+
+def _match_run(text: str, run: re.Match[str], index: int, opened: list[int], left: list[int]) -> None:
+    """Close what this run can close, else open; `left` counts the characters of each run that are not markup."""
+    before, after = text[run.start() - 1 : run.start()], text[run.end() : run.end() + 1]
+    if run[0][0] in "~=" and len(run[0]) != 2:
+        return
+    if before.strip() and not _is_word(after):
+        while opened and left[index]:
+            matched = min(left[opened[-1]], left[index])
+            left[opened[-1]] -= matched
+            left[index] -= matched
+            if not left[opened[-1]]:
+                opened.pop()
+    if left[index] and after.strip() and not _is_word(before):
+        opened.append(index)
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
 
 
 def _shown(match: re.Match[str]) -> str:

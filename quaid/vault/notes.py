@@ -7,6 +7,7 @@ searchable as plain text.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,9 @@ from quaid.vault import episodes, frontmatter, layout, markdown
 MEGABYTE = 1_000_000
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$")
 _TRUE = {"true", "yes", "on", "1"}
+_FALSE = {"false", "no", "off", "0"}
+_MOST = 10**9
+"""No number in a head is larger: SQLite's whole numbers end at 2**63."""
 _MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
@@ -75,7 +79,7 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE) -> Not
         technical=reader.flag("technical"),
         pinned=reader.flag("pinned"),
         verified=reader.flag("verified"),
-        confirmations=int(reader.number("confirmations") or 0),
+        confirmations=reader.count("confirmations"),
         created=reader.date("created") or reader.date("started"),
         valid_from=reader.date("valid_from"),
         valid_until=reader.date("valid_until"),
@@ -85,7 +89,7 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE) -> Not
         edges=tuple(dict.fromkeys(markdown.edges(body, subject))),
         links=tuple(markdown.links(body)),
         citations=tuple(markdown.citations([*cited, body])),
-        problems=(*problems, *reader.problems),
+        problems=tuple(dict.fromkeys((*problems, *reader.problems))),
     )
 
 
@@ -123,9 +127,11 @@ def parse_time(iso: str | None) -> datetime | None:
     """`2026-11-20T14:30:00Z` or `2026-11-20` as a moment in UTC; None for anything else."""
     try:
         moment = datetime.fromisoformat(iso) if iso else None
-    except ValueError:
+        if moment is None or moment.tzinfo is None:
+            return moment and moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # in UTC it may lie before the year 1
         return None
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
 def render_time(moment: datetime) -> str:
@@ -155,7 +161,7 @@ def _decode(data: bytes, max_bytes: int) -> tuple[str, tuple[str, ...]]:
         problems.append(f"only its first {max_bytes / MEGABYTE:g} MB of {len(data) / MEGABYTE:.1f} MB are searchable")
         data = data[:max_bytes]
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", errors="replace"), (*problems, "it is UTF-16, not UTF-8")
+        return data.decode("utf-16", errors="replace").replace("\0", " "), (*problems, "it is UTF-16, not UTF-8")
     zeros = data.count(0)
     if zeros > len(data) // 20:
         return "", (*problems, "it is not text")
@@ -199,24 +205,47 @@ class _Fields:
         if not isinstance(value, list):
             self.problems.append(f"{key} should be a list")
             return []
-        return [item.strip() for item in value if isinstance(item, str) and item.strip()]
+        items = [self._item(key, item) for item in value]
+        return [item for item in items if item]
+
+    def _item(self, key: str, item: object) -> str:
+        if isinstance(item, str):
+            return item.strip()
+        match item:
+            case [[str(name)]]:  # an unquoted [[Link]]
+                return f"[[{name}]]"
+        self.problems.append(f"{key} should be a list of words")
+        return ""
 
     def number(self, key: str) -> float | None:
         value = self.text(key)
         if value is None:
             return None
         try:
-            return float(value)
+            number = float(value)
         except ValueError:
-            self.problems.append(f"{key} should be a number, is {value!r}")
-            return None
+            number = math.nan
+        if abs(number) <= _MOST:
+            return number
+        self.problems.append(f"{key} should be a number, is {value!r}")
+        return None
+
+    def count(self, key: str) -> int:
+        number = self.number(key) or 0
+        if number >= 0 and number == int(number):
+            return int(number)
+        self.problems.append(f"{key} should be a whole number, is {number:g}")
+        return 0
 
     def flag(self, key: str) -> bool:
-        return (self.text(key) or "").lower() in _TRUE
+        value = (self.text(key) or "false").lower()
+        if value not in _TRUE | _FALSE:
+            self.problems.append(f"{key} should be true or false, is {value!r}")
+        return value in _TRUE
 
     def date(self, key: str) -> str | None:
         value = self.text(key)
-        if value is None or _DATE.match(value):
+        if value is None or (_DATE.match(value) and parse_time(value[:10])):
             return value
         self.problems.append(f"{key} should be a date like 2026-11-20, is {value!r}")
         return None

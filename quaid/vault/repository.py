@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,14 @@ _NEXT_STEPS = {
     "revert": "git revert --continue or git revert --abort",
     "bisect": "git bisect reset",
 }
+
+# Git exports GIT_DIR, GIT_INDEX_FILE, GIT_WORK_TREE and more to the hooks it runs, and Quaid is run from hooks: kept,
+# they would turn every call here towards the repository of that hook (https://github.com/pre-commit/pre-commit/issues/300).
+# Only what says how to reach, trust or trace, never what says where, is let through.
+_KEPT_VARIABLES = re.compile(
+    r"GIT_(EXEC_PATH|SSH|SSH_COMMAND|SSH_VARIANT|SSL_.*|ASKPASS|TERMINAL_PROMPT|ALLOW_PROTOCOL|HTTP_.*|PROXY_.*|TRACE.*"
+    r"|CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|CONFIG_COUNT|CONFIG_KEY_\d+|CONFIG_VALUE_\d+|PYTHON_.*)"
+)
 
 
 @dataclass(frozen=True)
@@ -177,3 +186,8 @@ def _read_operation(git_dir: Path) -> str | None:
     if todo.is_file():
         return "revert" if todo.read_bytes().startswith(b"revert") else "cherry-pick"
     return "bisect" if (git_dir / "BISECT_LOG").exists() else None
+
+
+def is_stripped(variable: str) -> bool:
+    """Whether an inherited environment variable would turn git away from the vault."""
+    return variable.startswith("GIT_") and not _KEPT_VARIABLES.fullmatch(variable)

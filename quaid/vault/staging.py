@@ -384,3 +384,12 @@ def _join(items: Sequence[str]) -> bytes:
 def split_items(out: bytes) -> list[str]:
     """The items of output made with -z."""
     return [item.decode("utf-8", "surrogateescape") for item in out.split(b"\0") if item]
+
+
+def parse_tree(out: bytes) -> Iterator[tuple[str, str]]:
+    """(path, blob id) of the regular files in what `git ls-tree -z` prints."""
+    for line in split_items(out):
+        head, _, path = line.partition("\t")
+        mode, _, blob = head.split(" ")
+        if mode.startswith("100"):
+            yield path, blob

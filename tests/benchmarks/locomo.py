@@ -170,7 +170,9 @@ def _report(
     table = {row: {name: statistics.fmean(m[name] for m in found) for name in names} for row, found in results.items()}
     split = {
         label: {
-            name: statistics.fmean(m[name] for m, q in zip(results["hybrid"], questions, strict=True) if q.category == c)
+            name: statistics.fmean(
+                m[name] for m, q in zip(results["hybrid"], questions, strict=True) if q.category == c
+            )
             for name in ("R@5", "R@10", "R@20")
         }
         for c, label in CATEGORIES.items()
@@ -181,7 +183,10 @@ def _report(
     print(f"{'':12}" + "".join(f"{name:>9}" for name in names))
     for row, scores in table.items():
         print(f"{row:12}" + "".join(f"{scores[name]:9.3f}" for name in names))
-    print("hybrid by category: " + "; ".join(f"{k} {v['R@5']:.3f}/{v['R@10']:.3f}/{v['R@20']:.3f}" for k, v in split.items()))
+    print(
+        "hybrid by category: "
+        + "; ".join(f"{k} {v['R@5']:.3f}/{v['R@10']:.3f}/{v['R@20']:.3f}" for k, v in split.items())
+    )
     p50, p95 = statistics.median(latencies), statistics.quantiles(latencies, n=20)[18]
     print(f"recall p50 {p50:.1f} ms, p95 {p95:.1f} ms")
     if options.json:

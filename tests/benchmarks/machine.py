@@ -9,7 +9,9 @@ from pathlib import Path
 
 def describe_machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{_processor()}, {cores} cores, {_memory_gb():.0f} GB, {platform.system()}, Python {platform.python_version()}"
+    return (
+        f"{_processor()}, {cores} cores, {_memory_gb():.0f} GB, {platform.system()}, Python {platform.python_version()}"
+    )
 
 
 def _processor() -> str:

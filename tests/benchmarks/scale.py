@@ -41,13 +41,20 @@ TARGETS = {
     "edit seen under watch, s": "<= 1",
     "peak memory, MB": "<= 350",
 }
-PEOPLE = [f"{first} {last}" for first in "Maya Jon Ana Tomas Priya Noor Lev Ines Kofi Mei".split() for last in
-          "Chen Ortiz Weber Haddad Okafor Lindqvist Rossi Novak Patel Brandt".split()]  # fmt: skip
-VERBS = ["prefers", "moved to", "works on", "met", "sold", "is learning", "planted", "repaired", "visited", "wrote about"]
-THINGS = ["oat milk", "a blue bicycle", "the harbour office", "ceramics", "the night train", "a violin", "old maps",
-          "a greenhouse", "the tax return", "sourdough", "the north trail", "a film camera", "chess openings", "wild bees",
-          "the choir", "a sailing boat", "mushrooms", "the archive", "Portuguese", "a stone oven"]  # fmt: skip
-PLACES = ["Lisbon", "the market", "Hamburg", "the old mill", "Accra", "the library", "Prague", "the coast", "Delhi", "home"]
+FIRST = ("Maya", "Jon", "Ana", "Tomas", "Priya", "Noor", "Lev", "Ines", "Kofi", "Mei")
+LAST = ("Chen", "Ortiz", "Weber", "Haddad", "Okafor", "Lindqvist", "Rossi", "Novak", "Patel", "Brandt")
+PEOPLE = [f"{first} {last}" for first in FIRST for last in LAST]
+VERBS = (
+    "prefers", "moved to", "works on", "met", "sold", "is learning", "planted", "repaired", "visited", "wrote about",
+)  # fmt: skip
+THINGS = (
+    "oat milk", "a blue bicycle", "the harbour office", "ceramics", "the night train", "a violin", "old maps",
+    "a greenhouse", "the tax return", "sourdough", "the north trail", "a film camera", "chess openings", "wild bees",
+    "the choir", "a sailing boat", "mushrooms", "the archive", "Portuguese", "a stone oven",
+)  # fmt: skip
+PLACES = (
+    "Lisbon", "the market", "Hamburg", "the old mill", "Accra", "the library", "Prague", "the coast", "Delhi", "home",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -83,7 +90,9 @@ def measure(notes: int, keep: str) -> dict[str, float]:
         found["no-change sync, s"] = _median(9, memory.sync)
         found["reindex, cached embeddings, s"] = _median(3, memory.reindex)
     found |= _recall(root)
-    found["peak memory, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    found["peak memory, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1 << 20 if sys.platform == "darwin" else 1 << 10
+    )
     found["cold `quaid recall`, s"] = _median(9, lambda: _cold(root))
     found |= _write(root)
     if not keep:
@@ -103,7 +112,12 @@ def generate(root: Path, count: int) -> None:
         path = root / edit.rel_path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(edit.after or b"")
-    identity = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    identity = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
     for command in (["add", "-A"], ["commit", "-qm", "facts"]):
         subprocess.run(["git", *command], cwd=root, check=True, env={**os.environ, **identity})
 

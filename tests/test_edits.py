@@ -1,0 +1,275 @@
+"""A list of edits is applied all or none, as one commit; what a kill leaves behind is finished by the next writer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from quaid.config import GitSettings
+from quaid.errors import DiskFullError, GitError, LockedError, NoteChangedError
+from quaid.model import Edit
+from quaid.vault import edits, files, layout
+from quaid.vault.edits import Change, apply, needs_recovery, recover, writing
+from quaid.vault.history import History
+from quaid.vault.messages import Message
+
+OLD, NEW = b"---\nid: 1\n---\nold\n", b"---\nid: 1\n---\nnew\n"
+CHANGED, ADDED, GONE = Edit("a.md", OLD, NEW), Edit("facts/b.md", None, NEW), Edit("c.md", OLD, None)
+ALL = (CHANGED, ADDED, GONE)
+
+
+class Vault:
+    def __init__(self, root):
+        self.root = root
+        self.history = History(root, GitSettings(wait_s=0.5))
+
+    def git(self, *args):
+        return subprocess.run(["git", *args], cwd=self.root, capture_output=True, check=True, text=True).stdout.strip()
+
+    def change(self, *planned, key="call"):
+        return Change(key, planned or ALL, Message("remember: it", "because", (("Quaid-Fact", "1"),)), answer="told")
+
+    def data(self):
+        return {path: files.read_note(self.root, path) for path in ("a.md", "facts/b.md", "c.md")}
+
+    def head(self):
+        return {path: self.history.read_at("HEAD", path) for path in ("a.md", "facts/b.md", "c.md")}
+
+    def commits(self):
+        return int(self.git("rev-list", "--count", "HEAD"))
+
+    def assert_tidy(self):
+        assert not needs_recovery(self.root)
+        assert list(files.iterate_leftovers(self.root)) == []
+        assert self.git("status", "--porcelain") == ""
+
+
+BEFORE = {"a.md": OLD, "facts/b.md": None, "c.md": OLD}
+AFTER = {"a.md": NEW, "facts/b.md": NEW, "c.md": None}
+
+
+@pytest.fixture
+def vault(tmp_path, monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("GIT_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
+    made = Vault(tmp_path)
+    (tmp_path / layout.STATE_DIR).mkdir()
+    (tmp_path / ".gitignore").write_text(f"{layout.STATE_DIR}/\n")
+    (tmp_path / "a.md").write_bytes(OLD)
+    (tmp_path / "c.md").write_bytes(OLD)
+    made.git("add", "-A")
+    made.git("-c", "user.name=Maya", "-c", "user.email=m@x.org", "commit", "-qm", "begin")
+    return made
+
+
+def test_all_edits_are_one_commit(vault):
+    committed = apply(vault.root, vault.change(), vault.history)
+    assert vault.data() == vault.head() == AFTER
+    assert vault.commits() == 2
+    assert committed.id == vault.git("rev-parse", "HEAD")
+    assert vault.git("log", "-1", "--format=%s %(trailers:key=Quaid-Fact,valueonly)") == "remember: it 1"
+    vault.assert_tidy()
+
+
+@pytest.mark.parametrize("path", ["a.md", "facts/b.md", "c.md"])
+def test_one_note_that_changed_stops_them_all(vault, path):
+    (vault.root / "facts").mkdir()
+    (vault.root / path).write_bytes(b"theirs")
+    there = vault.data()
+    with pytest.raises(NoteChangedError):
+        apply(vault.root, vault.change(), vault.history)
+    assert vault.data() == there
+    assert vault.commits() == 1
+    assert not needs_recovery(vault.root)
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_a_write_that_fails_takes_the_earlier_ones_back(vault, monkeypatch, failing):
+    real, calls = files.write_note, []
+
+    def write(root, rel_path, before, after):
+        calls.append(rel_path)
+        if len(calls) == failing + 1:
+            raise DiskFullError(rel_path)
+        real(root, rel_path, before, after)
+
+    monkeypatch.setattr(edits.files, "write_note", write)
+    with pytest.raises(DiskFullError):
+        apply(vault.root, vault.change(), vault.history)
+    assert vault.data() == vault.head() == BEFORE
+    vault.assert_tidy()
+
+
+@pytest.mark.parametrize(
+    "error", [GitError("commit", "a hook said no"), LockedError("Another git is at work"), KeyboardInterrupt()]
+)
+def test_a_commit_that_fails_takes_every_write_back(vault, monkeypatch, error):
+    def commit(*_args, **_options):
+        raise error
+
+    monkeypatch.setattr(vault.history, "commit", commit)
+    with pytest.raises(type(error)):
+        apply(vault.root, vault.change(), vault.history)
+    monkeypatch.undo()
+    assert vault.data() == vault.head() == BEFORE
+    assert not (vault.root / "facts").exists()
+    vault.assert_tidy()
+
+
+def test_a_hook_that_refuses_leaves_everything_as_it_was(vault):
+    hook = vault.root / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(GitError):
+        apply(vault.root, vault.change(), vault.history)
+    assert vault.data() == vault.head() == BEFORE
+    vault.assert_tidy()
+
+
+def test_what_somebody_saved_meanwhile_is_not_rolled_back(vault, monkeypatch):
+    def commit(*_args, **_options):
+        (vault.root / "a.md").write_bytes(b"theirs")
+        raise GitError("commit", "no")
+
+    monkeypatch.setattr(vault.history, "commit", commit)
+    with pytest.raises(GitError):
+        apply(vault.root, vault.change(), vault.history)
+    assert vault.data() == {**BEFORE, "a.md": b"theirs"}
+
+
+def test_the_owners_uncommitted_work_stays_out(vault):
+    (vault.root / "mine.md").write_text("staged")
+    vault.git("add", "mine.md")
+    (vault.root / "loose.md").write_text("untracked")
+    apply(vault.root, vault.change(), vault.history)
+    assert vault.git("status", "--porcelain") == "A  mine.md\n?? loose.md"
+
+
+# --- recovery
+
+
+class KilledError(BaseException):
+    """The process is gone: nothing after it runs, no roll-back either."""
+
+
+def keep_intention(monkeypatch):
+    real = Path.unlink
+    monkeypatch.setattr(
+        Path, "unlink", lambda self, **options: self.name == edits.PENDING_FILE or real(self, **options)
+    )
+
+
+def kill_after(vault, monkeypatch, writes, *, committed=False):
+    """Leave the vault as a process does that is killed after so many writes, or after the commit."""
+    real_write, real_commit, done = files.write_note, vault.history.commit, []
+
+    def write(root, rel_path, before, after):
+        if len(done) == writes:
+            raise KilledError
+        done.append(rel_path)
+        real_write(root, rel_path, before, after)
+
+    def commit(*args, **options):
+        if committed:
+            real_commit(*args, **options)
+        raise KilledError
+
+    monkeypatch.setattr(edits.files, "write_note", write)
+    monkeypatch.setattr(vault.history, "commit", commit)
+    monkeypatch.setattr(edits, "_roll_back", lambda *_: None)
+    keep_intention(monkeypatch)
+    with pytest.raises(KilledError):
+        apply(vault.root, vault.change(), vault.history)
+    monkeypatch.undo()
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2, 3])
+def test_recovery_finishes_what_was_begun(vault, monkeypatch, writes):
+    kill_after(vault, monkeypatch, writes)
+    assert needs_recovery(vault.root)
+    done = recover(vault.root, vault.history)
+    assert (done.key, done.answer) == ("call", "told")
+    assert vault.data() == vault.head() == AFTER
+    assert vault.commits() == 2
+    vault.assert_tidy()
+    assert recover(vault.root, vault.history) is None
+
+
+def test_recovery_after_the_commit_makes_no_other(vault, monkeypatch):
+    kill_after(vault, monkeypatch, 3, committed=True)
+    assert recover(vault.root, vault.history).key == "call"
+    assert vault.data() == vault.head() == AFTER
+    assert vault.commits() == 2
+    vault.assert_tidy()
+
+
+def test_recovery_leaves_what_was_rewritten_since(vault, monkeypatch):
+    kill_after(vault, monkeypatch, 1)
+    (vault.root / "a.md").write_bytes(b"theirs")
+    recover(vault.root, vault.history)
+    assert vault.data() == {**AFTER, "a.md": b"theirs"}
+    assert vault.head() == {**AFTER, "a.md": OLD}
+    assert not needs_recovery(vault.root)
+
+
+def test_recovery_tidies_half_written_files(vault, monkeypatch):
+    kill_after(vault, monkeypatch, 2)
+    (vault.root / layout.temporary_name("a.md")).write_bytes(b"hal")
+    (vault.root / ".mine.tmp").write_bytes(b"mine")
+    recover(vault.root, vault.history)
+    assert [path.name for path in vault.root.glob(".*.tmp")] == [".mine.tmp"]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"key": "x"}', "null"])
+def test_an_unreadable_intention_is_set_aside(vault, content):
+    (vault.root / layout.STATE_DIR / edits.PENDING_FILE).write_text(content)
+    assert recover(vault.root, vault.history) is None
+    assert not needs_recovery(vault.root)
+    apply(vault.root, vault.change(), vault.history)
+    assert vault.data() == AFTER
+
+
+def test_recovery_works_in_a_repository_without_a_commit(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
+    (tmp_path / layout.STATE_DIR).mkdir()
+    made = Vault(tmp_path)
+    kill_after_change = made.change(ADDED)
+    monkeypatch.setattr(edits, "_roll_back", lambda *_: None)
+    monkeypatch.setattr(edits.files, "write_note", lambda *_: (_ for _ in ()).throw(KilledError))
+    keep_intention(monkeypatch)
+    with pytest.raises(KilledError):
+        apply(tmp_path, kill_after_change, made.history)
+    monkeypatch.undo()
+    assert recover(tmp_path, made.history).key == "call"
+    assert made.history.read_at("HEAD", "facts/b.md") == NEW
+
+
+# --- the lock
+
+
+def test_only_one_writer_at_a_time(vault):
+    with (
+        writing(vault.root, 0.1),
+        pytest.raises(LockedError, match="Another Quaid is writing"),
+        writing(vault.root, 0.1),
+    ):
+        pass
+    with writing(vault.root, 0.1):
+        pass
+
+
+def test_the_lock_is_free_again_after_a_failure(vault):
+    with pytest.raises(GitError), writing(vault.root, 0.1):
+        raise GitError("commit", "no")
+    with writing(vault.root, 0.1):
+        pass

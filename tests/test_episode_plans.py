@@ -1,0 +1,277 @@
+"""Every turn of a conversation is kept exactly once, whatever became of the transcript and of the note."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quaid.capture.episode import KeptEpisode, candidate_sessions, continues, plan_episode
+from quaid.model import Conversation, Turn
+from quaid.vault import episodes, frontmatter
+from quaid.vault.frontmatter import FrontmatterBrokenError
+
+NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+STARTED = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
+
+
+def talk(*texts, session="2f1c9a", **more):
+    """Maya and Tom in turns, a minute apart."""
+    turns = tuple(
+        Turn(("Maya", "Tom")[i % 2], text, "user", STARTED + timedelta(minutes=i)) for i, text in enumerate(texts)
+    )
+    return Conversation(turns, session, started=STARTED, **more)
+
+
+def keep(conversation, kept=None, own=(), session="2f1c9a"):
+    plan = plan_episode(session, conversation, kept, NOW, own)
+    return plan, KeptEpisode(plan.rel_path, plan.edit.after) if plan.edit else kept
+
+
+def edited(kept, old, new):
+    assert old in kept.data.decode()
+    return KeptEpisode(kept.rel_path, kept.data.decode().replace(old, new).encode())
+
+
+def said(kept):
+    return [(turn.number, turn.text) for turn in episodes.parse_turns(head(kept).body)]
+
+
+def texts(kept):
+    return [text for _, text in said(kept)]
+
+
+def head(kept):
+    return frontmatter.parse(kept.data.decode())
+
+
+def test_a_new_conversation_is_a_note_of_its_turns():
+    plan, kept = keep(talk("hi", "yo", "how are you?", project="house"))
+    assert (plan.rel_path, plan.first_turn, plan.new_turns) == ("episodes/2026/11/20-1402-2f1c9a.md", 1, 3)
+    assert plan.edit.before is None
+    assert said(kept) == [(1, "hi"), (2, "yo"), (3, "how are you?")]
+    fields = head(kept).fields
+    assert (fields["type"], fields["session"], fields["project"], fields["speakers"]) == (
+        "episode",
+        "2f1c9a",
+        "house",
+        ["Maya", "Tom"],
+    )
+    assert (fields["started"], fields["ended"]) == ("2026-11-20T14:02:00Z", "2026-11-20T14:04:00Z")
+    assert "extracted" not in fields
+
+
+def test_the_same_conversation_again_changes_nothing():
+    conversation = talk("hi", "yo")
+    _, kept = keep(conversation)
+    plan, _ = keep(conversation, kept)
+    assert (plan.edit, plan.new_turns, plan.first_turn) == (None, 0, 3)
+
+
+def test_a_grown_conversation_adds_only_its_new_turns():
+    _, kept = keep(talk("hi", "yo"))
+    plan, grown = keep(talk("hi", "yo", "and", "so on"), kept)
+    assert (plan.first_turn, plan.new_turns) == (3, 2)
+    assert said(grown) == [(1, "hi"), (2, "yo"), (3, "and"), (4, "so on")]
+    assert grown.data.startswith(kept.data[: kept.data.index(b"ended")])
+    assert head(kept).body.strip() in head(grown).body
+    assert head(grown).fields["ended"] == "2026-11-20T14:05:00Z"
+    assert plan.edit.before == kept.data
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(
+        st.sampled_from(["hi", "ok", "**Tom**: no ^t1", "- a\n- b", "x ^t3", "*(forgotten)*", "```\ncode\n```"]),
+        min_size=1,
+        max_size=8,
+    ),
+    st.data(),
+)
+def test_however_it_grows_every_turn_is_kept_once_in_its_place(spoken, data):
+    kept, place = None, 0
+    while place < len(spoken):
+        place = data.draw(st.integers(place + 1, len(spoken)))
+        _, kept = keep(talk(*spoken[:place]), kept)
+    assert said(kept) == list(enumerate(spoken, 1))
+    assert keep(talk(*spoken), kept)[0].edit is None
+
+
+def test_an_earlier_state_brings_nothing_new():
+    _, kept = keep(talk("hi", "yo", "and", "so on"))
+    for length in (1, 2, 3):
+        assert keep(talk(*["hi", "yo", "and"][:length]), kept)[0].edit is None
+
+
+def test_a_conversation_that_was_rewound_is_followed_from_where_it_parts():
+    _, kept = keep(talk("hi", "yo", "left", "ok"))
+    plan, kept = keep(talk("hi", "yo", "right", "fine", "more"), kept)
+    assert texts(kept) == ["hi", "yo", "left", "ok", "right", "fine", "more"]
+    assert plan.first_turn == 5
+    plan, kept = keep(talk("hi", "yo", "right", "fine", "more", "end"), kept)
+    assert said(kept)[-1] == (8, "end")
+    assert plan.new_turns == 1
+
+
+def test_after_a_rewind_words_said_before_are_kept_again():
+    _, kept = keep(talk("ok", "sure", "why", "because"))
+    _, kept = keep(talk("ok", "sure", "ok", "thanks"), kept)
+    assert texts(kept) == ["ok", "sure", "why", "because", "ok", "thanks"]
+
+
+@pytest.mark.parametrize("more", [(), ("new",), ("new", "newer")])
+def test_what_the_owner_edited_stays_edited(more):
+    _, kept = keep(talk("hi", "my pin is 1234", "ok"))
+    kept = edited(kept, "my pin is 1234", "my pin is secret")
+    plan, grown = keep(talk("hi", "my pin is 1234", "ok", *more), kept)
+    assert texts(grown or kept) == ["hi", "my pin is secret", "ok", *more]
+    assert plan.new_turns == len(more)
+
+
+def test_an_edited_last_turn_does_not_come_back():
+    _, kept = keep(talk("hi", "my pin is 1234"))
+    kept = edited(kept, "my pin is 1234", "nothing")
+    assert keep(talk("hi", "my pin is 1234"), kept)[0].edit is None
+    _, grown = keep(talk("hi", "my pin is 1234", "ok"), kept)
+    assert texts(grown) == ["hi", "nothing", "ok"]
+
+
+def forget(kept, number):
+    start = frontmatter.body_start(kept.data.decode())
+    text = kept.data.decode()
+    return KeptEpisode(kept.rel_path, (text[:start] + episodes.forget_turn(text[start:], number)).encode())
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_forgotten_turn_stays_forgotten(number):
+    spoken = ["hi", "yo", "bye"]
+    _, kept = keep(talk(*spoken))
+    kept = forget(kept, number)
+    left = ["" if i == number else text for i, text in enumerate(spoken, 1)]
+    assert keep(talk(*spoken), kept)[0].edit is None
+    assert keep(talk(*spoken[:number]), kept)[0].edit is None
+    _, grown = keep(talk(*spoken, "again"), kept)
+    assert texts(grown) == [*left, "again"]
+    _, rewound = keep(talk(*spoken[:2], "other"), forget(keep(talk(*spoken))[1], min(number, 2)))
+    assert spoken[min(number, 2) - 1] not in texts(rewound)
+    assert texts(rewound)[-1] == "other"
+
+
+def test_a_turn_the_owner_took_out_whole_does_not_come_back_when_it_grows():
+    _, kept = keep(talk("hi", "yo", "bye"))
+    kept = edited(kept, "**Tom** (14:03): yo ^t2\n\n", "")
+    plan, grown = keep(talk("hi", "yo", "bye", "again"), kept)
+    assert said(grown) == [(1, "hi"), (3, "bye"), (4, "again")]
+    assert plan.first_turn == 4
+
+
+def test_text_the_owner_added_is_left_where_it_is():
+    _, kept = keep(talk("hi", "yo"))
+    kept = KeptEpisode(
+        kept.rel_path,
+        kept.data.replace(b"---\n**Maya**", b"---\nMy own words.\n\n**Maya**", 1) + b"\nA last line of mine.\n",
+    )
+    _, grown = keep(talk("hi", "yo", "new"), kept)
+    text = grown.data.decode()
+    assert text.index("My own words.") < text.index("hi ^t1")
+    assert "A last line of mine." in text
+    assert text.rstrip().endswith("new ^t3")
+
+
+def test_notes_to_self_follow_the_new_turns():
+    plan, kept = keep(talk("hi", "yo"), own=["call Maya back"])
+    assert said(kept) == [(1, "hi"), (2, "yo"), (3, "call Maya back")]
+    assert plan.new_turns == 3
+    plan, kept = keep(talk("hi", "yo", "new"), kept, own=["another"])
+    assert said(kept)[3:] == [(4, "new"), (5, "another")]
+    assert head(kept).fields["speakers"] == ["Maya", "Tom", "Note to self"]
+    assert keep(talk("hi", "yo", "new"), kept)[0].edit is None
+
+
+def test_a_note_to_self_alone_is_new():
+    _, kept = keep(talk("hi"))
+    plan, kept = keep(talk("hi"), kept, own=["remember"])
+    assert (plan.first_turn, plan.new_turns) == (2, 1)
+    assert texts(kept) == ["hi", "remember"]
+    assert keep(talk("hi", "yo"), kept)[1].data.decode().count("remember") == 1
+
+
+@pytest.mark.parametrize("ending", ["", "\r\n", "\r\n\r\n"])
+def test_a_note_with_windows_newlines_keeps_them(ending):
+    _, kept = keep(talk("hi", "two\nlines"))
+    kept = KeptEpisode(kept.rel_path, kept.data.decode().rstrip("\n").replace("\n", "\r\n").encode() + ending.encode())
+    _, grown = keep(talk("hi", "two\nlines", "three\nmore"), kept)
+    assert b"\n" not in grown.data.replace(b"\r\n", b"")
+    assert b"\r\n\r\n\r\n" not in grown.data
+    assert texts(grown) == ["hi", "two\nlines", "three\nmore"]
+
+
+def test_unknown_keys_and_comments_of_the_head_stay():
+    _, kept = keep(talk("hi"))
+    kept = edited(kept, "type: episode\n", "type: episode # mine\nmood: good\n")
+    _, grown = keep(talk("hi", "yo"), kept)
+    assert b"type: episode # mine\nmood: good\n" in grown.data
+
+
+@pytest.mark.parametrize("data", [b"---\ntype: episode\n", b"---\nsession: [\n---\n**Maya**: hi ^t1\n"])
+def test_a_broken_note_is_not_grown_by_guesses(data):
+    with pytest.raises(FrontmatterBrokenError):
+        keep(talk("hi", "yo"), KeptEpisode("episodes/x.md", data))
+
+
+@pytest.mark.parametrize("count", ["", "²", "-1", "x", "9" * 5000])
+def test_a_spoilt_count_is_made_good_from_the_turns(count):
+    _, kept = keep(talk("hi", "yo"))
+    kept = edited(kept, "turn_count: 2", f"turn_count: {count}")
+    _, grown = keep(talk("hi", "yo", "new"), kept)
+    assert texts(grown) == ["hi", "yo", "new"]
+
+
+def test_an_episode_written_by_hand_grows_too():
+    kept = KeptEpisode("episodes/x.md", b"---\ntype: episode\nsession: 2f1c9a\n---\n**Maya**: hi ^t7\n")
+    plan, grown = keep(talk("hi", "yo"), kept)
+    assert said(grown) == [(7, "hi"), (8, "yo")]
+    assert plan.rel_path == "episodes/x.md"
+
+
+def test_a_conversation_without_times_begins_now():
+    plan, kept = keep(Conversation((Turn("Maya", "hi"),), "s"))
+    assert plan.rel_path.startswith("episodes/2026/11/21-0900-")
+    assert "ended" not in head(kept).fields
+
+
+# --- transcripts without a session
+
+
+def test_sessions_of_anonymous_transcripts_come_from_the_first_turn():
+    first, again = (
+        list(islice(candidate_sessions(talk(*spoken, session=None)), 3)) for spoken in (["hi"], ["hi", "yo"])
+    )
+    assert first == again
+    assert len(set(first)) == 3
+    assert first[1:] == [f"{first[0]}-2", f"{first[0]}-3"]
+    assert next(candidate_sessions(talk("hello", session=None))) != first[0]
+
+
+@pytest.mark.parametrize(("spoken", "is_it"), [
+    (["hi", "yo", "bye"], True),
+    (["hi", "yo", "bye", "more"], True),
+    (["hi", "yo"], True),
+    (["hi"], True),
+    (["hi", "other"], False),
+    (["hi", "other", "talk"], False),
+    (["hi", "other", "talk", "here"], False),
+])  # fmt: skip
+def test_an_anonymous_transcript_continues_only_its_own_episode(spoken, is_it):
+    _, kept = keep(talk("hi", "yo", "bye", session=None))
+    assert continues(kept, talk(*spoken, session=None)) is is_it
+
+
+def test_an_anonymous_transcript_continues_an_episode_its_owner_edited():
+    _, kept = keep(talk("hi", "yo", "bye", session=None))
+    kept = edited(kept, ": yo", ": (removed)")
+    assert continues(kept, talk("hi", "yo", "bye", "more", session=None))
+    assert continues(forget(kept, 3), talk("hi", "yo", "bye", "more", session=None))

@@ -1,0 +1,519 @@
+"""The derived index: what goes in comes out whole, is found, and equals what brute force finds."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
+from quaid.index import database, documents, fulltext, graph, vectors
+from quaid.index.documents import Known
+from quaid.index.matrix import VectorMatrix
+from quaid.index.reader import IndexReader
+from quaid.model import Chunk
+from quaid.vault.notes import content_hash, parse_note
+
+DIMENSION = 8
+TABLES = ("documents", "chunks", "names", "edges", "links", "citations", "passed_over")
+
+
+@pytest.fixture
+def index():
+    connection, outdated = database.connect_writer(":memory:")
+    assert not outdated
+    yield connection
+    connection.close()
+
+
+def put(connection, path, text):
+    data = text.encode() if isinstance(text, str) else text
+    note = parse_note(path, data)
+    return documents.replace_document(connection, note, Known(len(data), 1, 2, 3, 4, note.content_hash))
+
+
+def fact(text, note_id="01a", more=""):
+    return f"---\nid: {note_id}\ntype: fact\n{more}---\n{text}\n"
+
+
+def embed(connection, fingerprint="model-a"):
+    """Give every pending chunk the vector its text stands for."""
+    row = vectors.use_embedder(connection, fingerprint, DIMENSION, {"model": fingerprint})
+    vectors.insert(
+        connection, row, [(i, key, vector_of(text)) for i, key, text in vectors.list_pending(connection, 10**6)]
+    )
+    return row
+
+
+def vector_of(text):
+    made = np.random.default_rng(abs(hash(text)) % 2**32).normal(size=DIMENSION).astype("<f4")
+    return (made / np.linalg.norm(made)).tobytes()
+
+
+def counts(connection):
+    rows = {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}
+    rows["fulltext"] = connection.execute("SELECT count(*) FROM fulltext_docsize").fetchone()[0]
+    for row in vectors.list_embedders(connection):
+        rows[row.table] = connection.execute(f"SELECT count(*) FROM {row.table}").fetchone()[0]
+    return rows
+
+
+EPISODE = "---\ntype: episode\nsession: s1\n---\n**Maya**: first words ^t1\n\n**Tom**: second words ^t2\n"
+RICH = (
+    fact("[[Maya]] takes oat milk", more="keywords: [coffee]\naliases: [milky]\nturns: ['[[s1#^t1]]']\n")
+    + "\n- [[Maya]] prefers [[Oat milk]]\n"
+)
+
+
+# --- in and out
+
+
+def test_removing_a_document_leaves_no_row_of_it_anywhere(index):
+    empty = counts(index)
+    put(index, "facts/a.md", RICH)
+    put(index, "episodes/s1.md", EPISODE)
+    row = embed(index)
+    assert all(count for name, count in counts(index).items() if name != "passed_over")
+    documents.remove_document(index, "facts/a.md")
+    documents.remove_document(index, "episodes/s1.md")
+    assert counts(index) == {**empty, row.table: 0}
+    assert fulltext.search(index, '"milk" OR "words"', 10) == []
+    assert vectors.search(index, row, vector_of("x"), 10) == []
+
+
+def test_removing_what_is_not_there_is_nothing(index):
+    documents.remove_document(index, "facts/a.md")
+    assert documents.count(index) == 0
+
+
+def test_replacing_leaves_only_the_new(index):
+    put(index, "facts/a.md", RICH)
+    row = embed(index)
+    before = counts(index)
+    put(index, "facts/a.md", RICH)
+    embed(index)
+    assert counts(index) == before
+    put(index, "facts/a.md", fact("Tom drinks black tea"))
+    assert fulltext.search(index, '"milk"', 10) == []
+    assert len(fulltext.search(index, '"tea"', 10)) == 1
+    assert vectors.search(index, row, vector_of("x"), 10) == []
+    assert vectors.count_pending(index) == 1
+    assert counts(index)["edges"] == counts(index)["links"] == counts(index)["citations"] == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abcd"),
+            st.sampled_from([RICH, EPISODE, "# H\n\ntext\n\n# I\n\nmore", "", None]),
+            st.booleans(),
+        ),
+        max_size=12,
+    )
+)
+def test_after_any_changes_the_index_equals_one_made_from_nothing(steps):
+    kept, _ = database.connect_writer(":memory:")
+    there = {}
+    for name, text, is_embedded in steps:
+        path = f"facts/{name}.md" if text != EPISODE else f"episodes/{name}.md"
+        if text is None:
+            documents.remove_document(kept, path)
+            there.pop(path, None)
+        else:
+            put(kept, path, text)
+            there[path] = text
+        if is_embedded:
+            embed(kept)
+    fresh, _ = database.connect_writer(":memory:")
+    for path, text in sorted(there.items(), reverse=True):
+        put(fresh, path, text)
+    assert list(database.dump(kept)) == list(database.dump(fresh))
+    assert database.manifest(kept) == database.manifest(fresh)
+    embed(kept)
+    assert database.find_inconsistencies(kept) == []
+    assert vectors.count_pending(kept) == 0
+
+
+def test_the_manifest_tells_contents_and_paths_apart(index):
+    manifests = {database.manifest(index)}
+    put(index, "facts/a.md", "one two three")
+    manifests.add(database.manifest(index))
+    put(index, "facts/a.md", "one two four")
+    manifests.add(database.manifest(index))
+    documents.remove_document(index, "facts/a.md")
+    put(index, "facts/b.md", "one two four")
+    manifests.add(database.manifest(index))
+    assert len(manifests) == 4
+
+
+def test_what_a_file_looked_like_is_remembered(index):
+    put(index, "facts/a.md", "one two three")
+    assert documents.list_known(index) == {"facts/a.md": Known(13, 1, 2, 3, 4, content_hash(b"one two three"))}
+    documents.touch(index, "facts/a.md", Known(13, 9, 8, 7, 6, "ignored"))
+    assert documents.list_known(index)["facts/a.md"] == Known(13, 9, 8, 7, 6, content_hash(b"one two three"))
+    assert documents.list_known(index, ["facts/b.md"]) == {}
+
+
+def test_passed_over_files_are_replaced_as_a_whole_or_by_path(index):
+    documents.replace_passed_over(index, {"a": "link", "b": "copy"})
+    documents.replace_passed_over(index, {"b": "copy", "c": "link"})
+    assert documents.list_passed_over(index) == {"b": "copy", "c": "link"}
+    documents.replace_passed_over(index, {}, only=["c"])
+    assert documents.list_passed_over(index) == {"b": "copy"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["facts/a.md", "entities/Maya.md", "episodes/e.md", "own.md"]),
+    st.binary(max_size=80) | st.text(max_size=60).map(str.encode),
+)
+def test_any_file_fits_the_index(path, data):
+    connection, _ = database.connect_writer(":memory:")
+    put(connection, path, data)
+    assert documents.count(connection) == 1
+    assert list(database.dump(connection))
+    assert database.find_inconsistencies(connection) == []
+    connection.close()
+
+
+# --- words
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.characters(), max_size=40) | st.text("\"'*^:()-+{}[]~ NEAR AND OR NOT\0 a", max_size=30))
+def test_no_question_is_a_syntax_error(text):
+    connection = _shared_index()
+    fulltext.search(connection, fulltext.match_any(fulltext.terms(text)), 5)
+
+
+_SHARED = []
+
+
+def _shared_index():
+    if not _SHARED:
+        connection, _ = database.connect_writer(":memory:")
+        put(connection, "facts/a.md", fact("Maya takes oat milk and NOT tea near the house"))
+        _SHARED.append(connection)
+    return _SHARED[0]
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("running", True), ("CAFE", True), ("café", True), ("runs", True), ("coffee", True), ("walk", False), ("the", False), ("Oslo", False),
+])  # fmt: skip
+def test_words_are_found_by_stem_case_and_accent(index, text, found):
+    put(index, "facts/a.md", fact("Maya runs to the Café", more="keywords: [coffee]\n"))
+    words = fulltext.terms(text)
+    hits = fulltext.search(index, fulltext.match_any(words), 5) if words != ["the"] else []
+    assert bool(hits) is found
+
+
+def test_a_question_of_stop_words_alone_still_asks(index):
+    assert fulltext.terms("who was it") == ["who", "was", "it"]
+    assert fulltext.terms("who was Maya") == ["maya"]
+    assert fulltext.terms("tea tea TEA") == ["tea"]
+    assert fulltext.search(index, fulltext.match_any([]), 5) == []
+
+
+def test_better_matches_come_first_with_positive_scores(index):
+    put(index, "facts/a.md", fact("tea"))
+    put(index, "facts/b.md", fact("tea and oat milk"))
+    put(index, "facts/c.md", fact("something else entirely"))
+    ranking = fulltext.search(index, fulltext.match_any(["oat", "milk", "tea"]), 5)
+    assert len(ranking) == 2
+    assert ranking[0][1] > ranking[1][1] > 0
+    assert documents.fetch_candidates(index, [ranking[0][0]])[ranking[0][0]].path == "facts/b.md"
+    assert len(fulltext.search(index, '"tea"', 1)) == 1
+
+
+def test_a_very_long_question_is_borne(index):
+    put(index, "facts/a.md", fact("word7 is here"))
+    assert fulltext.search(index, fulltext.match_any([f"word{n}" for n in range(5000)]), 5)
+
+
+# --- vectors
+
+
+def test_vector_search_equals_brute_force(index):
+    rng = random.Random(7)
+    for n in range(120):
+        put(index, f"facts/{n}.md", fact(f"fact number {n} of {rng.random()}", note_id=f"id{n}"))
+    row = embed(index)
+    for n in rng.sample(range(120), 40):
+        documents.remove_document(index, f"facts/{n}.md")
+    texts = {row[0]: row[1] for row in index.execute("SELECT chunk_id, text FROM chunks")}
+    query = np.frombuffer(vector_of("the question"), "<f4")
+    expected = sorted(
+        ((i, float(query @ np.frombuffer(vector_of(text), "<f4"))) for i, text in texts.items()),
+        key=lambda pair: -pair[1],
+    )
+    found = vectors.search(index, row, query.tobytes(), 10)
+    assert [i for i, _ in found] == [i for i, _ in expected[:10]]
+    assert [score for _, score in found] == pytest.approx([score for _, score in expected[:10]], abs=1e-5)
+    assert len(vectors.search(index, row, query.tobytes(), 100_000)) == 80
+
+
+def test_a_chunk_that_another_process_embedded_first_is_passed_over(index):
+    put(index, "facts/a.md", fact("one two three"))
+    pending = vectors.list_pending(index, 10)
+    row = embed(index)
+    vectors.insert(index, row, [(i, key, vector_of("late")) for i, key, _ in pending])
+    assert counts(index)[row.table] == 1
+    assert vectors.get(index, row, pending[0][0]) == vector_of("one two three")
+
+
+def test_a_vector_for_a_text_that_changed_meanwhile_is_not_kept(index):
+    put(index, "facts/a.md", fact("one two three"))
+    row = vectors.use_embedder(index, "model-a", DIMENSION, {})
+    old = vectors.list_pending(index, 10)
+    put(index, "facts/a.md", fact("one two four"))
+    vectors.insert(index, row, [(i, key, vector_of(text)) for i, key, text in old])
+    assert vectors.count_pending(index) == 1
+    assert counts(index)[row.table] == 0
+
+
+def test_a_change_of_model_fills_up_beside_the_old_and_swaps(index):
+    put(index, "facts/a.md", fact("one two three"))
+    old = embed(index)
+    new = vectors.use_embedder(index, "model-b", 4, {"model": "b"})
+    assert vectors.active_embedder(index).fingerprint == "model-a"
+    assert len(vectors.search(index, old, vector_of("x"), 5)) == 1
+    assert vectors.count_pending(index) == 1
+    ((chunk_id, key, _),) = vectors.list_pending(index, 5)
+    vectors.insert(index, new, [(chunk_id, key, np.ones(4, "<f4").tobytes())])
+    vectors.activate_newest(index)
+    assert [(row.fingerprint, row.active) for row in vectors.list_embedders(index)] == [("model-b", True)]
+    assert old.table not in {row[0] for row in index.execute("SELECT name FROM sqlite_schema")}
+    assert database.find_inconsistencies(index) == []
+
+
+def test_a_model_given_up_half_way_leaves_nothing_behind(index):
+    put(index, "facts/a.md", fact("one two three"))
+    embed(index)
+    vectors.use_embedder(index, "model-b", 4, {})
+    vectors.use_embedder(index, "model-c", 4, {})
+    assert [row.fingerprint for row in vectors.list_embedders(index)] == ["model-a", "model-c"]
+    assert vectors.use_embedder(index, "model-c", 4, {}).fingerprint == "model-c"
+    assert len(vectors.list_embedders(index)) == 2
+
+
+def test_failed_chunks_are_pending_again_when_retried(index):
+    put(index, "facts/a.md", fact("one two three"))
+    ((chunk_id, _, _),) = vectors.list_pending(index, 5)
+    vectors.mark_failed(index, [chunk_id])
+    assert vectors.list_pending(index, 5) == []
+    assert vectors.count_pending(index) == 1
+    vectors.retry_failed(index)
+    assert len(vectors.list_pending(index, 5)) == 1
+
+
+def test_what_is_embedded_is_the_text_in_its_context(index):
+    put(index, "own.md", "# Food\n\nbrown cheese\n")
+    ((_, key, text),) = vectors.list_pending(index, 5)
+    assert text == "own > Food: brown cheese" == Chunk(0, "brown cheese", "own > Food").embedded_text
+    assert key == documents.text_key(text)
+
+
+def test_the_matrix_in_memory_finds_what_the_index_does(tmp_path):
+    rng = random.Random(11)
+    writer, _ = database.connect_writer(tmp_path / "index.db")
+    for n in range(40):
+        put(writer, f"facts/{n}.md", fact(f"fact number {n}", note_id=f"id{n}"))
+    row = embed(writer)
+    reader, matrix = database.connect_reader(tmp_path / "index.db"), VectorMatrix()
+    for step in range(60):
+        path = f"facts/{rng.choice([39, rng.randrange(45)])}.md"
+        if rng.random() < 0.3:
+            documents.remove_document(writer, path)
+        else:
+            put(writer, path, fact(f"fact of step {step}"))
+        embed(writer)
+        query = np.frombuffer(vector_of(f"question {step}"), "<f4")
+        expected = vectors.search(writer, row, query.tobytes(), 7)
+        found = matrix.search(reader, row, query, 7)
+        assert [i for i, _ in found] == [i for i, _ in expected]
+        assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=1e-5)
+    reader.close()
+    writer.close()
+
+
+# --- what a person means by a reference
+
+
+@pytest.fixture
+def named(index):
+    put(index, "facts/2026/11/tea-7k3qd.md", fact("tea", note_id="01kagx3m7r9q2d5w8t0v7k3qd"))
+    put(index, "facts/2026/11/milk-aaaaa.md", fact("milk", note_id="01kagx3m7r9q2d5w8t0vaaaaa"))
+    put(index, "entities/Maya Chen.md", "---\ntype: person\naliases: [Maya, 100%_sure]\n---\n")
+    put(index, "own/Trip.md", "text")
+    put(index, "other/Trip.md", "text")
+    put(index, "facts/odd.md", fact("odd", note_id="a%b_c\\d"))
+    return index
+
+
+@pytest.mark.parametrize(("reference", "path"), [
+    ("01kagx3m7r9q2d5w8t0v7k3qd", "facts/2026/11/tea-7k3qd.md"),
+    ("7k3qd", "facts/2026/11/tea-7k3qd.md"),
+    ("01kagx3m7r9q2d5w8t0va", "facts/2026/11/milk-aaaaa.md"),
+    ("01KAGX3M7R9Q2D5W8T0VA", "facts/2026/11/milk-aaaaa.md"),
+    ("facts/2026/11/tea-7k3qd.md", "facts/2026/11/tea-7k3qd.md"),
+    ("tea-7k3qd", "facts/2026/11/tea-7k3qd.md"),
+    ("Maya Chen", "entities/Maya Chen.md"),
+    ("maya  CHEN.md", "entities/Maya Chen.md"),
+    ("Maya", "entities/Maya Chen.md"),
+    ("100%_sure", "entities/Maya Chen.md"),
+    ("own/Trip.md", "own/Trip.md"),
+    ("a%b_c\\d", "facts/odd.md"),
+    ("a%b_", "facts/odd.md"),
+])  # fmt: skip
+def test_a_reference_is_an_id_its_part_a_path_a_name_or_an_alias(named, reference, path):
+    assert documents.resolve_one(named, reference).path == path
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "",
+        "nobody",
+        "%%%%",
+        "____",
+        "7k3",
+        "0vaaaaX",
+        "facts/2026/11",
+        "x" * 60_000,
+        "half \ud800",
+        "\0",
+        "' OR 1=1 --",
+        "own/trip",
+    ],
+)
+def test_what_nobody_is_called_is_not_found(named, reference):
+    with pytest.raises(NoteNotFoundError):
+        documents.resolve_one(named, reference)
+
+
+@pytest.mark.parametrize("reference", ["Trip", "01kagx3m7r9q2d5w8t0v"])
+def test_what_several_are_called_is_asked_back(named, reference):
+    with pytest.raises(AmbiguousReferenceError):
+        documents.resolve_one(named, reference)
+
+
+def test_two_notes_with_one_id_are_both_kept_and_reported(index):
+    put(index, "facts/a.md", fact("Maya likes tea"))
+    put(index, "facts/b.md", fact("Maya likes milk"))
+    assert len(documents.resolve(index, "01a")) == 2
+    assert documents.list_problems(index) == [("facts/b.md", "has the same id as facts/a.md (01a)")]
+    assert len(fulltext.search(index, '"maya"', 5)) == 2
+
+
+def test_exact_duplicates_are_found_among_living_facts_of_the_owner(index):
+    put(index, "facts/a.md", fact("Maya likes tea"))
+    put(index, "facts/b.md", fact("Maya likes milk", more="superseded_by: '[[a]]'\n"))
+    put(index, "facts/c.md", fact("Maya likes water", more="owner: tom\n"))
+    find = {text: documents.find_by_text(index, parse_note("facts/x.md", text.encode()).text_hash, "default")
+            for text in ("maya likes tea.", "Maya likes milk", "Maya likes water")}  # fmt: skip
+    assert [found.path if found else None for found in find.values()] == ["facts/a.md", None, None]
+
+
+def test_a_document_reads_as_text(index):
+    episode = put(index, "episodes/s1.md", EPISODE)
+    assert documents.text_of(index, episode) == "Maya: first words\n\nTom: second words"
+    assert documents.text_of(index, episode, 2) == "second words"
+    assert documents.text_of(index, episode, 9) == ""
+
+
+# --- the graph
+
+
+def test_entities_are_found_by_name_alias_or_edge(index):
+    put(index, "entities/Maya Chen.md", "---\ntype: person\naliases: [Maya]\n---\n- works_at [[Acme]]\n")
+    put(index, "facts/a.md", "[[Tom]] is here\n\n- [[Tom]] knows [[Maya Chen]]\n")
+    assert graph.find_entities(index, ["maya", "acme", "tom", "nobody"]) == {
+        "maya": {"maya", "maya chen"}, "acme": {"acme"}, "tom": {"tom"},
+    }  # fmt: skip
+    steps = graph.neighbours(index, ["maya chen"])
+    assert {(step.relation, step.from_key, step.to_key) for step in steps} == {
+        ("works_at", "maya chen", "acme"), ("knows", "maya chen", "tom"),
+    }  # fmt: skip
+    assert len(graph.documents_about(index, ["tom"])) == 1
+    assert graph.counts(index) == {"entities": 3, "edges": 2, "relations": 2}
+    assert set(graph.entity_names(index)) == {("Maya Chen", "Maya Chen"), ("Maya", "Maya Chen")}
+
+
+def test_a_fact_leads_to_the_turns_it_cites(index):
+    put(index, "episodes/2026/11/20-1402-AbC123.md", EPISODE)
+    cites = put(
+        index,
+        "facts/a.md",
+        fact("said", more="turns: ['[[20-1402-AbC123#^t2]]', '[[20-1402-AbC123#^t9]]', '[[gone#^t1]]']\n"),
+    )
+    ((doc_id, chunk_id),) = graph.cited_turns(index, [cites])
+    assert doc_id == cites
+    assert documents.fetch_candidates(index, [chunk_id])[chunk_id].text == "second words"
+
+
+# --- the file
+
+
+def test_a_reader_cannot_write(tmp_path):
+    path = tmp_path / "index.db"
+    writer, _ = database.connect_writer(path)
+    put(writer, "facts/a.md", "one two three")
+    reader = database.connect_reader(path)
+    assert documents.count(reader) == 1
+    with pytest.raises(database.DatabaseError):
+        reader.execute("DELETE FROM documents")
+    with pytest.raises(database.DatabaseError):
+        put(reader, "facts/b.md", "four five six")
+    reader.close()
+    writer.close()
+
+
+def test_an_index_of_another_version_is_emptied_and_says_so(tmp_path):
+    path = tmp_path / "index.db"
+    writer, _ = database.connect_writer(path)
+    put(writer, "facts/a.md", "one two three")
+    embed(writer)
+    writer.execute("PRAGMA user_version = 99")
+    writer.close()
+    writer, outdated = database.connect_writer(path)
+    assert outdated
+    assert documents.count(writer) == 0
+    assert vectors.list_embedders(writer) == []
+    writer.close()
+    assert database.connect_writer(path)[1] is False
+
+
+def test_a_transaction_that_fails_leaves_the_old_state(index):
+    put(index, "facts/a.md", "one two three")
+
+    def fail_half_way():
+        with database.transaction(index):
+            put(index, "facts/b.md", "four five six")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail_half_way()
+    assert list(documents.list_known(index)) == ["facts/a.md"]
+    assert database.find_inconsistencies(index) == []
+
+
+def test_a_reader_notices_that_the_file_was_replaced(tmp_path):
+    path = tmp_path / "index.db"
+    reader = IndexReader(path)
+    assert reader.open() is None
+    database.connect_writer(path)[0].close()
+    first = reader.open()
+    assert first is not None
+    assert reader.open() is first
+    other, _ = database.connect_writer(tmp_path / "other.db")
+    put(other, "facts/a.md", "one two three")
+    other.close()
+    (tmp_path / "other.db").replace(path)
+    assert documents.count(reader.open()) == 1
+    path.unlink()
+    assert reader.open() is None
+    reader.close()

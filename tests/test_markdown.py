@@ -1,0 +1,301 @@
+"""What markdown says once its markup is gone, whatever a file holds."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from quaid.model import Citation, Edge
+from quaid.vault import markdown
+from quaid.vault.markdown import (
+    citations,
+    edges,
+    has_conflict_markers,
+    link_target,
+    links,
+    plain,
+    sections,
+    split_text,
+    without_conflict_markers,
+    without_edges,
+)
+
+PIECES = (
+    *"*_`~=[]()!|#^>-+<%\\ \n\r\t1.é😀a", "**", "[[", "]]", "[[A|b]]", "![[x#^y]]", "](", "%%", "<!--", "-->", "```", "\n\n",
+    "\n# H\n", "\n- ", "\n    ", "\n|a|b|\n|-|-|\n", "\n> ", "- [[A]] knows [[B]]\n", "[[20-1402-2f1c9a#^t3]]", "<div>", "&amp;", "\0",
+    "<<<<<<< x\n", "=======\n", ">>>>>>> y\n", "word ", " ^t1", "[^1]: x\n", "http://a.b/c_d_e",
+)  # fmt: skip
+markup = st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(max_size=60)
+
+
+@settings(max_examples=400)
+@given(markup)
+def test_nothing_in_a_text_makes_reading_fail(text):
+    plain(text)
+    assert all(links(text))
+    edges(text)
+    edges(text, "Maya")
+    without_edges(text)
+    citations([text])
+    has_conflict_markers(text)
+    without_conflict_markers(text)
+    for section in sections(text):
+        assert section.text.strip()
+    assert all(piece.strip() for piece in split_text(text, 20))
+
+
+HOSTILE = (
+    "*", "*a ", "**a ", "***", "_", "_a ", "`", "`a ", "``b ```c ", "~~a ", "==a ", "[", "[[a", "[[a|b", "[a](", '[](a "b', "![",
+    "> ", "- ", "-", "#", "|", "| a ", "<", "<!-- ", "<a ", "%%", " ", "\t", " ^a", "1. ", "\\", "&", "(", "\n", "\n- ", "\n> ",
+    "\n# a", "a|b\n-|-\n", "\n```", "[a]: b\n", "- [[a]] b ", "- a [[", "[[a/", "[[a#^t", "<<<<<<< \n", "a", "1", "[^1]", "\n    a",
+    "a\n=\n", "\n---", "<div>\n", "\n  - a", "😀",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_text_takes_linear_time(piece):
+    text = (piece * (100_000 // len(piece)) + "^%%")[:100_000]
+    for read in (plain, links, edges, without_edges, sections, without_conflict_markers, lambda t: list(split_text(t))):
+        started = time.perf_counter()
+        read(text)
+        assert time.perf_counter() - started < 1.0
+    citations([text])
+
+
+# --- plain
+
+
+@pytest.mark.parametrize(("text", "shown"), [
+    ("[[Maya Chen]] takes [[Oat milk|oats]]", "Maya Chen takes oats"),
+    ("[[Maya Chen#Work]] and ![[image.png]]", "Maya Chen and image.png"),
+    ("[[#Heading]] here", "Heading here"),
+    ('a [link](http://x.org/a_b) and ![alt](i.png "t")', "a link and alt"),
+    ("**bold** and *it* and ***both***", "bold and it and both"),
+    ("**bold *it* bold**", "bold it bold"),
+    ("__bold__ and _it_", "bold and it"),
+    ("~~gone~~ ==marked==", "gone marked"),
+    ("2 * 3 * 4 = 24", "2 * 3 * 4 = 24"),
+    ("a*b*c and snake_case_name", "a*b*c and snake_case_name"),
+    ("if a == b and c == d", "if a == b and c == d"),
+    ("use `__init__` and `a*b*c` **now**", "use __init__ and a*b*c now"),
+    ("``a ` b`` c", "a ` b c"),
+    ("don`t and won`t do", "dont and wont do"),
+    ("one ` only", "one ` only"),
+    ("\\*not emphasis\\*", "\\*not emphasis\\*"),
+    ("seen %%hidden%% and <!-- not\nshown --> here", "seen  and  here"),
+    ("50%% of it", "50%% of it"),
+    ("says it ^t12", "says it"),
+    ("says it ^t12\r\nand more", "says it\r\nand more"),
+    ("- [ ] buy milk\n- [x] sell it", "buy milk\nsell it"),
+    ("> quoted\n> more", "quoted\nmore"),
+    ("# Title\n1. first", "Title\nfirst"),
+    ("```python\nx = 1\n```", "x = 1"),
+    ("```rm -rf```", "rm -rf"),
+    ("~~~\ncode\n~~~", "code"),
+    ("5 stars ***** and **** more", "5 stars ***** and **** more"),
+    ("", ""),
+])  # fmt: skip
+def test_plain_shows_what_a_reader_sees(text, shown):
+    assert plain(text) == shown
+
+
+@given(st.text("abc XYZ,.?", max_size=60))
+def test_plain_leaves_text_without_markup_alone(text):
+    assert plain(text) == text.strip()
+
+
+@given(
+    st.lists(st.sampled_from(["word", "two", "*", "**", "_", "`", "~~", "==", " ", ".", "\n"]), max_size=30).map(
+        "".join
+    )
+)
+def test_plain_takes_only_marks_away(text):
+    text = re.sub("~~~+|```+", "", text)  # these may begin a fence of code, whose words are the code's language
+    kept = plain(text)
+    letters = [char for char in text if char.isalpha()]
+    assert [char for char in kept if char.isalpha()] == letters
+
+
+# --- links, edges, citations
+
+
+@pytest.mark.parametrize(("text", "targets"), [
+    ("[[A]] [[B|b]] [[A#h]] ![[C#^b]]", ["A", "B", "C"]),
+    ("[[folder/Note]] [[ spaced ]]", ["folder/Note", "spaced"]),
+    ("[[]] [[|x]] [[#only]] [not] [[open", []),
+    ("[[a [[b]]", ["b"]),
+])  # fmt: skip
+def test_links_are_their_targets_once_each(text, targets):
+    assert links(text) == targets
+
+
+@pytest.mark.parametrize(
+    ("link", "target"), [("Maya|M", "Maya"), ("Maya#Work", "Maya"), (" Maya ", "Maya"), ("a|b#c", "a"), ("", "")]
+)
+def test_a_link_leads_to_its_note(link, target):
+    assert link_target(link) == target
+
+
+@pytest.mark.parametrize(("line", "found"), [
+    ("- [[Maya Chen]] prefers [[Oat milk]]", [Edge("Maya Chen", "prefers", "Oat milk")]),
+    ("* [[A|a]] works at [[B#x|b]] ^t3", [Edge("A", "works_at", "B")]),
+    ("  + [[A]] Works-At [[B]]\r", [Edge("A", "works_at", "B")]),
+    ("- works_at [[Acme]]", [Edge("Own", "works_at", "Acme")]),
+    ("- [[A]] is a really very close friend of [[B]]", []),
+    ("- [[A]] knows [[B]] and [[C]]", []),
+    ("[[A]] knows [[B]]", []),
+    ("- [[A]] [[B]]", []),
+    ("- [[A\nx]] knows [[B]]", []),
+])  # fmt: skip
+def test_an_edge_is_a_list_item_with_a_relation(line, found):
+    assert edges(line, "Own") == found
+
+
+def test_an_edge_without_a_subject_needs_one():
+    assert edges("- works_at [[Acme]]") == []
+    assert edges("- works_at [[Acme]]", "Maya") == [Edge("Maya", "works_at", "Acme")]
+
+
+def test_what_is_left_without_edges_has_no_edges():
+    text = "Prose.\n\n- [[A]] knows [[B]]\n- an item\n"
+    assert edges(without_edges(text)) == []
+    assert without_edges(text).split() == ["Prose.", "-", "an", "item"]
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("[[20-1402-2f1c9a#^t3]]", [Citation("20-1402-2f1c9a", 3)]),
+    ("[[episodes/2026/11/20-1402-2f1c9a.md#^t12|said]]", [Citation("20-1402-2f1c9a", 12)]),
+    ("[[20-1402-2f1c9a]] [[a#^b3]] [[#^t1]]", []),
+    ("[[a#^t99999999999999999999999]]", []),
+    ("[[a#^t" + "9" * 5000 + "]]", []),
+    ("[[a#^t٣]]", []),
+])  # fmt: skip
+def test_citations_name_a_turn(text, found):
+    assert citations([text]) == found
+
+
+# --- sections
+
+
+def headings(body):
+    return [(section.heading, section.text) for section in sections(body)]
+
+
+def test_sections_carry_the_path_of_their_headings():
+    body = "intro\n\n# A\n\none\n\n## B\n\ntwo\n\n### C\n\nthree\n\n## D\n\nfour\n\n# E\n\nfive"
+    assert headings(body) == [
+        ((), "intro"), (("A",), "one"), (("A", "B"), "two"), (("A", "B", "C"), "three"), (("A", "D"), "four"), (("E",), "five"),
+    ]  # fmt: skip
+
+
+def test_a_heading_with_nothing_below_it_is_text():
+    assert headings("# A\n# B\ntext\n## C\n## D\n# E") == [
+        ((), "A"), (("B",), "text"), (("B",), "C"), (("B",), "D"), ((), "E"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "expected"), [
+    ("# A\n\n```\n# no heading\n```\n", [(("A",), "# no heading")]),
+    ("# A\n\n~~~sh\n# no heading\n\n\n## nor this\n~~~\n", [(("A",), "# no heading\n\n\n## nor this")]),
+    ("# A\n\n    # indented code\n", [(("A",), "# indented code")]),
+    ("Title\n=====\ntext\n\nSub\n---\nmore", [(("Title",), "text"), (("Title", "Sub"), "more")]),
+    ("| a | b |\n|---|---|\n| #1 | 2 |\n", [((), "a | b\n#1 | 2")]),
+    ("- one\n  - # two\n    - three\n", [((), "one\ntwo\nthree")]),
+    ("> # quoted\n> text", [((), "quoted\ntext")]),
+    ("# **Bold** [[Maya|M]]\r\n\r\ntext\r\n", [(("Bold M",), "text")]),
+    ("#tag is no heading", [((), "#tag is no heading")]),
+    ("%%\n# hidden\n%%\ntext", [((), "text")]),
+    ("<div>\ninside\n</div>\n", [((), "<div>\ninside\n</div>")]),
+    ("", []),
+    ("   \n\n", []),
+])  # fmt: skip
+def test_blocks_are_read_as_blocks(body, expected):
+    assert headings(body) == expected
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "alpha",
+                "beta",
+                "# Gamma",
+                "## Delta",
+                "- eps",
+                "> zeta",
+                "```\neta\n```",
+                "| th | io |\n|--|--|\n| ka | la |",
+            ]
+        ),
+        max_size=8,
+    )
+)
+def test_sections_lose_no_word(blocks):
+    words = [word for block in blocks for word in block.replace("|", " ").split() if word.isalpha()]
+    found = " ".join(" ".join((*section.heading, section.text)) for section in sections("\n\n".join(blocks)))
+    assert set(words) <= set(found.replace("|", " ").split())
+
+
+# --- chunks
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.sampled_from(["word", "x" * 30, " ", "  ", "\n", "\n\n", ". ", "é😀", " " * 50]), max_size=80).map(
+        "".join
+    ),
+    st.integers(5, 60),
+)
+@example(" " * 200 + "x", 20)
+@example("x" + " " * 200 + "y" * 30, 20)
+def test_splitting_loses_nothing_and_holds_the_limit(text, limit):
+    pieces = list(split_text(text, limit))
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+    assert all(piece == piece.strip() and piece for piece in pieces)
+    assert all(len(piece) <= limit * 1.25 for piece in pieces)
+
+
+def test_splitting_prefers_paragraphs_then_lines_then_sentences_then_words():
+    assert list(split_text("aaa bbb ccc\n\nddd eee fff", 20)) == ["aaa bbb ccc\n\nddd eee fff"]
+    assert list(split_text("aaa bbb ccc\n\nddd eee fff ggg", 20)) == ["aaa bbb ccc", "ddd eee fff ggg"]
+    assert list(split_text("aaa bbb. ccc\nddd eee fff ggg", 20)) == ["aaa bbb. ccc", "ddd eee fff ggg"]
+    assert list(split_text("aaa bbb ccc. ddd eee fff ggg", 20)) == ["aaa bbb ccc.", "ddd eee fff ggg"]
+    assert list(split_text("aaa bbb ccc ddd eee fff ggg", 20)) == ["aaa bbb ccc ddd eee", "fff ggg"]
+    assert list(split_text("a" * 30, 20)) == ["a" * 20, "a" * 10]
+
+
+def test_two_megabytes_are_split_in_no_time():
+    started = time.perf_counter()
+    assert len(list(split_text("word " * 400_000))) > 2000
+    assert time.perf_counter() - started < 1.0
+
+
+# --- conflicts
+
+
+CONFLICT = "before\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> branch\nafter\n"
+
+
+@pytest.mark.parametrize(
+    "text", [CONFLICT, CONFLICT.replace("\n", "\r\n"), CONFLICT.replace("=======", "||||||| base\nold\n=======")]
+)
+def test_both_sides_of_a_conflict_stay(text):
+    assert has_conflict_markers(text)
+    left = without_conflict_markers(text)
+    assert not has_conflict_markers(left)
+    assert {"before", "ours", "theirs", "after"} <= set(left.split())
+
+
+@pytest.mark.parametrize(
+    "text", ["Title\n=======\ntext", "<<<<<<< is how a conflict begins", "a <<<<<<< b\n=======\nc >>>>>>> d", ""]
+)
+def test_what_only_looks_like_a_conflict_is_none(text):
+    assert not has_conflict_markers(text)
+
+
+def test_the_limit_of_a_chunk_fits_a_small_model():
+    assert markdown.CHUNK_CHARS * 1.25 < 256 * 5
