@@ -154,7 +154,7 @@ class Memory:
 
     def _recall(self, query: str, wanted: RecallOptions) -> Recall:
         connection, stale = self._fresh()
-        sources = Sources(connection, self._beside(connection), self.embedding.embedder_of, self._matrix.search)
+        sources = Sources(connection, self._beside(connection), self.embedding.embedder_of, self._matrix)
         answer = pipeline.recall(sources, query, self.settings.recall, wanted)
         return _with_degraded(answer, [*stale, *self._pending(connection, wanted)])
 

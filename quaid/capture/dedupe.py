@@ -21,6 +21,8 @@ _TELLING = frozenset(
     """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
     eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million half double first
     second third fourth fifth last once twice am pm before after more less always sometimes rarely often only left right
+    monday tuesday wednesday thursday friday saturday sunday today tomorrow yesterday january february march april may
+    june july august september october november december
     """.split()  # noqa: SIM905 - a list would be a screen long
 )
 """Small words that models find alike and people do not."""

@@ -129,18 +129,26 @@ def _new_turns(data: bytes, turns: Sequence[Turn]) -> Sequence[Turn]:
 
 
 def _unknown(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> Iterator[Turn]:
-    """The turns that are not in `kept`, both read in order. A forgotten turn is known by its place: what its owner
-    took out must not come back.
+    """The turns that are not in `kept`, both read in order. A turn that its owner changed or took out is known by its
+    place: it must not come back.
     """
     place = 0
-    for turn in turns:
+    for index, turn in enumerate(turns):
         try:
             place = kept.index(_kept(turn), place) + 1
         except ValueError:
-            if kept[place : place + 1] == [(_kept(turn)[0], "")]:
+            if _is_altered(turns[index:], kept[place:]):
                 place += 1
             else:
                 yield turn
+
+
+def _is_altered(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> bool:
+    """Whether the first of `kept` is the first turn, forgotten, or changed with what follows it as it was said."""
+    if not kept or kept[0][0] != _kept(turns[0])[0]:
+        return False
+    following = next((index for index in range(1, len(kept)) if kept[index][1]), len(turns))
+    return not kept[0][1] or (following < len(turns) and kept[following] == _kept(turns[following]))
 
 
 def _is_prefix(kept: KeptEpisode, conversation: Conversation) -> bool:

@@ -6,6 +6,7 @@ as ten questions, so the first question goes to vec0 and the matrix is made for 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -43,6 +44,18 @@ class VectorMatrix:
             return vectors.search(connection, row, query.astype("<f4").tobytes(), limit)
         self._catch_up(connection, row)
         return self._nearest(query, limit)
+
+    def cosines(
+        self, connection: apsw.Connection, row: EmbedderRow, query: npt.NDArray[np.float32], chunk_ids: Collection[int]
+    ) -> dict[int, float]:
+        """The cosine similarity of each of `chunk_ids` that has a vector. Ask after `search`."""
+        import numpy as np
+
+        if self._matrix is None:
+            found = {chunk_id: vectors.get(connection, row, chunk_id) for chunk_id in chunk_ids}
+            return {i: float(np.frombuffer(blob, "<f4") @ query) for i, blob in found.items() if blob is not None}
+        places = np.flatnonzero(np.isin(self._ids[: self._used], list(chunk_ids)))
+        return dict(zip(self._ids[places].tolist(), (self._matrix[places] @ query).tolist(), strict=True))
 
     def _nearest(self, query: npt.NDArray[np.float32], limit: int) -> list[tuple[int, float]]:
         import numpy as np

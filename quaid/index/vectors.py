@@ -125,6 +125,14 @@ def search(connection: apsw.Connection, row: EmbedderRow, query: bytes, limit: i
     return [(int(found[0]), 1.0 - float(found[1])) for found in rows]
 
 
+def list_sample(connection: apsw.Connection, count: int) -> list[int]:
+    """The first `count` chunks that have a vector: what a question is compared with to see what "unlike" means."""
+    rows = connection.execute(
+        "SELECT chunk_id FROM chunks WHERE embedded = 'ready' ORDER BY chunk_id LIMIT ?", (count,)
+    )
+    return [int(row[0]) for row in rows]
+
+
 def list_ready(connection: apsw.Connection) -> Iterator[int]:
     """The chunks that have a vector of the newest embedder."""
     return (int(row[0]) for row in connection.execute("SELECT chunk_id FROM chunks WHERE embedded = 'ready'"))

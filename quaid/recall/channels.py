@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from quaid.embed import Embedder
 from quaid.index import documents, fulltext, graph
 from quaid.index.vectors import EmbedderRow
 from quaid.recall.fusion import Ranking
@@ -15,8 +14,18 @@ from quaid.recall.query import Query
 if TYPE_CHECKING:
     import apsw
 
-Nearest = Callable[["apsw.Connection", EmbedderRow, Any, int], Ranking]
-"""Searches vectors: (connection, whose vectors, unit vector, how many) -> (chunk_id, cosine), nearest first."""
+
+class VectorSearch(Protocol):
+    """Who knows the vectors of an index. `query` is a unit vector, float32 [dimension]."""
+
+    def search(self, connection: apsw.Connection, row: EmbedderRow, query: Any, limit: int) -> Ranking:
+        """(chunk_id, cosine similarity), nearest first."""
+
+    def cosines(
+        self, connection: apsw.Connection, row: EmbedderRow, query: Any, chunk_ids: Collection[int]
+    ) -> dict[int, float]:
+        """The cosine similarity of each of `chunk_ids` that has a vector."""
+
 
 HOP_DECAY = 0.7
 """What is left of a score after one hop (the seeds' hop_decay)."""
@@ -35,13 +44,6 @@ class GraphFinds:
 def keyword(connection: apsw.Connection, query: Query, depth: int) -> Ranking:
     """bm25 over any of the question's words."""
     return fulltext.search(connection, fulltext.match_any(query.words), depth)
-
-
-def vector(
-    connection: apsw.Connection, row: EmbedderRow, embedder: Embedder, nearest: Nearest, query: Query, depth: int
-) -> Ranking:
-    """Cosine to the question's embedding."""
-    return nearest(connection, row, embedder.embed_query(query.text), depth) if query.text else []
 
 
 def entities(connection: apsw.Connection, query: Query) -> GraphFinds:

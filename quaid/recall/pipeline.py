@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import apsw
 
 EmbedderOf = Callable[[EmbedderRow], Embedder | None]
+SAMPLE = 256
+"""Chunks that stand for all others when the least cosine of a vault is wanted."""
 MOST_FUSED = 200
 """Chunks of the fused ranking that are looked at closely; on LoCoMo more find no more (docs/recall.md)."""
 MOST_GRAPH_DOCUMENTS = 100
@@ -51,6 +53,8 @@ class _Found:
     """What the channels brought, before anything is decided."""
 
     rankings: dict[str, Ranking] = field(default_factory=dict)
+    cosines: dict[int, float] = field(default_factory=dict)
+    unlike: float = 0.0
     graph: GraphFinds = field(default_factory=GraphFinds)
     exact: set[int] = field(default_factory=set)
     degraded: list[str] = field(default_factory=list)
@@ -60,13 +64,13 @@ class _Found:
 @dataclass(frozen=True, slots=True)
 class Sources:
     """What is asked: the index, through two connections so that two channels can work at once, who embeds a question
-    for it, and who finds its nearest vectors.
+    for it, and who knows the vectors.
     """
 
     connection: apsw.Connection
     beside: apsw.Connection
     embedder_of: EmbedderOf
-    nearest: channels.Nearest
+    vectors: channels.VectorSearch
 
 
 def recall(
@@ -98,8 +102,9 @@ def _ask(sources: Sources, query: Query, settings: RecallSettings, options: Reca
         return found
     wanted = {"keyword"} if options.keyword_only else options.channels
     with _beside(lambda: _keyword(sources, query, settings.depth, found)) if "keyword" in wanted else nullcontext():
-        if "vector" in wanted:
-            found.rankings["vector"] = _vector(sources, query, settings.depth, found)
+        embedded = _vector(sources, query, settings.depth, found) if "vector" in wanted else None
+    if embedded is not None:
+        _complete_cosines(sources, *embedded, found)
     if "graph" in wanted:
         clock = time.perf_counter()
         found.graph = channels.entities(sources.connection, query)
@@ -135,20 +140,35 @@ def _beside(call: Callable[[], None]) -> Iterator[None]:
         raise failed[0]
 
 
-def _vector(sources: Sources, query: Query, depth: int, found: _Found) -> Ranking:
+def _vector(sources: Sources, query: Query, depth: int, found: _Found) -> tuple[EmbedderRow, Any] | None:
+    """Rank by cosine; whose vectors were asked and the question's own."""
     clock = time.perf_counter()
     row = vectors.active_embedder(sources.connection)
     embedder = sources.embedder_of(row) if row is not None else None
     if row is None or embedder is None:
         found.degraded.append("vectors")
-        return []
+        return None
     try:
-        ranking = channels.vector(sources.connection, row, embedder, sources.nearest, query, depth)
+        embedded = embedder.embed_query(query.text)
     except EmbeddingError:
         found.degraded.append("vectors")
-        return []
+        return None
+    found.rankings["vector"] = sources.vectors.search(sources.connection, row, embedded, depth)
     _lap(found, "vector", clock)
-    return ranking
+    return row, embedded
+
+
+def _complete_cosines(sources: Sources, row: EmbedderRow, embedded: Any, found: _Found) -> None:
+    """What only the keyword channel found has a cosine too, and what "unlike" means is seen on a sample of all."""
+    clock = time.perf_counter()
+    found.cosines = dict(found.rankings["vector"])
+    others = {chunk_id for chunk_id, _ in found.rankings.get("keyword", [])} - found.cosines.keys()
+    sample = vectors.list_sample(sources.connection, SAMPLE)
+    asked = sources.vectors.cosines(sources.connection, row, embedded, {*others, *sample})
+    found.cosines |= {chunk_id: asked[chunk_id] for chunk_id in others if chunk_id in asked}
+    known = {**asked, **found.cosines}
+    found.unlike = min((known[chunk_id] for chunk_id in sample if chunk_id in known), default=0.0)
+    _lap(found, "cosines", clock)
 
 
 def _lap(found: _Found, name: str, since: float) -> None:
@@ -160,7 +180,10 @@ def _fuse(found: _Found, settings: RecallSettings) -> dict[int, float]:
     if settings.fusion == "rrf":
         weight = settings.vector_weight
         return fusion.reciprocal_rank([(vector, weight), (keyword, 1 - weight)], settings.rrf_k)
-    return fusion.convex(fusion.min_max(keyword, floor=0.0), fusion.min_max(vector), settings.vector_weight)
+    # Not the lowest of the ranking as zero: in a large vault its first 400 are all alike, and differences that mean
+    # nothing would outweigh the one note that has the very word.
+    likeness = fusion.min_max(list(found.cosines.items()), floor=found.unlike)
+    return fusion.convex(fusion.min_max(keyword, floor=0.0), likeness, settings.vector_weight)
 
 
 def _candidates(
