@@ -130,7 +130,7 @@ def test_threads_share_one_cache(tmp_path):
             for i in range(30):
                 cache.put_many("m", [(f"{who}-{i}", b"abcd")])
                 assert cache.get_many("m", [f"{who}-{i}"])
-        except Exception as error:  # noqa: BLE001 (told to the main thread)
+        except Exception as error:
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(who,)) for who in range(6)]

@@ -1,0 +1,181 @@
+"""The house stands as designed: imports go down only, and each foreign library has its own room."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "quaid"
+
+# Each room and the rooms it may import besides itself and those that all may.
+FOR_ALL = {"errors", "model", "config"}
+BELOW = {
+    "errors": set(),
+    "model": set(),
+    "config": {"errors"},
+    "vault": set(),
+    "index": set(),
+    "local": set(),
+    "embed": set(),
+    "llm": set(),
+    "sync": {"vault", "index", "embed"},
+    "recall": {"index", "embed", "llm"},
+    "capture": {"vault", "recall", "llm"},
+}
+WIRING = {"memory", "writer", "doctor", "overview"}
+DOORS = {"cli", "mcp", "hooks"}
+HOUSE = set(BELOW) - {"errors", "model", "config"}
+BELOW |= dict.fromkeys(WIRING, HOUSE | WIRING)
+BELOW |= dict.fromkeys(DOORS, HOUSE | WIRING)
+BELOW["__init__"] = {"memory"}
+
+# A foreign library -> the files or folders that may import it.
+OWNERS = {
+    "git": ["vault/history.py"],
+    "frontmatter": ["vault/frontmatter.py"],
+    "yaml": ["vault/frontmatter.py"],
+    "mistune": ["vault/markdown.py"],
+    "watchdog": ["sync/watcher.py"],
+    "sqlite_vec": ["index/"],
+    "apsw": ["index/", "local/", "embed/cache.py"],
+    "httpx": ["embed/", "llm/"],
+    "onnxruntime": ["embed/"],
+    "onnx": ["embed/"],
+    "tokenizers": ["embed/"],
+    "safetensors": ["embed/"],
+    "typer": ["cli/"],
+    "rich": ["cli/"],
+    "tomlkit": ["config.py"],
+    "mcp": ["mcp/"],
+}
+BANNED = {"torch", "transformers", "sentence_transformers", "sqlite3", "requests"}
+MOST_LINES = 450
+HEAVY = (
+    "numpy",
+    "apsw",
+    "onnxruntime",
+    "onnx",
+    "tokenizers",
+    "git",
+    "httpx",
+    "mistune",
+    "yaml",
+    "typer",
+    "rich",
+    "watchdog",
+    "tomlkit",
+)
+
+MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+def is_for_types(node):
+    return isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
+
+
+def walk(node):
+    """Every node but those that only a type checker sees."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not is_for_types(child):
+            yield from walk(child)
+
+
+def imported(path, *, with_types=False):
+    """Dotted names a module imports, `from a import b` as `a.b` too."""
+    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    found = set()
+    for node in ast.walk(tree) if with_types else walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively; write quaid.… in full"
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def room_of(path):
+    return path.split("/")[0].removesuffix(".py")
+
+
+def rooms_imported(path):
+    names = {name.split(".")[1] for name in imported(path, with_types=True) if name.startswith("quaid.")}
+    return {name for name in names if (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()}
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_imports_go_down_the_house_only(path):
+    room = room_of(path)
+    assert room in BELOW, f"{room} has no place in the order yet; put it into BELOW"
+    assert rooms_imported(path) <= BELOW[room] | FOR_ALL | {room}
+
+
+def test_no_door_imports_another():
+    for path in MODULES:
+        assert not rooms_imported(path) & (DOORS - {room_of(path)}), path
+
+
+def test_nothing_below_the_doors_imports_the_wiring():
+    for path in MODULES:
+        if room_of(path) in HOUSE:
+            assert not rooms_imported(path) & (WIRING | DOORS), path
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_a_foreign_library_has_its_own_room(path):
+    for name in {name.split(".")[0] for name in imported(path)} & OWNERS.keys():
+        assert any(path == owner or (owner.endswith("/") and path.startswith(owner)) for owner in OWNERS[name]), (
+            f"quaid/{path} imports {name}, which only {', '.join(OWNERS[name])} may"
+        )
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_no_module_imports_what_quaid_does_without(path):
+    assert not {name.split(".")[0] for name in imported(path, with_types=True)} & BANNED
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_a_private_name_stays_in_its_module(path):
+    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("quaid"):
+            assert not [
+                alias.name for alias in node.names if alias.name.startswith("_") and not alias.name.endswith("__")
+            ]
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_a_module_stays_short(path):
+    assert len((PACKAGE / path).read_text(encoding="utf-8").splitlines()) < MOST_LINES
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_every_module_says_what_it_is_for(path):
+    text = (PACKAGE / path).read_text(encoding="utf-8")
+    assert not text.strip() or ast.get_docstring(ast.parse(text))
+
+
+@pytest.mark.parametrize(("statement", "left_out"), [
+    ("import quaid", HEAVY),
+    ("import quaid.model, quaid.errors, quaid.config", HEAVY),
+    ("import quaid.cli.main", ("numpy", "apsw", "onnxruntime", "git", "httpx", "mistune")),
+    ("from quaid import Memory", ("numpy", "onnxruntime", "onnx", "tokenizers", "git", "httpx", "mistune", "typer", "watchdog")),
+])  # fmt: skip
+def test_an_import_brings_nothing_heavy_along(statement, left_out):
+    code = f"import sys; {statement}; print(*[name for name in {left_out!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.split() == []
+
+
+def test_the_package_says_its_version_and_its_one_name():
+    import quaid
+
+    assert quaid.__all__ == ["Memory", "__version__"]
+    assert quaid.Memory.__module__ == "quaid.memory"
+    with pytest.raises(AttributeError):
+        quaid.nothing  # noqa: B018

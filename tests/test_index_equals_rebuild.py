@@ -1,0 +1,441 @@
+"""After any sequence of events the index equals one built from nothing, and a recall finds what is on disk (law 1)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from vaults import FACT, Vault, assert_verified, copy_vault, dump, paths, rebuilt_dump
+
+from quaid import Memory
+from quaid.errors import QuaidError
+from quaid.index import vectors
+from quaid.index.documents import Known
+from quaid.sync import diff
+from quaid.sync.indexer import SyncOptions
+from quaid.vault.files import FileStat
+
+pytestmark = pytest.mark.usefixtures("calm")
+
+STEPS = 36
+FOLDERS = ("", "facts", "notes", "notes/deep.er", "entities", "v1.2")
+
+
+class Life:
+    """A vault's life: whatever may happen to its files, at random. Each note says one word that no other says."""
+
+    def __init__(self, vault: Vault, clone: Vault, seed: int) -> None:
+        self.vault, self.clone = vault, clone
+        self.random = random.Random(seed)
+        self.words = 0
+        self.branches = ["main"]
+
+    def word(self) -> str:
+        self.words += 1
+        return f"w{self.words:05}x"
+
+    def notes(self) -> list[Path]:
+        found = (path for path in self.vault.root.rglob("*.md") if ".git" not in path.parts and path.is_file())
+        return sorted(path for path in found if path.name not in {"SOUL.md", "USER.md", "MEMORY.md", "AGENTS.md"})
+
+    def pick(self) -> Path:
+        return self.random.choice(self.notes() or [self.write()])
+
+    def write(self) -> Path:
+        folder = self.random.choice(FOLDERS)
+        name = f"{folder}/n{self.words}" if folder else f"n{self.words}"
+        text = self.text(name)
+        return self.vault.write(f"{name}.md", text)
+
+    def text(self, name: str) -> str:
+        word = self.word()
+        if name.startswith("facts"):
+            return FACT.format(id=f"01{word}", text=f"Maya said {word} on [[Monday]].\n\n- [[Maya]] said [[{word}]]")
+        return f"---\ntype: {self.random.choice(['person', 'note', 'belief'])}\naliases: [a{word}]\n---\n# About\n\nHere is {word}.\n\n- knows [[{word}]]\n"
+
+    def edit(self) -> None:
+        path = self.pick()
+        path.write_text(self.text(path.relative_to(self.vault.root).as_posix()))
+
+    def edit_unseen(self) -> None:
+        """In place, with the size and the times that the note had."""
+        path = self.pick()
+        before = path.stat()
+        text = path.read_text()
+        word = next(
+            (part for part in text.replace(".", " ").split() if part.startswith("w") and part.endswith("x")), ""
+        )
+        with path.open("r+") as file:
+            file.write(text.replace(word, self.word()) if word else text)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def save_by_rename(self) -> None:
+        path = self.pick()
+        draft = path.with_name(".draft~")
+        draft.write_text(self.text(path.relative_to(self.vault.root).as_posix()))
+        os.utime(draft, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+        draft.replace(path)
+
+    def rename(self) -> None:
+        path = self.pick()
+        path.rename(path.with_name(f"r{self.word()}.md"))
+
+    def rename_case(self) -> None:
+        path = self.pick()
+        path.rename(path.with_name(path.name.swapcase().replace(".MD", ".md")))
+
+    def swap(self) -> None:
+        one, other = self.pick(), self.pick()
+        if one != other:
+            draft = one.with_name("swap.tmp")
+            one.rename(draft)
+            other.rename(one)
+            draft.rename(other)
+
+    def move_folder(self) -> None:
+        folders = [path for path in self.vault.root.iterdir() if path.is_dir() and not path.name.startswith(".")]
+        if folders:
+            folder = self.random.choice(folders)
+            target = self.vault.root / self.random.choice(["moved", f"v{self.words}.0", "facts", "entities"])
+            if not target.exists():
+                folder.rename(target)
+
+    def remove_folder(self) -> None:
+        folders = [path for path in self.vault.root.iterdir() if path.is_dir() and not path.name.startswith(".")]
+        small = [folder for folder in folders if len(list(folder.rglob("*.md"))) < 8]
+        if small:
+            shutil.rmtree(self.random.choice(small))
+
+    def delete(self) -> None:
+        self.pick().unlink()
+
+    def touch(self) -> None:
+        path = self.pick()
+        os.utime(path, ns=(1, self.random.choice([1, 10**18, 4 * 10**18])))
+
+    def link_away(self) -> None:
+        path = self.pick()
+        path.unlink()
+        path.symlink_to(self.vault.root / "USER.md")
+
+    def conflict_copy(self) -> None:
+        path = self.pick()
+        path.with_name(f"{path.stem} (conflicted copy {self.word()}).md").write_text(f"Here is {self.word()}.\n")
+
+    def commit(self) -> None:
+        self.vault.save()
+
+    def branch(self) -> None:
+        self.vault.save()
+        if self.random.random() < 0.5 or len(self.branches) == 1:
+            self.branches.append(f"b{self.words}")
+            self.vault.git("checkout", "-q", "-b", self.branches[-1])
+            self.edit()
+            self.delete()
+            self.vault.save()
+        self.vault.git("checkout", "-q", self.random.choice(self.branches))
+
+    def pull(self) -> None:
+        self.vault.save()
+        self.clone.git("fetch", "-q", str(self.vault.root), "HEAD")
+        self.clone.git("reset", "-q", "--hard", "FETCH_HEAD")
+        self.clone.write(f"notes/pulled{self.words}.md", f"Here is {self.word()}.\n")
+        self.clone.save("elsewhere")
+        self.write()
+        self.vault.save()
+        self.vault.git("pull", "-q", "--no-rebase", "--no-edit", str(self.clone.root), "HEAD")
+
+    def conflict(self) -> None:
+        """A merge that stops half-way, seen by a recall, and given up."""
+        self.vault.save()
+        name = self.pick().relative_to(self.vault.root).as_posix()
+        self.clone.git("fetch", "-q", str(self.vault.root), "HEAD")
+        self.clone.git("reset", "-q", "--hard", "FETCH_HEAD")
+        self.clone.write(name, f"Here is {self.word()} from afar.\n")
+        self.clone.save("elsewhere")
+        self.vault.write(name, f"Here is {self.word()} from here.\n")
+        self.vault.save()
+        self.vault.run("pull", "-q", "--no-rebase", "--no-edit", str(self.clone.root), "HEAD", check=False)
+        check(self.vault, None)
+        self.vault.run("merge", "--abort", check=False)
+
+    def revert(self) -> None:
+        self.vault.save()
+        if self.vault.run("revert", "--no-edit", "HEAD", check=False).returncode:
+            self.vault.run("revert", "--abort", check=False)
+
+    def crash(self) -> None:
+        """A sync that dies half-way."""
+        for _ in range(3):
+            self.write()
+        left = [self.random.randrange(3)]
+
+        def die(_what: str, _done: int, _total: int) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+
+        with self.vault.memory() as memory, suppress(KeyboardInterrupt):
+            memory.indexer.sync(SyncOptions(rebuild=self.random.random() < 0.3), die)
+
+    def remember(self) -> None:
+        with self.vault.memory() as memory, suppress(QuaidError):  # a note may have become a link
+            made = memory.remember(f"Maya remembers {self.word()} well")
+            memory.link("Maya", "knows", self.word())
+            if self.random.random() < 0.5:
+                memory.forget(made.id)
+                memory.restore(made.id)
+            if self.random.random() < 0.3:
+                memory.forget(made.id)
+
+    def events(self) -> list[Callable[[], object]]:
+        often = [self.write, self.edit, self.edit_unseen, self.save_by_rename, self.rename, self.delete]
+        return often * 2 + [
+            self.rename_case, self.swap, self.move_folder, self.remove_folder, self.touch, self.link_away,
+            self.conflict_copy, self.commit, self.branch, self.pull, self.conflict, self.revert, self.crash, self.remember,
+        ]  # fmt: skip
+
+
+def words_on_disk(vault: Vault) -> dict[str, set[str]]:
+    """Each word of this test -> the notes that say it."""
+    found: dict[str, set[str]] = {}
+    for path, data in vault.notes().items():
+        if path.endswith(".md") and "conflicted copy" not in path.lower():
+            said = data.decode().replace("[[", " ").replace("]]", " ").replace(".", " ").split()
+            for word in {*said, Path(path).stem.lower()}:
+                if word.startswith("w") and word.endswith("x") and word[1:-1].isdigit():
+                    found.setdefault(word, set()).add(path)
+    return found
+
+
+def check(vault: Vault, listening: Memory | None, words: tuple[str, ...] = ()) -> None:
+    memory = listening or vault.open()
+    try:
+        on_disk = words_on_disk(vault)
+        for word in words:
+            assert paths(memory, word, keyword_only=True) == on_disk.get(word, set()), word
+        assert dump(memory.index()) == rebuilt_dump(memory)
+        assert memory.verify().ok
+    finally:
+        if listening is None:
+            memory.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_any_events_the_index_equals_one_built_from_nothing(tmp_path: Path, seed: int) -> None:
+    vault, clone = copy_vault(tmp_path / "vault"), copy_vault(tmp_path / "clone")
+    life = Life(vault, clone, seed)
+    for _ in range(6):
+        life.write()
+    told: list[str] = []
+    with vault.memory() as listening:
+        for step in range(STEPS):
+            event = life.random.choice(life.events())
+            before, first = set(words_on_disk(vault)), life.words
+            event()
+            told.append(event.__name__)
+            changed = before ^ set(words_on_disk(vault)) | {f"w{n:05}x" for n in range(first + 1, life.words + 1)}
+            try:
+                check(vault, listening if step % 3 else None, tuple(sorted(changed))[:5])
+            except (AssertionError, QuaidError) as error:
+                error.add_note(f"seed {seed}, after {told}")
+                raise
+    vault.run("fsck", "--strict", "--no-dangling")
+
+
+def test_an_edit_of_equal_size_in_the_same_clock_tick_is_not_missed(vault: Vault) -> None:
+    path = vault.write("tick.md", "Here is w00000x.\n")
+    with vault.memory() as memory:
+        for number in range(1, 60):
+            found = path.stat()
+            with path.open("r+") as file:
+                file.write(f"Here is w{number:05}x.\n")
+            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+            memory.indexer.sync()
+            assert paths(memory, f"w{number:05}x", keyword_only=True) == {"tick.md"}
+            with path.open("r+") as file:
+                file.write(f"Here is v{number:05}x.\n")
+            memory.indexer.sync()
+            assert paths(memory, f"w{number:05}x", keyword_only=True) == set()
+
+
+@pytest.mark.parametrize(
+    ("changed_ns", "read_after_ns", "is_read_again"),
+    [(1_500_000_001, 0, True), (1_500_000_001, 10_000_000, True), (1_500_000_001, 50_000_000, False),
+     (2_000_000_000, 1_000_000_000, True), (2_000_000_000, 3_000_000_000, False)],
+)  # fmt: skip
+def test_a_file_read_in_the_clock_tick_of_its_last_change_is_read_again(
+    changed_ns: int, read_after_ns: int, is_read_again: bool
+) -> None:
+    found = FileStat(10, changed_ns, changed_ns, 1)
+    known = Known(10, changed_ns, changed_ns, 1, changed_ns + read_after_ns, "hash")
+    assert bool(diff.compare({"a.md": found}, {"a.md": known})) == is_read_again
+
+
+def test_a_note_dated_in_the_future_does_not_keep_every_read_busy(vault: Vault) -> None:
+    path = vault.write("future.md", "Here is a message from 2096.\n")
+    os.utime(path, ns=(4 * 10**18, 4 * 10**18))
+    with vault.memory() as memory:
+        memory.sync()
+        os.utime(vault.root / "USER.md")
+        index = memory.index()
+
+        def is_settled() -> bool:
+            memory.indexer.sync()
+            return memory.indexer.is_fresh(index)
+
+        from vaults import wait_for
+
+        wait_for(is_settled, "a fresh index", within_s=3)
+
+
+# -- a change of model -----------------------------------------------------------------------------------------------
+
+
+class Service:
+    """An OpenAI-compatible embedding service whose vectors are made of the words' hashes, one space for each model."""
+
+    def __init__(self, port: int = 0) -> None:
+        service = self
+        self.requests: list[tuple[str, int]] = []
+        self.allowed = 10**9
+        self.refuse_models: set[str] = set()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                service.requests.append((body["model"], len(body["input"])))
+                if len(service.requests) > service.allowed or body["model"] in service.refuse_models:
+                    self.send_error(400, "out of order")
+                    return
+                rows = [{"index": i, "embedding": embed(body["model"], t)} for i, t in enumerate(body["input"])]
+                data = json.dumps({"data": rows}).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: object) -> None:
+                """Silence."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def embed(model: str, text: str) -> list[float]:
+    vector = np.zeros(48 if model == "one" else 80)
+    for word in text.lower().replace(".", " ").split():
+        digest = hashlib.sha256(f"{model} {word}".encode()).digest()
+        vector[digest[0] % len(vector)] += 1 + digest[1] / 256
+    return [float(number) for number in vector + 1e-6]
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    service = Service()
+    monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "openai")
+    monkeypatch.setenv("QUAID_EMBEDDING_URL", f"http://127.0.0.1:{service.port}")
+    monkeypatch.setenv("QUAID_EMBEDDING_MODEL", "one")
+    yield service
+    service.stop()
+
+
+def _fill(vault: Vault, count: int = 300) -> None:
+    for number in range(count):
+        vault.write(f"notes/n{number}.md", f"Here is w{number:05}x and what Maya did on day {number}.\n")
+
+
+def _found_by(memory: Memory, word: str) -> tuple[set[str], tuple[str, ...]]:
+    answer = memory.recall(f"{word} and")
+    return {channel for hit in answer.hits if word in hit.text for channel in hit.channels}, answer.degraded
+
+
+def test_a_new_model_is_filled_beside_the_old_one_which_answers_until_then(
+    vault: Vault, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(vault)
+    with vault.memory() as memory:
+        assert memory.sync().pending == 0
+        assert _found_by(memory, "w00007x") == ({"keyword", "vector"}, ())
+    monkeypatch.setenv("QUAID_EMBEDDING_MODEL", "two")
+    service.requests.clear()
+    service.refuse_models = {"two"}
+    with vault.memory() as memory:
+        memory.sync()
+        answer = _found_by(memory, "w00007x")
+        assert answer[0] == {"keyword", "vector"}
+    service.refuse_models = set()
+    service.allowed = len(service.requests) + 5  # the question for the dimension, and the first batch in four
+    with vault.memory() as memory:
+        report = memory.sync()
+        assert 0 < report.pending < 300, report
+        assert report.degraded
+        rows = vectors.list_embedders(memory.index())
+        assert [(row.dimension, row.active) for row in rows] == [(48, True), (80, False)]
+        service.allowed, service.refuse_models = 10**9, {"two"}
+        vault.write("notes/n7.md", "Here is w90000x, and no seven any more.\n")
+        channels, degraded = _found_by(memory, "w90000x")
+        assert "pending" in degraded
+        assert "keyword" in channels
+        assert _found_by(memory, "w00008x")[0] == {"keyword", "vector"}
+    service.refuse_models = set()
+    with vault.memory() as memory:
+        assert memory.sync().pending == 0
+        assert [(row.dimension, row.active) for row in vectors.list_embedders(memory.index())] == [(80, True)]
+        assert _found_by(memory, "w90000x") == ({"keyword", "vector"}, ())
+        assert_verified(memory)
+
+
+def test_an_outage_half_way_leaves_chunks_pending_named_and_filled_when_it_is_over(
+    vault: Vault, service: Service
+) -> None:
+    _fill(vault)
+    service.allowed = 5
+    with vault.memory() as memory:
+        report = memory.sync()
+        assert 0 < report.pending < 300
+        assert "out of order" in report.degraded[0]
+        answer = memory.recall("w00007x")
+        assert [hit.path for hit in answer.hits][:1] == ["notes/n7.md"]
+        assert {"vectors", "pending"} & set(answer.degraded)
+        assert_verified(memory)
+    service.stop()
+    with vault.memory() as memory:
+        vault.write("notes/new.md", "Here is w90000x.\n")
+        answer = memory.recall("w90000x")
+        assert [hit.path for hit in answer.hits][:1] == ["notes/new.md"]
+        assert "vectors" in answer.degraded
+    again = Service(service.port)
+    with vault.memory() as memory:
+        assert memory.sync().pending == 0
+        assert _found_by(memory, "w90000x") == ({"keyword", "vector"}, ())
+        assert_verified(memory)
+    again.stop()
+
+
+def test_text_that_was_embedded_once_is_not_embedded_again(vault: Vault, service: Service) -> None:
+    _fill(vault, 20)
+    with vault.memory() as memory:
+        memory.sync()
+        asked = len(service.requests)
+        (vault.root / "notes").rename(vault.root / "moved")
+        memory.sync()
+        memory.reindex()
+        assert len(service.requests) == asked
+        assert_verified(memory)

@@ -1,0 +1,288 @@
+"""`quaid watch` follows whatever edits the files, and says so when it cannot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from vaults import Vault, assert_verified, copy_vault, wait_for
+
+from quaid import Memory
+from quaid.index import database, documents
+from quaid.sync import follow
+from quaid.sync.follow import read_heartbeat
+from quaid.sync.indexer import SyncReport
+
+pytestmark = pytest.mark.usefixtures("calm")
+
+PROMISED_S = 1.0
+
+
+class Watched:
+    """A vault that is being followed, seen through a connection that never syncs by itself."""
+
+    def __init__(self, vault: Vault) -> None:
+        self.vault = vault
+        self.reports: list[SyncReport] = []
+        self.said: list[str] = []
+
+    def knows(self, rel_path: str) -> str | None:
+        """What the index says of a note, without looking at the files."""
+        try:
+            connection = database.connect_reader(self.vault.root / ".quaid" / "index.db")
+        except database.DatabaseError:
+            return None
+        try:
+            row = connection.execute(
+                "SELECT group_concat(text, ' ') FROM chunks JOIN documents USING (doc_id) WHERE path = ?", (rel_path,)
+            ).fetchone()
+            return row[0] if row else None
+        except database.DatabaseError:
+            return None
+        finally:
+            connection.close()
+
+    def wait_until(self, rel_path: str, text: str | None, within_s: float = 20.0) -> float:
+        def holds() -> bool:
+            known = self.knows(rel_path)
+            return known is None if text is None else known is not None and text in known
+
+        return wait_for(holds, f"{rel_path} to say {text}", within_s)
+
+
+@contextmanager
+def following(vault: Vault) -> Iterator[Watched]:
+    watched = Watched(vault)
+    with vault.memory() as memory:
+        memory.report_to(None, watched.said.append)
+        follower = memory.follow(watched.reports.append)
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                follower.run()
+            except BaseException as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            wait_for(lambda: failed or getattr(read_heartbeat(vault.root), "last_sync", None), "the first sync")
+            yield watched
+        finally:
+            follower.stop()
+            thread.join(20)
+        assert not thread.is_alive()
+        assert failed == []
+
+
+@pytest.fixture
+def watched(vault: Vault) -> Iterator[Watched]:
+    vault.write("garden.md", "The roses are red.\n")
+    vault.save()
+    with following(vault) as followed:
+        followed.wait_until("garden.md", "red")
+        yield followed
+
+
+def test_a_save_is_in_the_index_within_a_second(watched: Watched) -> None:
+    took = []
+    for number in range(3):
+        watched.vault.write("garden.md", f"The roses are number {number}.\n")
+        took.append(watched.wait_until("garden.md", f"number {number}"))
+    assert sorted(took)[1] < PROMISED_S
+
+
+def test_a_save_by_renaming_is_followed(watched: Watched) -> None:
+    draft = watched.vault.write(".garden.md.tmp123", "The roses are white.\n")
+    draft.replace(watched.vault.root / "garden.md")
+    assert watched.wait_until("garden.md", "white") < 3 * PROMISED_S
+
+
+def test_the_dance_of_vim_is_followed_and_leaves_no_trace(watched: Watched) -> None:
+    root = watched.vault.root
+    (root / "4913").write_bytes(b"")
+    (root / "4913").unlink()
+    (root / "garden.md").rename(root / "garden.md~")
+    (root / ".garden.md.swp").write_bytes(b"b0VIM")
+    (root / "garden.md").write_text("The roses are blue.\n")
+    (root / "garden.md~").unlink()
+    watched.wait_until("garden.md", "blue")
+    with watched.vault.memory() as memory:
+        assert documents.list_problems(memory.index()) == []
+        assert_verified(memory)
+
+
+def test_folders_that_come_and_go_are_followed(watched: Watched, tmp_path: Path) -> None:
+    outside = tmp_path / "v1.2"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "deep" / "one.md").write_text("A moved-in quokka.\n")
+    outside.rename(watched.vault.root / "v1.2")
+    watched.wait_until("v1.2/deep/one.md", "quokka")
+    watched.vault.write("v1.2/deep/one.md", "A moved-in wombat.\n")
+    watched.wait_until("v1.2/deep/one.md", "wombat")
+    (watched.vault.root / "v1.2").rename(watched.vault.root / "v1.3")
+    watched.wait_until("v1.3/deep/one.md", "wombat")
+    watched.wait_until("v1.2/deep/one.md", None)
+    watched.vault.write("v1.3/deep/one.md", "A moved-in numbat.\n")
+    watched.wait_until("v1.3/deep/one.md", "numbat")
+    (watched.vault.root / "v1.3").rename(outside)
+    watched.wait_until("v1.3/deep/one.md", None)
+
+
+def test_reads_that_listen_see_folders_come_and_go(vault: Vault, tmp_path: Path) -> None:
+    outside = tmp_path / "v1.2"
+    vault.write("v1.2/one.md", "A quokka.\n")
+    with vault.memory() as memory:
+        for _ in range(3):
+            assert len(memory.recall("quokka").hits) == 1
+        (vault.root / "v1.2").rename(outside)
+        assert memory.recall("quokka").hits == ()
+        outside.rename(vault.root / "v1.2")
+        assert len(memory.recall("quokka").hits) == 1
+        shutil.rmtree(vault.root / "v1.2")
+        assert memory.recall("quokka").hits == ()
+
+
+def test_a_vault_behind_a_link_is_followed(tmp_path: Path) -> None:
+    real = copy_vault(tmp_path / "real")
+    (tmp_path / "link").symlink_to(real.root, target_is_directory=True)
+    with following(Vault(tmp_path / "link")) as watched:
+        real.write("garden.md", "The roses are red.\n")
+        watched.wait_until("garden.md", "red", within_s=5)
+    with Memory.open(tmp_path / "link") as memory:
+        for word in ("white", "blue", "pink"):
+            real.write("garden.md", f"The roses are {word}.\n")
+            assert len(memory.recall(word).hits) == 1
+
+
+def test_a_checkout_of_another_branch_is_followed(watched: Watched) -> None:
+    vault = watched.vault
+    vault.git("checkout", "-q", "-b", "other")
+    for number in range(30):
+        vault.write(f"notes/n{number}.md", f"Note number {number}.\n")
+    vault.write("garden.md", "The roses are yellow.\n")
+    vault.save()
+    watched.wait_until("notes/n29.md", "number 29")
+    vault.git("checkout", "-q", "main")
+    watched.wait_until("garden.md", "red")
+    watched.wait_until("notes/n29.md", None)
+    assert watched.said == []
+
+
+def test_a_burst_of_five_thousand_files_is_followed(watched: Watched) -> None:
+    folder = watched.vault.root / "burst"
+    folder.mkdir()
+    for number in range(5000):
+        (folder / f"n{number}.md").write_bytes(b"Burst number %d.\n" % number)
+    for number in range(0, 5000, 50):
+        watched.wait_until(f"burst/n{number}.md", f"number {number}")
+    wait_for(lambda: sum(len(report.added) for report in watched.reports) >= 5001, "all of them")
+
+
+def test_temporary_files_and_conflict_copies_are_never_notes(watched: Watched) -> None:
+    copy = "garden.sync-conflict-20261120-101010-ABCDEFG.md"
+    for name in (".garden.md.swp", "garden.md~", "#garden.md#", ".#garden.md", "~$garden.md", "garden.md.tmp", ".obsidian/x.md",
+                 "garden.tmp", copy):  # fmt: skip
+        watched.vault.write(name, "The roses are forged.\n")
+    watched.vault.write("garden.md", "The roses are real.\n")
+    watched.wait_until("garden.md", "real")
+    connection = database.connect_reader(watched.vault.root / ".quaid" / "index.db")
+    known = set(documents.list_known(connection))
+    problems = dict(documents.list_problems(connection))
+    connection.close()
+    assert known == {"AGENTS.md", "MEMORY.md", "SOUL.md", "USER.md", "garden.md"}
+    assert "sync tool" in problems[copy]
+
+
+@pytest.fixture
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "HEARTBEAT_S", 0.3)
+
+
+@pytest.mark.parametrize("how", ["moved", "replaced"])
+def test_a_vault_that_vanishes_is_waited_for(brisk: None, watched: Watched, tmp_path: Path, how: str) -> None:
+    root, away = watched.vault.root, tmp_path / "away"
+    if how == "moved":
+        root.rename(away)
+        wait_for(lambda: any("gone" in said for said in watched.said), "the news")
+        away.rename(root)
+    else:
+        shutil.copytree(root, away, symlinks=True)
+        shutil.rmtree(root)
+        away.rename(root)
+    watched.vault.write("garden.md", "The roses are back.\n")
+    watched.wait_until("garden.md", "back")
+    watched.vault.write("garden.md", "The roses are here to stay.\n")
+    watched.wait_until("garden.md", "stay")
+
+
+def test_polling_follows_too(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUAID_SYNC_POLL", "true")
+    monkeypatch.setenv("QUAID_SYNC_POLL_INTERVAL_S", "0.1")
+    with following(vault) as watched:
+        beat = read_heartbeat(vault.root)
+        assert beat is not None
+        assert beat.mode == "polling"
+        vault.write("deep/garden.md", "The roses are polled.\n")
+        watched.wait_until("deep/garden.md", "polled", within_s=5)
+
+
+def test_a_heartbeat_is_there_while_somebody_follows_and_gone_afterwards(vault: Vault) -> None:
+    with following(vault):
+        beat = read_heartbeat(vault.root)
+        assert beat is not None
+        assert beat.pid == os.getpid()
+        assert beat.is_alive(datetime.now(UTC))
+    assert read_heartbeat(vault.root) is None
+    assert vault.strays() == []
+    assert vault.status() == ""
+
+
+def test_a_mass_disappearance_stops_the_sync_and_names_the_way_out(watched: Watched) -> None:
+    vault = watched.vault
+    for number in range(40):
+        vault.write(f"notes/n{number}.md", f"Note number {number}.\n")
+    vault.save()
+    watched.wait_until("notes/n39.md", "number 39")
+    shutil.rmtree(vault.root / "notes")
+    wait_for(lambda: any("--accept-removals" in said for said in watched.said), "the brake")
+    assert watched.knows("notes/n39.md") == "Note number 39."
+    with vault.memory() as memory:
+        for _ in range(3):
+            answer = memory.recall("number 39")
+            assert "removals" in answer.degraded
+            assert answer.hits[0].path == "notes/n39.md"
+    beat = read_heartbeat(vault.root)
+    assert beat is not None
+    vault.git("checkout", "-q", "--", ".")
+    vault.write("garden.md", "The roses are safe.\n")
+    watched.wait_until("garden.md", "safe")
+    with vault.memory() as memory:
+        assert_verified(memory)
+
+
+def test_a_listening_reader_is_braked_by_shares_of_the_whole_vault(vault: Vault) -> None:
+    for number in range(100):
+        vault.write(f"notes/n{number}.md", f"Note number {number}.\n")
+    vault.save()
+    with vault.memory() as memory:
+        for _ in range(3):
+            memory.recall("number")
+        for number in range(15):
+            (vault.root / f"notes/n{number}.md").unlink()
+        assert "removals" not in memory.recall("number").degraded
+        assert memory.recall("n14", keyword_only=True).hits == ()
+        for number in range(15, 70):
+            (vault.root / f"notes/n{number}.md").unlink()
+        for _ in range(3):
+            assert "removals" in memory.recall("number").degraded
+        vault.git("checkout", "-q", "--", ".")
+        assert "removals" not in memory.recall("number").degraded
+        assert_verified(memory)

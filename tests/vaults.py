@@ -1,0 +1,204 @@
+"""Real vaults in temporary repositories, and what their owner does to them behind Quaid's back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import apsw
+import pytest
+
+from quaid import Memory
+from quaid.config import EmbeddingSettings
+from quaid.errors import QuaidError
+from quaid.index import database
+from quaid.sync.verify import verify
+
+OWNER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org", "-c", "core.quotePath=false")
+FACT = "---\nid: {id}\ntype: fact\nstatus: active\nowner: default\n---\n{text}\n"
+DEADLINE_S = 20.0
+
+
+class Vault:
+    """A vault's folder, its owner's git and editor."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def open(self, **options: Any) -> Memory:
+        return Memory.open(self.root, **options)
+
+    @contextmanager
+    def memory(self, **options: Any) -> Iterator[Memory]:
+        with self.open(**options) as memory:
+            yield memory
+
+    def run(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
+        done = subprocess.run(["git", *OWNER, *args], cwd=self.root, capture_output=True, check=False)
+        assert not check or done.returncode == 0, done.stderr.decode()
+        return done
+
+    def git(self, *args: str) -> str:
+        return self.run(*args).stdout.decode("utf-8", "surrogateescape").strip()
+
+    def write(self, rel_path: str, data: str | bytes) -> Path:
+        path = self.root / rel_path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return path
+
+    def write_fact(self, name: str, text: str) -> Path:
+        return self.write(f"facts/{name}.md", FACT.format(id=f"01{name}", text=text))
+
+    def save(self, message: str = "owner") -> str:
+        """The owner commits all there is."""
+        self.run("add", "-A")
+        self.run("commit", "-q", "--allow-empty", "-m", message)
+        return self.head()
+
+    def head(self) -> str:
+        return self.git("rev-parse", "HEAD")
+
+    def status(self) -> str:
+        return self.git("status", "--porcelain", "-uall")
+
+    def notes(self) -> dict[str, bytes]:
+        """Every file of the vault but git's and the derived state."""
+        skipped = {".git", ".quaid"}
+        found = (path for path in self.root.rglob("*") if path.is_file() and not path.is_symlink())
+        parts = {path.relative_to(self.root).as_posix(): path for path in found}
+        return {name: path.read_bytes() for name, path in parts.items() if name.split("/")[0] not in skipped}
+
+    def strays(self) -> list[str]:
+        """What only a killed or careless write leaves behind."""
+        names = [path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.name.endswith(".tmp")]
+        names += [path.name for path in (self.root / ".quaid").glob("pending*")]
+        return names + [path.name for path in (self.root / ".quaid").glob("cookie-*")]
+
+    def assert_sound(self) -> None:
+        """git is whole, nothing half-written lies about, and the index is what the files say."""
+        self.run("fsck", "--strict", "--no-dangling")
+        assert self.strays() == []
+        with self.memory() as memory:
+            assert_verified(memory)
+
+
+def assert_verified(memory: Memory) -> None:
+    """The index equals one rebuilt from nothing, row for row."""
+    found = memory.verify()
+    assert found.ok, found.differences
+    assert dump(memory.index()) == rebuilt_dump(memory)
+    assert verify(memory.indexer, memory.index()).manifest == found.manifest
+
+
+def dump(index: apsw.Connection) -> list[str]:
+    return sorted(database.dump(index))
+
+
+def rebuilt_dump(memory: Memory) -> list[str]:
+    rebuilt = memory.indexer.rebuild_in_memory()
+    try:
+        return dump(rebuilt)
+    finally:
+        rebuilt.close()
+
+
+def texts(memory: Memory, query: str, **options: Any) -> list[str]:
+    return [hit.text for hit in memory.recall(query, 50, **options).hits]
+
+
+def paths(memory: Memory, query: str, **options: Any) -> set[str]:
+    return {hit.path for hit in memory.recall(query, 50, **options).hits}
+
+
+def wait_for(condition: Callable[[], object], what: str, within_s: float = DEADLINE_S) -> float:
+    """Until `condition` holds; how long that took. Fails after `within_s` seconds."""
+    started = time.monotonic()
+    while not condition():
+        assert time.monotonic() - started < within_s, f"waited {within_s:g} s in vain: {what}"
+        time.sleep(0.01)
+    return time.monotonic() - started
+
+
+def refused(call: Callable[[], object], kind: type[QuaidError] = QuaidError) -> QuaidError:
+    """The refusal of `call`, in words."""
+    with pytest.raises(kind) as caught:
+        call()
+    assert len(str(caught.value).split()) >= 4, caught.value
+    return caught.value
+
+
+@pytest.fixture
+def calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model, no settings of this machine's user, no identity in git."""
+    for name in list(os.environ):
+        if name.startswith(("GIT_", "QUAID_")) and name not in {"QUAID_STRESS_S", "QUAID_CACHE_DIR"}:
+            monkeypatch.delenv(name)
+    for name, value in {
+        "QUAID_EMBEDDING_PROVIDER": "none",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def vault(calm: None, tmp_path: Path) -> Vault:
+    """A new vault as `quaid init` makes it."""
+    return copy_vault(tmp_path / "vault")
+
+
+def copy_vault(root: Path) -> Vault:
+    """A copy of one vault made once: that spares three git processes a test."""
+    shutil.copytree(_fresh_vault(), root, symlinks=True)
+    return Vault(root)
+
+
+@cache
+def _fresh_vault() -> Path:
+    root = Path(mkdtemp(prefix="quaid-tests-")) / "vault"
+    Memory.create(root)[0].close()
+    shutil.rmtree(root / ".git" / "hooks", ignore_errors=True)
+    return root
+
+
+@contextmanager
+def mounted(path: Path, *arguments: str) -> Iterator[Path]:
+    """Something mounted at `path` for a while, where that is allowed."""
+    path.mkdir(parents=True, exist_ok=True)
+    done = (
+        subprocess.run(["mount", *arguments, str(path)], capture_output=True, check=False)
+        if shutil.which("mount")
+        else None
+    )
+    if done is None or done.returncode:
+        pytest.skip("needs the right to mount")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], capture_output=True, check=False)
+
+
+@cache
+def has_weights() -> bool:
+    from quaid.embed import open_embedder
+
+    try:
+        return open_embedder(EmbeddingSettings()) is not None
+    except QuaidError:
+        return False
+
+
+def need_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_weights():
+        pytest.skip("needs the weights of all-MiniLM-L6-v2; fetch them with: quaid doctor --fetch")
+    monkeypatch.delenv("QUAID_EMBEDDING_PROVIDER")
