@@ -14,11 +14,12 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 import apsw
 import pytest
@@ -100,17 +101,32 @@ def pool() -> Iterator[ProcessPoolExecutor]:
         yield executor
 
 
+@pytest.fixture(scope="module")
+def workshop() -> Iterator[Path]:
+    """A folder in memory where there is a disk in memory."""
+    shared = str(SHARED_MEMORY) if os.access(SHARED_MEMORY, os.W_OK) else None
+    with TemporaryDirectory(prefix="quaid-crash-", dir=shared, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_killed_at_any_step_and_run_again_the_answer_is_the_same(pool: ProcessPoolExecutor, name: str) -> None:
-    expected, steps = pool.submit(run_whole, name).result()
+def test_killed_at_any_step_and_run_again_the_answer_is_the_same(
+    pool: ProcessPoolExecutor, workshop: Path, name: str
+) -> None:
+    prepared = copy_vault(workshop / name / "prepared" / "vault")
+    with prepared.memory() as memory:
+        memory.sync()
+        OPERATIONS[name].prepare(prepared, memory)
+    expected, steps = pool.submit(run_whole, name, workshop).result()
     assert steps >= 5
-    outcomes = list(pool.map(is_killed_and_recovers, repeat(name), range(1, steps + 1), repeat(expected)))
-    assert sum(outcomes) > 0.9 * steps  # a run may find one thing less to do than the one that was counted
+    numbers = range(1, steps + 1)
+    killed = list(pool.map(is_killed_and_recovers, repeat(name), numbers, repeat(expected), repeat(workshop)))
+    assert sum(killed) > 0.9 * steps  # a run may find one thing less to do than the one that was counted
 
 
-def run_whole(name: str) -> tuple[object, int]:
+def run_whole(name: str, workshop: Path) -> tuple[object, int]:
     """What an uninterrupted run leaves, and its steps."""
-    with _prepared(name) as vault:
+    with _copied(workshop / name, "whole") as vault:
         reading, writing = os.pipe()
         if not (child := os.fork()):
             _run_child(name, vault, lambda steps: os.write(writing, str(steps).encode()))
@@ -118,9 +134,9 @@ def run_whole(name: str) -> tuple[object, int]:
         return _picture(vault), int(os.read(reading, 20))
 
 
-def is_killed_and_recovers(name: str, step: int, expected: object) -> bool:
+def is_killed_and_recovers(name: str, step: int, expected: object, workshop: Path) -> bool:
     """Kill the call at `step`, run it again, and hold what is left against `expected`."""
-    with _prepared(name) as vault:
+    with _copied(workshop / name, f"step{step}") as vault:
         if not (child := os.fork()):
             _run_child(name, vault, lambda _: None, step)
         _, status = os.waitpid(child, 0)
@@ -136,23 +152,14 @@ def is_killed_and_recovers(name: str, step: int, expected: object) -> bool:
         return killed
 
 
-class _prepared:  # noqa: N801 - reads as a word
-    """A vault made ready for an operation, in memory where there is a disk in memory."""
-
-    def __init__(self, name: str) -> None:
-        shared = str(SHARED_MEMORY) if os.access(SHARED_MEMORY, os.W_OK) else None
-        self._folder = Path(mkdtemp(prefix="quaid-crash-", dir=shared))
-        self._name = name
-
-    def __enter__(self) -> Vault:
-        vault = copy_vault(self._folder / "vault")
-        with vault.memory() as memory:
-            memory.sync()
-            OPERATIONS[self._name].prepare(vault, memory)
-        return vault
-
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+@contextmanager
+def _copied(folder: Path, name: str) -> Iterator[Vault]:
+    """The prepared vault again, with what lies beside it."""
+    shutil.copytree(folder / "prepared", folder / name, symlinks=True)
+    try:
+        yield Vault(folder / name / "vault")
+    finally:
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _run_child(name: str, vault: Vault, done: Callable[[int], object], step: int = 0) -> None:

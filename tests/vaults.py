@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -165,7 +166,9 @@ def copy_vault(root: Path) -> Vault:
 
 @cache
 def _fresh_vault() -> Path:
-    root = Path(mkdtemp(prefix="quaid-tests-")) / "vault"
+    folder = Path(mkdtemp(prefix="quaid-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    root = folder / "vault"
     Memory.create(root)[0].close()
     shutil.rmtree(root / ".git" / "hooks", ignore_errors=True)
     return root
