@@ -150,6 +150,7 @@ def indexed(memory: Memory, word: str) -> bool:
     import apsw
 
     index = apsw.Connection(str(memory.indexer.path), flags=apsw.SQLITE_OPEN_READONLY)
+    index.set_busy_timeout(5_000)
     try:
         return index.execute("SELECT 1 FROM fulltext WHERE fulltext MATCH ?", (word,)).fetchone() is not None
     finally:

@@ -182,6 +182,7 @@ def _watch(root: Path) -> float:
             saved = time.perf_counter()
             while True:
                 index = apsw.Connection(str(root / ".quaid" / "index.db"), flags=apsw.SQLITE_OPEN_READONLY)
+                index.set_busy_timeout(5_000)
                 if index.execute("SELECT 1 FROM fulltext WHERE fulltext MATCH ?", (word,)).fetchone():
                     break
                 index.close()
