@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaid.capture import facts
 from quaid.capture.dedupe import find_same, is_same_claim
 from quaid.capture.facts import FactDetails, clean_statement, link_names, plan_confirmation, plan_fact
 from quaid.capture.linking import EntityNote, plan_entity, plan_link
@@ -65,7 +64,7 @@ def test_every_detail_reads_back():
     details = FactDetails(
         type="preference", status="pending", owner="maya", confidence=0.7, durability="immutable", privacy="shared", speaker="Maya",
         source="import", session="s1", project="house", technical=True, pinned=True, valid_from="2026-01-01", valid_until="2026-12-31",
-        keywords=("tea", "hot"), turns=facts.turn_links("20-1402-2f1c9a", [1, 3]), edges=(Edge("Maya", "prefers", "Tea"),),
+        keywords=("tea", "hot"), turns=("[[20-1402-2f1c9a#^t1]]", "[[20-1402-2f1c9a#^t3]]"), edges=(Edge("Maya", "prefers", "Tea"),),
     )  # fmt: skip
     _, edit = plan_fact("Maya likes tea", details, NOW)
     note = parse_note(edit.rel_path, edit.after)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -133,8 +133,3 @@ def _number(value: object, default: float) -> float:
     except ValueError:
         return default
     return number if math.isfinite(number) else default
-
-
-def turn_links(episode: str, turns: Sequence[int]) -> tuple[str, ...]:
-    """How a fact cites turns: `[[20-1402-2f1c9a#^t3]]`."""
-    return tuple(f"[[{episode}#^t{turn}]]" for turn in turns)

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from quaid.config import EmbeddingSettings
-from quaid.embed.cache import EmbeddingCache, text_key
+from quaid.embed.cache import EmbeddingCache
 from quaid.embed.weights import find_build
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["Embedder", "EmbeddingCache", "fetch_weights", "open_embedder", "text_key"]
+__all__ = ["Embedder", "EmbeddingCache", "fetch_weights", "open_embedder"]
 
 
 class Embedder(Protocol):

@@ -42,13 +42,6 @@ VALUES ((SELECT model FROM models WHERE fingerprint = ?), ?, ?)
 """
 
 
-def text_key(text: str) -> str:
-    """SHA-256, in hex, of a text as it is embedded."""
-    import hashlib
-
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-
-
 class EmbeddingCache:
     """A SQLite file of float32 little-endian vectors by (fingerprint, key). Safe for several threads and processes."""
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import apsw
 
@@ -244,7 +243,3 @@ def _load_extension(connection: apsw.Connection) -> None:
     connection.enable_load_extension(True)
     connection.load_extension(_extension_path())
     connection.enable_load_extension(False)
-
-
-def row_dict(cursor: apsw.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
-    return dict(zip((column[0] for column in cursor.description), row, strict=True))

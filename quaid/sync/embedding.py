@@ -90,6 +90,8 @@ class Embedding:
             row = self._row(connection, embedder)
         except EmbeddingError as error:  # a service is asked for its dimension the first time
             return Filled(pending=vectors.count_pending(connection), degraded=(str(error),))
+        if budget_s is None:  # nobody is waiting: what was refused before may go through by now
+            vectors.retry_failed(connection)
         pending = vectors.count_pending(connection)
         if not pending:
             self._finish(connection)
