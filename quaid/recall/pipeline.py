@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import apsw
 
 EmbedderOf = Callable[[EmbedderRow], Embedder | None]
+ATTEMPTS = 3
+"""A sync may replace a note between its being found and fetched: then the question is asked again."""
 SAMPLE = 256
 """Chunks that stand for all others when the least cosine of a vault is wanted."""
 MOST_FUSED = 200
@@ -83,9 +85,12 @@ def recall(
     options = options or RecallOptions(limit=settings.limit)
     started = time.perf_counter()
     query = parse(text)
-    found = _ask(sources, query, settings, options)
-    fused = _fuse(found, settings)
-    candidates = _candidates(sources.connection, found, fused, options)
+    for _ in range(ATTEMPTS):
+        found = _ask(sources, query, settings, options)
+        fused = _fuse(found, settings)
+        candidates, is_whole = _candidates(sources.connection, found, fused, options)
+        if is_whole:
+            break
     scores = _score(fused, found, candidates, options)
     today = (options.now or datetime.now(UTC)).date().isoformat()
     wanted = [candidate for candidate in candidates.values() if _is_wanted(candidate, options, today)]
@@ -188,13 +193,14 @@ def _fuse(found: _Found, settings: RecallSettings) -> dict[int, float]:
 
 def _candidates(
     connection: apsw.Connection, found: _Found, fused: Mapping[int, float], options: RecallOptions
-) -> dict[int, Candidate]:
-    """The best of the fused ranking, and what the graph and an exact name lead to."""
+) -> tuple[dict[int, Candidate], bool]:
+    """The best of the fused ranking, and what the graph and an exact name lead to; whether all of it is still there."""
     most = max(MOST_FUSED, 4 * options.limit)
     chunk_ids = set(sorted(fused, key=lambda chunk_id: (-fused[chunk_id], chunk_id))[:most])
     best = sorted(found.graph.scores, key=lambda doc_id: -found.graph.scores[doc_id])[:MOST_GRAPH_DOCUMENTS]
     chunk_ids |= documents.first_chunks(connection, {*best, *found.exact})
-    return documents.fetch_candidates(connection, chunk_ids)
+    candidates = documents.fetch_candidates(connection, chunk_ids)
+    return candidates, len(candidates) == len(chunk_ids)
 
 
 def _score(

@@ -191,11 +191,33 @@ def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> N
             _move_to_new(temporary, path)
         else:
             temporary.chmod(path.stat().st_mode & 0o7777)
-            temporary.replace(path)
+            _exchange(temporary, path, before, after)
     except FileExistsError as error:
         raise NoteChangedError(rel_path) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _exchange(temporary: Path, path: Path, before: bytes, after: bytes) -> None:
+    """Put the new file in the old one's place and look at what came out: a save that fell between the last check and
+    the rename goes back where it was, instead of being lost.
+    """
+    if not _swap(temporary, path):
+        temporary.replace(path)
+    elif temporary.read_bytes() != before:
+        _swap(temporary, path)
+        if temporary.read_bytes() != after:  # saved once more meanwhile: the newest stays
+            _swap(temporary, path)
+        raise NoteChangedError(path.name)
+
+
+def _swap(one: Path, other: Path) -> bool:
+    """Exchange two files in one step; False where the system cannot."""
+    import ctypes
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    here = -100  # AT_FDCWD
+    return call is not None and call(here, os.fsencode(one), here, os.fsencode(other), 2) == 0  # RENAME_EXCHANGE
 
 
 def _move_to_new(temporary: Path, path: Path) -> None:
