@@ -22,6 +22,7 @@ from quaid.errors import LockedError, QuaidError, VaultNotFoundError
 from quaid.sync.indexer import Indexer, SyncReport
 from quaid.sync.watcher import concerns_notes, observe
 from quaid.vault import layout
+from quaid.vault.workshop import process_exists
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
@@ -46,7 +47,7 @@ class Heartbeat:
 
     def is_alive(self, now: datetime) -> bool:
         age_s = (now - datetime.fromisoformat(self.beat)).total_seconds()
-        return age_s < 3 * HEARTBEAT_S and _process_exists(self.pid)
+        return age_s < 3 * HEARTBEAT_S and process_exists(self.pid)
 
 
 def read_heartbeat(root: Path) -> Heartbeat | None:
@@ -206,13 +207,3 @@ def _identity(root: Path) -> tuple[int, int] | None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _process_exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -191,14 +191,14 @@ def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> N
             _move_to_new(temporary, path)
         else:
             temporary.chmod(path.stat().st_mode & 0o7777)
-            _exchange(temporary, path, before, after)
+            _exchange(rel_path, temporary, path, before, after)
     except FileExistsError as error:
         raise NoteChangedError(rel_path) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _exchange(temporary: Path, path: Path, before: bytes, after: bytes) -> None:
+def _exchange(rel_path: str, temporary: Path, path: Path, before: bytes, after: bytes) -> None:
     """Put the new file in the old one's place and look at what came out: a save that fell between the last check and
     the rename goes back where it was, instead of being lost.
     """
@@ -208,7 +208,7 @@ def _exchange(temporary: Path, path: Path, before: bytes, after: bytes) -> None:
         _swap(temporary, path)
         if temporary.read_bytes() != after:  # saved once more meanwhile: the newest stays
             _swap(temporary, path)
-        raise NoteChangedError(path.name)
+        raise NoteChangedError(rel_path)
 
 
 def _swap(one: Path, other: Path) -> bool:

@@ -101,8 +101,11 @@ def _parse_owner(folder: Path) -> tuple[int, str | None] | None:
 def _is_alive(pid: int) -> bool:
     """Whether the commit that a folder belongs to may still be going on."""
     # The caller holds the vault's lock: a commit of this very process is over, however it ended.
-    if pid == os.getpid():
-        return False
+    return pid != os.getpid() and process_exists(pid)
+
+
+def process_exists(pid: int) -> bool:
+    """Whether a process with this number is running, whoever owns it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
