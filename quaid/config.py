@@ -48,23 +48,149 @@ class EmbeddingSettings:
     timeout_s: float = 60.0
     duplicate_similarity: float = 0.0
     """Cosine from which two facts say the same; 0 means the value measured for the model."""
+    relevant_similarity: float = 0.0
+    """Cosine from which a text answers a question though it has none of its words; 0 means the model's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Which language models are asked, and what that may cost. 0 as a cap means that there is none."""
+
+    provider: Literal["auto", "none", "anthropic", "openai", "ollama", "claude-code"] = "auto"
+    """`auto`: a key in the environment, else a running Ollama, else Claude Code; `quaid doctor` says which and why."""
+    deep: str = ""
+    """The model that thinks (extraction, review); empty means the provider's usual one."""
+    fast: str = ""
+    """The model that is quick and cheap (reranking, yes or no); empty means the provider's usual one."""
+    url: str = ""
+    """Base address of the service; empty means the provider's usual one."""
+    api_key_env: str = ""
+    """The environment variable that holds the key, never the key itself; empty means the provider's usual one."""
+    deep_timeout_s: float = 120.0
+    fast_timeout_s: float = 30.0
+    temperature: float = -1.0
+    """Below 0 none is sent: newer models refuse it."""
+    context_tokens: int = 8192
+    """What Ollama is told to make room for; a longer question is given more."""
+    output_limit_field: Literal["", "max_tokens", "max_completion_tokens"] = ""
+    """How an OpenAI-compatible service wants the length of its answer limited; empty sends no limit."""
+    anthropic_version: str = "2026-10-21"
+    max_tokens_per_call: int = 200_000
+    max_tokens_per_run: int = 2_000_000
+    max_tokens_per_day: int = 5_000_000
+    max_usd_per_run: float = 2.0
+    max_usd_per_day: float = 5.0
+    deep_price: str = ""
+    """Dollars per million tokens in and out, as "4/20"; empty means the price Quaid knows of the model."""
+    fast_price: str = ""
+    cache_days: int = 30
+    """How long an answer is kept for the same question; 0 keeps none."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageSettings:
+    """Which stages of recall are on. What each is worth is measured in docs/recall.md; those that are off help nothing
+    there.
+    """
+
+    metadata: bool = True
+    """What a chat gateway put around the question is taken off."""
+    aliases: bool = True
+    """A name is searched by all the names of what it means."""
+    owner: bool = True
+    """`my` and `our` mean the owner's person note."""
+    intent: bool = True
+    """WHO, WHEN, WHERE … is told from the question's words."""
+    intent_weights: bool = False
+    """The intent sets the shares of the vector and keyword channels."""
+    type_boosts: bool = False
+    """The intent raises the types of notes it asks for."""
+    dates: bool = True
+    """What is from the time that the question names is raised."""
+    phrases: bool = True
+    """What has the question's quoted phrase is raised."""
+    keyword: bool = True
+    vector: bool = True
+    episodes: bool = True
+    """Whole conversations are searched for the question's words."""
+    graph: bool = True
+    exact: bool = True
+    """A note whose id, title or alias is the whole question goes first."""
+    company: bool = True
+    """A turn gains from the turns beside it and from its session."""
+    provenance: bool = True
+    """A fact lends its score to the turns it cites, and they theirs to it."""
+    speaker: bool = True
+    """What the one person said whom the question names is raised."""
+    form: bool = True
+    """Long turns say more, questions less; WHEN is answered by what speaks of a time."""
+    composite: bool = False
+    """Recency, frequency and confidence count beside relevance."""
+    decay: bool = False
+    """What has not been used for long scores less."""
+    technical: bool = True
+    """Technical facts are shown for PROJECT questions only."""
+    contiguity: bool = False
+    """Facts from the sessions of the best hits are taken in."""
+    spread: bool = True
+    """Turns of one session are taken apart."""
+    mmr: bool = False
+    """Hits that are like better ones come later (maximal marginal relevance)."""
+    fold: bool = True
+    """Near-duplicates are shown once."""
+    contradictions: bool = True
+    """Of facts that contradict each other both are shown."""
+    cut: bool = True
+    """What is not relevant is not shown, however few hits that leaves."""
+    second_pass: bool = True
+    """In doubt, the question is asked once more, more broadly."""
+    rerank: bool = True
+    """In doubt, the model grades what was found, if there is one."""
+    inhibition: bool = True
+    """What looked right and was graded wrong loses storage strength."""
+    neutralise: bool = True
+    """What would act on its reader is disarmed in recalled text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallSettings:
     """How a question becomes hits."""
 
-    limit: int = 10
+    limit: int = 0
+    """Hits of a recall at most; 0 means by the size of the memory, between `k_least` and `k_most`."""
+    k_least: int = 3
+    k_most: int = 50
     fusion: Literal["convex", "rrf"] = "convex"
     vector_weight: float = 0.6
     """Share of the vector score in convex fusion; the rest is keyword."""
     rrf_k: int = 60
-    depth: int = 400
-    """Candidates taken from each channel."""
+    candidates: int = 400
+    """So many are taken from each channel."""
+    depth: Literal["fast", "auto", "deep"] = "auto"
+    """`fast` never asks a language model, `auto` only in doubt, `deep` always."""
+    gate: float = 0.7
+    """A best score under this is doubt."""
+    cut_share: float = 0.55
+    """Hits under this share of the best score are not shown."""
+    spread_strength: float = 0.02
+    """What the second turn of a session loses, the fifth twice as much."""
+    mmr_share: float = 0.7
+    """Share of relevance in maximal marginal relevance; the rest is being unlike the better hits."""
+    contiguity_decay: float = 0.6
+    """What a fact has of the score of the hit whose session it is from."""
     collapse_similarity: float = 0.95
     """Hits whose words overlap this much are shown once."""
     embed_budget_s: float = 2.0
     """A read embeds what is new for at most this long; the rest waits and is named in `degraded`."""
+    log: Literal["text", "hashes", "off"] = "text"
+    """What `quaid stats --recall` keeps of a question, in local.db on this machine alone."""
+    gaps: Literal["hashes", "text", "off"] = "hashes"
+    """What `quaid stats --gaps` keeps of a question that found nothing."""
+    rerank_share: float = 0.6
+    """Share of the model's grade in the score of a hit it has judged."""
+    rerank_budget_s: float = 2.5
+    """How long a recall waits for the model's judgement, all in all; a late one is dropped."""
+    stages: StageSettings = field(default_factory=StageSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +223,11 @@ class Settings:
     """All of quaid.toml."""
 
     owner: str = "default"
+    owner_name: str = ""
+    """The name of the owner's person note in entities/, whom `my` and `our` mean; empty means `owner`."""
     capture: CaptureSettings = field(default_factory=CaptureSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    models: ModelSettings = field(default_factory=ModelSettings)
     recall: RecallSettings = field(default_factory=RecallSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
     git: GitSettings = field(default_factory=GitSettings)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 from quaid.errors import GitMissingError, QuaidError
 from quaid.index import database, documents
 from quaid.index.reader import IndexReader
+from quaid.llm import Models
 from quaid.sync.follow import read_heartbeat
 from quaid.vault import layout
 from quaid.vault.history import History
@@ -181,6 +182,17 @@ def check_embedding(context: Context) -> Finding:
     return Finding("vectors", "ok", f"A vector of {len(vector)} numbers in {took_ms:.0f} ms, loading included")
 
 
+def check_models(context: Context) -> Finding:
+    """Which language models are asked, and why. None of them is asked for it."""
+    settings = _memory(context).settings.models
+    if settings.provider == "none":
+        return Finding("models", "ok", "Switched off (models.provider is none)")
+    found = Models(settings).describe()
+    if found.provider is None:
+        return Finding("models", "warning", f"{found.why[:1].upper()}{found.why[1:]}.", found.next_step)
+    return Finding("models", "ok", f"{found.provider}: deep {found.deep}, fast {found.fast} ({found.why})")
+
+
 def check_watcher(context: Context) -> Finding:
     """A watcher that left a heartbeat is alive."""
     heartbeat = read_heartbeat(context.root)
@@ -241,6 +253,7 @@ OF_A_VAULT: tuple[Check, ...] = (
     check_index,
     check_weights,
     check_embedding,
+    check_models,
     check_watcher,
     check_obsidian_git,
     check_conflict_copies,

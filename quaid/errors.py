@@ -51,6 +51,19 @@ class DiskFullError(QuaidError):
         super().__init__(f"The disk that holds {path} is full: nothing was changed. Free some space and try again.")
 
 
+class LocalDamagedError(QuaidError):
+    """local.db held habits, not memories; a new one is begun."""
+
+    exit_code = 75
+    code = "local_damaged"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} was damaged and is kept as {name}.damaged: its counters since the last fold, queue and logs are "
+            "lost, no memory is. Try again: a new one is begun."
+        )
+
+
 class LockedError(QuaidError):
     """Somebody else is at work; the same call will go through later."""
 
@@ -148,6 +161,28 @@ class GitMissingError(QuaidError):
         super().__init__("git is not installed or not on the PATH. Install git 2.30 or newer and try again.")
 
 
+class RevisionError(QuaidError):
+    """The history has nothing to show at the point that was asked for."""
+
+    code = "revision"
+
+    def __init__(self, wanted: str, problem: str) -> None:
+        super().__init__(
+            f"Cannot go back to {wanted!r}: {problem}. Give a commit (HEAD~3, a tag, an id) or a day (2026-03-01); "
+            "see what there is with: quaid log"
+        )
+
+
+class CouldNotAskError(QuaidError):
+    """A question whose exit code is the answer could not be put. `git bisect run` passes over such a commit."""
+
+    exit_code = 125
+    code = "could_not_ask"
+
+    def __init__(self, reason: object) -> None:
+        super().__init__(f"This could not be decided either way. {reason}")
+
+
 class MassRemovalError(QuaidError):
     """So many notes vanished at once that the disk, not the owner, may be the cause."""
 
@@ -174,3 +209,67 @@ class EmbeddingError(QuaidError):
     """The configured embedding service did not answer as it should."""
 
     code = "embedding"
+
+
+class ModelError(QuaidError):
+    """A language model was asked for and gave no answer that can be used. What needs none goes on without it."""
+
+    code = "model"
+
+
+class ModelUnavailableError(ModelError):
+    """There is no model to ask, or its provider would not take the question."""
+
+    code = "model_unavailable"
+
+    def __init__(self, problem: str, next_step: str = "See which model is used and why with: quaid doctor") -> None:
+        super().__init__(f"{problem}. {next_step}")
+        self.problem = problem
+        self.next_step = next_step
+
+
+class ModelRefusedError(ModelError):
+    code = "model_refused"
+
+    def __init__(self, model: str, prompt: str) -> None:
+        super().__init__(f"{model} refused to answer the prompt {prompt}: it was left out. Look at what it was given.")
+
+
+class ModelAnswerError(ModelError):
+    """The model answered something that does not fit the prompt's schema, twice, or was cut off."""
+
+    code = "model_answer"
+
+    def __init__(self, model: str, prompt: str, problem: str) -> None:
+        super().__init__(
+            f"{model} answered the prompt {prompt} with something that cannot be used ({problem}). Try again, or name "
+            "a more capable model: quaid config models.deep NAME, or models.fast"
+        )
+
+
+class ModelTimeoutError(ModelError):
+    code = "model_timeout"
+
+    def __init__(self, model: str, limit_s: float) -> None:
+        super().__init__(f"{model} did not answer within {limit_s:g} s: it was not waited for. Try again later.")
+
+
+class BudgetExceededError(ModelError):
+    """The call was not made: with its estimate a cap would be exceeded."""
+
+    code = "budget"
+
+    def __init__(self, setting: str, cap: str, spent: str, estimate: str) -> None:
+        super().__init__(
+            f"No model was asked: {spent} spent and {estimate} more at most would exceed {setting} = {cap}. "
+            f"Wait, or raise it: quaid config {setting} NUMBER"
+        )
+
+
+class PromptError(ModelError):
+    """A prompt file, perhaps the owner's own version of it, cannot be used."""
+
+    code = "prompt"
+
+    def __init__(self, where: object, problem: str) -> None:
+        super().__init__(f"The prompt {where} cannot be used ({problem}). Repair that file, or delete your version.")

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 
+from quaid.answers import Answers
 from quaid.config import CONFIG_FILE, Settings, load_settings, parse_value
 from quaid.errors import BadInputError, NoteNotFoundError, VaultExistsError, VaultNotFoundError
-from quaid.index import database, documents, graph, vectors
-from quaid.index.documents import Candidate, Document
-from quaid.index.matrix import VectorMatrix
+from quaid.index import database, documents
+from quaid.index.documents import Document
 from quaid.index.reader import IndexReader
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
-from quaid.recall import pipeline
-from quaid.recall.pipeline import RecallOptions, Sources
+from quaid.recall.options import RecallOptions
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
 from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
@@ -28,6 +27,7 @@ Answer = TypeVar("Answer")
 if TYPE_CHECKING:
     import apsw
 
+    from quaid.provenance import Provenance
     from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
     from quaid.vault.history import History
@@ -42,15 +42,6 @@ class NoteView:
     text: str
     edges: tuple[Edge, ...] = ()
     turn: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Why a memory is believed: the turns it cites and the commits that made and changed it, newest first."""
-
-    note: NoteView
-    turns: tuple[Candidate, ...]
-    commits: tuple[Commit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +64,8 @@ class Memory:
         self.embedding = Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)
-        self._second = IndexReader(self.indexer.path)
         self._freshness = Freshness(self.indexer, self._reader.open, settings.recall.embed_budget_s)
-        self._matrix = VectorMatrix()
+        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, lambda: self.git)
         self._history: History | None = None
         self._writer: Writer | None = None
         self._progress: Progress | None = None
@@ -122,8 +112,7 @@ class Memory:
 
     def close(self) -> None:
         self._freshness.close()
-        self._reader.close()
-        self._second.close()
+        self.answers.close()
 
     def __enter__(self) -> Self:
         return self
@@ -135,10 +124,30 @@ class Memory:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def recall(self, query: str, limit: int | None = None, **options: Any) -> Recall:
-        """The memories that answer `query`, best first. `options` are the fields of `RecallOptions`."""
-        wanted = RecallOptions(limit=limit or self.settings.recall.limit, **_frozen(options))
-        return self._ask(lambda: self._recall(query, wanted))
+    def recall(
+        self,
+        query: str,
+        limit: int | None = None,
+        *,
+        as_of: str | None = None,
+        session: str | None = None,
+        door: str = "python",
+        keep: bool = True,
+        **options: Any,
+    ) -> Recall:
+        """The memories that answer `query`, best first.
+
+        `as_of` is a revision or a day: what was known then. `options` are the fields of `RecallOptions`. `session` is
+        the one that asks, and `door` where it came in, for the recall log; `keep` False leaves no trace in the books.
+
+        Raises:
+            RevisionError: no such revision, or none that early.
+        """
+        wanted = RecallOptions(**{"depth": self.settings.recall.depth, "limit": limit, **_frozen(options)})
+        answer = self._ask(lambda: self.answers.answer(query, wanted, as_of=as_of, progress=self._progress))
+        if not keep or as_of is not None:
+            return answer
+        return self.answers.keep(answer, wanted, door=door, session=session)
 
     def search(self, query: str, limit: int | None = None, **options: Any) -> Recall:
         """Keywords only: no model, no graph."""
@@ -150,43 +159,27 @@ class Memory:
         Raises:
             NoteNotFoundError, AmbiguousReferenceError
         """
-        return self._ask(lambda: self._get(reference))
-
-    def _recall(self, query: str, wanted: RecallOptions) -> Recall:
-        connection, stale = self._fresh()
-        sources = Sources(connection, self._beside(connection), self.embedding.embedder_of, self._matrix)
-        answer = pipeline.recall(sources, query, self.settings.recall, wanted)
-        return _with_degraded(answer, [*stale, *self._pending(connection, wanted)])
-
-    def _get(self, reference: str) -> NoteView:
-        index, _ = self._fresh()
-        note, _, turn = reference.partition("#t")
-        document = documents.resolve_one(index, note)
-        number = int(turn) if turn.isdigit() else None
-        if turn and number is None:
-            raise NoteNotFoundError(reference)
-        text = documents.text_of(index, document.doc_id, number)
-        if number is not None and not text:
-            raise NoteNotFoundError(reference)
-        edges = documents.fetch_edges(index, [document.doc_id]).get(document.doc_id, [])
-        return NoteView(document, text, tuple(Edge(*edge) for edge in edges), number)
+        return self._ask(lambda: _view(self.index(), reference))
 
     def history(self, reference: str, limit: int = 20) -> list[Commit]:
         """The commits that touched a note, newest first, across renames."""
-        return self.git.log(paths=[self.get(reference).document.path], follow=True, limit=limit)
+        document = self.get(reference).document
+        life = self.git.life(document.path, None if document.id == document.path else document.id)
+        return [revision.commit for revision in life[:limit]]
 
     def why(self, reference: str) -> Provenance:
-        """Where a memory comes from. git is asked only here, never by `recall`."""
-        view = self.get(reference)
-        index = self.index()
-        cited = [chunk_id for _, chunk_id in graph.cited_turns(index, [view.document.doc_id])]
-        turns = sorted(documents.fetch_candidates(index, cited).values(), key=lambda turn: (turn.path, turn.turn or 0))
-        commits = self.git.log(paths=[view.document.path], follow=True, limit=50)
-        return Provenance(view, tuple(turns), tuple(commits))
+        """Where a memory comes from, as far as files and history tell. git is asked only here, never by `recall`."""
+        from quaid.provenance import explain
+
+        def explained() -> Provenance:
+            index = self.index()
+            return explain(_view(index, reference), index, self.git, self.root, self.settings.git.email)
+
+        return self._ask(explained)
 
     def index(self) -> apsw.Connection:
         """A read-only connection to the index, brought up to date first."""
-        return self._fresh()[0]
+        return self.answers.fresh()[0]
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -323,27 +316,9 @@ class Memory:
             return question()
 
     def _rebuild(self) -> None:
-        self._reader.close()
-        self._second.close()
+        self.answers.release()
         budget_s = self.settings.recall.embed_budget_s
         self.sync(SyncOptions(rebuild=True, accept_removals=True, embed_budget_s=budget_s, fetch_weights=False))
-
-    def _fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
-        _, stale = self._freshness.ensure()
-        connection = self._reader.open()
-        if connection is None:
-            raise VaultNotFoundError(self.root)
-        return connection, stale
-
-    def _beside(self, connection: apsw.Connection) -> apsw.Connection:
-        return self._second.open() or connection
-
-    def _pending(self, connection: apsw.Connection, options: RecallOptions) -> Iterable[str]:
-        if options.keyword_only or self.settings.embedding.provider == "none":
-            return
-        waiting = vectors.count_pending(connection)
-        if waiting and self.embedding.embedder() is not None:
-            yield f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync"
 
 
 def locate_vault(path: str | os.PathLike[str] | None = None) -> Path:
@@ -356,6 +331,19 @@ def locate_vault(path: str | os.PathLike[str] | None = None) -> Path:
     return layout.find_vault(Path.cwd()) or Path.home() / "quaid"
 
 
+def _view(index: apsw.Connection, reference: str) -> NoteView:
+    note, _, turn = reference.partition("#t")
+    document = documents.resolve_one(index, note)
+    number = int(turn) if turn.isdigit() else None
+    if turn and number is None:
+        raise NoteNotFoundError(reference)
+    text = documents.text_of(index, document.doc_id, number)
+    if number is not None and not text:
+        raise NoteNotFoundError(reference)
+    edges = documents.fetch_edges(index, [document.doc_id]).get(document.doc_id, [])
+    return NoteView(document, text, tuple(Edge(*edge) for edge in edges), number)
+
+
 def _read_conversation(
     source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], session: str | None
 ) -> Conversation:
@@ -366,19 +354,6 @@ def _read_conversation(
     if hasattr(source, "read"):  # an open file is no subclass of typing.IO
         return read_transcript(cast("IO[bytes]", source), session=session)
     return Conversation(tuple(source), session)
-
-
-def _with_degraded(answer: Recall, more: Iterable[str]) -> Recall:
-    """Degradations by their short name; the sentences behind them go into the trace."""
-    sentences = list(more)
-    names = [sentence.split(":", 1)[0] for sentence in sentences]
-    if not names:
-        return answer
-    return replace(
-        answer,
-        degraded=tuple(dict.fromkeys([*answer.degraded, *names])),
-        trace={**answer.trace, "degraded": sentences},
-    )
 
 
 def _frozen(options: dict[str, Any]) -> dict[str, Any]:

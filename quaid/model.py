@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Literal, NamedTuple
 from unicodedata import normalize
 
 FACT_TYPES = ("fact", "preference", "belief", "experience", "event", "decision")
 STATUSES = ("pending", "approved", "active")
 SOURCES = ("user", "assistant", "tool", "import")
 DURABILITIES = ("mutable", "immutable", "contextual")
+Tier = Literal["deep", "fast"]
+"""Which of the two language models a prompt is for: the one that thinks, or the one that is quick and cheap."""
 PRIVACIES = ("private", "shared", "public")
 ENTITY_TYPES = ("person", "place", "organization", "project", "event", "pet", "concept", "thing")
 CORE_FILES = ("SOUL.md", "USER.md", "MEMORY.md", "AGENTS.md")
@@ -166,6 +169,19 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """How a memory has been used: by one device in its ledger, by all of them where it is asked for.
+
+    `last_access` is ISO 8601 in UTC, None when it was only ever weakened. `strength` is Bjork's storage strength; one
+    device's share of it may be below zero.
+    """
+
+    accesses: int = 0
+    last_access: str | None = None
+    strength: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class ChannelRank:
     """Where one channel placed a hit: `rank` from 1, `score` as that channel measures it."""
 
@@ -175,7 +191,12 @@ class ChannelRank:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One answer. `score` is the fused score in [0, about 1.5]; `channels` says who found it and where."""
+    """One answer. `score` is in [0, 1], a little more where rare evidence comes on top; `channels` says who found it
+    and where, `evidence` what speaks for it and how much.
+
+    `provenance` is whose word it is: owner, agent, tool, import or conversation. `contradicts` are the ids of hits that
+    cannot be true together with this one.
+    """
 
     id: str
     kind: str
@@ -189,19 +210,68 @@ class Hit:
     valid_from: str | None = None
     valid_until: str | None = None
     status: str | None = None
+    project: str | None = None
+    provenance: str = "owner"
     superseded: bool = False
     edges: tuple[Edge, ...] = ()
     channels: Mapping[str, ChannelRank] = field(default_factory=dict)
     stands_for: int = 1
     via: tuple[str, ...] = ()
+    contradicts: tuple[str, ...] = ()
+    evidence: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The answer to one question. `degraded` names every channel or guarantee that was missing."""
+    """The answer to one question. `degraded` names every channel or guarantee that was missing; `doubt` says why the
+    best answer may not be one; `context` are core notes that were asked for with it, as (path, text).
+    """
 
     query: str
     hits: tuple[Hit, ...]
     degraded: tuple[str, ...] = ()
     took_ms: float = 0.0
     trace: Mapping[str, object] = field(default_factory=dict)
+    doubt: str | None = None
+    context: tuple[tuple[str, str], ...] = ()
+
+
+class ModelUsage(NamedTuple):
+    """What one call of a language model, or several, took. Counts are tokens."""
+
+    input_tokens: int = 0
+    """All that was read, whatever of it came out of the provider's cache."""
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    """The part of the input that the provider had in its cache."""
+    written_tokens: int = 0
+    """The part of the input that the provider put into its cache, where that costs extra."""
+    cost_usd: float | None = 0.0
+    """None where no price is known; a sum is of the known ones."""
+    calls: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: ModelUsage) -> ModelUsage:  # type: ignore[override] # a sum, not a longer tuple
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return ModelUsage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.written_tokens + other.written_tokens,
+            sum(costs) if costs else None,
+            self.calls + other.calls,
+        )
+
+
+class PlannedCall(NamedTuple):
+    """A call of a language model that is about to be made, and the most it can take."""
+
+    tier: Tier
+    provider: str
+    model: str
+    prompt: str
+    """`name@version`."""
+    most: ModelUsage

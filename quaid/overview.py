@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.bookkeeping import Bookkeeping
 from quaid.errors import QuaidError
 from quaid.index import database, documents, graph, vectors
 from quaid.index.reader import IndexReader
-from quaid.model import Kind
+from quaid.model import Kind, Use
 from quaid.sync.follow import Heartbeat, read_heartbeat
 from quaid.sync.indexer import SyncOptions
 from quaid.vault import edits, files, layout
@@ -20,8 +21,12 @@ from quaid.vault import edits, files, layout
 if TYPE_CHECKING:
     import apsw
 
+    from quaid.local.gaps import Gap
+    from quaid.local.recall_numbers import RecallNumbers
     from quaid.memory import Memory
 
+MOST_RECALLED = 10
+MOST_GAPS = 100
 _HEAD_BYTES = 8192
 _EXTRACTED = re.compile(rb"^extracted:", re.MULTILINE)
 _NEXT_STEPS = {
@@ -128,6 +133,35 @@ class Stats:
     newest: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class MostRecalled:
+    """A memory that is recalled often. `title` is None when it has been forgotten meanwhile."""
+
+    id: str
+    title: str | None
+    use: Use
+
+
+@dataclass(frozen=True, slots=True)
+class RecallStats:
+    """All of `quaid stats --recall`. `log` is the setting `recall.log`."""
+
+    vault: str
+    log: str
+    numbers: RecallNumbers
+    most_recalled: tuple[MostRecalled, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GapStats:
+    """All of `quaid stats --gaps`: the newest of `total` gaps. `kept` is the setting `recall.gaps`."""
+
+    vault: str
+    kept: str
+    total: int
+    gaps: tuple[Gap, ...]
+
+
 def status_of(memory: Memory, now: datetime | None = None) -> Status:
     """How the vault is. The index is brought up to date first, as before every read."""
     index, reader = _index_state(memory)
@@ -174,6 +208,26 @@ def stats_of(memory: Memory) -> Stats:
         oldest=oldest,
         newest=newest,
     )
+
+
+def recall_stats_of(memory: Memory) -> RecallStats:
+    """What the recall log comes to, and what is recalled most, by all devices together.
+
+    Raises:
+        LockedError, VaultReadOnlyError, DiskFullError, LocalDamagedError: local.db cannot be had.
+    """
+    with Bookkeeping(memory.root, memory.settings) as books:
+        numbers, most_used = books.numbers(), books.most_used(MOST_RECALLED)
+    connection = memory.index()
+    most = tuple(MostRecalled(ref, _title(connection, ref), use) for ref, use in most_used)
+    return RecallStats(str(memory.root), memory.settings.recall.log, numbers, most)
+
+
+def gap_stats_of(memory: Memory) -> GapStats:
+    """The questions that found nothing. Raises as `recall_stats_of`."""
+    with Bookkeeping(memory.root, memory.settings) as books:
+        gaps, total = books.gaps(MOST_GAPS)
+    return GapStats(str(memory.root), memory.settings.recall.gaps, total, tuple(gaps))
 
 
 def list_waiting(memory: Memory) -> tuple[str, ...]:
@@ -238,6 +292,18 @@ def _waiting(memory: Memory, connection: apsw.Connection) -> tuple[str, ...]:
 def _is_extracted(memory: Memory, path: str) -> bool:
     head = files.read_note(memory.root, path, _HEAD_BYTES) or b""
     return _EXTRACTED.search(head.partition(b"\n---")[0]) is not None
+
+
+def _title(connection: apsw.Connection, reference: str) -> str | None:
+    """What a memory says, or is called; None when it is no longer there."""
+    note, _, turn = reference.partition("#t")
+    try:
+        document = documents.resolve_one(connection, note)
+    except QuaidError:
+        return None
+    if turn.isdigit():
+        return documents.text_of(connection, document.doc_id, int(turn)) or None
+    return documents.text_of(connection, document.doc_id) if document.kind == Kind.FACT else document.title
 
 
 def _count_queued(memory: Memory) -> int:

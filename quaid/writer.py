@@ -355,7 +355,7 @@ class Writer:
         self, session: str, conversation: Conversation, kept: episode.KeptEpisode | None, own: Sequence[str]
     ) -> episode.EpisodePlan:
         try:
-            return episode.plan_episode(session, conversation, kept, _now(), own)
+            return episode.plan_episode(session, conversation, kept, _now(), own, self._around.settings.owner)
         except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
             _raise_broken(kept.rel_path if kept else session, error)
 

@@ -44,6 +44,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "QUAID_CACHE_DIR": str(tmp_path / "cache"),
         "QUAID_HOME": str(tmp_path / "vault"),
         "QUAID_EMBEDDING_PROVIDER": "none",
+        "QUAID_MODELS_PROVIDER": "none",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "PYTHONPATH": str(REPOSITORY),
         "COLUMNS": "80",
@@ -273,6 +274,19 @@ class TestCommands:
         assert code == 1
         assert "git rm -r --cached .quaid" in out
 
+    def test_doctor_names_the_models_and_why_these(self, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert "Switched off" in quaid("doctor")[1]
+        monkeypatch.setenv("QUAID_MODELS_PROVIDER", "anthropic")
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+        monkeypatch.setenv("QUAID_MODELS_FAST", "quick-1")
+        (models,) = [finding for finding in answer("doctor")["findings"] if finding["name"] == "models"]
+        assert models["level"] == "ok"
+        assert "fast quick-1 (models.provider is anthropic)" in models["sentence"]
+        monkeypatch.delenv("ANTHROPIC_API_KEY")
+        monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
+        (models,) = [finding for finding in answer("doctor")["findings"] if finding["name"] == "models"]
+        assert (models["level"], models["sentence"]) == ("warning", "ANTHROPIC_API_KEY is not set.")
+
     def test_a_rebase_in_progress_is_reported_and_makes_writes_wait(self, vault: Path) -> None:
         (vault / ".git" / "rebase-merge").mkdir()
         os.environ["QUAID_GIT_WAIT_S"] = "0.1"
@@ -304,10 +318,10 @@ class TestCommands:
 
 class TestTerminal:
     def test_hits_are_a_list_to_read_on_a_terminal(self, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("quaid.cli.recall.has_terminal", lambda: True)
-        _, out, _ = quaid("recall", "bicycle", "--explain")
+        monkeypatch.setattr("quaid.cli.hits.has_terminal", lambda: True)
+        _, out, _ = quaid("recall", "bicycle")
         assert "[MEMORY]" not in out
-        assert re.search(r"^\d\.\d\d  Maya has a blue bicycle\.$", out, re.MULTILINE)
+        assert re.match(r"\d\.\d\d  Maya has a blue bicycle\.\n      fact · from owner · 01kagx", out)
 
     def test_colours_are_for_terminals_that_want_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("quaid.cli.terminal.has_terminal", lambda: True)
@@ -376,7 +390,7 @@ class TestBoundary:
         def leave(_: typer.Context) -> None:
             raise typer.Exit(7)
 
-        monkeypatch.setattr("quaid.cli.status.run_stats", leave)
+        monkeypatch.setattr("quaid.cli.stats.run_stats", leave)
         leave.__doc__ = "x"
         assert quaid("stats")[0] == 7
 

@@ -2,7 +2,8 @@
 
 A file in tests/transcripts/ is a shell session: lines that begin with `$ ` are typed, what follows is what comes
 back. `quaid …` alone runs in this process; anything with a pipe or another program runs in a shell. What differs from
-run to run is a placeholder: <id>, <today>, <time>, <commit>, <vault>, <took> … Rewrite all with --snapshot-update.
+run to run, or from one tuning to the next, is a placeholder: <id>, <today>, <time>, <commit>, <vault>, <took>, <score> …
+Rewrite all with --snapshot-update.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ def placeholders(today: str) -> list[tuple[str, str]]:
         (today, "<today>"),
         (r"\b\d+(\.\d+)? (ms|s)\b", "<took>"),
         (r'(?<="took_ms": )[\d.]+|(?<="took_s": )[\d.]+', "<took>"),
+        (r'(?<=score )\d\.\d\d\b|(?<="score": )[\d.]+', "<score>"),
+        (r'(?<="doubt": )(null|"[^"]*")(?=, "as_of")', "<doubt>"),
+        (r"(?m)^quaid: in doubt: .*\n", ""),
+        (r'(?<="evidence": )\{[^}]*\}', "<evidence>"),
         (r"\b[\d.]+ (kB|MB|GB)\b", "<size>"),
         (r"git version [\d.]+", "git version <version>"),
         (r"SQLite [\d.]+ with FTS5 and vec0 v[\d.]+", "SQLite <version> with FTS5 and vec0 <version>"),
@@ -97,6 +102,7 @@ def test_session_goes_as_written(
         "PYTHONPATH": str(Path(__file__).parents[1]),
         "QUAID_HOME": str(session.vault),
         "QUAID_EMBEDDING_PROVIDER": "none",
+        "QUAID_MODELS_PROVIDER": "none",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_AUTHOR_NAME": "Maya",
         "GIT_AUTHOR_EMAIL": "maya@localhost",

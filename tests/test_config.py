@@ -140,12 +140,20 @@ TEMPLATE = (ROOT / "vault-template" / CONFIG_FILE).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("key", ALL)
-@pytest.mark.parametrize("text", ["", TEMPLATE, "# mine\nowner = 'x' # why\n\n[recall]\nlimit = 3 # few\n[git]\n"])
+@pytest.mark.parametrize("text", [
+    "", TEMPLATE, "# mine\nowner = 'x' # why\n\n[recall]\nlimit = 3 # few\n[git]\n",
+    "[recall]\nlimit = 3\n\n[sync]\npoll = true\n\n# apart\n[recall.stages]\nfold = false # mine\n",
+    "[recall.stages]\ncut = false\n", "[recall]\nstages.fold = false\n",
+])  # fmt: skip
 def test_setting_one_key_keeps_every_other_line(tmp_path, key, text):
     value = ALL[key]
     changed = render_setting(text, key, value)
     assert dict(list_settings(load(tmp_path, changed)))[key] == value
-    kept = [line for line in text.splitlines() if line.strip() and not re.match(rf"{key.rpartition('.')[2]}\s*=", line)]
+    kept = [
+        line
+        for line in text.splitlines()
+        if line.strip() and not re.match(rf"(?:\w+\.)*{key.rpartition('.')[2]}\s*=", line)
+    ]
     lines = iter(changed.splitlines())
     assert all(any(line == other for other in lines) for line in kept)
 

@@ -1186,11 +1186,11 @@ def test_log_narrows_by_path_author_and_date(vault):
     assert len(log(since="2001-01-01")) == 3
 
 
-def test_log_follows_a_rename(vault):
+def test_the_life_of_a_note_goes_on_past_a_rename(vault):
     vault.run("mv", "facts/a.md", "facts/b.md")
     vault.run("commit", "-qm", "moved")
     assert len(vault.history.log(paths=["facts/b.md"])) == 1
-    assert [c.subject for c in vault.history.log(paths=["facts/b.md"], follow=True)] == ["moved", "save facts/a.md"]
+    assert [found.commit.subject for found in vault.history.life("facts/b.md")] == ["moved", "save facts/a.md"]
 
 
 def test_log_by_trailer_is_not_fooled_by_the_body(vault):

@@ -21,13 +21,14 @@ BELOW = {
     "vault": set(),
     "index": set(),
     "local": set(),
+    "evaluation": set(),
     "embed": set(),
     "llm": set(),
     "sync": {"vault", "index", "embed"},
     "recall": {"index", "embed", "llm"},
     "capture": {"vault", "recall", "llm"},
 }
-WIRING = {"memory", "writer", "doctor", "overview"}
+WIRING = {"memory", "writer", "doctor", "overview", "bookkeeping", "provenance", "answers"}
 DOORS = {"cli", "mcp", "hooks"}
 HOUSE = set(BELOW) - {"errors", "model", "config"}
 BELOW |= dict.fromkeys(WIRING, HOUSE | WIRING)

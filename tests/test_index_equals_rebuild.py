@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import random
 import shutil
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing, suppress
 from pathlib import Path
 
-import numpy as np
+import apsw
 import pytest
+from embedding_service import EmbeddingService
 from vaults import FACT, Vault, assert_verified, copy_vault, dump, paths, rebuilt_dump
 
 from quaid import Memory
 from quaid.errors import QuaidError
-from quaid.index import vectors
+from quaid.index import database, vectors
 from quaid.index.documents import Known
 from quaid.sync import diff
 from quaid.sync.indexer import SyncOptions
@@ -28,7 +25,7 @@ from quaid.vault.files import FileStat
 pytestmark = pytest.mark.usefixtures("calm")
 
 STEPS = 36
-FOLDERS = ("", "facts", "notes", "notes/deep.er", "entities", "v1.2")
+FOLDERS = ("", "facts", "episodes/2026/11", "notes", "notes/deep.er", "entities", "v1.2")
 
 
 class Life:
@@ -59,6 +56,14 @@ class Life:
 
     def text(self, name: str) -> str:
         word = self.word()
+        if name.startswith("episodes"):
+            said = (
+                f"**{self.random.choice(['Maya', 'Tom'])}**: Here is {self.word()} ^t{n}"
+                for n in range(1, self.random.randint(1, 5))
+            )
+            return (
+                f"---\ntype: episode\nsession: {word}\n---\n**Maya**: Here is {word} ^t9\n\n" + "\n\n".join(said) + "\n"
+            )
         if name.startswith("facts"):
             return FACT.format(id=f"01{word}", text=f"Maya said {word} on [[Monday]].\n\n- [[Maya]] said [[{word}]]")
         return f"---\ntype: {self.random.choice(['person', 'note', 'belief'])}\naliases: [a{word}]\n---\n# About\n\nHere is {word}.\n\n- knows [[{word}]]\n"
@@ -253,6 +258,46 @@ def test_after_any_events_the_index_equals_one_built_from_nothing(tmp_path: Path
     vault.run("fsck", "--strict", "--no-dangling")
 
 
+def test_an_index_of_the_first_version_is_built_anew_and_its_vectors_made_again(vault: Vault) -> None:
+    """Version 1 had no words of whole episodes and no vocabulary."""
+    vault.write("episodes/2026/11/one.md", "---\ntype: episode\nsession: one\n---\n**Maya**: Here is w00001x ^t1\n")
+    vault.write("notes/two.md", "Here is w00002x.\n")
+    with vault.memory() as memory:
+        memory.sync()
+        sound = dump(memory.index())
+        assert any(line.startswith("episode_words w00001x") for line in sound)
+    path = vault.root / ".quaid" / "index.db"
+    with closing(apsw.Connection(str(path))) as old:
+        database.enable_vectors(old)
+        for table in ("vocabulary", "episode_words"):
+            old.execute(f"DROP TABLE {table}")
+        old.execute("PRAGMA user_version = 1")
+    with vault.memory() as memory:
+        assert paths(memory, "w00001x") == {"episodes/2026/11/one.md"}
+        assert database.schema_version(memory.index()) == database.SCHEMA_VERSION
+        assert dump(memory.index()) == sound
+        assert_verified(memory)
+
+
+def test_words_that_are_missing_or_left_over_are_seen(vault: Vault) -> None:
+    """The comparison above can fail."""
+    vault.write("episodes/2026/11/one.md", "---\ntype: episode\nsession: one\n---\n**Maya**: Here is w00001x ^t1\n")
+    with vault.memory() as memory:
+        memory.sync()
+    for change in (
+        "DELETE FROM episode_words",
+        "INSERT INTO fulltext (rowid, text, context, keywords) SELECT max(chunk_id), 'gone', '', '' FROM chunks",
+        "DELETE FROM fulltext WHERE rowid = (SELECT max(chunk_id) FROM chunks)",
+    ):
+        with vault.memory() as memory, closing(apsw.Connection(str(vault.root / ".quaid" / "index.db"))) as other:
+            database.enable_vectors(other)
+            with suppress(apsw.ConstraintError):
+                other.execute(change)
+            assert dump(memory.index()) != rebuilt_dump(memory), change
+            memory.reindex()
+            assert_verified(memory)
+
+
 def test_an_edit_of_equal_size_in_the_same_clock_tick_is_not_missed(vault: Vault) -> None:
     path = vault.write("tick.md", "Here is w00000x.\n")
     with vault.memory() as memory:
@@ -302,56 +347,12 @@ def test_a_note_dated_in_the_future_does_not_keep_every_read_busy(vault: Vault) 
 # -- a change of model -----------------------------------------------------------------------------------------------
 
 
-class Service:
-    """An OpenAI-compatible embedding service whose vectors are made of the words' hashes, one space for each model."""
-
-    def __init__(self, port: int = 0) -> None:
-        service = self
-        self.requests: list[tuple[str, int]] = []
-        self.allowed = 10**9
-        self.refuse_models: set[str] = set()
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                service.requests.append((body["model"], len(body["input"])))
-                if len(service.requests) > service.allowed or body["model"] in service.refuse_models:
-                    self.send_error(400, "out of order")
-                    return
-                rows = [{"index": i, "embedding": embed(body["model"], t)} for i, t in enumerate(body["input"])]
-                data = json.dumps({"data": rows}).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                """Silence."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.port = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-def embed(model: str, text: str) -> list[float]:
-    vector = np.zeros(48 if model == "one" else 80)
-    for word in text.lower().replace(".", " ").split():
-        digest = hashlib.sha256(f"{model} {word}".encode()).digest()
-        vector[digest[0] % len(vector)] += 1 + digest[1] / 256
-    return [float(number) for number in vector + 1e-6]
-
-
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    service = Service()
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingService]:
+    service = EmbeddingService()
     monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "openai")
-    monkeypatch.setenv("QUAID_EMBEDDING_URL", f"http://127.0.0.1:{service.port}")
-    monkeypatch.setenv("QUAID_EMBEDDING_MODEL", "one")
+    for name, value in service.settings("one").items():
+        monkeypatch.setenv(name, value)
     yield service
     service.stop()
 
@@ -367,7 +368,7 @@ def _found_by(memory: Memory, word: str) -> tuple[set[str], tuple[str, ...]]:
 
 
 def test_a_new_model_is_filled_beside_the_old_one_which_answers_until_then(
-    vault: Vault, service: Service, monkeypatch: pytest.MonkeyPatch
+    vault: Vault, service: EmbeddingService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _fill(vault)
     with vault.memory() as memory:
@@ -403,7 +404,7 @@ def test_a_new_model_is_filled_beside_the_old_one_which_answers_until_then(
 
 
 def test_an_outage_half_way_leaves_chunks_pending_named_and_filled_when_it_is_over(
-    vault: Vault, service: Service
+    vault: Vault, service: EmbeddingService
 ) -> None:
     _fill(vault)
     service.allowed = 5
@@ -421,7 +422,7 @@ def test_an_outage_half_way_leaves_chunks_pending_named_and_filled_when_it_is_ov
         answer = memory.recall("w90000x")
         assert [hit.path for hit in answer.hits][:1] == ["notes/new.md"]
         assert "vectors" in answer.degraded
-    again = Service(service.port)
+    again = EmbeddingService(service.port)
     with vault.memory() as memory:
         assert memory.sync().pending == 0
         assert _found_by(memory, "w90000x") == ({"keyword", "vector"}, ())
@@ -429,7 +430,7 @@ def test_an_outage_half_way_leaves_chunks_pending_named_and_filled_when_it_is_ov
     again.stop()
 
 
-def test_text_that_was_embedded_once_is_not_embedded_again(vault: Vault, service: Service) -> None:
+def test_text_that_was_embedded_once_is_not_embedded_again(vault: Vault, service: EmbeddingService) -> None:
     _fill(vault, 20)
     with vault.memory() as memory:
         memory.sync()

@@ -115,7 +115,7 @@ def test_a_fact_is_read_as_meant():
     assert note.keywords == ("coffee", "oat", "007")
     assert note.text == "Maya Chen takes oat milk in her coffee."
     assert note.chunks[0].text == note.text
-    assert note.chunks[0].keywords == "coffee oat 007"
+    assert note.chunks[0].keywords == "coffee oat 007 oat milk"
     assert note.edges == (Edge("Maya Chen", "prefers", "Oat milk"),)
     assert note.links == ("Maya Chen", "Oat milk")
     assert note.citations == (Citation("20-1402-2f1c9a", 3),)

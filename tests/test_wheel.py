@@ -80,12 +80,14 @@ def environment(installed, tmp_path):
 def test_everything_that_is_no_module_travels_too(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     template = {f"quaid/data/vault-template/{path.name}" for path in (ROOT / "vault-template").iterdir()}
+    prompts = {f"quaid/data/prompts/{path.name}" for path in (ROOT / "prompts").iterdir()}
     data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "quaid").rglob("*")
             if path.is_file() and path.suffix not in {".py", ".pyc"}}  # fmt: skip
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "quaid").rglob("*.py")}
     assert {"quaid/index/schema.sql", "quaid/py.typed", "quaid/cli/demo_conversation.jsonl"} <= data
     assert len(template) >= 8
-    assert names >= template | data | modules
+    assert "quaid/data/prompts/rerank.md" in prompts
+    assert names >= template | prompts | data | modules
 
 
 def test_nothing_else_travels(wheel):

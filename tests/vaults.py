@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -101,7 +101,27 @@ def assert_verified(memory: Memory) -> None:
 
 
 def dump(index: apsw.Connection) -> list[str]:
-    return sorted(database.dump(index))
+    """All the index holds, the words in its full-text tables included, without row numbers."""
+    if index.filename:  # a reader may not even make a temporary table
+        with closing(apsw.Connection(index.filename, flags=apsw.SQLITE_OPEN_READONLY)) as own:
+            return sorted([*database.dump(own), *list_words(own)])
+    return sorted([*database.dump(index), *list_words(index)])
+
+
+def list_words(index: apsw.Connection) -> Iterator[str]:
+    """Each word at its place in the chunks and in the episodes as wholes, and how often the vocabulary counts it."""
+    places = {
+        "fulltext": "SELECT chunk_id, path || ' ' || ordinal FROM chunks JOIN documents USING (doc_id)",
+        "episode_words": "SELECT doc_id, path FROM documents",
+    }
+    for table, owners in places.items():
+        index.execute(f"CREATE VIRTUAL TABLE temp.{table}_seen USING fts5vocab(main, {table}, instance)")
+        named = dict(index.execute(owners).fetchall())
+        for term, row, column, offset in index.execute(f"SELECT term, doc, col, offset FROM temp.{table}_seen"):
+            yield f"{table} {term} {named[row]} {column} {offset}"
+        index.execute(f"DROP TABLE temp.{table}_seen")
+    for term, documents, times in index.execute("SELECT term, doc, cnt FROM vocabulary"):
+        yield f"vocabulary {term} {documents} {times}"
 
 
 def rebuilt_dump(memory: Memory) -> list[str]:
@@ -145,6 +165,7 @@ def calm(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     for name, value in {
         "QUAID_EMBEDDING_PROVIDER": "none",
+        "QUAID_MODELS_PROVIDER": "none",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "PYTHONPATH": str(Path(__file__).parents[1]),

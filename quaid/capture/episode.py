@@ -55,7 +55,12 @@ def continues(kept: KeptEpisode, conversation: Conversation) -> bool:
 
 
 def plan_episode(
-    session: str, conversation: Conversation, kept: KeptEpisode | None, now: datetime, notes_to_self: Sequence[str] = ()
+    session: str,
+    conversation: Conversation,
+    kept: KeptEpisode | None,
+    now: datetime,
+    notes_to_self: Sequence[str] = (),
+    owner: str = "default",
 ) -> EpisodePlan:
     """What must be written so that every turn of `conversation` is kept exactly once.
 
@@ -63,18 +68,21 @@ def plan_episode(
     """
     own = [Turn("Note to self", text, "note", now) for text in notes_to_self]
     if kept is None:
-        return _plan_new(session, conversation, [*conversation.turns, *own], now)
+        return _plan_new(session, conversation, [*conversation.turns, *own], now, owner)
     new = _new_turns(kept.data, conversation.turns)
     return _plan_growth(session, conversation, kept, [*new, *own])
 
 
-def _plan_new(session: str, conversation: Conversation, turns: Sequence[Turn], now: datetime) -> EpisodePlan:
+def _plan_new(
+    session: str, conversation: Conversation, turns: Sequence[Turn], now: datetime, owner: str
+) -> EpisodePlan:
     started = conversation.started or next((turn.at for turn in turns if turn.at), None) or now
     rel_path = layout.episode_path(session, started)
     ended = max((turn.at for turn in conversation.turns if turn.at), default=None)
     fields: dict[str, frontmatter.Value | None] = {
         "type": "episode",
         "session": session,
+        "owner": None if owner == "default" else owner,
         "source": conversation.source,
         "project": conversation.project,
         "started": notes.render_time(started),

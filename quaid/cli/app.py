@@ -49,9 +49,10 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Look around": {
         "status": Entry("status", "How the vault is, and what needs attention."),
         "doctor": Entry("doctor", "Check everything Quaid needs on this machine."),
-        "stats": Entry("status", "What the memory is made of, in numbers."),
+        "stats": Entry("stats", "What the memory is made of, in numbers."),
         "log": Entry("log", "What changed, commit by commit."),
-        "why": Entry("log", "Why a fact is believed: turns and commits behind it."),
+        "why": Entry("why", "Why a memory is believed: what was said, who wrote it, what changed."),
+        "eval": Entry("eval", "Replay questions; see which answers are found, gained and lost."),
         "config": Entry("config", "Show or change settings."),
     },
 }

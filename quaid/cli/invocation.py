@@ -26,16 +26,18 @@ class Invocation:
     vault: Path | None = None
     root: Path | None = None
     """The vault that was opened, for whoever must know after a failure."""
+    is_deciding: bool = False
+    """The exit code is the answer: a failure, even a bug, must not look like one."""
 
-    def open(self) -> Memory:
-        """The vault that is meant.
+    def open(self, *, owner: str | None = None) -> Memory:
+        """The vault that is meant, as its owner or as `owner` sees it.
 
         Raises:
             VaultNotFoundError, ConfigError
         """
         from quaid.memory import Memory
 
-        return self.adopt(Memory.open(self.vault))
+        return self.adopt(Memory.open(self.vault, owner=owner))
 
     def adopt(self, memory: Memory) -> Memory:
         """Let `memory` report its waits to this call."""

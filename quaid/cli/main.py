@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from quaid.cli.invocation import Invocation
-from quaid.errors import QuaidError
+from quaid.errors import CouldNotAskError, QuaidError
 
 EXIT_USAGE = 2
 EXIT_BUG = 3
@@ -49,7 +49,8 @@ def main(arguments: Sequence[str]) -> int:
 
         path = write_report(error, arguments, invocation.root)
         what = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        return _fail(invocation, "bug", f"This is a bug in Quaid ({what}). The report is in {path}", EXIT_BUG)
+        exit_code = CouldNotAskError.exit_code if invocation.is_deciding else EXIT_BUG
+        return _fail(invocation, "bug", f"This is a bug in Quaid ({what}). The report is in {path}", exit_code)
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:

@@ -2,151 +2,133 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
+from quaid.cli.asked import Asked, asks
+from quaid.cli.hits import list_degraded, render_answer
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, count, has_terminal, one_line, section, styled, wrapped
-from quaid.errors import UsageError
-from quaid.model import Hit, Recall
+from quaid.cli.terminal import count, moment
+from quaid.model import Recall
 
-MOST_SHOWN = 600
-"""Characters of a hit that a terminal shows; `quaid get` has the rest, and a pipe gets all."""
-KINDS = ("fact", "turn", "entity", "note", "snippet", "journal", "doc")
-
-Query = Annotated[list[str], typer.Argument(metavar="QUERY", help="What you want to know, in words.")]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many hits.")]
-Kinds = Annotated[
-    list[str] | None, typer.Option("--kind", metavar="KIND", help=f"Only this kind, repeatable: {', '.join(KINDS)}.")
-]
-Superseded = Annotated[bool, typer.Option("--superseded", help="Also what has been replaced or has expired.")]
-Explain = Annotated[bool, typer.Option("--explain", help="Show how the answer came about.")]
+if TYPE_CHECKING:
+    from quaid.memory import Memory
 
 
-def run_recall(
-    ctx: typer.Context,
-    query: Query,
-    limit: Limit = None,
-    kind: Kinds = None,
-    superseded: Superseded = False,
-    explain: Explain = False,
-) -> None:
+class _Expected(NamedTuple):
+    """The memory that was to be found, and its rank from 1, None when it is not among the hits."""
+
+    ref: str
+    rank: int | None
+
+
+@asks()
+def run_recall(invocation: Invocation, asked: Asked) -> int | None:
     """Answer a question from memory: facts, turns of conversations and notes, best first.
 
     Words, meaning and the graph are searched together. On a terminal the hits are a list to read, in a pipe one
     [MEMORY] line each.
 
+    A DAY is 2026-03-01, 2026-03, last March or yesterday. With --expect the exit code is the answer, as git bisect run
+    wants it.
+
     Examples:
       quaid recall "what does Maya drink?"
       quaid recall "Acme" --kind fact --kind entity --limit 3
-      quaid recall "where did she live" --superseded --explain
+      quaid recall "where did she live" --at 2024-06 --explain
+      quaid recall "what do we know of the lease" --as-of 2026-03-01
+      git bisect run quaid recall "what milk does Maya take?" --expect 7k3qd
     """
-    _answer(ctx.obj, " ".join(query), limit, _options(kind, superseded), explain)
+    return _answer(invocation, asked, keyword_only=False)
 
 
-def run_search(
-    ctx: typer.Context,
-    query: Query,
-    limit: Limit = None,
-    kind: Kinds = None,
-    superseded: Superseded = False,
-    explain: Explain = False,
-) -> None:
+@asks(without=("context", "depth", "expect"))
+def run_search(invocation: Invocation, asked: Asked) -> int | None:
     """Find notes by their words alone: no model, no graph.
 
     Examples:
       quaid search "oat milk"
-      quaid search invoice --kind note --json
+      quaid search invoice --kind note --from 2026-01 --json
     """
-    _answer(ctx.obj, " ".join(query), limit, {**_options(kind, superseded), "keyword_only": True}, explain)
+    return _answer(invocation, asked, keyword_only=True)
 
 
-def _options(kinds: list[str] | None, superseded: bool) -> dict[str, Any]:
-    for kind in kinds or ():
-        if kind not in KINDS:
-            raise UsageError(f"There is no kind {kind!r}. Kinds are: {', '.join(KINDS)}.")
-    return {"kinds": set(kinds or ()), "superseded": superseded}
-
-
-def _answer(invocation: Invocation, query: str, limit: int | None, options: dict[str, Any], explain: bool) -> None:
-    with invocation.open() as memory:
-        if not options.get("keyword_only"):
-            memory.warm()
-        found = memory.recall(query, limit, **options)
-    if degraded := _list_degraded(found):
-        invocation.say(f"quaid: {' · '.join(degraded)}")
-    if invocation.as_json:
-        shape = {"query": query, "degraded": list(found.degraded), "took_ms": round(found.took_ms, 2)}
-        invocation.answer(**shape, hits=list(found.hits), **({"trace": dict(found.trace)} if explain else {}))
-        return
-    if not found.hits:
-        invocation.say("Nothing found." + ("" if options["superseded"] else " Also look at the past: --superseded"))
-    for hit in found.hits:
-        invocation.print(_render_hit(hit, explain) if has_terminal() else _render_line(hit))
-    if explain:
-        invocation.print(_render_trace(found))
-
-
-def _list_degraded(found: Recall) -> list[str]:
-    """One sentence for each thing that is missing, from the trace where it has one."""
-    sentences = [str(sentence) for sentence in cast("list[object]", found.trace.get("degraded", []))]
-    named = {sentence.split(":", 1)[0] for sentence in sentences}
-    bare = [name for name in found.degraded if name not in named]
-    return [_DEGRADED.get(name, f"degraded: {name}") for name in bare] + sentences
-
-
-_DEGRADED = {"vectors": "vectors: searched by words and graph only. See why with: quaid doctor"}
-
-
-def _render_line(hit: Hit) -> str:
-    """What an agent reads: one line, however long."""
-    return f"[MEMORY] ({', '.join([*_about(hit), f'score {hit.score:.2f}'])}) {one_line(hit.text)} |ID:{hit.id}"
-
-
-def _render_hit(hit: Hit, explain: bool) -> str:
-    """What a person reads: the text, and below it where it comes from."""
-    text = hit.text if len(hit.text) <= MOST_SHOWN else f"{hit.text[:MOST_SHOWN].rstrip()} …"
-    lines = [wrapped(text, "      ").replace("      ", styled(f"{hit.score:.2f}  ", "cyan"), 1)]
-    lines.append(styled(wrapped(" · ".join([*_about(hit), hit.id]), "      "), "dim"))
-    if explain:
-        ranks = [(name, f"rank {found.rank}", f"score {found.score:g}") for name, found in hit.channels.items()]
-        lines += [f"      {line}" for line in columns(ranks).splitlines()]
-        lines += [f"      via {' '.join(hit.via)}"] if hit.via else []
-    return "\n".join(lines) + "\n"
-
-
-def _about(hit: Hit) -> list[str]:
-    about = [hit.created[:10]] if hit.created else []
-    if hit.kind == "turn":
-        about += [hit.speaker] if hit.speaker else []
-        about.append(f"turn {hit.turn} of session {hit.session}")
+def _answer(invocation: Invocation, asked: Asked, *, keyword_only: bool) -> int | None:
+    options = {**asked.options(datetime.now(UTC)), "keyword_only": keyword_only}
+    if asked.expect is None:
+        with invocation.open(owner=asked.owner) as memory:
+            found, expected = _recall(invocation, memory, asked, options), None
     else:
-        about += [f"{hit.kind} by {hit.speaker}" if hit.speaker else hit.kind]
-    if hit.valid_from:
-        about.append(f"since {hit.valid_from[:10]}")
-    if hit.valid_until:
-        about.append(f"until {hit.valid_until[:10]}")
-    if hit.superseded:
-        about.append("no longer true")
-    return about
+        found, expected = _decide(invocation, asked, asked.expect, options)
+    _say_how(invocation, asked, found)
+    invocation.tell(lambda: render_answer(found, explain=asked.explain), **_shape(asked, found, expected))
+    if not found.hits and not invocation.as_json:
+        _say_nothing(invocation, asked, keyword_only=keyword_only)
+    return None if expected is None else _verdict(invocation, expected, found)
 
 
-def _render_trace(found: Recall) -> str:
-    trace: dict[str, Any] = dict(found.trace)
-    took = trace.get("took_ms", {})
-    rows: list[tuple[object, ...]] = [
-        ("words", " ".join(trace.get("words", []))),
-        ("entities", ", ".join(trace.get("entities", [])) or "none"),
-    ]
-    for name, number in trace.get("channels", {}).items():
-        rows.append((name, count(number, "candidate"), f"{took.get(name, 0):.1f} ms"))
-    rows.append(("kept", f"{trace.get('left_after_filters', 0):,} of {trace.get('candidates', 0):,} candidates"))
-    rows.append(("degraded", ", ".join(found.degraded) or "nothing"))
-    rows.append(("took", f"{found.took_ms:.1f} ms"))
-    per_hit = [
-        (f"{hit.score:.2f}", hit.id, *(f"{name} {rank.rank}. {rank.score:g}" for name, rank in hit.channels.items()))
-        for hit in found.hits
-    ]
-    ranks = "" if has_terminal() else "\n" + section("Ranks", per_hit)
-    return section("Trace", rows) + ranks
+def _recall(invocation: Invocation, memory: Memory, asked: Asked, options: dict[str, Any]) -> Recall:
+    if not options["keyword_only"]:
+        memory.warm()
+    keep = asked.expect is None  # a test is no use of a memory
+    with invocation.progress(memory) if asked.as_of else nullcontext():
+        return memory.recall(
+            asked.text, asked.limit, as_of=asked.as_of, session=asked.session, door="cli", keep=keep, **options
+        )
+
+
+def _decide(invocation: Invocation, asked: Asked, reference: str, options: dict[str, Any]) -> tuple[Recall, _Expected]:
+    from quaid.recall.expectation import check_decidable, deciding, find_expected, list_meant
+
+    invocation.is_deciding = True
+    with deciding(), invocation.open(owner=asked.owner) as memory:
+        found = _recall(invocation, memory, asked, options)
+        check_decidable(found)
+        rank = find_expected(found.hits, reference, list_meant(memory.index(), reference))
+    return found, _Expected(reference, rank)
+
+
+def _verdict(invocation: Invocation, expected: _Expected, found: Recall) -> int:
+    hits = count(len(found.hits), "hit")
+    if expected.rank is not None:
+        invocation.say(f"quaid: {expected.ref} has rank {expected.rank} of {hits}.")
+        return 0
+    invocation.say(f"quaid: {expected.ref} is not in the answer of {hits}. See why with: --explain")
+    return 1
+
+
+def _say_how(invocation: Invocation, asked: Asked, found: Recall) -> None:
+    """What the reader must know of the answer as a whole."""
+    then = found.trace.get("as_of")
+    if isinstance(then, dict):
+        invocation.say(f"quaid: as it was known {moment(then['when'])}, at {then['commit'][:10]}")
+    if degraded := list_degraded(found):
+        invocation.say(f"quaid: {' · '.join(degraded)}")
+    if found.doubt and found.hits and not asked.explain:
+        invocation.say(f"quaid: in doubt: {found.doubt}")
+
+
+def _say_nothing(invocation: Invocation, asked: Asked, *, keyword_only: bool) -> None:
+    steps = [f"ask without {' '.join(narrowing)}"] if (narrowing := asked.narrowing()) else []
+    steps += [] if asked.superseded else ["also look at the past: --superseded"]
+    step = ", or ".join(steps or ["see what there is: quaid stats"])
+    what = "Nothing found." if keyword_only else "Nothing relevant found."
+    invocation.say(f"{what} {step[0].upper()}{step[1:]}")
+
+
+def _shape(asked: Asked, found: Recall, expected: _Expected | None) -> dict[str, object]:
+    shape: dict[str, object] = {
+        "query": asked.text,
+        "degraded": list(found.degraded),
+        "doubt": found.doubt,
+        "as_of": found.trace.get("as_of"),
+        "took_ms": round(found.took_ms, 2),
+        "context": [{"path": path, "text": text} for path, text in found.context],
+        "hits": list(found.hits),
+    }
+    if expected is not None:
+        shape["expected"] = expected._asdict()
+    if asked.explain:
+        shape["trace"] = dict(found.trace)
+    return shape

@@ -1,4 +1,4 @@
-"""`quaid status` and `quaid stats`."""
+"""`quaid status`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, count, moment, section, size, styled
-from quaid.overview import Attention, Stats, Status, stats_of, status_of
+from quaid.cli.terminal import columns, count, styled
+from quaid.overview import Attention, Status, status_of
 
 MOST_PATHS = 5
 _NAMES = {
@@ -30,19 +30,6 @@ def run_status(ctx: typer.Context) -> None:
     with invocation.open() as memory:
         status = status_of(memory)
     invocation.tell(lambda: _render_status(status), **asdict(status))
-
-
-def run_stats(ctx: typer.Context) -> None:
-    """What the memory is made of, in numbers.
-
-    Examples:
-      quaid stats
-      quaid stats --json
-    """
-    invocation: Invocation = ctx.obj
-    with invocation.open() as memory:
-        stats = stats_of(memory)
-    invocation.tell(lambda: _render_stats(stats), **asdict(stats))
 
 
 def _render_status(status: Status) -> str:
@@ -117,22 +104,3 @@ def _render_attention(item: Attention) -> str:
     if len(item.paths) > MOST_PATHS:
         lines.append(f"    … and {len(item.paths) - MOST_PATHS:,} more (--json has all)")
     return "\n".join([*lines, *([f"  Next: {item.next_step}"] if item.next_step else [])])
-
-
-def _render_stats(stats: Stats) -> str:
-    head = [
-        ("notes", f"{stats.notes:,}"),
-        ("graph", f"{stats.entities:,} entities, {stats.edges:,} edges, {stats.relations:,} relations"),
-        ("chunks", f"{stats.chunks:,}, {stats.embedded:,} embedded"),
-        ("disk", f"index {size(stats.index_bytes)}, embeddings {size(stats.cache_bytes)}"),
-    ]
-    if stats.oldest:
-        head.append(("time", f"{moment(stats.oldest)} to {moment(stats.newest)}"))
-    groups = (("Kinds", stats.kinds), ("Types", stats.types), ("Status", stats.statuses), ("Speakers", stats.speakers))
-    sections = [section(title, _numbered(numbers)) for title, numbers in groups]
-    return "\n\n".join(part for part in (columns(head), *sections) if part)
-
-
-def _numbered(numbers: dict[str, int]) -> list[tuple[str, str]]:
-    width = max((len(f"{number:,}") for number in numbers.values()), default=0)
-    return [(name, f"{number:>{width},}") for name, number in numbers.items()]

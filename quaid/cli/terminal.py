@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from math import ceil
 from shutil import get_terminal_size
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _WIDEST = 100
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def has_terminal() -> bool:
@@ -33,15 +35,38 @@ def columns(rows: Iterable[Sequence[object]], gap: str = "  ") -> str:
     return "\n".join(gap.join(cell.ljust(widths[i]) for i, cell in enumerate(row)).rstrip() for row in table)
 
 
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[tuple[str, ...]]:
+    """Rows whose columns at `right` end together."""
+    widths = {position: max((len(row[position]) for row in rows), default=0) for position in right}
+    return [tuple(cell.rjust(widths.get(i, 0)) for i, cell in enumerate(row)) for row in rows]
+
+
+def draw_bar(number: float, most: float, width: int) -> str:
+    """A bar as long as `number` is of `most`, to an eighth of a character; what is not nothing shows."""
+    eighths = max(round(8 * width * number / most), min(1, ceil(number))) if most > 0 else 0
+    return (_EIGHTHS[-1] * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+
+
 def section(title: str, rows: Iterable[Sequence[object]]) -> str:
     """A heading with columns below it, empty when there are none."""
     body = columns(rows)
     return f"{styled(title, 'bold')}\n{textwrap.indent(body, '  ')}" if body else ""
 
 
+def line_width() -> int:
+    """How long a line may be: as wide as the terminal, and no wider than reads well."""
+    return min(get_terminal_size().columns, _WIDEST)
+
+
+def clipped(text: str, width: int) -> str:
+    """`text` as one line of at most `width` characters, marked where it was cut."""
+    line = one_line(text)
+    return line if len(line) <= width else f"{line[: max(0, width - 2)].rstrip()} …"
+
+
 def wrapped(text: str, indent: str) -> str:
     """`text` within the terminal's width, each line after `indent`."""
-    width = min(get_terminal_size().columns, _WIDEST)
+    width = line_width()
     lines = [textwrap.fill(line, width, initial_indent=indent, subsequent_indent=indent) for line in text.splitlines()]
     return "\n".join(lines)
 
@@ -74,3 +99,8 @@ def moment(iso: str | None) -> str:
 def seconds(took_s: float) -> str:
     """A duration, as exact as matters."""
     return f"{took_s * 1000:.0f} ms" if took_s < 1 else f"{took_s:.1f} s"
+
+
+def milliseconds(took_ms: float) -> str:
+    """A short duration, to a tenth where that is something."""
+    return f"{took_ms:.1f} ms" if took_ms < 10 and took_ms % 1 else seconds(took_ms / 1000)

@@ -34,6 +34,10 @@ class Embedder(Protocol):
     def duplicate_similarity(self) -> float:
         """Cosine from which two facts say the same, under this model."""
 
+    @property
+    def relevant_similarity(self) -> float:
+        """Cosine from which a text answers a question though it has none of its words, under this model."""
+
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Vectors [n, dimension] of `texts`, in their order; n may be 0.
 

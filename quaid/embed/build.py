@@ -51,6 +51,7 @@ class Build:
     folder: Path
     description: Description
     duplicate_similarity: float
+    relevant_similarity: float
 
 
 def read_description(folder: Path) -> Description | None:

@@ -60,7 +60,7 @@ def _try_out(source: Path, draft: Path, description: Description) -> None:
     from quaid.embed.local import LocalEmbedder
 
     try:
-        vector = LocalEmbedder(Build(draft, description, 1.0), EmbeddingSettings(threads=1)).embed_query("trial")
+        vector = LocalEmbedder(Build(draft, description, 1.0, 1.0), EmbeddingSettings(threads=1)).embed_query("trial")
         assert abs(float(vector @ vector) - 1) < 1e-3, "its vectors are not numbers"
     except Exception as error:
         raise _refusal(source, f"it failed its trial: {error.__cause__ or error}") from error

@@ -41,6 +41,7 @@ class LocalEmbedder:
         self.fingerprint = self._model.fingerprint
         self.dimension = self._model.dimension
         self.duplicate_similarity = settings.duplicate_similarity or build.duplicate_similarity
+        self.relevant_similarity = settings.relevant_similarity or build.relevant_similarity
         self._lock = threading.Lock()
         self._tokenizer: Any = None
         self._sessions: dict[_Way, Any] = {}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from quaid.config import EmbeddingSettings
-from quaid.embed.weights import DUPLICATE_SIMILARITY, cache_folder
+from quaid.embed.weights import DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY, cache_folder
 from quaid.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class RemoteEmbedder:
         self._client: httpx.Client | None = None
         self._lock = threading.Lock()
         self.duplicate_similarity = settings.duplicate_similarity or DUPLICATE_SIMILARITY
+        self.relevant_similarity = settings.relevant_similarity or RELEVANT_SIMILARITY
 
     @property
     def fingerprint(self) -> str:

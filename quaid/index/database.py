@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_TIMEOUT_MS = 30_000
 _HEADER_BYTES = 100
 # What is compared between two indexes: everything but row numbers, file times and how far embedding has come.
@@ -69,12 +69,28 @@ def connect_reader(path: Path) -> apsw.Connection:
     Raises:
         apsw.CantOpenError: there is no index yet.
     """
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    connection.execute("PRAGMA query_only = ON")
-    connection.execute("PRAGMA cache_size = -16000")
-    # No mmap: a file that somebody cuts short under a mapping kills the process (SIGBUS).
-    connection.execute("PRAGMA temp_store = MEMORY")
+    try:
+        return _open_reader(str(path))
+    except apsw.CantOpenError:
+        # A WAL index that its last writer has closed needs a place for its lock files. On a disk that takes no writes
+        # there is none, and nobody who would change it.
+        if os.path.exists(f"{path}-wal") or os.access(path.parent, os.W_OK):  # noqa: PTH110 - on the path of every recall
+            raise
+        return _open_reader(f"{path.absolute().as_uri()}?immutable=1")
+
+
+def _open_reader(name: str) -> apsw.Connection:
+    connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA cache_size = -16000")
+        # No mmap: a file that somebody cuts short under a mapping kills the process (SIGBUS).
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.pragma("schema_version")  # the file is opened by the first read
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -204,17 +220,23 @@ def dump(connection: apsw.Connection) -> Iterator[str]:
 def find_inconsistencies(connection: apsw.Connection) -> list[str]:
     """Sentences about what is wrong inside the index itself: SQLite's own check, words and vectors without a chunk."""
     found = [str(row[0]) for row in connection.execute("PRAGMA quick_check") if row[0] != "ok"]
-    for label, table in [("words", "fulltext_docsize"), *_vector_tables(connection)]:
-        key = "id" if table == "fulltext_docsize" else "rowid"
-        ready = "" if table == "fulltext_docsize" else "WHERE embedded = 'ready'"
+    of_turns = "SELECT DISTINCT doc_id FROM chunks WHERE turn IS NOT NULL"
+    ready = "SELECT chunk_id FROM chunks WHERE embedded = 'ready'"
+    derived = [
+        ("words", "id FROM fulltext_docsize", "SELECT chunk_id FROM chunks", "chunk"),
+        ("words", "id FROM episode_words_docsize", of_turns, "episode"),
+        *((label, f"rowid FROM {table}", ready, "chunk") for label, table in _vector_tables(connection)),
+    ]
+    for label, rows, owners, owner in derived:
+        known = "SELECT chunk_id FROM chunks" if owner == "chunk" else owners
         orphans, missing = connection.execute(
-            f"SELECT (SELECT count(*) FROM {table} WHERE {key} NOT IN (SELECT chunk_id FROM chunks)),"
-            f"(SELECT count(*) FROM (SELECT chunk_id FROM chunks {ready} EXCEPT SELECT {key} FROM {table}))"
+            f"SELECT (SELECT count(*) FROM (SELECT {rows} EXCEPT {known})),"
+            f"(SELECT count(*) FROM ({owners} EXCEPT SELECT {rows}))"
         ).fetchone()  # type: ignore[misc]
         if orphans:
-            found.append(f"{orphans} rows of {label} belong to no chunk")
+            found.append(f"{orphans} rows of {label} belong to no {owner}")
         if missing:
-            found.append(f"{missing} chunks have no {label}")
+            found.append(f"{missing} {owner}s have no {label}")
     return found
 
 

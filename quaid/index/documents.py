@@ -10,6 +10,7 @@ import apsw
 
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
 from quaid.index import fulltext, graph, vectors
+from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Chunk, Note, name_key
 
 
@@ -70,6 +71,13 @@ class Candidate(NamedTuple):
     superseded_by: str | None
     confidence: float | None
     doc_speaker: str | None
+    source: str | None
+    owner: str
+    project: str | None
+    technical: bool
+    pinned: bool
+    verified: bool
+    confirmations: int
 
 
 _LONGEST_ID = 200
@@ -80,7 +88,8 @@ _DOCUMENT = (
 )
 _CANDIDATE = (
     "chunk_id, doc_id, ordinal, text, turn, c.speaker, said_at, path, id, kind, type, title, status, session, "
-    "created, valid_from, valid_until, superseded_by, confidence, d.speaker"
+    "created, valid_from, valid_until, superseded_by, confidence, d.speaker, source, owner, project, technical, "
+    "pinned, verified, confirmations"
 )
 _INSERT = (
     "INSERT INTO documents (path, content_hash, size, mtime_ns, ctime_ns, inode, read_ns, id, kind, type, title, "
@@ -115,20 +124,20 @@ def replace_document(connection: apsw.Connection, note: Note, known: Known) -> i
     doc_id = int(row[0])
     for chunk in note.chunks:
         _insert_chunk(connection, doc_id, chunk)
+    if any(chunk.turn is not None for chunk in note.chunks):
+        fulltext.insert_episodes(connection, doc_id)
     graph.insert(connection, doc_id, note)
     return doc_id
 
 
 def remove_document(connection: apsw.Connection, path: str) -> None:
-    chunk_ids = [
-        row[0]
-        for row in connection.execute(
-            "SELECT chunk_id FROM chunks WHERE doc_id = (SELECT doc_id FROM documents WHERE path = ?)", (path,)
-        )
-    ]
-    fulltext.remove(connection, chunk_ids)
+    row = connection.execute("SELECT doc_id FROM documents WHERE path = ?", (path,)).fetchone()
+    if row is None:
+        return
+    chunk_ids = [found[0] for found in connection.execute("SELECT chunk_id FROM chunks WHERE doc_id = ?", row)]
+    fulltext.remove(connection, int(row[0]), chunk_ids)
     vectors.remove(connection, chunk_ids)
-    connection.execute("DELETE FROM documents WHERE path = ?", (path,))
+    connection.execute("DELETE FROM documents WHERE doc_id = ?", row)
 
 
 def touch(connection: apsw.Connection, path: str, known: Known) -> None:
@@ -157,11 +166,14 @@ def replace_passed_over(
         connection.executemany("INSERT INTO passed_over VALUES (?, ?)", sorted(passed_over.items()))
 
 
-def fetch_candidates(connection: apsw.Connection, chunk_ids: Collection[int]) -> dict[int, Candidate]:
+def fetch_candidates(
+    connection: apsw.Connection, chunk_ids: Collection[int], scope: Scope = EVERYTHING
+) -> dict[int, Candidate]:
+    """Those of `chunk_ids` that are in `scope`."""
     rows = connection.execute(
         f"SELECT {_CANDIDATE} FROM chunks c JOIN documents d USING (doc_id) "
-        "WHERE chunk_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(chunk_ids)),),
+        f"WHERE chunk_id IN (SELECT value FROM json_each(:wanted)) {scope.and_chunks}",
+        {"wanted": json.dumps(list(chunk_ids)), **scope.values},
     )
     return {row[0]: Candidate(*row) for row in rows}
 
@@ -175,6 +187,35 @@ def first_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> set[i
     return {row[0] for row in rows}
 
 
+def facts_of_sessions(connection: apsw.Connection, sessions: Collection[str], scope: Scope, limit: int) -> set[int]:
+    """The opening chunks of facts in `scope` that were learned in `sessions`, newest first."""
+    rows = connection.execute(
+        "SELECT c.chunk_id FROM documents d JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 "
+        "WHERE d.session IN (SELECT value FROM json_each(:sessions)) AND d.kind = 'fact' "
+        f"{scope.and_chunks} ORDER BY d.doc_id DESC LIMIT :limit",
+        {"sessions": json.dumps(list(sessions)), "limit": limit, **scope.values},
+    )
+    return {int(row[0]) for row in rows}
+
+
+def list_ids(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, str]:
+    """The id of each document."""
+    rows = connection.execute(
+        "SELECT doc_id, id FROM documents WHERE doc_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(doc_ids)),),
+    )
+    return {int(row[0]): str(row[1]) for row in rows}
+
+
+def last_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, int]:
+    """The last chunk of each document."""
+    rows = connection.execute(
+        "SELECT doc_id, max(chunk_id) FROM chunks WHERE doc_id IN (SELECT value FROM json_each(?)) GROUP BY doc_id",
+        (json.dumps(list(doc_ids)),),
+    )
+    return {int(row[0]): int(row[1]) for row in rows}
+
+
 def fetch_edges(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, list[tuple[str, str, str]]]:
     found: dict[int, list[tuple[str, str, str]]] = {}
     for doc_id, *edge in connection.execute(
@@ -185,10 +226,13 @@ def fetch_edges(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[i
     return found
 
 
-def find_documents(connection: apsw.Connection, where: str, values: Sequence[Any] = ()) -> list[Document]:
-    """Documents that match an SQL condition over `documents`, by path."""
+def find_documents(
+    connection: apsw.Connection, where: str, values: Sequence[Any] | Mapping[str, Any] = ()
+) -> list[Document]:
+    """Documents that match an SQL condition over `documents d`, by path."""
     # Sorted here: asked to sort by path, SQLite walks all documents in that order rather than look few up.
-    rows = connection.execute(f"SELECT {_DOCUMENT} FROM documents WHERE {where}", tuple(values))
+    given = values if isinstance(values, Mapping) else tuple(values)
+    rows = connection.execute(f"SELECT {_DOCUMENT} FROM documents d WHERE {where}", given)
     return sorted((Document(*row) for row in rows), key=lambda document: document.path)
 
 
@@ -202,19 +246,22 @@ def find_by_text(connection: apsw.Connection, text_hash: str, owner: str) -> Doc
     return found[0] if found else None
 
 
-def find_called(connection: apsw.Connection, reference: str) -> list[Document]:
-    """Documents whose id, path or session (of an episode) is `reference`, else those it is a name or alias of."""
+def find_called(connection: apsw.Connection, reference: str, scope: Scope = EVERYTHING) -> list[Document]:
+    """Documents in `scope` whose id, path or session (of an episode) is `reference`, else those it is a name or alias
+    of.
+    """
     reference = _stored(reference)
     exact = find_documents(
         connection,
-        "doc_id IN (SELECT doc_id FROM documents WHERE id = ?1 UNION SELECT doc_id FROM documents WHERE path = ?1 "
-        "UNION SELECT doc_id FROM documents WHERE session = ?1 AND kind = 'episode')",
-        (reference,),
+        "doc_id IN (SELECT doc_id FROM documents WHERE id = :called UNION "
+        "SELECT doc_id FROM documents WHERE path = :called UNION "
+        f"SELECT doc_id FROM documents WHERE session = :called AND kind = 'episode') {scope.and_documents}",
+        {"called": reference, **scope.values},
     )
     return exact or find_documents(
         connection,
-        "doc_id IN (SELECT doc_id FROM names WHERE name_key = ?)",
-        (name_key(reference.removesuffix(".md")),),
+        f"doc_id IN (SELECT doc_id FROM names WHERE name_key = :called) {scope.and_documents}",
+        {"called": name_key(reference.removesuffix(".md")), **scope.values},
     )
 
 
@@ -261,6 +308,17 @@ def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -
     return "\n\n".join(f"{speaker}: {text}" if named and speaker else str(text) for text, _, speaker in rows)
 
 
+def list_said(connection: apsw.Connection, path: str, turns: tuple[int, int] | None, scope: Scope) -> list[str]:
+    """The texts of a note in their order, as far as `scope` sees them; of an episode those from one turn to another."""
+    first, last = turns or (None, None)
+    rows = connection.execute(
+        "SELECT c.text FROM documents d JOIN chunks c USING (doc_id) WHERE d.path = :path "
+        f"AND (:first_turn IS NULL OR c.turn BETWEEN :first_turn AND :last_turn) {scope.and_chunks} ORDER BY c.ordinal",
+        {"path": path, "first_turn": first, "last_turn": last, **scope.values},
+    )
+    return [str(row[0]) for row in rows]
+
+
 def living_facts(
     connection: apsw.Connection, chunk_ids: Collection[int], owner: str
 ) -> list[tuple[int, Document, str]]:
@@ -275,6 +333,22 @@ def living_facts(
     return [(row[0], Document(*row[2:]), row[1]) for row in rows]
 
 
+def list_beginnings(
+    connection: apsw.Connection, references: Collection[str], scope: Scope = EVERYTHING
+) -> dict[str, str]:
+    """When each of the notes in `scope` that `references` (ids, paths or names) name began to hold: reference -> ISO
+    date.
+    """
+    rows = connection.execute(
+        "SELECT value, coalesce(d.valid_from, d.created) FROM json_each(:wanted) JOIN documents d "
+        "ON d.doc_id IN (SELECT doc_id FROM documents WHERE id = value UNION SELECT doc_id FROM documents "
+        "WHERE path IN (value, value || '.md') UNION SELECT doc_id FROM names WHERE name_key = lower(value)) "
+        f"WHERE true {scope.and_documents}",
+        {"wanted": json.dumps(list(references)), **scope.values},
+    )
+    return {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
+
+
 def count_by(connection: apsw.Connection, column: str) -> dict[str, int]:
     rows = connection.execute(f"SELECT {column}, count(*) FROM documents GROUP BY 1 ORDER BY 2 DESC, 1")
     return {str(row[0]): int(row[1]) for row in rows if row[0] is not None}
@@ -282,6 +356,10 @@ def count_by(connection: apsw.Connection, column: str) -> dict[str, int]:
 
 def count(connection: apsw.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM documents").fetchone()[0])  # type: ignore[index]
+
+
+def count_chunks(connection: apsw.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM chunks").fetchone()[0])  # type: ignore[index]
 
 
 def list_problems(connection: apsw.Connection) -> list[tuple[str, str]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import islice
 
 import apsw
 
+from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Chunk
 
 # bm25 weights of the columns text, context, keywords.
@@ -28,8 +31,19 @@ def insert(connection: apsw.Connection, chunk_id: int, chunk: Chunk) -> None:
     )
 
 
-def remove(connection: apsw.Connection, chunk_ids: Sequence[int]) -> None:
+def insert_episodes(connection: apsw.Connection, doc_id: int | None = None) -> None:
+    """The words of an episode as a whole, or those of all, from the chunks of their turns."""
+    connection.execute(
+        "INSERT INTO episode_words (rowid, text, context) "
+        "SELECT doc_id, group_concat(text, ' '), group_concat(DISTINCT context) FROM chunks "
+        "WHERE turn IS NOT NULL AND (?1 IS NULL OR doc_id = ?1) GROUP BY doc_id",
+        (doc_id,),
+    )
+
+
+def remove(connection: apsw.Connection, doc_id: int, chunk_ids: Sequence[int]) -> None:
     connection.executemany("DELETE FROM fulltext WHERE rowid = ?", [(chunk_id,) for chunk_id in chunk_ids])
+    connection.execute("DELETE FROM episode_words WHERE rowid = ?", (doc_id,))
 
 
 def terms(text: str) -> list[str]:
@@ -43,13 +57,62 @@ def match_any(words: Sequence[str]) -> str:
     return " OR ".join(f'"{word}"' for word in words)
 
 
-def search(connection: apsw.Connection, match: str, limit: int) -> list[tuple[int, float]]:
-    """(chunk_id, bm25) with the best first; bm25 is positive here, more is better."""
+def search(
+    connection: apsw.Connection, match: str, limit: int, allowed: Collection[int] | None = None
+) -> list[tuple[int, float]]:
+    """(chunk_id, bm25) of chunks, of those in `allowed` if it is given, best first; bm25 is positive here, more is
+    better.
+    """
     if not match:
         return []
+    within = "" if allowed is not None else "LIMIT :limit"
     rows = connection.execute(
-        f"SELECT rowid, bm25(fulltext, {', '.join(map(str, WEIGHTS))}) AS rank FROM fulltext "
-        "WHERE fulltext MATCH ? ORDER BY rank, rowid LIMIT ?",
-        (match, limit),
+        f"SELECT rowid, bm25(fulltext, {', '.join(map(str, WEIGHTS))}) AS score FROM fulltext "
+        f"WHERE fulltext MATCH :match ORDER BY score, rowid {within}",
+        {"match": match, "limit": limit},
+    )
+    # Filtered here: all that match are ranked in any case, and only the best of them come as far as this.
+    found = ((int(row[0]), -float(row[1])) for row in rows if allowed is None or row[0] in allowed)
+    return list(islice(found, limit))
+
+
+def search_episodes(
+    connection: apsw.Connection, match: str, limit: int, scope: Scope = EVERYTHING
+) -> list[tuple[int, float]]:
+    """(doc_id, bm25) of whole episodes in `scope`, best first."""
+    if not match:
+        return []
+    within = "JOIN documents d ON d.doc_id = episode_words.rowid" if scope.documents else ""
+    rows = connection.execute(
+        f"SELECT episode_words.rowid, bm25(episode_words) AS score FROM episode_words {within} "
+        f"WHERE episode_words MATCH :match {scope.and_documents} ORDER BY score, episode_words.rowid LIMIT :limit",
+        {"match": match, "limit": limit, **scope.values},
     )
     return [(int(row[0]), -float(row[1])) for row in rows]
+
+
+def list_stems(connection: apsw.Connection, word: str, limit: int = 4000) -> list[str]:
+    """Stems of the vault that begin with the same letter and are not much longer: what `word` may be a slip of."""
+    rows = connection.execute(
+        "SELECT term FROM vocabulary WHERE term >= :first AND term < :after AND length(term) BETWEEN :short AND :long "
+        "LIMIT :limit",
+        {"first": word[0], "after": chr(ord(word[0]) + 1), "short": max(3, len(word) - 4), "long": len(word) + 1,
+         "limit": limit},
+    )  # fmt: skip
+    return [str(row[0]) for row in rows]
+
+
+def list_written(
+    connection: apsw.Connection, stem: str, allowed: Collection[int] | None = None, limit: int = 20
+) -> set[str]:
+    """Words, in lower case, of the chunks in `allowed` (None for all) in which `stem` stands, among them those that it
+    is the stem of.
+    """
+    rows = connection.execute("SELECT doc FROM occurrences WHERE term = ?", (stem,))
+    chunk_ids = islice((int(row[0]) for row in rows if allowed is None or row[0] in allowed), limit)
+    texts = connection.execute(
+        "SELECT text || ' ' || context || ' ' || keywords FROM chunks "
+        "WHERE chunk_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(chunk_ids)),),
+    )
+    return {word for row in texts for word in _TOKEN.findall(str(row[0]).lower())}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import apsw
 
-from quaid.model import Kind, Note, name_key
+from quaid.index.scope import EVERYTHING, Scope
+from quaid.model import Note, name_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,54 +42,121 @@ def insert(connection: apsw.Connection, doc_id: int, note: Note) -> None:
     )
 
 
-def find_entities(connection: apsw.Connection, keys: Collection[str]) -> dict[str, set[str]]:
+def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Scope = EVERYTHING) -> dict[str, set[str]]:
     """Which of `keys` name an entity, and all keys that mean the same one: key -> {canonical and alias keys}.
 
-    An entity is a note in entities/ or anything that stands at an end of an edge.
+    An entity is a note in entities/ or anything that stands at an end of an edge, as far as `scope` sees.
     """
-    wanted = json.dumps(list(keys))
+    values = {"wanted": json.dumps(list(keys)), **scope.values}
     found: dict[str, set[str]] = {}
     for key, doc_id in connection.execute(
-        "SELECT name_key, doc_id FROM names JOIN documents USING (doc_id) "
-        "WHERE name_key IN (SELECT value FROM json_each(?)) AND kind = ?",
-        (wanted, str(Kind.ENTITY)),
+        "SELECT name_key, doc_id FROM names JOIN documents d USING (doc_id) "
+        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND kind = 'entity' {scope.and_documents}",
+        values,
     ).fetchall():
         same = {str(row[0]) for row in connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (doc_id,))}
         found.setdefault(str(key), set()).update(same)
     for column in ("subject_key", "object_key"):
         for (key,) in connection.execute(
-            f"SELECT DISTINCT {column} FROM edges WHERE {column} IN (SELECT value FROM json_each(?))", (wanted,)
+            f"SELECT DISTINCT {column} FROM edges {scope.join_documents('edges')} "
+            f"WHERE {column} IN (SELECT value FROM json_each(:wanted)) {scope.and_documents}",
+            values,
         ):
             found.setdefault(str(key), {str(key)})
     return found
 
 
-def neighbours(connection: apsw.Connection, keys: Collection[str], limit: int = 200) -> list[Neighbour]:
-    """Edges that touch any of `keys`, in both directions."""
-    wanted = json.dumps(list(keys))
+def find_similar_names(
+    connection: apsw.Connection, parts: Collection[str], scope: Scope = EVERYTHING, limit: int = 20
+) -> set[str]:
+    """Keys of entities of whose name each of `parts` is a whole word: `chen` finds `maya chen`."""
+    if not parts:
+        return set()
     rows = connection.execute(
-        "SELECT doc_id, subject, relation, object, subject_key, object_key FROM edges "
-        "WHERE subject_key IN (SELECT value FROM json_each(?1)) "
+        "SELECT name_key FROM names JOIN documents d USING (doc_id), json_each(:parts) AS part "
+        "WHERE kind = 'entity' AND instr(' ' || name_key || ' ', ' ' || part.value || ' ') > 0 "
+        f"{scope.and_documents} ORDER BY length(name_key), name_key LIMIT :limit",
+        {"parts": json.dumps(list(parts)), "limit": limit, **scope.values},
+    )
+    return {str(row[0]) for row in rows}
+
+
+def neighbours(
+    connection: apsw.Connection, keys: Collection[str], scope: Scope = EVERYTHING, limit: int = 200
+) -> list[Neighbour]:
+    """Edges that touch any of `keys`, in both directions, from documents in `scope`; first those between two of
+    them.
+    """
+    columns = "edges.doc_id, subject, relation, object"
+    source = f"FROM edges {scope.join_documents('edges')}"
+    rows = connection.execute(
+        f"SELECT * FROM (SELECT {columns}, subject_key, object_key AS to_key {source} "
+        f"WHERE subject_key IN (SELECT value FROM json_each(:wanted)) {scope.and_documents} "
         "UNION ALL "
-        "SELECT doc_id, subject, relation, object, object_key, subject_key FROM edges "
-        "WHERE object_key IN (SELECT value FROM json_each(?1)) LIMIT ?2",
-        (wanted, limit),
+        f"SELECT {columns}, object_key, subject_key {source} "
+        f"WHERE object_key IN (SELECT value FROM json_each(:wanted)) {scope.and_documents}) "
+        "ORDER BY to_key IN (SELECT value FROM json_each(:wanted)) DESC LIMIT :limit",
+        {"wanted": json.dumps(list(keys)), "limit": limit, **scope.values},
     )
     return [Neighbour(*row) for row in rows]
 
 
-def documents_about(connection: apsw.Connection, keys: Collection[str], limit: int = 200) -> list[int]:
-    """Documents that are, link to or have an edge with one of the named things; entity notes first."""
-    wanted = json.dumps(list(keys))
+def documents_about(
+    connection: apsw.Connection, keys: Collection[str], scope: Scope = EVERYTHING, limit: int = 200
+) -> list[int]:
+    """Documents in `scope` that are called so, link to or have an edge with one of the named things."""
+    # The scope is asked once, around the whole: a condition in each part would be looked at four times.
+    visible = f"WHERE doc_id IN (SELECT d.doc_id FROM documents d WHERE {scope.documents})" if scope.documents else ""
     rows = connection.execute(
-        "SELECT doc_id FROM names JOIN documents USING (doc_id) "
-        "WHERE kind = 'entity' AND name_key IN (SELECT value FROM json_each(?1)) "
-        "UNION SELECT doc_id FROM links WHERE target_key IN (SELECT value FROM json_each(?1)) "
-        "UNION SELECT doc_id FROM edges WHERE subject_key IN (SELECT value FROM json_each(?1)) "
-        "UNION SELECT doc_id FROM edges WHERE object_key IN (SELECT value FROM json_each(?1)) LIMIT ?2",
-        (wanted, limit),
+        "SELECT doc_id FROM ("
+        "SELECT doc_id FROM names WHERE name_key IN (SELECT value FROM json_each(:wanted)) "
+        "UNION SELECT doc_id FROM links WHERE target_key IN (SELECT value FROM json_each(:wanted)) "
+        "UNION SELECT doc_id FROM edges WHERE subject_key IN (SELECT value FROM json_each(:wanted)) "
+        "UNION SELECT doc_id FROM edges WHERE object_key IN (SELECT value FROM json_each(:wanted)) "
+        f") {visible} LIMIT :limit",
+        {"wanted": json.dumps(list(keys)), "limit": limit, **scope.values},
     )
     return [int(row[0]) for row in rows]
+
+
+def list_ends(connection: apsw.Connection, doc_ids: Collection[int]) -> list[tuple[int, str]]:
+    """(document, key of an entity it is about): ends of its edges, and its own names if it is an entity."""
+    rows = connection.execute(
+        "SELECT doc_id, subject_key FROM edges WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
+        "UNION SELECT doc_id, object_key FROM edges WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
+        "UNION SELECT doc_id, name_key FROM names JOIN documents USING (doc_id) "
+        "WHERE kind = 'entity' AND doc_id IN (SELECT value FROM json_each(:wanted))",
+        {"wanted": json.dumps(list(doc_ids))},
+    )
+    return [(int(row[0]), str(row[1])) for row in rows]
+
+
+def fetch_said(
+    connection: apsw.Connection, doc_ids: Collection[int], relations: Collection[str]
+) -> list[tuple[str, str]]:
+    """(subject_key, relation) of the edges of `doc_ids` whose relation is one of `relations`."""
+    rows = connection.execute(
+        "SELECT DISTINCT subject_key, relation FROM edges WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
+        "AND relation IN (SELECT value FROM json_each(:relations))",
+        {"wanted": json.dumps(list(doc_ids)), "relations": json.dumps(sorted(relations))},
+    )
+    return [(str(row[0]), str(row[1])) for row in rows]
+
+
+def fetch_same(
+    connection: apsw.Connection, said: Collection[tuple[str, str]], scope: Scope = EVERYTHING
+) -> dict[int, list[tuple[str, str, str]]]:
+    """The edges of all facts in `scope` with one of these (subject_key, relation), by document, as they are written."""
+    rows = connection.execute(
+        "SELECT edges.doc_id, subject, relation, object FROM json_each(:said) AS pair "
+        "JOIN edges ON subject_key = pair.value ->> 0 AND relation = pair.value ->> 1 "
+        f"JOIN documents d ON d.doc_id = edges.doc_id WHERE d.kind = 'fact' {scope.and_documents} LIMIT 200",
+        {"said": json.dumps([list(pair) for pair in said]), **scope.values},
+    )
+    found: dict[int, list[tuple[str, str, str]]] = {}
+    for doc_id, *edge in rows:
+        found.setdefault(int(doc_id), []).append((str(edge[0]), str(edge[1]), str(edge[2])))
+    return found
 
 
 def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
@@ -100,7 +168,7 @@ def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
     return [(str(row[0]), str(row[1])) for row in rows]
 
 
-def cited_turns(connection: apsw.Connection, doc_ids: Sequence[int]) -> list[tuple[int, int]]:
+def cited_turns(connection: apsw.Connection, doc_ids: Collection[int]) -> list[tuple[int, int]]:
     """(citing document, chunk of the turn it cites)."""
     rows = connection.execute(
         "SELECT c.doc_id, ch.chunk_id FROM citations c "
@@ -110,6 +178,20 @@ def cited_turns(connection: apsw.Connection, doc_ids: Sequence[int]) -> list[tup
         (json.dumps(list(doc_ids)),),
     )
     return [(int(row[0]), int(row[1])) for row in rows]
+
+
+def citing_chunks(
+    connection: apsw.Connection, turns: Collection[tuple[str, int]], scope: Scope = EVERYTHING
+) -> list[tuple[str, int, int]]:
+    """(episode's note name, turn, chunk of a document in `scope` that cites it) for each of `turns`."""
+    rows = connection.execute(
+        "SELECT ci.episode, ci.turn, ch.chunk_id FROM json_each(:wanted) AS wanted "
+        "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = wanted.value ->> 1 "
+        f"JOIN chunks ch ON ch.doc_id = ci.doc_id AND ch.ordinal = 0 {scope.join_documents('ci')} "
+        f"WHERE true {scope.and_documents}",
+        {"wanted": json.dumps([list(turn) for turn in turns]), **scope.values},
+    )
+    return [(str(row[0]), int(row[1]), int(row[2])) for row in rows]
 
 
 def counts(connection: apsw.Connection) -> dict[str, int]:

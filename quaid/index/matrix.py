@@ -28,6 +28,7 @@ class VectorMatrix:
 
     def __init__(self) -> None:
         self._asked = 0
+        self._last: Any = None
         self._identity: tuple[str, ...] = ()
         self._version = -1
         self._ids: Any = None
@@ -35,35 +36,57 @@ class VectorMatrix:
         self._used = 0
 
     def search(
-        self, connection: apsw.Connection, row: EmbedderRow, query: npt.NDArray[np.float32], limit: int
+        self,
+        connection: apsw.Connection,
+        row: EmbedderRow,
+        query: npt.NDArray[np.float32],
+        limit: int,
+        allowed: frozenset[int] | None = None,
     ) -> list[tuple[int, float]]:
-        """(chunk_id, cosine similarity), nearest first. `query` is a unit vector."""
-        self._asked += 1
+        """(chunk_id, cosine similarity) of chunks, of those in `allowed` if it is given, nearest first. `query` is a
+        unit vector.
+        """
+        import numpy as np
+
+        if self._last is None or not np.array_equal(query, self._last):  # one question may be asked in two scopes
+            self._asked += 1
+            self._last = query
         if self._asked == 1:
             database.enable_vectors(connection)
-            return vectors.search(connection, row, query.astype("<f4").tobytes(), limit)
+            return vectors.search(connection, row, query.astype("<f4").tobytes(), limit, allowed)
         self._catch_up(connection, row)
-        return self._nearest(query, limit)
+        return self._nearest(query, limit, allowed)
 
     def cosines(
         self, connection: apsw.Connection, row: EmbedderRow, query: npt.NDArray[np.float32], chunk_ids: Collection[int]
     ) -> dict[int, float]:
         """The cosine similarity of each of `chunk_ids` that has a vector. Ask after `search`."""
+        found, matrix = self.vectors(connection, row, chunk_ids)
+        return dict(zip(found, (matrix @ query).tolist(), strict=True)) if found else {}
+
+    def vectors(
+        self, connection: apsw.Connection, row: EmbedderRow, chunk_ids: Collection[int]
+    ) -> tuple[list[int], npt.NDArray[np.float32]]:
+        """Those of `chunk_ids` that have a vector, and their vectors, float32 [n, dimension]. Ask after `search`."""
         import numpy as np
 
         if self._matrix is None:
-            found = {chunk_id: vectors.get(connection, row, chunk_id) for chunk_id in chunk_ids}
-            return {i: float(np.frombuffer(blob, "<f4") @ query) for i, blob in found.items() if blob is not None}
+            blobs = {chunk_id: vectors.get(connection, row, chunk_id) for chunk_id in chunk_ids}
+            held = {chunk_id: np.frombuffer(blob, "<f4") for chunk_id, blob in blobs.items() if blob is not None}
+            return list(held), np.stack([*held.values()]) if held else np.empty((0, row.dimension), np.float32)
         places = np.flatnonzero(np.isin(self._ids[: self._used], list(chunk_ids)))
-        return dict(zip(self._ids[places].tolist(), (self._matrix[places] @ query).tolist(), strict=True))
+        return self._ids[places].tolist(), self._matrix[places]
 
-    def _nearest(self, query: npt.NDArray[np.float32], limit: int) -> list[tuple[int, float]]:
+    def _nearest(
+        self, query: npt.NDArray[np.float32], limit: int, allowed: frozenset[int] | None
+    ) -> list[tuple[int, float]]:
         import numpy as np
 
         cosines = self._matrix[: self._used] @ query
         ids = self._ids[: self._used]
-        cosines[ids < 0] = -2.0
-        count = min(limit, int((ids >= 0).sum()))
+        seen = ids >= 0 if allowed is None else np.isin(ids, np.fromiter(allowed, np.int64, len(allowed)))
+        cosines[~seen] = -2.0
+        count = min(limit, int(seen.sum()))
         if count == 0:
             return []
         nearest = np.argpartition(-cosines, count - 1)[:count]

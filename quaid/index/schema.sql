@@ -47,6 +47,7 @@ CREATE TABLE documents (
     problems      TEXT NOT NULL  -- a JSON list of sentences
 );
 CREATE INDEX documents_id ON documents (id);
+CREATE INDEX documents_owner ON documents (owner, privacy);
 CREATE INDEX documents_text_hash ON documents (text_hash) WHERE text_hash IS NOT NULL;
 CREATE INDEX documents_session ON documents (session) WHERE session IS NOT NULL;
 CREATE INDEX documents_superseded ON documents (superseded_by) WHERE superseded_by IS NOT NULL;
@@ -123,6 +124,18 @@ CREATE VIRTUAL TABLE fulltext USING fts5 (
     content = '', contentless_delete = 1,
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
+
+-- Words of whole episodes, rowid = doc_id: which conversation a question is about is told better by all of it than by any
+-- one turn.
+CREATE VIRTUAL TABLE episode_words USING fts5 (
+    text, context,
+    content = '', contentless_delete = 1,
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+
+-- The stems in `fulltext` and where they stand, to find the words somebody may have meant.
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (fulltext, 'row');
+CREATE VIRTUAL TABLE occurrences USING fts5vocab (fulltext, 'instance');
 
 -- The models whose vectors are kept, newest last. The vectors of embedder 3 are in the vec0 table `vectors_3`.
 -- Recall asks the active one. After a change of model the new one fills up beside it, then takes its place.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -116,11 +116,16 @@ def remove(connection: apsw.Connection, chunk_ids: Sequence[int]) -> None:
         connection.executemany(f"DELETE FROM {row.table} WHERE rowid = ?", [(chunk_id,) for chunk_id in chunk_ids])
 
 
-def search(connection: apsw.Connection, row: EmbedderRow, query: bytes, limit: int) -> list[tuple[int, float]]:
-    """(chunk_id, cosine similarity), nearest first. `query` is a float32 vector."""
+def search(
+    connection: apsw.Connection, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None = None
+) -> list[tuple[int, float]]:
+    """(chunk_id, cosine similarity) of chunks, of those in `allowed` if it is given, nearest first. `query` is a
+    float32 vector.
+    """
+    within = "" if allowed is None else "AND rowid IN (SELECT value FROM json_each(:allowed))"
     rows = connection.execute(
-        f"SELECT rowid, distance FROM {row.table} WHERE embedding MATCH ? AND k = ?",
-        (query, min(limit, _MOST_NEIGHBOURS)),
+        f"SELECT rowid, distance FROM {row.table} WHERE embedding MATCH :query AND k = :limit {within}",
+        {"query": query, "limit": min(limit, _MOST_NEIGHBOURS), "allowed": json.dumps(list(allowed or ()))},
     )
     return [(int(found[0]), 1.0 - float(found[1])) for found in rows]
 

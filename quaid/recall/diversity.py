@@ -1,9 +1,10 @@
-"""One hit for each thing said: near-duplicates and further chunks of the same note are folded into the best."""
+"""Not the same thing twice: near-duplicates are folded into the best, and what is like the chosen comes later."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from quaid.index.documents import Candidate
@@ -11,6 +12,71 @@ from quaid.index.documents import Candidate
 _TOKEN = re.compile(r"[^\W_]+", re.UNICODE)
 _NEGATIONS = frozenset({"not", "no", "never", "none", "nobody", "nothing", "nor", "cannot", "without", "t"})
 """The `t` is that of `don't`."""
+
+
+MOST_REORDERED = 60
+"""So many of the best are put into another order; what comes behind them stays behind."""
+
+
+def spread(ranked: Sequence[Candidate], scores: Mapping[int, float], strength: float) -> list[tuple[Candidate, float]]:
+    """`ranked` with the turns of one session taken apart, and what each scored when its turn came.
+
+    The n-th turn taken from the same session has `strength * sqrt(n)` less: a question whose answer is spread over
+    several conversations is not answered from one alone, and where one conversation is far ahead it stays ahead.
+    """
+    taken: dict[int, int] = {}
+    if all(candidate.turn is None for candidate in ranked[:MOST_REORDERED]):
+        return [(candidate, scores[candidate.chunk_id]) for candidate in ranked]
+
+    def loss(candidate: Candidate) -> float:
+        return strength * math.sqrt(taken.get(candidate.doc_id, 0)) if candidate.turn is not None else 0.0
+
+    def take(candidate: Candidate) -> None:
+        taken[candidate.doc_id] = taken.get(candidate.doc_id, 0) + 1
+
+    return _greedily(ranked, scores, loss, take)
+
+
+def marginal_relevance(
+    ranked: Sequence[Candidate], scores: Mapping[int, float], likeness: Mapping[tuple[int, int], float], share: float
+) -> list[tuple[Candidate, float]]:
+    """`ranked` by maximal marginal relevance: `share * score - (1 - share) * likeness to the most alike chosen`.
+
+    `likeness` is the cosine of two chunks, the lower chunk_id first. Source: Carbonell and Goldstein, SIGIR 1998.
+    """
+    nearest: dict[int, float] = {}
+    left = {candidate.chunk_id for candidate in ranked[:MOST_REORDERED]}
+
+    def loss(candidate: Candidate) -> float:
+        return (1 - share) * (scores[candidate.chunk_id] + nearest.get(candidate.chunk_id, 0.0))
+
+    def take(candidate: Candidate) -> None:
+        left.discard(candidate.chunk_id)
+        for other in left:
+            pair = (min(other, candidate.chunk_id), max(other, candidate.chunk_id))
+            nearest[other] = max(nearest.get(other, 0.0), likeness.get(pair, 0.0))
+
+    return _greedily(ranked, scores, loss, take)
+
+
+def _greedily(
+    ranked: Sequence[Candidate],
+    scores: Mapping[int, float],
+    loss: Callable[[Candidate], float],
+    take: Callable[[Candidate], None],
+) -> list[tuple[Candidate, float]]:
+    """Always the best of what is left, after its loss for what has been taken."""
+    left = list(ranked[:MOST_REORDERED])
+    chosen: list[tuple[Candidate, float]] = []
+    while left:
+        values = [scores[candidate.chunk_id] - loss(candidate) for candidate in left]
+        best = max(range(len(left)), key=values.__getitem__)
+        candidate = left.pop(best)
+        chosen.append((candidate, values[best]))
+        take(candidate)
+    least = chosen[-1][1] if chosen else 0.0
+    behind = [(candidate, min(least, scores[candidate.chunk_id])) for candidate in ranked[MOST_REORDERED:]]
+    return chosen + behind
 
 
 def fold(ranked: Iterable[Candidate], similarity: float, limit: int) -> list[tuple[Candidate, int]]:

@@ -1,78 +1,74 @@
-"""query -> hits, read-only: parse, ask the channels, fuse, add priors, leave out what is over, fold, explain."""
+"""query -> hits, read-only: understand, ask the channels, weigh the evidence, doubt, choose, explain.
+
+Each stage is a small function in a module of its own; this is their order. Which are on is `recall.stages`, what each
+found, left out and took is in the trace.
+"""
 
 from __future__ import annotations
 
-import threading
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 
 from quaid.config import RecallSettings
-from quaid.embed import Embedder
-from quaid.errors import EmbeddingError
-from quaid.index import documents, vectors
+from quaid.errors import EmbeddingError, ModelError
+from quaid.index import documents, fulltext
 from quaid.index.documents import Candidate
-from quaid.index.vectors import EmbedderRow
-from quaid.model import ChannelRank, Edge, Hit, Kind, Recall
-from quaid.recall import channels, diversity, fusion, priors
-from quaid.recall.channels import GraphFinds
-from quaid.recall.fusion import Ranking
-from quaid.recall.query import Query, parse
+from quaid.index.scope import Scope
+from quaid.model import Hit, Kind, Recall, Use
+from quaid.recall import (
+    answering,
+    asking,
+    beam,
+    contradictions,
+    cutoff,
+    diversity,
+    doubt,
+    expansion,
+    query,
+    selecting,
+)
+from quaid.recall.asking import Found, Sources
+from quaid.recall.gathering import Gathered, gather
+from quaid.recall.intent import PROFILES
+from quaid.recall.options import RecallOptions, scope_of
+from quaid.recall.query import Query
+from quaid.recall.rerank import MOST_JUDGED, Judge, blend, losers
+from quaid.recall.selecting import Chosen, hit_id
+from quaid.recall.trace import Trace
 
-if TYPE_CHECKING:
-    import apsw
-
-EmbedderOf = Callable[[EmbedderRow], Embedder | None]
 ATTEMPTS = 3
 """A sync may replace a note between its being found and fetched: then the question is asked again."""
-SAMPLE = 256
-"""Chunks that stand for all others when the least cosine of a vault is wanted."""
-MOST_FUSED = 200
-"""Chunks of the fused ranking that are looked at closely; on LoCoMo more find no more (docs/recall.md)."""
-MOST_GRAPH_DOCUMENTS = 100
-
-_HIT_KINDS = {Kind.EPISODE: "turn", Kind.CORE: "note", Kind.REVIEW: "note"}
+StrengthsOf = Callable[[Collection[str]], Mapping[str, Use]]
 
 
 @dataclass(frozen=True, slots=True)
-class RecallOptions:
-    """What one question may see. `kinds` are hit kinds (fact, turn, entity, note, snippet, journal, doc)."""
+class Helpers:
+    """What recall may ask beside the index: `judge` a language model, None without one; `strengths_of` how memories
+    have been used; `owner_names` who `my` means.
+    """
 
-    limit: int = 10
-    kinds: frozenset[str] = frozenset()
-    superseded: bool = False
-    keyword_only: bool = False
-    weights: priors.PriorWeights = field(default_factory=priors.PriorWeights)
-    channels: frozenset[str] = frozenset({"keyword", "vector", "graph"})
-    now: datetime | None = None
+    judge: Callable[[], Judge | None] = lambda: None
+    strengths_of: StrengthsOf = lambda _: {}
+    owner_names: Sequence[str] = ()
 
 
 @dataclass(slots=True)
-class _Found:
-    """What the channels brought, before anything is decided."""
+class _Asked:
+    """One question on its way."""
 
-    rankings: dict[str, Ranking] = field(default_factory=dict)
-    cosines: dict[int, float] = field(default_factory=dict)
-    unlike: float = 0.0
-    graph: GraphFinds = field(default_factory=GraphFinds)
-    exact: set[int] = field(default_factory=set)
-    degraded: list[str] = field(default_factory=list)
-    took_ms: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """What is asked: the index, through two connections so that two channels can work at once, who embeds a question
-    for it, and who knows the vectors.
-    """
-
-    connection: apsw.Connection
-    beside: apsw.Connection
-    embedder_of: EmbedderOf
-    vectors: channels.VectorSearch
+    sources: Sources
+    settings: RecallSettings
+    options: RecallOptions
+    helpers: Helpers
+    trace: Trace
+    query: Query
+    scope: Scope
+    named: frozenset[str] = frozenset()
+    opposed: Mapping[int, set[int]] = field(default_factory=dict)
+    """Documents that contradict each other, shown or not."""
 
 
 def recall(
@@ -80,226 +76,273 @@ def recall(
     text: str,
     settings: RecallSettings,
     options: RecallOptions | None = None,
+    helpers: Helpers | None = None,
 ) -> Recall:
-    """Answer `text` from the index behind `connection`. Never writes, never asks the network of its own accord."""
-    options = options or RecallOptions(limit=settings.limit)
-    started = time.perf_counter()
-    query = parse(text)
+    """Answer `text` from the index behind `sources`. Never writes; asks a model only where `helpers` has one and the
+    depth allows it.
+    """
+    asked = _understand(sources, text, settings, options or RecallOptions(), helpers or Helpers())
     for _ in range(ATTEMPTS):
-        found = _ask(sources, query, settings, options)
-        fused = _fuse(found, settings)
-        candidates, is_whole = _candidates(sources.connection, found, fused, options)
-        if is_whole:
+        found = _ask(asked)
+        gathered = _gather(asked, found)
+        if gathered.is_whole:
             break
-    scores = _score(fused, found, candidates, options)
-    today = (options.now or datetime.now(UTC)).date().isoformat()
-    wanted = [candidate for candidate in candidates.values() if _is_wanted(candidate, options, today)]
-    wanted.sort(key=lambda candidate: (-scores.get(candidate.chunk_id, 0.0), candidate.chunk_id))
-    folded = diversity.fold(wanted, settings.collapse_similarity, options.limit)
-    hits = _hits(sources.connection, folded, scores, found, today)
-    took_ms = (time.perf_counter() - started) * 1000
-    return Recall(text, hits, tuple(found.degraded), took_ms, _trace(query, found, candidates, len(wanted)))
-
-
-def _ask(sources: Sources, query: Query, settings: RecallSettings, options: RecallOptions) -> _Found:
-    found = _Found()
-    if not query.words:
-        return found
-    wanted = {"keyword"} if options.keyword_only else options.channels
-    with _beside(lambda: _keyword(sources, query, settings.depth, found)) if "keyword" in wanted else nullcontext():
-        embedded = _vector(sources, query, settings.depth, found) if "vector" in wanted else None
-    if embedded is not None:
-        _complete_cosines(sources, *embedded, found)
-    if "graph" in wanted:
-        clock = time.perf_counter()
-        found.graph = channels.entities(sources.connection, query)
-        found.exact = channels.exact(sources.connection, query)
-        _lap(found, "graph", clock)
-    return found
-
-
-def _keyword(sources: Sources, query: Query, depth: int, found: _Found) -> None:
-    clock = time.perf_counter()
-    found.rankings["keyword"] = channels.keyword(sources.beside, query, depth)
-    _lap(found, "keyword", clock)
-
-
-@contextmanager
-def _beside(call: Callable[[], None]) -> Iterator[None]:
-    """Run `call` while the body runs: SQLite and the model both work outside of Python's lock."""
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            call()
-        except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that asked
-            failed.append(error)
-
-    thread = threading.Thread(target=run, name="quaid-words")
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
-    if failed:
-        raise failed[0]
-
-
-def _vector(sources: Sources, query: Query, depth: int, found: _Found) -> tuple[EmbedderRow, Any] | None:
-    """Rank by cosine; whose vectors were asked and the question's own."""
-    clock = time.perf_counter()
-    row = vectors.active_embedder(sources.connection)
-    embedder = sources.embedder_of(row) if row is not None else None
-    if row is None or embedder is None:
-        found.degraded.append("vectors")
-        return None
-    try:
-        embedded = embedder.embed_query(query.text)
-    except EmbeddingError:
-        found.degraded.append("vectors")
-        return None
-    found.rankings["vector"] = sources.vectors.search(sources.connection, row, embedded, depth)
-    _lap(found, "vector", clock)
-    return row, embedded
-
-
-def _complete_cosines(sources: Sources, row: EmbedderRow, embedded: Any, found: _Found) -> None:
-    """What only the keyword channel found has a cosine too, and what "unlike" means is seen on a sample of all."""
-    clock = time.perf_counter()
-    found.cosines = dict(found.rankings["vector"])
-    others = {chunk_id for chunk_id, _ in found.rankings.get("keyword", [])} - found.cosines.keys()
-    sample = vectors.list_sample(sources.connection, SAMPLE)
-    asked = sources.vectors.cosines(sources.connection, row, embedded, {*others, *sample})
-    found.cosines |= {chunk_id: asked[chunk_id] for chunk_id in others if chunk_id in asked}
-    known = {**asked, **found.cosines}
-    found.unlike = min((known[chunk_id] for chunk_id in sample if chunk_id in known), default=0.0)
-    _lap(found, "cosines", clock)
-
-
-def _lap(found: _Found, name: str, since: float) -> None:
-    found.took_ms[name] = round((time.perf_counter() - since) * 1000, 2)
-
-
-def _fuse(found: _Found, settings: RecallSettings) -> dict[int, float]:
-    keyword, vector = found.rankings.get("keyword", []), found.rankings.get("vector", [])
-    if settings.fusion == "rrf":
-        weight = settings.vector_weight
-        return fusion.reciprocal_rank([(vector, weight), (keyword, 1 - weight)], settings.rrf_k)
-    # Not the lowest of the ranking as zero: in a large vault its first 400 are all alike, and differences that mean
-    # nothing would outweigh the one note that has the very word.
-    likeness = fusion.min_max(list(found.cosines.items()), floor=found.unlike)
-    return fusion.convex(fusion.min_max(keyword, floor=0.0), likeness, settings.vector_weight)
-
-
-def _candidates(
-    connection: apsw.Connection, found: _Found, fused: Mapping[int, float], options: RecallOptions
-) -> tuple[dict[int, Candidate], bool]:
-    """The best of the fused ranking, and what the graph and an exact name lead to; whether all of it is still there."""
-    most = max(MOST_FUSED, 4 * options.limit)
-    chunk_ids = set(sorted(fused, key=lambda chunk_id: (-fused[chunk_id], chunk_id))[:most])
-    best = sorted(found.graph.scores, key=lambda doc_id: -found.graph.scores[doc_id])[:MOST_GRAPH_DOCUMENTS]
-    chunk_ids |= documents.first_chunks(connection, {*best, *found.exact})
-    candidates = documents.fetch_candidates(connection, chunk_ids)
-    return candidates, len(candidates) == len(chunk_ids)
-
-
-def _score(
-    fused: Mapping[int, float], found: _Found, candidates: Mapping[int, Candidate], options: RecallOptions
-) -> dict[int, float]:
-    kept = {chunk_id: fused.get(chunk_id, 0.0) for chunk_id in candidates}
-    if options.keyword_only or options.channels <= {"keyword", "vector"}:
-        return kept
-    scores = priors.apply(kept, candidates, found.graph.scores, found.graph.entities, options.weights)
-    for chunk_id, candidate in candidates.items():
-        if candidate.doc_id in found.exact:
-            scores[chunk_id] += 1.0
-    return scores
-
-
-def _is_wanted(candidate: Candidate, options: RecallOptions, today: str) -> bool:
-    if options.kinds and hit_kind(candidate) not in options.kinds:
-        return False
-    return options.superseded or not is_over(candidate, today)
-
-
-def is_over(candidate: Candidate, today: str) -> bool:
-    """Whether a fact has been replaced, or was true only until a day before `today` (YYYY-MM-DD)."""
-    if candidate.superseded_by is not None:
-        return True
-    return candidate.valid_until is not None and candidate.valid_until[:10] < today
-
-
-def hit_kind(candidate: Candidate) -> str:
-    """fact, turn, entity, note, snippet, journal or doc."""
-    if candidate.kind == Kind.EPISODE and candidate.turn is None:
-        return "note"
-    return _HIT_KINDS.get(Kind(candidate.kind), candidate.kind)
-
-
-def hit_id(candidate: Candidate) -> str:
-    """A turn is named as facts cite it: `20-1402-2f1c9a#t3`."""
-    if candidate.turn is None:
-        return candidate.id
-    return f"{candidate.path.rsplit('/', 1)[-1].removesuffix('.md')}#t{candidate.turn}"
-
-
-def _hits(
-    connection: apsw.Connection,
-    folded: list[tuple[Candidate, int]],
-    scores: Mapping[int, float],
-    found: _Found,
-    today: str,
-) -> tuple[Hit, ...]:
-    edges = documents.fetch_edges(connection, {candidate.doc_id for candidate, _ in folded})
-    ranks = _channel_ranks({candidate.chunk_id for candidate, _ in folded}, found)
-    return tuple(
-        Hit(
-            id=hit_id(candidate),
-            kind=hit_kind(candidate),
-            text=candidate.text,
-            score=round(scores.get(candidate.chunk_id, 0.0), 4),
-            path=candidate.path,
-            session=candidate.session,
-            turn=candidate.turn,
-            speaker=candidate.speaker or candidate.doc_speaker,
-            created=candidate.said_at or candidate.created,
-            valid_from=candidate.valid_from,
-            valid_until=candidate.valid_until,
-            status=candidate.status,
-            superseded=is_over(candidate, today),
-            edges=tuple(Edge(*edge) for edge in edges.get(candidate.doc_id, ())),
-            channels=ranks.get(candidate.chunk_id, {}) | _graph_rank(candidate, found),
-            stands_for=stands_for,
-            via=found.graph.via.get(candidate.doc_id, ()),
+    ranked, scores = _rank(asked, found, gathered)
+    why = _doubt(ranked, scores, settings)
+    if why and settings.stages.second_pass and not asked.options.keyword_only:
+        gathered = _ask_again(asked, found, gathered)
+        ranked, scores = _rank(asked, found, gathered)
+        why = _doubt(ranked, scores, settings)
+    if _wants_judge(asked, why):
+        ranked, scores, gathered = _judge(asked, found, gathered, ranked, scores)
+    chosen = _choose(asked, found, ranked, scores)
+    with asked.trace.stage("answer") as noted:
+        hits = answering.render_hits(
+            sources.connection, chosen, gathered, found, asked.opposed, settings, asked.options
         )
-        for candidate, stands_for in folded
+        if asked.options.budget is not None:
+            hits = _fit(asked, hits)
+        noted["hits"] = len(hits)
+    asked.trace.facts |= _facts(asked, found, gathered)
+    return Recall(text, hits, tuple(dict.fromkeys(found.degraded)), asked.trace.took_ms, asked.trace.as_shape(), why)
+
+
+# -- understanding ---------------------------------------------------------------------------------------------------
+
+
+def _understand(
+    sources: Sources, text: str, settings: RecallSettings, options: RecallOptions, helpers: Helpers
+) -> _Asked:
+    trace = Trace()
+    stages = settings.stages
+    with trace.stage("query") as noted:
+        on = {name for name in query.ALL_STAGES if getattr(stages, name)}
+        parsed = query.parse(text, options.now or datetime.now(UTC), helpers.owner_names, on)
+        scope = scope_of(sources.connection, options)
+        named: frozenset[str] = frozenset()
+        if not options.keyword_only and stages.graph:
+            named = beam.find_named(sources.connection, parsed, scope)
+        if named and stages.aliases:
+            parsed = replace(parsed, words=_with_aliases(parsed, named))
+        noted |= {"intent": parsed.intent.value, "words": list(parsed.words), "names": sorted(named)}
+        if parsed.dates:
+            noted["dates"] = [f"{date.start.isoformat()}..{date.end.isoformat()}" for date in parsed.dates]
+        if parsed.phrases:
+            noted["phrases"] = list(parsed.phrases)
+    if stages.intent_weights:
+        settings = replace(settings, vector_weight=PROFILES[parsed.intent].vector_weight)
+    return _Asked(sources, settings, options, helpers, trace, parsed, scope, named)
+
+
+def _with_aliases(parsed: Query, named: Collection[str]) -> tuple[str, ...]:
+    """The question's words, and those of the other names of what it names."""
+    said = set(parsed.name_keys)
+    other = (word for key in sorted(named) if key not in said for word in fulltext.terms(key))
+    return tuple(dict.fromkeys([*parsed.words, *other]))
+
+
+# -- asking ----------------------------------------------------------------------------------------------------------
+
+
+def _ask(asked: _Asked) -> Found:
+    return asking.ask(asked.sources, asked.query, asked.settings, asked.options, asked.scope, asked.trace)
+
+
+def _gather(asked: _Asked, found: Found) -> Gathered:
+    return gather(
+        asked.sources, asked.query, asked.named, found, asked.settings, asked.options, asked.scope, asked.trace
     )
 
 
-def _channel_ranks(chunk_ids: set[int], found: _Found) -> dict[int, dict[str, ChannelRank]]:
-    ranks: dict[int, dict[str, ChannelRank]] = {}
-    for name, ranking in found.rankings.items():
-        for rank, (chunk_id, score) in enumerate(ranking, 1):
-            if chunk_id in chunk_ids:
-                ranks.setdefault(chunk_id, {})[name] = ChannelRank(rank, round(score, 4))
-    return ranks
+def _rank(asked: _Asked, found: Found, gathered: Gathered) -> tuple[list[Candidate], dict[int, float]]:
+    with asked.trace.stage("score") as noted:
+        strengths: Mapping[str, Use] = {}
+        if asked.settings.stages.composite or asked.settings.stages.decay:
+            strengths = asked.helpers.strengths_of({hit_id(c) for c in gathered.candidates.values()})
+        scores = selecting.adjust(gathered, asked.query, found, strengths, asked.settings, asked.options)
+        ranked = _wanted(asked, gathered, scores)
+        if asked.settings.stages.contiguity and not asked.options.keyword_only:
+            decay = asked.settings.contiguity_decay
+            facts, worth = expansion.from_same_sessions(asked.sources.connection, ranked, scores, decay, asked.scope)
+            gathered.candidates |= facts
+            scores |= {chunk_id: max(score, scores.get(chunk_id, 0.0)) for chunk_id, score in worth.items()}
+            gathered.scores |= {chunk_id: scores[chunk_id] for chunk_id in worth}
+            found.together |= worth.keys()
+            ranked = _wanted(asked, gathered, scores)
+        noted |= {"candidates": len(gathered.candidates), "left": len(ranked)}
+    return ranked, scores
 
 
-def _graph_rank(candidate: Candidate, found: _Found) -> dict[str, ChannelRank]:
-    score = found.graph.scores.get(candidate.doc_id)
-    if score is None:
-        return {}
-    rank = 1 + sum(other > score for other in found.graph.scores.values())
-    return {"graph": ChannelRank(rank, round(score, 4))}
+def _wanted(asked: _Asked, gathered: Gathered, scores: Mapping[int, float]) -> list[Candidate]:
+    asked.trace.cut.clear()
+    is_true = selecting.truth(asked.sources.connection, gathered.candidates.values(), asked.options, asked.scope)
+    return selecting.wanted(gathered, scores, is_true, asked.query, asked.settings, asked.options, asked.trace)
 
 
-def _trace(query: Query, found: _Found, candidates: Mapping[int, Candidate], wanted: int) -> dict[str, Any]:
+# -- doubt -----------------------------------------------------------------------------------------------------------
+
+
+def _doubt(ranked: Sequence[Candidate], scores: Mapping[int, float], settings: RecallSettings) -> str | None:
+    """Why the answer is in doubt, None when it is not."""
+    if not ranked:
+        return "nothing was found"
+    best = scores[ranked[0].chunk_id]
+    return f"the best score is {best:.2f}, under {settings.gate:g}" if best < settings.gate else None
+
+
+def _ask_again(asked: _Asked, found: Found, gathered: Gathered) -> Gathered:
+    """The second pass: what it finds is added to what is known."""
+    with asked.trace.stage("second_pass") as noted:
+        connection = asked.sources.connection
+        allowed = asked.sources.scoped.of(connection, asked.scope)
+        broader = doubt.broaden(connection, asked.query, asked.named, asked.scope, allowed)
+        noted |= {"words": list(broader.words), "names": sorted(broader.named)}
+    if not broader:
+        return gathered
+    before = gathered.candidates.keys()
+    asked.query = replace(asked.query, words=tuple(dict.fromkeys([*asked.query.words, *broader.words])))
+    asked.named |= broader.named
+    again = _ask(asked)
+    found.rankings |= again.rankings
+    found.cosines |= again.cosines
+    found.episodes = again.episodes
+    wider = _gather(asked, found)
+    found.broadened = set(wider.candidates.keys() - before)
+    return wider
+
+
+def _wants_judge(asked: _Asked, why: str | None) -> bool:
+    if not asked.settings.stages.rerank or asked.options.keyword_only or asked.options.depth == "fast":
+        return False
+    return why is not None or asked.options.depth == "deep"
+
+
+def _judge(
+    asked: _Asked, found: Found, gathered: Gathered, ranked: list[Candidate], scores: dict[int, float]
+) -> tuple[list[Candidate], dict[int, float], Gathered]:
+    """HyDE and the graded reranker in one call, within the time budget; else the order stands and says so."""
+    judge = asked.helpers.judge()
+    if judge is None:
+        return ranked, scores, gathered
+    with asked.trace.stage("rerank") as noted:
+        started = time.perf_counter()
+        judged = ranked[:MOST_JUDGED]
+        budget_s = asked.settings.rerank_budget_s
+        try:
+            judgement = judge.judge(asked.query.text, [candidate.text for candidate in judged], budget_s)
+        except ModelError as error:
+            found.degraded.append("model")
+            noted["problem"] = str(error)
+            return ranked, scores, gathered
+        noted |= {"statement": judgement.statement, "grades": len(judgement.grades)}
+        graded = {judged[index].chunk_id: grade for index, grade in judgement.grades.items()}
+        if asked.settings.stages.inhibition:
+            wrong = losers(judgement.grades, [scores[candidate.chunk_id] for candidate in judged])
+            asked.trace.facts["inhibited"] = [hit_id(judged[index]) for index in wrong]
+        if time.perf_counter() - started < budget_s:
+            try:
+                asking.like_statement(asked.sources, judgement.statement, asked.settings.candidates, asked.scope, found)
+            except EmbeddingError:
+                found.degraded.append("vectors")
+    gathered = _gather(asked, found)
+    ranked, scores = _rank(asked, found, gathered)
+    share = asked.settings.rerank_share
+    for chunk_id, grade in graded.items():
+        if chunk_id in scores:
+            scores[chunk_id] = blend(min(1.0, scores[chunk_id]), grade, share)
+    # What was not graded is no better than the least that was: nobody has looked at it.
+    least = min((scores[chunk_id] for chunk_id in graded if chunk_id in scores), default=math.inf)
+    new = {chunk_id for chunk_id, _ in found.rankings.get("hyde", ())[:MOST_JUDGED]}
+    for chunk_id in scores.keys() - graded.keys() - new:
+        scores[chunk_id] = min(scores[chunk_id], least)
+    return sorted(ranked, key=lambda c: (-scores[c.chunk_id], c.chunk_id)), scores, gathered
+
+
+# -- choosing --------------------------------------------------------------------------------------------------------
+
+
+def _choose(asked: _Asked, found: Found, ranked: list[Candidate], scores: Mapping[int, float]) -> list[Chosen]:
+    """Order, cut, fold and count."""
+    settings, options, trace = asked.settings, asked.options, asked.trace
+    with trace.stage("choose") as noted:
+        if settings.stages.cut and not options.keyword_only:
+            ranked = _cut(asked, found, ranked, scores)
+        ordered = [(c, scores[c.chunk_id]) for c in ranked]
+        if not options.keyword_only:
+            ordered = selecting.order(ranked, scores, asked.sources, found, settings)
+        limit = _limit(asked)
+        similarity = settings.collapse_similarity if settings.stages.fold else 2.0
+        folded = diversity.fold((candidate for candidate, _ in ordered), similarity, limit)
+        value = {candidate.chunk_id: score for candidate, score in ordered}
+        chosen = [(candidate, value[candidate.chunk_id], count) for candidate, count in folded]
+        noted |= {"limit": limit, "shown": len(chosen), "behind": max(0, len(ordered) - len(chosen))}
+    if settings.stages.contradictions and not options.keyword_only:
+        chosen = _with_opposed(asked, chosen)
+    return chosen[:limit]
+
+
+def _limit(asked: _Asked) -> int:
+    """How many hits at most: as asked, as set, else by the size of the memory that is seen."""
+    settings = asked.settings
+    if asked.options.limit or settings.limit:
+        return asked.options.limit or settings.limit
+    seen = asked.sources.scoped.of(asked.sources.connection, asked.scope)
+    count = documents.count_chunks(asked.sources.connection) if seen is None else len(seen)
+    return cutoff.dynamic_k(count, settings.k_least, settings.k_most)
+
+
+def _cut(asked: _Asked, found: Found, ranked: list[Candidate], scores: Mapping[int, float]) -> list[Candidate]:
+    """The relevant ones: found for a reason, and not too far behind the best."""
+    matched = {chunk_id for chunk_id, _ in found.rankings.get("keyword", ())}
+    reasons = [bool(selecting.reason(candidate, found, matched)) for candidate in ranked]
+    kept = [candidate for candidate, has_reason in zip(ranked, reasons, strict=True) if has_reason]
+    least = asked.settings.cut_share * scores[kept[0].chunk_id] if kept else 0.0
+    kept = [candidate for candidate in kept if scores[candidate.chunk_id] >= least]
+    shown = {candidate.chunk_id for candidate in kept}
+    for candidate, has_reason in zip(ranked, reasons, strict=True):
+        if candidate.chunk_id not in shown and len(asked.trace.cut) < selecting.MOST_CUT_SHOWN:
+            why = "far behind the best" if has_reason else "neither a word, a name nor the meaning of the question"
+            asked.trace.leave_out(hit_id(candidate), scores[candidate.chunk_id], why)
+    return kept
+
+
+def _with_opposed(asked: _Asked, chosen: list[Chosen]) -> list[Chosen]:
+    """After each fact those that contradict it, found so far or not: one alone would pass for the truth."""
+    with asked.trace.stage("contradictions") as noted:
+        connection = asked.sources.connection
+        facts = {candidate.doc_id for candidate, _, _ in chosen if candidate.kind == Kind.FACT}
+        edges = contradictions.fetch_rivals(connection, facts, asked.scope) if facts else {}
+        opposed = contradictions.find_opposed(edges)
+        noted["pairs"] = sum(map(len, opposed.values())) // 2
+        if not opposed:
+            return chosen
+        missing = documents.first_chunks(connection, set(opposed) - {candidate.doc_id for candidate, _, _ in chosen})
+        fetched = documents.fetch_candidates(connection, missing, asked.scope)
+        is_true = selecting.truth(connection, fetched.values(), asked.options, asked.scope)
+        rivals = {candidate.doc_id: candidate for candidate in fetched.values() if is_true(candidate)}
+        told = {candidate.doc_id for candidate, _, _ in chosen} | rivals.keys()
+        asked.opposed = {doc_id: others & told for doc_id, others in opposed.items() if doc_id in told}
+    return contradictions.paired(chosen, rivals, opposed)
+
+
+def _fit(asked: _Asked, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """As much of the hits as the budget has room for; where there is room left, a turn with those beside it and a
+    section with the rest of its note.
+    """
+
+    def longer(index: int) -> str:
+        return answering.surroundings(asked.sources.connection, hits[index], asked.scope, asked.settings)
+
+    texts = cutoff.fit([hit.text for hit in hits], asked.options.budget or 0, longer)
+    return tuple(replace(hit, text=text) for hit, text in zip(hits, texts, strict=False))
+
+
+def _facts(asked: _Asked, found: Found, gathered: Gathered) -> dict[str, object]:
     return {
-        "words": list(query.words),
+        "words": list(asked.query.words),
+        "intent": asked.query.intent.value,
         "entities": sorted(found.graph.entities),
         "channels": {name: len(ranking) for name, ranking in found.rankings.items()}
         | {"graph": len(found.graph.scores)},
-        "candidates": len(candidates),
-        "left_after_filters": wanted,
-        "took_ms": found.took_ms,
+        "candidates": len(gathered.candidates),
     }

@@ -55,6 +55,11 @@ class Embedding:
                 self.problem = error
         return self._embedder
 
+    def fingerprint(self) -> str | None:
+        """That of the configured embedder; None without one, or while its service cannot be asked for it."""
+        embedder = self.embedder()
+        return None if embedder is None else _fingerprint(embedder)
+
     def embedder_of(self, row: EmbedderRow) -> Embedder | None:
         """The embedder that made the vectors of `row`, which during a change of model is not the configured one."""
         if self._settings.provider == "none":

@@ -25,6 +25,8 @@ from quaid.vault import files, layout, template
 if TYPE_CHECKING:
     import apsw
 
+    from quaid.model import Note
+
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
@@ -106,16 +108,16 @@ class Indexer:
         options = options or SyncOptions()
         inode = database.inode(self.path)
         try:
-            report = self._sync(options, progress or _silent, None)
+            report = self._sync(options, progress or silent, None)
         except database.BROKEN:
             database.remove(self.path, inode)
-            report = self._sync(options, progress or _silent, "the index was damaged")
+            report = self._sync(options, progress or silent, "the index was damaged")
         return replace(report, took_s=time.monotonic() - started)
 
     def rebuild_in_memory(self) -> apsw.Connection:
         """An index made from nothing, without vectors: what `verify` compares with."""
         connection, _ = database.connect_writer(":memory:")
-        self._sync_words(connection, SyncOptions(accept_removals=True), _silent)
+        self._sync_words(connection, SyncOptions(accept_removals=True), silent)
         return connection
 
     def _sync(self, options: SyncOptions, progress: Progress, rebuilt: str | None) -> SyncReport:
@@ -134,7 +136,7 @@ class Indexer:
         if not self.is_there():
             raise VaultNotFoundError(self.root)
         template.make_state_folder(self.root)
-        with _translate_index_errors(self.path):
+        with translate_index_errors(self.path):
             connection, outdated = database.connect_writer(self.path, wait_ms)
             try:
                 yield connection, outdated
@@ -201,7 +203,7 @@ class Indexer:
     def _write_one(
         self, connection: apsw.Connection, path: str, stat: files.FileStat, old: Known | None, written: _Written
     ) -> None:
-        from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
+        from quaid.vault import notes
 
         read_ns = time.time_ns()
         data = self._read(path)
@@ -211,8 +213,7 @@ class Indexer:
         if old is not None and old.content_hash == row.content_hash:
             documents.touch(connection, path, row)
             return
-        note = notes.parse_note(path, data, int(self._settings.sync.max_note_mb * notes.MEGABYTE))
-        documents.replace_document(connection, note, row)
+        documents.replace_document(connection, parse_note(path, data, self._settings), row)
         if old is None:
             written.added[path] = row.content_hash
         else:
@@ -225,8 +226,23 @@ class Indexer:
             return b""
 
 
+def parse_note(path: str, data: bytes, settings: Settings) -> Note:
+    """A note as every index of this vault holds it."""
+    from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
+
+    return notes.parse_note(path, data, max_note_bytes(settings))
+
+
+def max_note_bytes(settings: Settings) -> int:
+    """How much of a note is searched."""
+    from quaid.vault import notes
+
+    return int(settings.sync.max_note_mb * notes.MEGABYTE)
+
+
 @contextmanager
-def _translate_index_errors(path: Path) -> Iterator[None]:
+def translate_index_errors(path: Path) -> Iterator[None]:
+    """What SQLite and the disk refuse around the index at `path`, as Quaid's own errors."""
     try:
         yield
     except database.BusyError as error:
@@ -239,5 +255,5 @@ def _translate_index_errors(path: Path) -> Iterator[None]:
         raise files.sentence(error, path) from error
 
 
-def _silent(_what: str, _done: int, _total: int) -> None:
+def silent(_what: str, _done: int, _total: int) -> None:
     """The progress nobody looks at."""

@@ -50,7 +50,7 @@ def list_notes(root: Path) -> Listed:
             if not prefix:
                 raise
             if error.errno != errno.ENOENT:
-                listed.passed_over[_shown(prefix)] = f"cannot be opened ({error.strerror})"
+                listed.passed_over[shown(prefix)] = f"cannot be opened ({error.strerror})"
             continue
         with entries:
             _list_folder(entries, prefix, listed, pending)
@@ -68,6 +68,19 @@ def list_some(root: Path, rel_paths: Iterable[str]) -> Listed:
         if not _is_linked(root, rel_path):
             _judge(rel_path, found, listed)
     return listed
+
+
+def why_passed_over(rel_path: str, mode: int) -> str | None:
+    """Why a file with a note's name is not read, None for a note. `mode` is that of `lstat`, or of a git tree, which
+    has the same bits for files and links.
+    """
+    if stat.S_ISLNK(mode):
+        return "is a symbolic link; links are never followed"
+    if not stat.S_ISREG(mode):
+        return "is no file"
+    if layout.is_conflict_copy(rel_path):
+        return "is a copy a sync tool made of a conflict; merge it into the note by hand"
+    return None if _is_unicode(rel_path) else "has a name that is not UTF-8"
 
 
 def read_note(root: Path, rel_path: str, limit: int | None = None) -> bytes | None:
@@ -140,28 +153,20 @@ def _list_folder(
 
 def _judge(rel_path: str, found: os.stat_result, listed: Listed) -> None:
     """Put a file with a note's name among the notes, or say why not."""
-    reason = None
     if stat.S_ISDIR(found.st_mode):
         return
-    if stat.S_ISLNK(found.st_mode):
-        reason = "is a symbolic link; links are never followed"
-    elif not stat.S_ISREG(found.st_mode):
-        reason = "is no file"
-    elif layout.is_conflict_copy(rel_path):
-        reason = "is a copy a sync tool made of a conflict; merge it into the note by hand"
-    elif not _is_unicode(rel_path):
-        reason = "has a name that is not UTF-8"
+    reason = why_passed_over(rel_path, found.st_mode)
     if reason is None:
         listed.notes[rel_path] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
     else:
-        listed.passed_over[_shown(rel_path)] = reason
+        listed.passed_over[shown(rel_path)] = reason
 
 
 def _is_unicode(rel_path: str) -> bool:
     return rel_path.isascii() or not any("\udc80" <= char <= "\udcff" for char in rel_path)
 
 
-def _shown(rel_path: str) -> str:
+def shown(rel_path: str) -> str:
     """A path as text that can be stored, whatever bytes it has."""
     return rel_path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 

@@ -19,9 +19,11 @@ from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, 
 from quaid.model import Commit, Edit
 from quaid.vault import files, workshop
 from quaid.vault import repository as repositories
+from quaid.vault.lineage import Revision, find_note, is_meant, read_boundary, read_life
 from quaid.vault.messages import LOG_FORMAT, Message, escape, parse_log
 from quaid.vault.messages import grep_trailer as grep_option
 from quaid.vault.repository import Repository, RepositoryState
+from quaid.vault.revisions import Revisions
 from quaid.vault.staging import Stage, guard_command, parse_tree, settle, split_items
 
 __all__ = ["Committed", "History", "Message", "RepositoryState"]
@@ -122,7 +124,6 @@ class History:
         paths: Sequence[str] = (),
         limit: int = 20,
         grep_trailer: tuple[str, str] | None = None,
-        follow: bool = False,
         since: str | None = None,
         author: str | None = None,
     ) -> list[Commit]:
@@ -132,16 +133,14 @@ class History:
             paths: only commits that touch one of these files or folders.
             limit: how many at most.
             grep_trailer: only commits with this (key, value) among their trailers.
-            follow: go on past renames of the single path given.
             since: only commits after this date, in any form git reads.
             author: only commits whose author's name or e-mail contains this.
 
         Raises:
             GitError: git refused, for example a repository it does not trust.
         """
-        options = [f"--since={since}"] if since else []
+        options = ["-m", "--no-renames", *([f"--since={since}"] if since else [])]
         options += [f"--author={escape(author)}"] if author else []
-        options += ["--follow"] if follow else ["-m", "--no-renames"]
         if grep_trailer is None:
             return self._log([f"-n{limit}", *options], paths)
         options.append(grep_option(*grep_trailer))
@@ -152,6 +151,15 @@ class History:
             if len(kept) >= limit or len(found) < limit:
                 break
         return kept[:limit]
+
+    def life(self, rel_path: str, note_id: str | None = None) -> list[Revision]:
+        """Every commit that changed a note, newest first, across renames (`lineage.read_life` says how)."""
+        return read_life(self._run, self._repository, rel_path, note_id) if self.state().head else []
+
+    @property
+    def boundary(self) -> frozenset[str]:
+        """The commits at which a shallow clone ends; none in a whole one."""
+        return read_boundary(self._repository)
 
     def read_at(self, revision: str, rel_path: str) -> bytes | None:
         """A file as a checkout of `revision` would have it, None if it has none.
@@ -175,13 +183,14 @@ class History:
         Raises:
             GitError: there is no such revision.
         """
-        prefix = [self._repository.prefix] if self._repository.prefix else []
         commit_id = self._resolve(revision)
-        if commit_id is None:
-            return {}
-        args = ("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *prefix)
-        _, out = self._read("list a revision", *args)
-        return {self._repository.to_vault(path): blob for path, blob in parse_tree(out)}
+        listed = self.revisions.list_files(commit_id) if commit_id is not None else ()
+        return {file.rel_path: file.blob for file in listed if file.is_regular}
+
+    @property
+    def revisions(self) -> Revisions:
+        """What the vault was at any commit."""
+        return Revisions(self._run, self._repository)
 
     def diff(self, commit_id: str) -> str:
         """What a commit changed in the vault, as a patch; a merge against its first parent.
@@ -204,20 +213,11 @@ class History:
         options = ["--grep=^Quaid-Fact: ", "--diff-filter=D", "--no-renames"]
         for commit in self._log(options, (), everywhere=True):
             for fact_id in commit.trailers.get("Quaid-Fact", ()):
-                found = self._removed_by(commit, fact_id) if _means(reference, fact_id) else None
-                if found is not None:
-                    return commit.id, *found
-        return None
-
-    def _removed_by(self, commit: Commit, note_id: str) -> tuple[str, bytes] | None:
-        """Which of the files that `commit` removed is the note with this id: the path, or the `id` in its head."""
-        has_id = re.compile(
-            rb"^id:[ \t]*[\"']?" + re.escape(note_id.encode()) + rb"[\"']?[ \t]*(#.*)?\r?$", re.MULTILINE
-        )
-        for rel_path in commit.files:
-            before = self.read_at(f"{commit.id}^", rel_path)
-            if before is not None and (rel_path == note_id or has_id.search(before)):
-                return rel_path, before
+                if is_meant(reference, fact_id):
+                    removed = ((path, self.read_at(f"{commit.id}^", path)) for path in commit.files)
+                    found = find_note(removed, fact_id)
+                    if found is not None:
+                        return commit.id, *found
         return None
 
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
@@ -381,11 +381,6 @@ class _Call:
     stdin: bytes
     env: Mapping[str, str]
     accept: Sequence[int] = (0,)
-
-
-def _means(reference: str, note_id: str) -> bool:
-    is_part = note_id.startswith(reference) or note_id.endswith(reference)
-    return reference == note_id or (is_part and len(reference) >= 4)
 
 
 class _HeadMovedError(Exception):

@@ -19,6 +19,7 @@ CACHE_FILE = "cache.db"
 LOCAL_FILE = "local.db"
 LOCK_FILE = "lock"
 LOG_DIR = "log"
+AS_OF_DIR = "as-of"
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _FOLDER_KINDS = {
@@ -76,6 +77,12 @@ def kind_of(rel_path: str, note_type: str | None, keys: Container[str] = ()) -> 
 def is_note_name(name: str) -> bool:
     """Markdown that is not an editor's or a sync tool's temporary file."""
     return name.endswith(".md") and not name.startswith((".", "~", "#"))
+
+
+def is_note_path(rel_path: str) -> bool:
+    """Whether a listing of the vault would come across this file and take its name for a note's."""
+    *folders, name = rel_path.split("/")
+    return is_note_name(name) and not any(map(skips_folder, folders))
 
 
 def is_conflict_copy(rel_path: str) -> bool:

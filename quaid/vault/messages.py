@@ -47,10 +47,11 @@ def parse_log(out: bytes, repository: Repository) -> Iterator[Commit]:
         # A merge comes once for each parent; the first says what it brought to this branch.
         if fields[0] not in seen:
             seen.add(fields[0])
-            yield _build_commit(fields, repository, [path for path in files if path])
+            yield build_commit(fields, repository, [path for path in files if path])
 
 
-def _build_commit(fields: Sequence[str], repository: Repository, files: Sequence[str]) -> Commit:
+def build_commit(fields: Sequence[str], repository: Repository, files: Sequence[str]) -> Commit:
+    """A commit from what `LOG_FORMAT` prints of it and the paths it touches."""
     commit_id, when, author, email, subject, body = fields
     text, trailers = _split_trailers(body.strip("\n"))
     inside = tuple(repository.to_vault(path) for path in files if repository.is_in_vault(path))

@@ -254,11 +254,11 @@ class _Fields:
 _Shaped = tuple[str, tuple[Chunk, ...]]
 
 
-def _shape_fact(body: str, stem: str, _names: Sequence[str], fields: _Fields) -> _Shaped:
+def _shape_fact(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
     text = markdown.plain(markdown.without_edges(body))
     if not text:
         text = "; ".join(f"{e.subject} {e.relation.replace('_', ' ')} {e.object}" for e in markdown.edges(body)) or stem
-    keywords = " ".join(fields.list("keywords"))
+    keywords = " ".join([*fields.list("keywords"), *names[1:]])
     return text, tuple(Chunk(i, piece, "", keywords) for i, piece in enumerate(markdown.split_text(text)))
 
 
@@ -288,9 +288,9 @@ def _shape_episode(body: str, stem: str, names: Sequence[str], fields: _Fields) 
     return "", tuple(chunks)
 
 
-def _shape_by_heading(body: str, stem: str, _names: Sequence[str], fields: _Fields) -> _Shaped:
+def _shape_by_heading(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
     title = fields.text("title") or stem
-    keywords = " ".join([*fields.list("keywords"), *fields.list("tags")])
+    keywords = " ".join([*fields.list("keywords"), *fields.list("tags"), *names[1:]])
     pieces = [
         (section.heading, piece) for section in markdown.sections(body) for piece in markdown.split_text(section.text)
     ]

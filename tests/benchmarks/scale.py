@@ -108,7 +108,7 @@ def generate(root: Path, count: int) -> None:
     start = datetime(2025, 1, 1, tzinfo=UTC)
     for number in range(count):
         now = start + timedelta(minutes=37 * number)
-        _, edit = plan_fact(_statement(chance, number), FactDetails(speaker=chance.choice(PEOPLE)), now)
+        _, edit = plan_fact(statement(chance, number), FactDetails(speaker=chance.choice(PEOPLE)), now)
         path = root / edit.rel_path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(edit.after or b"")
@@ -122,7 +122,7 @@ def generate(root: Path, count: int) -> None:
         subprocess.run(["git", *command], cwd=root, check=True, env={**os.environ, **identity})
 
 
-def _statement(chance: random.Random, number: int) -> str:
+def statement(chance: random.Random, number: int) -> str:
     who, whom = chance.sample(PEOPLE, 2)
     return (
         f"{who} {chance.choice(VERBS)} {chance.choice(THINGS)} with {whom} in {chance.choice(PLACES)}, "

@@ -1,0 +1,200 @@
+"""A question on its way through the rooms: index and vectors, a model in doubt, and the books that are kept of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.config import Settings, load_settings
+from quaid.errors import VaultNotFoundError
+from quaid.index import vectors
+from quaid.index.matrix import VectorMatrix
+from quaid.index.reader import IndexReader
+from quaid.index.scope import ScopedChunks
+from quaid.model import CORE_FILES, Recall
+from quaid.recall import pipeline
+from quaid.recall.asking import Sources
+from quaid.recall.options import RecallOptions
+from quaid.recall.pipeline import Helpers
+from quaid.sync.embedding import Embedding, Progress
+from quaid.sync.freshness import Freshness
+from quaid.vault import layout
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.bookkeeping import Bookkeeping
+    from quaid.recall.rerank import Judge
+    from quaid.sync.as_of import Past, PastIndexes
+    from quaid.vault.history import History
+
+
+_COMMENT = r"(?s)%%.*?%%|<!--.*?-->"
+"""What Obsidian and markdown do not show, such as the template's advice."""
+
+
+class Answers:
+    """Who answers the questions of one `Memory`. Opens the index, the books and the past when they are first needed."""
+
+    def __init__(
+        self, root: Path, settings: Settings, embedding: Embedding, freshness: Freshness, reader: IndexReader,
+        git: Callable[[], History],
+    ) -> None:  # fmt: skip
+        self._root = root
+        self._settings = settings
+        self._embedding = embedding
+        self._freshness = freshness
+        self._reader = reader
+        self._git = git
+        self._second = IndexReader(root / layout.STATE_DIR / layout.INDEX_FILE)
+        self._matrix = VectorMatrix()
+        self._scoped = ScopedChunks()
+        self._books: Bookkeeping | None = None
+        self._judge: Judge | None = None
+        self._owners: frozenset[str] = frozenset()
+        self._past: PastIndexes | None = None
+
+    def answer(self, query: str, options: RecallOptions, *, as_of: str | None, progress: Progress | None) -> Recall:
+        """The answer of the present index, or of the one as of a revision or day.
+
+        Raises:
+            VaultNotFoundError
+            RevisionError: no such revision, or none that early.
+        """
+        options = replace(options, owners=options.owners or self.owners())
+        if as_of is not None:
+            return self._answer_of_past(query, options, self._past_indexes().open(as_of, progress))
+        connection, stale = self.fresh()
+        answer = self._answer(query, options, connection, self._second.open() or connection, self._matrix, self._scoped)
+        if options.context:
+            answer = replace(answer, context=self._core_notes())
+        return _with_degraded(answer, [*stale, *self._pending(connection, options)])
+
+    def keep(self, answer: Recall, options: RecallOptions, *, door: str, session: str | None) -> Recall:
+        """Write the answer into the books; what they could not take is named in `degraded`."""
+        books = self.books()
+        inhibited = answer.trace.get("inhibited")
+        problems = [books.weaken(inhibited)] if isinstance(inhibited, list) and inhibited else []
+        if not (options.kinds or options.at or options.keyword_only):
+            depth = options.depth
+            problems.append(books.after_recall(answer, door=door, depth=depth, session=session, limit=options.limit))
+        return _with_degraded(answer, [problem for problem in problems if problem])
+
+    def owners(self) -> frozenset[str]:
+        """The names of the one who asks: what belongs to nobody in particular belongs to the vault's own owner."""
+        if not self._owners:
+            mine = self._settings.owner
+            is_own = mine == load_settings(self._root, environ={}).owner
+            self._owners = frozenset({mine, "default"} if is_own else {mine})
+        return self._owners
+
+    def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
+        """The index, brought in step with the files, and what kept it from being so."""
+        _, stale = self._freshness.ensure()
+        connection = self._reader.open()
+        if connection is None:
+            raise VaultNotFoundError(self._root)
+        return connection, stale
+
+    def books(self) -> Bookkeeping:
+        if self._books is None:
+            from quaid.bookkeeping import Bookkeeping
+
+            self._books = Bookkeeping(self._root, self._settings)
+        return self._books
+
+    def release(self) -> None:
+        """Let go of the index, which is about to be built anew."""
+        self._reader.close()
+        self._second.close()
+
+    def close(self) -> None:
+        self.release()
+        if self._books is not None:
+            self._books.close()
+
+    def _answer(
+        self,
+        query: str,
+        options: RecallOptions,
+        connection: apsw.Connection,
+        beside: apsw.Connection,
+        matrix: VectorMatrix,
+        scoped: ScopedChunks,
+    ) -> Recall:
+        sources = Sources(connection, beside, self._embedding.embedder_of, matrix, scoped)
+        # The name in quaid.toml is that of the vault's own owner, whoever asks.
+        own = self._settings.owner_name if "default" in self.owners() else ""
+        names = (own, self._settings.owner)
+        helpers = Helpers(self._open_judge, lambda ids: self.books().strengths(ids), names)
+        return pipeline.recall(sources, query, self._settings.recall, options, helpers)
+
+    def _answer_of_past(self, query: str, options: RecallOptions, past: Past) -> Recall:
+        reader = IndexReader(past.path)
+        connection = reader.open()
+        if connection is None:
+            raise VaultNotFoundError(past.path)
+        try:
+            answer = self._answer(query, options, connection, connection, VectorMatrix(), ScopedChunks())
+        finally:
+            reader.close()
+        trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
+        return _with_degraded(replace(answer, trace=trace), past.degraded)
+
+    def _past_indexes(self) -> PastIndexes:
+        if self._past is None:
+            from quaid.sync.as_of import PastIndexes
+
+            self._past = PastIndexes(self._root, self._settings, self._embedding, self._git)
+        return self._past
+
+    def _open_judge(self) -> Judge | None:
+        if self._judge is None and self._settings.models.provider != "none":
+            from quaid.llm import Models
+            from quaid.local.model_usage import ModelRecords
+            from quaid.recall.rerank import ModelJudge
+
+            state = self._root / layout.STATE_DIR
+            records = ModelRecords(state / layout.LOCAL_FILE)
+            # A kept answer has the question in it, in other words.
+            answers = records if self._settings.recall.log == "text" else None
+            models = Models(self._settings.models, own_prompts=state / "prompts", usage=records, answers=answers)
+            if models.describe().provider is None:
+                return None
+            self._judge = ModelJudge(models)
+        return self._judge
+
+    def _core_notes(self) -> tuple[tuple[str, str], ...]:
+        from quaid.vault import files, frontmatter
+
+        found = []
+        for name in CORE_FILES:
+            data = files.read_note(self._root, name)
+            if data is not None:
+                text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+                found.append((name, re.sub(_COMMENT, "", text[frontmatter.body_start(text) :]).strip()))
+        return tuple((name, text) for name, text in found if text)
+
+    def _pending(self, connection: apsw.Connection, options: RecallOptions) -> Iterable[str]:
+        if options.keyword_only or self._settings.embedding.provider == "none":
+            return
+        waiting = vectors.count_pending(connection)
+        if waiting and self._embedding.embedder() is not None:
+            yield f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync"
+
+
+def _with_degraded(answer: Recall, more: Iterable[str]) -> Recall:
+    """Degradations by their short name; the sentences behind them go into the trace."""
+    sentences = list(more)
+    names = [sentence.split(":", 1)[0] for sentence in sentences]
+    if not names:
+        return answer
+    known = answer.trace.get("degraded", [])
+    return replace(
+        answer,
+        degraded=tuple(dict.fromkeys([*answer.degraded, *names])),
+        trace={**answer.trace, "degraded": [*(known if isinstance(known, list) else []), *sentences]},
+    )

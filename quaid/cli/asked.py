@@ -1,0 +1,151 @@
+"""What `quaid recall` and `quaid search` are asked: QUERY and every option, each declared once."""
+
+# Annotations are values here, for typer to read: evaluating them from text would cost each start 2 ms.
+
+import inspect
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from functools import wraps
+from typing import Annotated, Any, NamedTuple, get_args
+
+import typer
+
+from quaid.cli.invocation import Invocation
+from quaid.errors import UsageError
+from quaid.model import PRIVACIES, STATUSES
+from quaid.recall.dates import parse_day
+from quaid.recall.options import KINDS, Depth
+
+DEPTHS: tuple[str, ...] = get_args(Depth)
+
+
+class Asked(NamedTuple):
+    """A question as it was typed. Each field is an argument or an option of the command."""
+
+    query: Annotated[list[str], typer.Argument(metavar="QUERY", help="What you want to know, in words.")]
+    limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many hits.")] = None
+    kind: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help=f"Only this kind, repeatable: {', '.join(KINDS)}.")
+    ] = None
+    project: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only of this project or of none, repeatable.")
+    ] = None
+    status: Annotated[
+        list[str] | None, typer.Option(metavar="STATUS", help=f"Only so, repeatable: {', '.join(STATUSES)}.")
+    ] = None
+    privacy: Annotated[
+        list[str] | None, typer.Option(metavar="WHOSE", help=f"Only so, repeatable: {', '.join(PRIVACIES)}.")
+    ] = None
+    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Who asks; private notes of others stay so.")] = None
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="The session that is going on: its own turns are left out.")
+    ] = None
+    compacted_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="With --session: what was said up to then is no longer at hand.")
+    ] = None
+    first: Annotated[str | None, typer.Option("--from", metavar="DAY", help="Made on this day or later.")] = None
+    last: Annotated[str | None, typer.Option("--to", metavar="DAY", help="Made on this day or before.")] = None
+    at: Annotated[str | None, typer.Option(metavar="DAY", help="What was true on this day.")] = None
+    as_of: Annotated[str | None, typer.Option(metavar="REV|DAY", help="What was known then.")] = None
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced or has expired.")] = False
+    budget: Annotated[int | None, typer.Option(metavar="TOKENS", min=1, help="So much text in all.")] = None
+    context: Annotated[bool, typer.Option("--context", help="The core notes too, before the hits.")] = False
+    depth: Annotated[
+        str | None, typer.Option(metavar="DEPTH", help=f"{', '.join(DEPTHS)}: never ask a model, in doubt, always.")
+    ] = None
+    explain: Annotated[bool, typer.Option("--explain", help="Draw how the answer came about.")] = False
+    expect: Annotated[
+        str | None, typer.Option(metavar="REF", help="Exit code 0 when this is among the hits, 1 when not.")
+    ] = None
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.query)
+
+    def options(self, now: datetime) -> dict[str, Any]:
+        """What was asked for, as the fields of `RecallOptions`.
+
+        Raises:
+            UsageError: a name that is none of those known, a date that is none, or options that exclude each other.
+        """
+        _check_among("kind", self.kind, KINDS)
+        _check_among("status", self.status, STATUSES)
+        _check_among("privacy", self.privacy, PRIVACIES)
+        _check_among("depth", [self.depth] if self.depth else None, DEPTHS)
+        if self.context and self.as_of:
+            raise UsageError("--context has the core notes of today, --as-of asks the past. Leave one of them out.")
+        options = {
+            "kinds": frozenset(self.kind or ()),
+            "projects": frozenset(self.project or ()),
+            "statuses": frozenset(self.status or ()),
+            "privacies": frozenset(self.privacy or ()),
+            "exclude_session": self.session,
+            "compacted_at": self._parse_compacted_at(),
+            "at": _parse_day(self.at, now, end=True),
+            "superseded": self.superseded,
+            "budget": self.budget,
+            "context": self.context,
+            **self._parse_period(now),
+        }
+        # A verdict must be the same the next time: no model is asked for it, unless that was asked for.
+        depth = self.depth or ("fast" if self.expect else None)
+        return options | ({"depth": depth} if depth else {})
+
+    def narrowing(self) -> list[str]:
+        """The options that were given and leave something out."""
+        names = {"first": "from", "last": "to"}
+        fields = ("kind", "project", "status", "privacy", "session", "first", "last", "at", "as_of")
+        return [f"--{names.get(name, name).replace('_', '-')}" for name in fields if getattr(self, name)]
+
+    def _parse_period(self, now: datetime) -> dict[str, date | None]:
+        first, last = _parse_day(self.first, now, end=False), _parse_day(self.last, now, end=True)
+        if first and last and first > last:
+            raise UsageError(f"--from {first} is after --to {last}, so nothing is between them. Swap the two.")
+        return {"first": first, "last": last}
+
+    def _parse_compacted_at(self) -> datetime | None:
+        if self.compacted_at is None:
+            return None
+        if self.session is None:
+            raise UsageError("--compacted-at is a moment of the session that is going on. Name that with --session ID.")
+        try:
+            moment = datetime.fromisoformat(self.compacted_at)
+        except ValueError as error:
+            what = f"--compacted-at is {self.compacted_at!r}, must be a time like 2026-11-20T14:30:00Z."
+            raise UsageError(what) from error
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+Command = Callable[[Invocation, Asked], int | None]
+
+
+def asks(*, without: tuple[str, ...] = ()) -> Callable[[Command], Callable[..., int | None]]:
+    """Makes a command of a function of `Asked`: typer is shown the fields as if they were parameters.
+
+    The fields in `without` are no options of this command and keep their defaults.
+    """
+
+    def make_command(function: Command) -> Callable[..., int | None]:
+        @wraps(function)
+        def run(ctx: typer.Context, **given: Any) -> int | None:
+            return function(ctx.obj, Asked(**given))
+
+        shown = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
+        for name, hint in Asked.__annotations__.items():
+            if name not in without:
+                default = Asked._field_defaults.get(name, inspect.Parameter.empty)
+                shown.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
+        run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined] # what inspect and typer look at first
+        return run
+
+    return make_command
+
+
+def _check_among(name: str, given: list[str] | None, known: tuple[str, ...]) -> None:
+    for value in given or ():
+        if value not in known:
+            raise UsageError(f"--{name} is {value!r}, must be one of {', '.join(known)}.")
+
+
+def _parse_day(text: str | None, now: datetime, *, end: bool) -> date | None:
+    return None if text is None else parse_day(text, now, end=end)

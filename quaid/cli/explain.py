@@ -1,0 +1,190 @@
+"""`--explain`: how a question was understood, which way it went, what speaks for each hit, and what was left out."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from quaid.cli.hits import INDENT, list_degraded, render_list
+from quaid.cli.terminal import aligned, clipped, draw_bar, has_terminal, line_width, milliseconds, section, styled
+from quaid.model import ChannelRank, Hit, Recall
+from quaid.recall.safety import short_id
+
+FILLS = (("█", "cyan"), ("▓", "green"), ("▒", "yellow"), ("░", "dim"))
+"""What the strongest kinds of evidence are drawn with: told apart without colour too."""
+REST = "·"
+WIDEST_SCORE = 60
+WIDEST_TIME = 14
+LEAST_SHOWN = 0.005
+"""What rounds to nothing is not shown."""
+MOST_AGAINST = 2
+MOST_CUT = 10
+"""Named for each reason; --json has more."""
+_INTO = "candidates"
+_OUT_OF = ("left", "found", "shown", "hits", "grades", "candidates")
+_IN_LINE = ("fetch", "evidence", "score", "choose", "answer")
+"""Stages that hand on what they leave; channels begin anew."""
+
+Trace = Mapping[str, Any]
+
+
+def render_explanation(found: Recall) -> str:
+    """All of it. On a terminal the hits are part of the picture, in a pipe they stand before it."""
+    trace: Trace = found.trace
+    hits = [f"{head}\n{picture}" for head, picture in zip(_heads(found), _pictures(found.hits), strict=True)]
+    parts = (
+        section("Question", _question(trace)),
+        section("Road", _road(trace.get("stages", ()), found.took_ms)),
+        "\n\n".join([f"{styled('Hits', 'bold')}", *hits]) if hits else "",
+        section("Left out", _left_out(trace)),
+        section("Answer", _answer(found)),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+# -- the question ----------------------------------------------------------------------------------------------------
+
+
+def _question(trace: Trace) -> Iterator[tuple[str, str]]:
+    read = [stage for stage in trace.get("stages", ()) if stage["stage"] == "query"]
+    told = {**trace, **(read[0] if read else {})}
+    width = line_width() - 12
+    yield "asks for", str(told.get("intent", "general"))
+    yield "words", clipped(" ".join(told.get("words", ())), width) or "none worth searching"
+    for name in ("names", "dates", "phrases"):
+        if told.get(name):
+            yield name, clipped(", ".join(map(str, told[name])), width)
+
+
+# -- the road --------------------------------------------------------------------------------------------------------
+
+
+def _road(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]]:
+    """One row a stage: its name, its time in figures and as a bar, how many it was given and how many it left."""
+    slowest = max((stage["took_ms"] for stage in stages), default=0.0)
+    rows: list[tuple[str, ...]] = []
+    before: int | None = None
+    for stage in stages:
+        out = next((name for name in _OUT_OF if isinstance(stage.get(name), int)), None)
+        into = stage.get(_INTO) if out != _INTO else None
+        if stage["stage"] in _IN_LINE and out:
+            into = before if into is None and stage["stage"] != _IN_LINE[0] else into
+            before = stage[out]
+        flow = (f"{into:,}" if into is not None else "", "→" if out else "", f"{stage[out]:,}" if out else "")
+        time = draw_bar(stage["took_ms"], slowest, WIDEST_TIME)
+        rows.append((stage["stage"].replace("_", " "), milliseconds(stage["took_ms"]), time, *flow, _noted(stage, out)))
+    rows.append(("all", milliseconds(took_ms), "", "", "", "", "channels work side by side"))
+    return aligned(rows, right=(1, 3, 5))
+
+
+def _noted(stage: Trace, out: str | None) -> str:
+    """What else a stage has to say for itself."""
+    known = {"stage", "took_ms", "problem", out, _INTO}
+    if stage["stage"] != "second_pass":
+        known |= {"words", "names", "named", "intent", "dates", "phrases"}
+    said = {name: value for name, value in stage.items() if name not in known and value not in (0, "", [], None)}
+    shown = [
+        f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}" for name, value in said.items()
+    ]
+    return clipped(", ".join(shown), line_width() - 56)
+
+
+# -- the hits --------------------------------------------------------------------------------------------------------
+
+
+def _heads(found: Recall) -> Iterator[str]:
+    if has_terminal():
+        yield from render_list(found)
+        return
+    for hit in found.hits:
+        yield f"{hit.score:.2f}  {clipped(f'{hit.id}: {hit.text}', line_width() - len(INDENT))}"
+
+
+def _pictures(hits: Sequence[Hit]) -> Iterator[str]:
+    most = max((1.0, *(hit.score for hit in hits)))
+    width = min(WIDEST_SCORE, line_width() - len(INDENT))
+    for hit in hits:
+        parts = _parts(hit)
+        lines = [_draw_score(hit.score / most * width, parts), *_legend(parts)]
+        if hit.channels:
+            lines.append(f"found by {', '.join(_rank(name, rank) for name, rank in hit.channels.items())}")
+        lines += [clipped(f"via {', then '.join(hit.via)}", line_width() - len(INDENT))] if hit.via else []
+        yield "\n".join(f"{INDENT}{line}" for line in lines)
+
+
+def _parts(hit: Hit) -> dict[str, float]:
+    """What the score is made of, most first. The rest was done to it later: by an exact name, the order, a model."""
+    parts = dict(hit.evidence)
+    later = hit.score - sum(parts.values())
+    if parts and abs(later) >= LEAST_SHOWN:
+        parts["later stages"] = later
+    return dict(sorted(parts.items(), key=lambda item: -item[1]))
+
+
+def _draw_score(length: float, parts: Mapping[str, float]) -> str:
+    """A bar of `length` characters, split as what speaks for the hit is: the strongest in their own fill each."""
+    given = [value for value in parts.values() if value > 0] or [1.0]
+    shares = [*given[: len(FILLS)], sum(given[len(FILLS) :])]
+    drawn, end, total = "", 0.0, sum(given)
+    for (fill, style), share in zip_longest(FILLS, shares, fillvalue=(REST, "dim")):
+        if not isinstance(share, float):
+            break
+        begin, end = end, end + share / total * length
+        drawn += styled(fill * (round(end) - round(begin)), style)
+    return drawn
+
+
+def _legend(parts: Mapping[str, float]) -> Iterator[str]:
+    """Which fill is which evidence, and what speaks against the hit."""
+    speaks_for = [(name, value) for name, value in parts.items() if value >= LEAST_SHOWN]
+    against = [(name, -value) for name, value in parts.items() if value <= -LEAST_SHOWN]
+    rest = speaks_for[len(FILLS) :]
+    items = [(*fill, *part) for fill, part in zip(FILLS, speaks_for, strict=False)]
+    items += [(REST, "dim", f"{len(rest)} more", sum(value for _, value in rest))] if rest else []
+    items += [("-", "red", *part) for part in against[: -MOST_AGAINST - 1 : -1]]
+    line, used = "", 0
+    for mark, style, name, value in items:
+        said = _part(name, value)
+        if used and used + len(said) + 2 > line_width() - len(INDENT):
+            yield line
+            line, used = "", 0
+        line += ("  " if used else "") + f"{styled(mark, style)} {said}"
+        used += len(said) + 4
+    if line:
+        yield line
+
+
+def _part(name: str, value: float) -> str:
+    return f"{name.replace('_', ' ')} {value:.2f}".replace(" 0.", " .")
+
+
+def _rank(name: str, found: ChannelRank) -> str:
+    return f"{name} {found.rank}. ({found.score:.2f})" if found.rank else name.replace("_", " ")
+
+
+# -- the rest --------------------------------------------------------------------------------------------------------
+
+
+def _left_out(trace: Trace) -> Iterator[tuple[str, ...]]:
+    """What was found and is not shown, by reason, the best of each named."""
+    reasons: dict[str, dict[str, str]] = {}
+    for item in sorted(trace.get("cut", ()), key=lambda item: -item["score"]):
+        reasons.setdefault(item["why"], {}).setdefault(item["id"], f"{item['score']:.2f} {short_id(item['id'])}")
+    if graded := trace.get("inhibited"):
+        reasons["graded wrong by the model"] = {hit_id: short_id(hit_id) for hit_id in graded}
+    for why, items in reasons.items():
+        yield (f"{len(items):,} {why}",)
+        yield (f"  {clipped(', '.join([*items.values()][:MOST_CUT]), line_width() - 4)}",)
+    if behind := sum(stage.get("behind", 0) for stage in trace.get("stages", ())):
+        yield (f"{behind:,} behind the last that is shown; a higher --limit shows more",)
+
+
+def _answer(found: Recall) -> Iterator[tuple[str, str]]:
+    for name, text in (
+        ("in doubt", found.doubt or "no"),
+        ("missing", " · ".join(list_degraded(found)) or "nothing"),
+        ("took", milliseconds(found.took_ms)),
+    ):
+        yield from zip_longest([name], textwrap.wrap(text, line_width() - 12, break_on_hyphens=False), fillvalue="")

@@ -1,0 +1,66 @@
+"""An answer in print: a list to read on a terminal, one [MEMORY] line a hit in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from quaid.cli.terminal import has_terminal, styled, wrapped
+from quaid.model import Hit, Recall
+from quaid.recall.safety import describe, render_memory_line, short_id
+
+MOST_SHOWN = 600
+"""Characters of a hit that a terminal shows; `quaid get` has the rest, and a pipe gets all."""
+INDENT = "      "
+"""As wide as a score."""
+_DEGRADED = {"vectors": "vectors: searched by words and graph only. See why with: quaid doctor"}
+
+
+def render_answer(found: Recall, *, explain: bool) -> str:
+    """Core notes, where they were asked for, then the hits, then with `explain` how they came about."""
+    blocks = [f"{styled(path, 'bold')}\n{text}" for path, text in found.context]
+    if not has_terminal():
+        blocks.append("\n".join(map(render_memory_line, found.hits)))
+    elif not explain:
+        blocks += render_list(found)
+    if explain:
+        from quaid.cli.explain import render_explanation
+
+        blocks.append(render_explanation(found))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def render_list(found: Recall) -> Iterator[str]:
+    """Each hit as a person reads it: the text, where it comes from, and what speaks against it."""
+    by_id = {hit.id: hit for hit in found.hits}
+    for hit in found.hits:
+        text = hit.text if len(hit.text) <= MOST_SHOWN else f"{hit.text[:MOST_SHOWN].rstrip()} …"
+        head = wrapped(text, INDENT).removeprefix(INDENT)
+        lines = [styled(f"{hit.score:.2f}", "cyan") + f"  {head}"]
+        lines.append(styled(wrapped(" · ".join([*describe(hit), hit.id]), INDENT), "dim"))
+        lines += [f"{INDENT}{styled(f'! {mark}', 'yellow')}" for mark in _marks(hit, by_id)]
+        yield "\n".join(lines)
+
+
+def list_degraded(found: Recall) -> list[str]:
+    """One sentence for each thing that is missing, from the trace where it has one."""
+    sentences = [str(sentence) for sentence in cast("list[object]", found.trace.get("degraded", []))]
+    named = {sentence.split(":", 1)[0] for sentence in sentences}
+    bare = [name for name in found.degraded if name not in named]
+    problems = [stage["problem"] for stage in cast("list[Any]", found.trace.get("stages", [])) if "problem" in stage]
+    known = {**_DEGRADED, "model": f"model: the order is not a model's. {' '.join(problems)}".rstrip()}
+    return [known.get(name, f"degraded: {name}") for name in bare] + sentences
+
+
+def _marks(hit: Hit, by_id: Mapping[str, Hit]) -> Iterator[str]:
+    if hit.superseded:
+        yield "no longer true"
+    for other in hit.contradicts:
+        yield f"contradicts {short_id(other)}{_since(by_id.get(other))}"
+
+
+def _since(hit: Hit | None) -> str:
+    """From when a hit holds, else when it was said."""
+    if hit is not None and hit.valid_from:
+        return f" (since {hit.valid_from[:10]})"
+    return f" (said {hit.created[:10]})" if hit is not None and hit.created else ""

@@ -1,0 +1,181 @@
+"""`quaid stats`: what the memory is made of, how recall does, and what it could not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quaid.cli.invocation import Invocation
+from quaid.cli.terminal import aligned, columns, count, draw_bar, milliseconds, moment, one_line, section, size
+from quaid.errors import UsageError
+from quaid.overview import GapStats, MostRecalled, RecallStats, Stats, gap_stats_of, recall_stats_of, stats_of
+
+if TYPE_CHECKING:
+    from quaid.local.recall_numbers import Bar, Day, RecallNumbers
+
+WIDEST_BAR = 32
+WIDEST_TITLE = 56
+MOST_DAYS = 14
+MOST_GAPS = 20
+
+OfRecall = Annotated[bool, typer.Option("--recall", help="How recall does: speed, answers, what is recalled most.")]
+OfGaps = Annotated[bool, typer.Option("--gaps", help="What was asked and not found, newest first.")]
+
+
+def run_stats(ctx: typer.Context, recall: OfRecall = False, gaps: OfGaps = False) -> None:
+    """What the memory is made of, in numbers; or how recall does, or what it could not answer.
+
+    Examples:
+      quaid stats
+      quaid stats --recall
+      quaid stats --gaps --json | jq .gaps
+    """
+    if recall and gaps:
+        raise UsageError("--recall and --gaps are two pages. Ask for one of them.")
+    invocation: Invocation = ctx.obj
+    with invocation.open() as memory:
+        if recall:
+            recalls = recall_stats_of(memory)
+            shape = {"vault": recalls.vault, "log": recalls.log, **asdict(recalls.numbers)}
+            most = [{"id": one.id, "title": one.title, **asdict(one.use)} for one in recalls.most_recalled]
+            invocation.tell(lambda: _render_recall(recalls), **shape, most_recalled=most)
+        elif gaps:
+            found = gap_stats_of(memory)
+            listed = [gap._asdict() for gap in found.gaps]
+            invocation.tell(
+                lambda: _render_gaps(found), vault=found.vault, kept=found.kept, total=found.total, gaps=listed
+            )
+        else:
+            stats = stats_of(memory)
+            invocation.tell(lambda: _render_stats(stats), **asdict(stats))
+
+
+def _render_stats(stats: Stats) -> str:
+    head = [
+        ("notes", f"{stats.notes:,}"),
+        ("graph", f"{stats.entities:,} entities, {stats.edges:,} edges, {stats.relations:,} relations"),
+        ("chunks", f"{stats.chunks:,}, {stats.embedded:,} embedded"),
+        ("disk", f"index {size(stats.index_bytes)}, embeddings {size(stats.cache_bytes)}"),
+    ]
+    if stats.oldest:
+        head.append(("time", f"{moment(stats.oldest)} to {moment(stats.newest)}"))
+    groups = (("Kinds", stats.kinds), ("Types", stats.types), ("Status", stats.statuses), ("Speakers", stats.speakers))
+    sections = [section(title, _numbered(numbers)) for title, numbers in groups]
+    return "\n\n".join(part for part in (columns(head), *sections) if part)
+
+
+def _numbered(numbers: dict[str, int]) -> list[tuple[str, str]]:
+    width = max((len(f"{number:,}") for number in numbers.values()), default=0)
+    return [(name, f"{number:>{width},}") for name, number in numbers.items()]
+
+
+def _render_recall(stats: RecallStats) -> str:
+    numbers = stats.numbers
+    off = "The recall log is off; switch it on with: quaid config recall.log text" if stats.log == "off" else ""
+    if not numbers.recalls or numbers.latency is None:
+        nothing = "No recall is logged yet. Ask something: quaid recall 'what does Maya drink?'"
+        return "\n\n".join(part for part in (off or nothing, _most_recalled(stats.most_recalled)) if part)
+    latency = numbers.latency
+    head = [
+        ("recalls", f"{numbers.recalls:,} from {moment(numbers.first)} to {moment(numbers.last)}"),
+        ("answered", f"{numbers.answered:,} ({_share(numbers.answered, numbers.recalls)}), {_unanswered(numbers)}"),
+        ("degraded", _degraded(numbers)),
+        ("asked by", ", ".join(f"{door} {number:,}" for door, number in numbers.doors.items())),
+    ]
+    speeds: list[tuple[str, ...]] = [
+        ("", "half within", "95% within"),
+        ("all", milliseconds(latency.p50_ms), milliseconds(latency.p95_ms)),
+    ]
+    speeds += [(name, milliseconds(stage.p50_ms), milliseconds(stage.p95_ms)) for name, stage in numbers.stages.items()]
+    parts = (
+        off,
+        columns(head),
+        section("Speed", aligned(speeds, right=(1, 2))),
+        section("How long a recall took", _histogram(numbers.histogram)),
+        section("By day: recalls, share answered, half within", _days(numbers.days)),
+        _most_recalled(stats.most_recalled),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def _unanswered(numbers: RecallNumbers) -> str:
+    if not numbers.unanswered:
+        return "none without a hit"
+    return f"{numbers.unanswered:,} without a hit (see quaid stats --gaps)"
+
+
+def _degraded(numbers: RecallNumbers) -> str:
+    if not numbers.degraded_recalls:
+        return "none"
+    kinds = ", ".join(f"{kind} {number:,}" for kind, number in numbers.degraded.items())
+    return f"{numbers.degraded_recalls:,} ({_share(numbers.degraded_recalls, numbers.recalls)}): {kinds}"
+
+
+def _histogram(bars: Sequence[Bar]) -> list[tuple[str, ...]]:
+    """From the first to the last bar that holds anything."""
+    held = [position for position, bar in enumerate(bars) if bar.count]
+    shown = bars[held[0] : held[-1] + 1]
+    most = max(bar.count for bar in shown)
+    return aligned(
+        [
+            (
+                f"up to {milliseconds(bar.up_to_ms)}" if bar.up_to_ms else "longer",
+                f"{bar.count:,}",
+                draw_bar(bar.count, most, WIDEST_BAR),
+            )
+            for bar in shown
+        ],
+        right=(1,),
+    )
+
+
+def _days(days: Sequence[Day]) -> list[tuple[str, ...]]:
+    """The newest days on which anything was asked."""
+    shown = days[-MOST_DAYS:]
+    most = max(day.recalls for day in shown)
+    return aligned(
+        [
+            (
+                day.date,
+                f"{day.recalls:,}",
+                _share(day.answered, day.recalls),
+                milliseconds(day.p50_ms),
+                draw_bar(day.recalls, most, WIDEST_BAR),
+            )
+            for day in shown
+        ],
+        right=(1, 2, 3),
+    )
+
+
+def _most_recalled(most: Sequence[MostRecalled]) -> str:
+    rows = [(f"{one.use.accesses:,}x", _clipped(one.title or f"{one.id} (no longer there)")) for one in most]
+    return section("Most recalled", aligned(rows, right=(0,)))
+
+
+def _render_gaps(stats: GapStats) -> str:
+    if stats.kept == "off" and not stats.gaps:
+        return "Questions that find nothing are not kept. Keep them with: quaid config recall.gaps hashes"
+    if not stats.gaps:
+        return "No gap is known: every question asked so far has found something."
+    shown = stats.gaps[:MOST_GAPS]
+    rows = [(moment(gap.last_asked), f"{gap.asked:,}x", _clipped(gap.text or gap.key[:12])) for gap in shown]
+    more = stats.total - len(shown)
+    lines = [section(f"{count(stats.total, 'question')} found nothing", rows)]
+    lines += [f"  … and {more:,} more"] if more else []
+    if stats.kept != "text":
+        kept = "Only hashes are kept" if stats.kept == "hashes" else "New ones are not kept"
+        lines.append(f"\n{kept}. Keep what you ask from now on with: quaid config recall.gaps text")
+    return "\n".join(lines)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f}%"
+
+
+def _clipped(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= WIDEST_TITLE else f"{line[:WIDEST_TITLE].rstrip()} …"

@@ -1,0 +1,241 @@
+"""Questions with the answers they should find: read from a file, asked, scored, and compared between two revisions.
+
+Pure: who asks, and who says whether an answer is there, is handed in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quaid.errors import BadInputError
+from quaid.model import Recall
+
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.*\S)\s*")
+_HEADING = re.compile(r" {0,3}#{1,6}\s+(?P<text>.*?)(?:\s+#+)?\s*")
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})")
+_ARROW = re.compile(r"(?:^|\s+)(?:→|->)(?:\s+|$)")
+_LINK = re.compile(r"\[\[[^\[\]]+\]\]")
+_EXPECTED = re.compile(rf"({_LINK.pattern})|,")
+_KEYS = {"question", "expect", "group"}
+_JSON_FORM = 'Write: {"question": "…", "expect": ["7k3qd"]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`expected` are references as `quaid get` takes them; without any, the question is only replayed."""
+
+    text: str
+    expected: tuple[str, ...] = ()
+    group: str = ""
+    place: str = ""
+    """File and line, for whoever must find it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one question: the rank from 1 of each expected answer, None where it was not found."""
+
+    question: Question
+    ranks: tuple[int | None, ...]
+    hits: int
+    degraded: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        return tuple(name for name, rank in self._pairs() if rank is not None)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        return tuple(name for name, rank in self._pairs() if rank is None)
+
+    @property
+    def recall(self) -> float:
+        """The share of the expected answers that was found."""
+        return len(self.found) / len(self.ranks)
+
+    @property
+    def reciprocal_rank(self) -> float:
+        """1 / rank of the first expected answer, 0 when none was found."""
+        return max((1 / rank for rank in self.ranks if rank is not None), default=0.0)
+
+    def _pairs(self) -> Iterator[tuple[str, int | None]]:
+        return zip(self.question.expected, self.ranks, strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Means over the `judged` questions, those that expect something; None when there are none.
+
+    `recall` is recall@k (the share of the expected answers among the first k hits), `mrr` the mean reciprocal rank of
+    the first one (https://en.wikipedia.org/wiki/Mean_reciprocal_rank); `complete` counts questions that miss nothing.
+    """
+
+    questions: int
+    judged: int
+    complete: int
+    expected: int
+    found: int
+    recall: float | None
+    mrr: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How one question fared from one revision to the other: expected answers it gained and lost, as written."""
+
+    question: Question
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+def parse_questions(text: str, name: str) -> list[Question]:
+    """The questions of one file; JSON lines when `name` ends in .jsonl, else markdown.
+
+    Markdown: each list item is a question, `→` or `->` and the expected answers may follow, as links or ids with commas
+    between them; headings group. Code, comments, the frontmatter and all other text are passed over.
+
+        - What milk does Maya take? → [[maya-prefers-oat-milk-7k3qd]], [[20-1402-2f1c9a#^t3]]
+
+    JSON lines: `{"question": "What milk does Maya take?", "expect": ["7k3qd"], "group": "Coffee"}`.
+
+    Raises:
+        BadInputError: a line that cannot be read as meant, by its number, or no question at all.
+    """
+    parse = _parse_json_lines if name.endswith(".jsonl") else _parse_markdown
+    questions = list(parse(text.removeprefix("\ufeff"), name))
+    if not questions:
+        raise BadInputError(f"{name} asks nothing. Write a question as a list item: - question → [[note]]")
+    return questions
+
+
+def replay(
+    questions: Iterable[Question],
+    ask: Callable[[str], Recall],
+    find: Callable[[Recall, str], int | None],
+    progress: Callable[[int], None] | None = None,
+) -> list[Outcome]:
+    """Put each question. `find` says at which rank of an answer an expected one is; `progress` hears how many are
+    done.
+    """
+    outcomes = []
+    for done, question in enumerate(questions, 1):
+        answer = ask(question.text)
+        ranks = tuple(find(answer, reference) for reference in question.expected)
+        outcomes.append(Outcome(question, ranks, len(answer.hits), answer.degraded))
+        if progress is not None:
+            progress(done)
+    return outcomes
+
+
+def score(outcomes: Sequence[Outcome]) -> Score:
+    """The figures of a whole replay."""
+    judged = [outcome for outcome in outcomes if outcome.ranks]
+    return Score(
+        questions=len(outcomes),
+        judged=len(judged),
+        complete=sum(not outcome.missing for outcome in judged),
+        expected=sum(len(outcome.ranks) for outcome in judged),
+        found=sum(len(outcome.found) for outcome in judged),
+        recall=sum(outcome.recall for outcome in judged) / len(judged) if judged else None,
+        mrr=sum(outcome.reciprocal_rank for outcome in judged) / len(judged) if judged else None,
+    )
+
+
+def compare(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[Change]:
+    """What each question gained and lost, those only that did. Both are replays of the same questions, in order."""
+    changes = []
+    for old, new in zip(before, after, strict=True):
+        change = Change(
+            new.question,
+            gained=tuple(name for name in new.found if name in old.missing),
+            lost=tuple(name for name in old.found if name in new.missing),
+        )
+        if change.gained or change.lost:
+            changes.append(change)
+    return changes
+
+
+def _parse_markdown(text: str, name: str) -> Iterator[Question]:
+    group = ""
+    for number, line in _prose(text):
+        heading, item = _HEADING.fullmatch(line), _ITEM.fullmatch(line)
+        if heading:
+            group = heading["text"].strip()
+        elif item:
+            yield _parse_item(item["text"], group, f"{name}, line {number}")
+
+
+def _prose(text: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines without frontmatter, code blocks and comments."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    start = _body_start(lines)
+    fence: str | None = None
+    in_comment = False
+    for number, line in enumerate(lines[start:], start + 1):
+        mark = _FENCE.match(line)
+        if fence is not None:
+            fence = None if mark and mark["fence"].startswith(fence) else fence
+        elif in_comment or line.lstrip().startswith("<!--"):
+            in_comment = "-->" not in line
+        elif mark:
+            fence = mark["fence"]
+        else:
+            yield number, line
+
+
+def _body_start(lines: Sequence[str]) -> int:
+    if lines[0].rstrip() != "---":
+        return 0
+    return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == "---"), 0)
+
+
+def _parse_item(text: str, group: str, place: str) -> Question:
+    arrows = list(_ARROW.finditer(text))
+    if not arrows:
+        return Question(text, (), group, place)
+    asked, expected = text[: arrows[-1].start()].strip(), text[arrows[-1].end() :]
+    if not asked:
+        raise BadInputError(f"{place}: there is no question before the arrow. Write: - question → [[note]]")
+    names = tuple(dict.fromkeys(filter(None, map(_name, _EXPECTED.split(expected)))))
+    if not names:
+        raise BadInputError(f"{place}: nothing is expected after the arrow. Name a note there, or take the arrow away")
+    for name in names:
+        if "[[" in name or "]]" in name:
+            raise BadInputError(f"{place}: {name!r} is half a link. Write [[note]]")
+    return Question(asked, names, group, place)
+
+
+def _name(part: str | None) -> str:
+    """What a piece between commas names; of a link the target."""
+    text = (part or "").strip()
+    return text[2:-2].partition("|")[0].strip() if _LINK.fullmatch(text) else text
+
+
+def _parse_json_lines(text: str, name: str) -> Iterator[Question]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield _parse_json(line, f"{name}, line {number}")
+
+
+def _parse_json(line: str, place: str) -> Question:
+    try:
+        found: Any = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadInputError(f"{place}: it is not JSON ({error}). {_JSON_FORM}") from error
+    if not isinstance(found, dict):
+        raise BadInputError(f"{place}: it is not a JSON object. {_JSON_FORM}")
+    for key in found:
+        if key not in _KEYS:
+            raise BadInputError(f"{place}: {key!r} is none of {', '.join(sorted(_KEYS))}. {_JSON_FORM}")
+    question, expected, group = found.get("question"), found.get("expect", []), found.get("group", "")
+    if not isinstance(question, str) or not question.strip():
+        raise BadInputError(f"{place}: there is no question. {_JSON_FORM}")
+    if not isinstance(expected, list) or not all(isinstance(name, str) and name.strip() for name in expected):
+        raise BadInputError(f"{place}: expect is not a list of references. {_JSON_FORM}")
+    if not isinstance(group, str):
+        raise BadInputError(f"{place}: group is not text. {_JSON_FORM}")
+    return Question(question.strip(), tuple(dict.fromkeys(map(_name, expected))), group, place)

@@ -1,0 +1,144 @@
+"""Who points at a note: facts that cite its turns, notes that link to it, what it replaced and what replaced it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import apsw
+
+from quaid.index import documents
+from quaid.index.documents import Document
+from quaid.model import name_key
+
+MOST_STEPS = 20
+"""So far a chain of replaced facts is followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """Another note, in one line. `replaced` says that a later fact took its place."""
+
+    id: str
+    path: str
+    kind: str
+    text: str
+    replaced: bool = False
+
+
+def list_citations(connection: apsw.Connection, doc_id: int) -> list[tuple[str, int]]:
+    """(episode's note name, turn) of every turn the document cites, found or not, in order."""
+    rows = connection.execute("SELECT DISTINCT episode, turn FROM citations WHERE doc_id = ? ORDER BY 1, 2", (doc_id,))
+    return [(str(episode), int(turn)) for episode, turn in rows]
+
+
+def find_episode(connection: apsw.Connection, name: str) -> Document | None:
+    """The episode whose note is called `name`."""
+    found = documents.find_documents(
+        connection,
+        "kind = 'episode' AND doc_id IN (SELECT doc_id FROM names WHERE name_key = ? AND position = 0)",
+        (name_key(name),),
+    )
+    return found[0] if found else None
+
+
+def find_session(connection: apsw.Connection, session: str) -> Document | None:
+    """The episode that keeps `session`."""
+    found = documents.find_documents(connection, "kind = 'episode' AND session = ?", (session,))
+    return found[0] if found else None
+
+
+def count_turns(connection: apsw.Connection, doc_id: int) -> int:
+    row = connection.execute("SELECT count(DISTINCT turn) FROM chunks WHERE doc_id = ?", (doc_id,)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def turn_at(connection: apsw.Connection, doc_id: int, turn: int) -> tuple[str | None, str | None, str] | None:
+    """(speaker, when it was said, text) of one turn; None for one that is forgotten or never was."""
+    rows: list[Any] = connection.execute(
+        "SELECT speaker, said_at, text FROM chunks WHERE doc_id = ? AND turn = ? ORDER BY ordinal", (doc_id, turn)
+    ).fetchall()
+    return (rows[0][0], rows[0][1], "\n\n".join(str(row[2]) for row in rows)) if rows else None
+
+
+def turns_beside(connection: apsw.Connection, doc_id: int, turn: int) -> tuple[int | None, int | None]:
+    """The numbers of the turns before and after, whatever is missing between."""
+    row = connection.execute(
+        "SELECT (SELECT max(turn) FROM chunks WHERE doc_id = ?1 AND turn < ?2), "
+        "(SELECT min(turn) FROM chunks WHERE doc_id = ?1 AND turn > ?2)",
+        (doc_id, turn),
+    ).fetchone()
+    return (row[0], row[1]) if row else (None, None)
+
+
+def facts_from(connection: apsw.Connection, episode: Document, turn: int | None = None) -> list[Related]:
+    """Facts that cite the episode (or this turn of it); of the whole episode also those that name its session."""
+    key = name_key(PurePosixPath(episode.path).stem)
+    cites = "doc_id IN (SELECT doc_id FROM citations WHERE lower(episode) = ?1 AND (?2 IS NULL OR turn = ?2))"
+    session = episode.session if turn is None else None
+    return _related(connection, f"kind = 'fact' AND ({cites} OR session = ?3)", (key, turn, session))
+
+
+def links_to(connection: apsw.Connection, document: Document) -> list[Related]:
+    """Notes that link to the document by any of its names or its id, or have an edge with it (if it is an entity)."""
+    rows = connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (document.doc_id,)).fetchall()
+    keys = json.dumps([*(row[0] for row in rows), name_key(document.id)])
+    wanted = "(SELECT value FROM json_each(?1))"
+    linking = f"SELECT doc_id FROM links WHERE target_key IN {wanted}"
+    if document.kind == "entity":
+        linking += (
+            f" UNION SELECT doc_id FROM edges WHERE subject_key IN {wanted}"
+            f" UNION SELECT doc_id FROM edges WHERE object_key IN {wanted}"
+        )
+    return _related(connection, f"doc_id IN ({linking}) AND doc_id <> ?2", (keys, document.doc_id))
+
+
+def replaced_by(connection: apsw.Connection, document: Document) -> list[Related]:
+    """What took the document's place, then what took the place of that."""
+    found: list[Document] = []
+    for _ in range(MOST_STEPS):
+        newest = found[-1] if found else document
+        later = documents.find_called(connection, newest.superseded_by) if newest.superseded_by else []
+        if not later or later[0] in found or later[0] == document:
+            break
+        found.append(later[0])
+    return _in_order(connection, found)
+
+
+def replaces(connection: apsw.Connection, document: Document) -> list[Related]:
+    """What the document took the place of, then what those had replaced."""
+    found: list[Document] = []
+    newest = [document]
+    for _ in range(MOST_STEPS):
+        names = [
+            name for later in newest for name in (later.id, later.path, later.path[:-3], PurePosixPath(later.path).stem)
+        ]
+        before = documents.find_documents(
+            connection, "superseded_by IN (SELECT value FROM json_each(?))", (json.dumps(names),)
+        )
+        newest = [earlier for earlier in before if earlier not in found and earlier != document]
+        if not newest:
+            break
+        found += newest
+    return _in_order(connection, found)
+
+
+def _in_order(connection: apsw.Connection, found: Sequence[Document]) -> list[Related]:
+    related = {one.path: one for one in _among(connection, [document.doc_id for document in found])}
+    return [related[document.path] for document in found]
+
+
+def _among(connection: apsw.Connection, doc_ids: Collection[int]) -> list[Related]:
+    return _related(connection, "doc_id IN (SELECT value FROM json_each(?))", (json.dumps(list(doc_ids)),))
+
+
+def _related(connection: apsw.Connection, where: str, values: Iterable[Any]) -> list[Related]:
+    rows = connection.execute(
+        "SELECT id, path, kind, coalesce((SELECT text FROM chunks c WHERE c.doc_id = d.doc_id ORDER BY ordinal "
+        f"LIMIT 1), title), superseded_by IS NOT NULL FROM documents d WHERE {where}",
+        tuple(values),
+    )
+    return sorted((Related(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows), key=lambda one: one.path)

@@ -1,0 +1,117 @@
+"""A new index that takes over rows of the one there is, so that only what differs has to be made again.
+
+A row says only what its document's file says, and a file is its bytes: where path and content hash agree, the rows of
+one index are those of the other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import apsw
+
+from quaid.index import database, fulltext
+from quaid.index.vectors import EmbedderRow
+
+# Every table whose rows belong to a document, that of the documents first.
+_TABLES = (
+    "SELECT tables.name FROM main.sqlite_schema AS tables, pragma_table_info(tables.name, 'main') AS columns "
+    "WHERE tables.type = 'table' AND columns.name = 'doc_id' ORDER BY tables.name <> 'documents', tables.name"
+)
+
+
+@contextmanager
+def open_new(path: Path, present: Path | None = None) -> Iterator[apsw.Connection]:
+    """A new index in a file of its own, on disk when the body ends; SQLite itself keeps `present`, attached under that
+    name, from being written. Without an index of this version there, `present` has no rows to give.
+    """
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(str(path), flags=flags)
+    try:
+        connection.set_busy_timeout(database.BUSY_TIMEOUT_MS)
+        database.enable_vectors(connection)
+        # Nobody else knows the file, and until it has its name it may be lost.
+        for pragma in ("journal_mode = MEMORY", "synchronous = OFF", "temp_store = MEMORY"):
+            connection.execute(f"PRAGMA {pragma}")
+        with database.transaction(connection):
+            database.clear(connection)
+        if present is not None:
+            with suppress(apsw.CantOpenError):
+                connection.execute("ATTACH ? AS present", (f"{present.absolute().as_uri()}?mode=ro",))
+        yield connection
+    finally:
+        connection.close()
+    _sync_to_disk(path)
+
+
+def list_carryable(connection: apsw.Connection, max_bytes: int) -> dict[str, str]:
+    """Path -> content hash of the documents whose rows can be taken over as they are. Those that were cut off, or would
+    be at `max_bytes`, and those with problems are few and not among them.
+    """
+    if not _has_present(connection):
+        return {}
+    return dict(
+        connection.execute(
+            "SELECT path, content_hash FROM present.documents WHERE problems = '[]' AND size <= ?", (max_bytes,)
+        )
+    )
+
+
+def carry_over(connection: apsw.Connection, paths: Collection[str]) -> None:
+    """Take over the documents at `paths`, with no vectors yet, into an index that is still empty."""
+    connection.execute("CREATE TEMP TABLE carried (doc_id INTEGER PRIMARY KEY)")
+    if not paths:
+        return
+    connection.execute(
+        "INSERT INTO temp.carried SELECT doc_id FROM present.documents WHERE path IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(paths)),),
+    )
+    for (table,) in connection.execute(_TABLES).fetchall():
+        connection.execute(
+            f"INSERT INTO main.{table} SELECT old.* FROM temp.carried CROSS JOIN present.{table} AS old USING (doc_id)"
+        )
+    connection.execute("UPDATE main.chunks SET embedded = 'pending'")
+    connection.execute(
+        "INSERT INTO main.fulltext (rowid, text, context, keywords) "
+        "SELECT chunk_id, text, context, keywords FROM main.chunks ORDER BY chunk_id"
+    )
+    fulltext.insert_episodes(connection)
+
+
+def carry_vectors(connection: apsw.Connection, row: EmbedderRow) -> None:
+    """Take over the vectors that the other index has of this embedder for chunks that were carried over, in the same
+    transaction as those: after it a number may mean another chunk.
+    """
+    found = (
+        _has_present(connection)
+        and connection.execute(
+            "SELECT embedder_id FROM present.embedders WHERE fingerprint = ?", (row.fingerprint,)
+        ).fetchone()
+    )
+    if not found:
+        return
+    connection.execute(
+        f"INSERT INTO main.{row.table} (rowid, embedding) SELECT vectors.rowid, embedding FROM temp.carried "
+        f"CROSS JOIN main.chunks USING (doc_id) CROSS JOIN present.vectors_{found[0]} vectors "
+        "ON vectors.rowid = chunk_id"
+    )
+    connection.execute(
+        f"UPDATE main.chunks SET embedded = 'ready' WHERE chunk_id IN (SELECT rowid FROM main.{row.table})"
+    )
+
+
+def _has_present(connection: apsw.Connection) -> bool:
+    attached = any(name == "present" for _, name, _ in connection.execute("PRAGMA database_list"))
+    return attached and connection.pragma("user_version", schema="present") == database.SCHEMA_VERSION
+
+
+def _sync_to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,100 @@
+"""What a question may see at all, as conditions SQLite applies before anything is found.
+
+A filter that is applied afterwards would leave an answer empty when all that was found belongs to others, and could
+leak through whatever looked at it in between. So every channel, the graph and its names included, searches in a scope.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import apsw
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Conditions over `documents d` and, where a chunk can be told from its note, over `chunks c`.
+
+    `values` are the named parameters of both. Empty conditions stand for everything.
+    """
+
+    documents: str = ""
+    chunks: str = ""
+    values: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all of the index is in it."""
+        return not self.documents and not self.chunks
+
+    @property
+    def and_documents(self) -> str:
+        return f"AND {self.documents}" if self.documents else ""
+
+    @property
+    def and_chunks(self) -> str:
+        both = " AND ".join(part for part in (self.documents, self.chunks) if part)
+        return f"AND {both}" if both else ""
+
+    def join_documents(self, table: str) -> str:
+        """The join that `and_documents` needs, for rows of `table` that have a `doc_id`."""
+        return f"JOIN documents d ON d.doc_id = {table}.doc_id" if self.documents else ""
+
+    def narrowed(self, documents: str, chunks: str = "", **values: object) -> Scope:
+        """This scope with one condition more."""
+        return Scope(
+            " AND ".join(part for part in (self.documents, documents) if part),
+            " AND ".join(part for part in (self.chunks, chunks) if part),
+            {**self.values, **values},
+        )
+
+
+EVERYTHING = Scope()
+
+
+def visible_to(connection: apsw.Connection, owners: Collection[str]) -> Scope:
+    """All but the private notes of others; `owners` are the names of the one who asks."""
+    if all(owner in owners for owner in _list_owners_of_private(connection)):
+        return EVERYTHING
+    return EVERYTHING.narrowed(
+        "(d.privacy <> 'private' OR d.owner IN (SELECT value FROM json_each(:owners)))", owners=json.dumps([*owners])
+    )
+
+
+class ScopedChunks:
+    """The chunks in a scope, kept as long as the index stays as it is: asking SQLite for each chunk that was found
+    whether it is in scope takes several times as long as finding it.
+    """
+
+    def __init__(self) -> None:
+        self._version: tuple[object, ...] = ()
+        self._known: dict[str, frozenset[int]] = {}
+
+    def of(self, connection: apsw.Connection, scope: Scope) -> frozenset[int] | None:
+        """The chunk_ids in `scope`; None for all."""
+        if scope.is_open:
+            return None
+        version = (id(connection), connection.pragma("data_version"))
+        if version != self._version:
+            self._version, self._known = version, {}
+        key = json.dumps([scope.documents, scope.chunks, scope.values], sort_keys=True, default=str)
+        if key not in self._known:
+            rows = connection.execute(
+                f"SELECT c.chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE true {scope.and_chunks}",
+                scope.values,
+            )
+            self._known[key] = frozenset(row[0] for row in rows)
+        return self._known[key]
+
+
+def _list_owners_of_private(connection: apsw.Connection) -> list[str]:
+    # From one owner to the next through the index: asked for DISTINCT, SQLite reads all of it.
+    rows = connection.execute(
+        "WITH RECURSIVE found (owner) AS (SELECT min(owner) FROM documents UNION ALL "
+        "SELECT (SELECT min(owner) FROM documents WHERE owner > found.owner) FROM found WHERE owner IS NOT NULL) "
+        "SELECT owner FROM found WHERE owner IS NOT NULL AND EXISTS "
+        "(SELECT 1 FROM documents d WHERE d.owner = found.owner AND d.privacy = 'private')"
+    )
+    return [str(row[0]) for row in rows]

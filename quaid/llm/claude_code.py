@@ -1,0 +1,161 @@
+"""Claude Code, as a process: `claude -p`. For owners who have a subscription and no key.
+
+It starts in half a second and asks its model twice for one structured answer, so it is for work that can wait.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from quaid.errors import ModelAnswerError, ModelTimeoutError, ModelUnavailableError
+from quaid.llm.anthropic import read_usage
+from quaid.llm.exchange import Reply, Request, Stop
+from quaid.llm.schema import for_the_wire
+
+NO_HOOKS = "QUAID_NO_HOOKS"
+"""Set for the process: Quaid's own hooks, which it loads, leave at once when they see it."""
+_NESTED = "CLAUDECODE"
+"""Claude Code refuses to start inside itself when it sees this; ours is no session of it."""
+_OPTIONS = (
+    *("--output-format", "json"),
+    *("--tools", ""),
+    "--no-session-persistence",
+    "--strict-mcp-config",
+    *("--settings", '{"disableAllHooks":true}'),
+)
+_STOPS: dict[str, Stop] = {"max_tokens": "length", "refusal": "refusal"}
+_REAP_S = 5.0
+
+_running: set[subprocess.Popen[bytes]] = set()
+
+
+class ClaudeCodeProvider:
+    """`claude -p`, the prompt on its standard input."""
+
+    name = "claude-code"
+    least_s = 5.0
+    turns_per_call = 2
+    is_local = False
+
+    def __init__(self, executable: str, environ: Mapping[str, str]) -> None:
+        self._executable = executable
+        kept = {name: value for name, value in environ.items() if name != _NESTED}
+        self._environ = kept | {NO_HOOKS: "1", "CLAUDE_CODE_MAX_RETRIES": "1"}
+
+    def complete(self, request: Request, deadline: float) -> Reply:
+        """The model's answer.
+
+        Raises:
+            ModelUnavailableError, ModelTimeoutError, ModelAnswerError: as for `Provider.complete`.
+        """
+        output, said, code = self._run(request, deadline)
+        result = _find_result(output)
+        if result is None:
+            reason = " ".join(said.split())[:200] or f"it left with {code}"
+            raise ModelUnavailableError(f"claude -p gave no result ({reason})", "Try it in a shell: claude -p hello")
+        # A failed request can have the subtype "success": only is_error tells.
+        if result.get("is_error"):
+            raise _failure(result, request)
+        structured = result.get("structured_output")
+        text = json.dumps(structured) if isinstance(structured, dict) else str(result.get("result") or "")
+        cost = result.get("total_cost_usd")
+        try:
+            usage = read_usage(result.get("usage") or {}, float(cost) if cost is not None else None)
+            model = _model(result.get("modelUsage") or {}, request.model)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ModelAnswerError(request.model, request.prompt, "claude -p speaks another format") from error
+        return Reply(text, _STOPS.get(str(result.get("stop_reason")), "end"), model, usage)
+
+    def _run(self, request: Request, deadline: float) -> tuple[bytes, str, int]:
+        """What the process wrote, said and left with. It never outlives `deadline`."""
+        from tempfile import TemporaryDirectory
+
+        command = [self._executable, "-p", *_OPTIONS, "--model", request.model, "--system-prompt", request.system]
+        command += ["--json-schema", json.dumps(for_the_wire(request.schema))]
+        limit_s = max(0.1, deadline - time.monotonic())
+        # An empty folder: nobody's CLAUDE.md and no state of a repository goes along.
+        with TemporaryDirectory(prefix="quaid-claude-") as folder:
+            try:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    cwd=folder,
+                    env=dict(self._environ),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ModelUnavailableError(f"claude could not be started ({error.strerror})") from error
+            _running.add(process)
+            try:
+                output, said = process.communicate(_as_text(request).encode("utf-8", "replace"), timeout=limit_s)
+            except subprocess.TimeoutExpired as error:
+                raise ModelTimeoutError(f"claude -p ({request.model})", round(limit_s, 1)) from error
+            finally:
+                _kill(process)
+                _running.discard(process)
+        return output, said.decode("utf-8", "replace"), process.returncode
+
+
+def _as_text(request: Request) -> str:
+    """All turns as one text: the process takes a single question."""
+    first, *later = request.turns
+    parts = [first.text]
+    parts += [f"Your answer was:\n{turn.text}" if turn.role == "assistant" else turn.text for turn in later]
+    return "\n\n".join(parts)
+
+
+def _find_result(output: bytes) -> Mapping[str, Any] | None:
+    """The result object: alone, or the last of a list of messages."""
+    try:
+        found = json.loads(output)
+    except (ValueError, RecursionError):
+        return None
+    messages = found if isinstance(found, list) else [found]
+    results = [item for item in messages if isinstance(item, dict) and item.get("type") == "result"]
+    return results[-1] if results else None
+
+
+def _failure(result: Mapping[str, Any], request: Request) -> ModelUnavailableError | ModelAnswerError:
+    status, kind = result.get("api_error_status"), str(result.get("subtype"))
+    if kind == "error_max_structured_output_retries":
+        return ModelAnswerError(request.model, request.prompt, "claude -p got no answer that fits the schema")
+    errors = result.get("errors")
+    words = result.get("result") or (errors[0] if isinstance(errors, list) and errors else kind)
+    said = f"{status}: " * bool(status) + " ".join(str(words).split())[:200]
+    if status in {401, 403}:
+        return ModelUnavailableError(f"claude -p is not logged in ({said})", "Log in with: claude")
+    return ModelUnavailableError(f"claude -p got no answer ({said})", "Try again later")
+
+
+def _model(used: Mapping[str, Any], asked: str) -> str:
+    """The model that wrote the most: small ones do side jobs."""
+    return max(used, key=lambda name: int(used[name].get("outputTokens") or 0), default=asked)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the process and all it has started. It has a session of its own, so that Ctrl-C does not reach it."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        with suppress(OSError):
+            if pipe is not None:
+                pipe.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_REAP_S)
+
+
+@atexit.register
+def _kill_all() -> None:
+    for process in tuple(_running):
+        _kill(process)

@@ -1,0 +1,187 @@
+"""Which provider is asked, and why: the configured one, or what this machine has.
+
+Nothing is looked for before somebody asks. Looking is a glance at the environment and the PATH; only when no key is
+set is a local Ollama knocked at, for a fifth of a second at most.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from quaid.config import ModelSettings
+from quaid.errors import ModelUnavailableError
+from quaid.llm.exchange import Provider
+from quaid.model import Tier
+
+KNOCK_S = 0.2
+_FOUND_FOR_S = 60.0
+"""How long what was found, or not found, is taken for granted."""
+MODEL_NAMES: dict[str, dict[Tier, str]] = {
+    "anthropic": {"deep": "claude-opus-5-5", "fast": "claude-haiku-5-5"},
+    "openai": {"deep": "gpt-5.4", "fast": "gpt-5.4-mini"},
+    "ollama": {"deep": "qwen2.5:7b", "fast": "qwen2.5:7b"},
+    "claude-code": {"deep": "opus", "fast": "haiku"},
+}
+"""The model of each tier, by provider, where the settings name none."""
+_OFFLINE = "QUAID_OFFLINE"
+_GET_ONE = (
+    "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, start Ollama, or install Claude Code; or do without: "
+    "quaid config models.provider none"
+)
+_CHOOSE = "Choose one: quaid config models.provider anthropic (or openai, ollama, claude-code)"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The provider that is asked, and its two models."""
+
+    provider: Provider
+    models: Mapping[Tier, str]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Which models are asked and why, for `quaid doctor`. Without a provider, why there is none and what to do."""
+
+    provider: str | None
+    deep: str
+    fast: str
+    why: str
+    next_step: str = ""
+
+
+class Discovery:
+    """Finds the provider when it is needed. Safe to use from several threads."""
+
+    def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._environ = environ
+        self._lock = threading.Lock()
+        self._found: Choice | ModelUnavailableError | None = None
+        self._found_at = 0.0
+
+    def choose(self) -> Choice:
+        """The provider to ask.
+
+        Raises:
+            ModelUnavailableError: it is switched off, cannot be used as configured, or nothing was found.
+        """
+        with self._lock:
+            if self._found is None or time.monotonic() - self._found_at > _FOUND_FOR_S:
+                try:
+                    self._found = self._look()
+                except ModelUnavailableError as error:
+                    self._found = error
+                self._found_at = time.monotonic()
+            found = self._found
+        if isinstance(found, ModelUnavailableError):
+            raise ModelUnavailableError(found.problem, found.next_step)
+        return found
+
+    def describe(self) -> Description:
+        """What `choose` would choose; an explanation where it would raise, or where the chosen Ollama is silent."""
+        try:
+            choice = self.choose()
+            if self._settings.provider == "ollama":
+                self._knock(choice.models)
+        except ModelUnavailableError as error:
+            return Description(None, "", "", error.problem, error.next_step)
+        return Description(choice.provider.name, choice.models["deep"], choice.models["fast"], choice.why)
+
+    def _look(self) -> Choice:
+        looks: dict[str, Callable[[str], Choice]] = {
+            "anthropic": self._anthropic,
+            "openai": self._openai,
+            "ollama": self._ollama,
+            "claude-code": self._claude_code,
+        }
+        provider = self._settings.provider
+        if provider == "none":
+            raise ModelUnavailableError("models.provider is none: no model is ever asked", _CHOOSE)
+        if provider != "auto":
+            return looks[provider](f"models.provider is {provider}")
+        for key in ("url", "api_key_env"):
+            if getattr(self._settings, key):
+                raise ModelUnavailableError(f"models.{key} is set, but models.provider does not say for whom", _CHOOSE)
+        missing = []
+        for look in looks.values():
+            try:
+                return look("")
+            except ModelUnavailableError as error:
+                missing.append(error.problem)
+        raise ModelUnavailableError(f"No model was found: {'; '.join(missing)}", _GET_ONE)
+
+    def _anthropic(self, why: str) -> Choice:
+        from quaid.llm import anthropic
+
+        key_env = anthropic.key_variable(self._settings, self._environ)
+        has_own_url = bool(self._settings.url)
+        why = self._keyed("Anthropic", key_env, why, needs_key=not has_own_url)
+        return self._choice(anthropic.AnthropicProvider(self._settings, self._environ), why)
+
+    def _openai(self, why: str) -> Choice:
+        from quaid.llm import openai
+
+        key_env = self._settings.api_key_env or openai.KEY_ENV
+        url_env = self._environ.get(openai.URL_ENV, "").strip()
+        if url_env and not self._settings.url:
+            why = why or f"{openai.URL_ENV} is set"
+        why = self._keyed("OpenAI", key_env, why, needs_key=not (self._settings.url or url_env))
+        return self._choice(openai.OpenAIProvider(self._settings, self._environ), why)
+
+    def _ollama(self, why: str) -> Choice:
+        from quaid.llm import ollama
+
+        try:
+            provider = ollama.OllamaProvider(self._settings, self._environ)
+        except ValueError as error:
+            raise ModelUnavailableError(f"{ollama.HOST_ENV} or models.url is no address ({error})") from error
+        choice = self._choice(provider, why)
+        return choice if why else replace(choice, why=self._knock(choice.models))
+
+    def _claude_code(self, why: str) -> Choice:
+        from quaid.llm.claude_code import NO_HOOKS, ClaudeCodeProvider
+
+        if self._environ.get(NO_HOOKS):
+            raise ModelUnavailableError(f"{NO_HOOKS} is set: this is inside a claude that Quaid itself has started")
+        executable = shutil.which("claude", path=self._environ.get("PATH", ""))
+        if executable is None:
+            raise ModelUnavailableError("no claude on the PATH", "Install Claude Code, or choose another provider")
+        return self._choice(ClaudeCodeProvider(executable, self._environ), why or f"{executable} is there")
+
+    def _keyed(self, service: str, key_env: str, why: str, *, needs_key: bool) -> str:
+        """Why a service with a key is chosen: the owner's word, or the key that is there."""
+        has_key = bool(self._environ.get(key_env, "").strip())
+        if not has_key and (needs_key or not why):
+            step = f"Put your {service} key in that environment variable, or choose another provider"
+            raise ModelUnavailableError(f"{key_env} is not set", step)
+        return why or f"{key_env} is set"
+
+    def _choice(self, provider: Provider, why: str) -> Choice:
+        if self._environ.get(_OFFLINE) == "1" and not provider.is_local:
+            raise ModelUnavailableError(f"{_OFFLINE} is set, {provider.name} is elsewhere", f"Unset {_OFFLINE}")
+        usual, settings = MODEL_NAMES[provider.name], self._settings
+        models: dict[Tier, str] = {"deep": settings.deep or usual["deep"], "fast": settings.fast or usual["fast"]}
+        return Choice(provider, models, why)
+
+    def _knock(self, models: Mapping[Tier, str]) -> str:
+        """Whether an Ollama answers and has the models.
+
+        Raises:
+            ModelUnavailableError: it does not, or has not.
+        """
+        from quaid.llm import ollama
+
+        address = ollama.base_url(self._settings, self._environ)
+        names = ollama.list_models(address, KNOCK_S)
+        if names is None:
+            raise ModelUnavailableError(f"no Ollama answers at {address}", "Start it with: ollama serve")
+        for name in models.values():
+            if name not in names and f"{name}:latest" not in names:
+                raise ModelUnavailableError(f"Ollama has no model {name}", f"Fetch it with: ollama pull {name}")
+        return f"Ollama answers at {address}"

@@ -1,0 +1,253 @@
+"""Asking a model: by tier, within a budget, with an answer that fits its prompt's schema."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import copy
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from quaid.config import ModelSettings
+from quaid.errors import (
+    ModelAnswerError,
+    ModelRefusedError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+    QuaidError,
+)
+from quaid.llm.answers import find_object
+from quaid.llm.budget import Budget, UsageInMemory
+from quaid.llm.discovery import Choice, Description, Discovery
+from quaid.llm.exchange import Answer, AnswerStore, Reply, Request, Turn, UsageStore
+from quaid.llm.prices import Price, estimate_tokens, price_of, with_cost
+from quaid.llm.prompts import Prompt, load_prompt
+from quaid.llm.schema import violations
+from quaid.model import ModelUsage, PlannedCall, Tier
+
+THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}
+"""Room for what a model thinks before it answers: providers count it as output, and some models cannot leave it."""
+
+
+class Models:
+    """The models of this machine. Making one costs nothing; nothing is looked for before the first `ask`.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        *,
+        own_prompts: Path | None = None,
+        usage: UsageStore | None = None,
+        answers: AnswerStore | None = None,
+        environ: Mapping[str, str] | None = None,
+        now: Callable[[], datetime] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._own_prompts = own_prompts
+        self._usage: UsageStore = usage if usage is not None else UsageInMemory()
+        self._answers = answers
+        self._now = now or (lambda: datetime.now(UTC))
+        self._discovery = Discovery(settings, os.environ if environ is None else environ)
+        self._budget = Budget(settings, self._usage, is_run=False)
+
+    def start_run(self) -> Models:
+        """The same models with a count and caps of their own, for one run of a job. Ask it, then read `spent`."""
+        run = copy(self)
+        run._budget = Budget(self._settings, self._usage, is_run=True)  # noqa: SLF001 - one of us
+        return run
+
+    @property
+    def spent(self) -> ModelUsage:
+        """What was asked through this object has taken."""
+        return self._budget.spent
+
+    def spent_today(self) -> ModelUsage:
+        """What this machine has taken since midnight UTC."""
+        return self._budget.spent_on(self._today())
+
+    def describe(self) -> Description:
+        """Which models are asked and why, or why none. May knock at a local Ollama; asks no model."""
+        return self._discovery.describe()
+
+    def prompt(self, name: str) -> Prompt:
+        """The prompt `name`, the owner's version if there is one.
+
+        Raises:
+            PromptError: there is none, or its file cannot be used.
+        """
+        return load_prompt(name, self._own_prompts)
+
+    def ask(self, prompt: Prompt, inputs: Mapping[str, str], *, deadline_s: float | None = None) -> Answer:
+        """The answer of the prompt's tier to `inputs`, one text per slot.
+
+        Never takes longer than `deadline_s` seconds (None: the tier's timeout), retries and repair included. A late
+        answer is dropped; what it may have taken stays counted.
+
+        Raises:
+            PromptError: the prompt has other slots.
+            ModelUnavailableError: there is no model to ask, or its provider would not take the question.
+            ModelTimeoutError: no answer in time.
+            ModelRefusedError: the model would not answer.
+            ModelAnswerError: it answered twice with something that does not fit, or was cut off.
+            BudgetExceededError: a cap would be exceeded; nothing was asked.
+        """
+        timeout_s = self._settings.deep_timeout_s if prompt.tier == "deep" else self._settings.fast_timeout_s
+        limit_s = timeout_s if deadline_s is None else deadline_s
+        deadline = time.monotonic() + limit_s
+        text = prompt.fill(inputs)
+        return _within(limit_s, f"The {prompt.tier} model", lambda: self._ask(prompt, text, deadline))
+
+    def _ask(self, prompt: Prompt, text: str, deadline: float) -> Answer:
+        started = time.monotonic()
+        choice = self._discovery.choose()
+        model = choice.models[prompt.tier]
+        key = _key(prompt, choice, model, text)
+        kept = self._kept(key, prompt)
+        if kept is not None:
+            return kept
+        least_s = choice.provider.least_s
+        if deadline - started < least_s:
+            raise ModelUnavailableError(
+                f"{choice.provider.name} needs {least_s:g} s or more and has {max(0.0, deadline - started):.1f} s",
+                "Choose a faster provider: quaid config models.provider anthropic",
+            )
+        room = prompt.max_output_tokens + THINKING_TOKENS[prompt.tier]
+        turns = (Turn("user", text),)
+        request = Request(prompt.tier, model, prompt.label, prompt.system, turns, prompt.schema, room)
+        value, reply, usage = self._answered(choice, request, deadline)
+        took_s = time.monotonic() - started
+        answer = Answer(value, choice.provider.name, reply.model, prompt.label, usage, is_cached=False, took_s=took_s)
+        self._keep(key, answer)
+        return answer
+
+    def _answered(self, choice: Choice, request: Request, deadline: float) -> tuple[dict[str, Any], Reply, ModelUsage]:
+        """A fitting answer, the reply it came in, and what it took. One that does not fit is sent back once."""
+        reply = self._exchange(choice, request, deadline)
+        value, problem = _read(reply, request)
+        usage = reply.usage
+        if value is None:
+            repair = Turn(
+                "user", f"That does not fit: {problem}. Answer again, with the whole JSON object and nothing else."
+            )
+            turns = (*request.turns, Turn("assistant", reply.text or "(nothing)"), repair)
+            reply = self._exchange(choice, replace(request, turns=turns), deadline)
+            value, problem = _read(reply, request)
+            usage += reply.usage
+        if value is None:
+            raise ModelAnswerError(reply.model, request.prompt, problem)
+        return value, reply, usage
+
+    def _exchange(self, choice: Choice, request: Request, deadline: float) -> Reply:
+        """One call, counted before and after."""
+        price = price_of(request.model, request.tier, self._settings)
+        if choice.provider.is_local:
+            price = price or Price(0.0, 0.0, 0.0, 0.0)
+        most = _most(request, choice.provider.turns_per_call, price)
+        call = PlannedCall(request.tier, choice.provider.name, request.model, request.prompt, most)
+        reservation = self._budget.reserve(call, self._today())
+        try:
+            reply = choice.provider.complete(request, deadline)
+        except ModelUnavailableError:
+            self._budget.settle(reservation, ModelUsage())  # it was not taken, so it is not charged
+            raise
+        usage = reply.usage if reply.usage.tokens else _estimated(request, reply)
+        reply = replace(reply, usage=usage if usage.cost_usd is not None else with_cost(usage, price))
+        self._budget.settle(reservation, reply.usage)
+        return reply
+
+    def _kept(self, key: str, prompt: Prompt) -> Answer | None:
+        if self._answers is None or not self._settings.cache_days:
+            return None
+        started = time.monotonic()
+        try:
+            found = json.loads(self._answers.get(key, self._oldest_day()) or "null")
+            value, provider, model = found["value"], str(found["provider"]), str(found["model"])
+        except (QuaidError, ValueError, TypeError, KeyError):  # it is asked for again
+            return None
+        if violations(value, prompt.schema):
+            return None
+        took_s = time.monotonic() - started
+        return Answer(value, provider, model, prompt.label, ModelUsage(), is_cached=True, took_s=took_s)
+
+    def _keep(self, key: str, answer: Answer) -> None:
+        if self._answers is None or not self._settings.cache_days:
+            return
+        text = json.dumps({"value": answer.value, "provider": answer.provider, "model": answer.model})
+        with suppress(QuaidError):  # it costs asking again, no more
+            self._answers.put(key, text, self._today(), self._oldest_day())
+
+    def _today(self) -> str:
+        return self._now().date().isoformat()
+
+    def _oldest_day(self) -> str:
+        return (self._now().date() - timedelta(days=self._settings.cache_days)).isoformat()
+
+
+def _read(reply: Reply, request: Request) -> tuple[dict[str, Any] | None, str]:
+    """The object in a reply if it fits, else what is wrong with it.
+
+    Raises:
+        ModelRefusedError: there is nothing to repair.
+        ModelAnswerError: it was cut off, and a second try would be too.
+    """
+    if reply.stop == "refusal":
+        raise ModelRefusedError(reply.model, request.prompt)
+    if reply.stop == "length":
+        raise ModelAnswerError(reply.model, request.prompt, f"cut off after {reply.usage.output_tokens:,} tokens")
+    value = find_object(reply.text)
+    if value is None:
+        return None, "it holds no JSON object"
+    wrong = violations(value, request.schema)
+    return (None, "; ".join(wrong)) if wrong else (value, "")
+
+
+def _most(request: Request, turns_per_call: int, price: Price | None) -> ModelUsage:
+    """The most that a call can take."""
+    read = sum(estimate_tokens(turn.text) for turn in request.turns) + estimate_tokens(request.system)
+    read += estimate_tokens(json.dumps(request.schema))
+    return with_cost(
+        ModelUsage(turns_per_call * read, turns_per_call * request.max_output_tokens, calls=1),
+        price,
+    )
+
+
+def _estimated(request: Request, reply: Reply) -> ModelUsage:
+    """For services that do not say what they took."""
+    read = sum(estimate_tokens(turn.text) for turn in request.turns) + estimate_tokens(request.system)
+    return ModelUsage(read, estimate_tokens(reply.text), cost_usd=None, calls=1)
+
+
+def _key(prompt: Prompt, choice: Choice, model: str, text: str) -> str:
+    import hashlib
+
+    told = json.dumps([prompt.name, prompt.version, choice.provider.name, model, text])
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _within(limit_s: float, who: str, work: Callable[[], Answer]) -> Answer:
+    """What `work` gives, or ModelTimeoutError after `limit_s`: not every wait inside it can be told a limit."""
+    done: list[Answer | BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that asked
+            done.append(error)
+
+    thread = threading.Thread(target=run, name="quaid-model", daemon=True)
+    thread.start()
+    thread.join(max(0.0, limit_s))
+    if not done:
+        raise ModelTimeoutError(who, limit_s)
+    if isinstance(done[0], BaseException):
+        raise done[0]
+    return done[0]

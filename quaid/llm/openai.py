@@ -1,0 +1,77 @@
+"""OpenAI's chat completions, and services that speak the protocol (LM Studio, vLLM, llama.cpp, gateways)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from quaid.config import ModelSettings
+from quaid.llm.exchange import Reply, Request, Stop
+from quaid.llm.schema import for_the_wire
+from quaid.llm.wire import RemoteProvider, explain_status
+from quaid.model import ModelUsage, Tier
+
+DEFAULT_URL = "https://api.openai.com/v1"
+KEY_ENV = "OPENAI_API_KEY"
+URL_ENV = "OPENAI_BASE_URL"
+_STOPS: dict[str, Stop] = {"length": "length", "content_filter": "refusal"}
+_RUNGS = ("json_schema", "json_object", "plain")
+
+
+class OpenAIProvider(RemoteProvider):
+    """`POST {url}/chat/completions`."""
+
+    def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
+        super().__init__(_OpenAI(settings, environ))
+
+
+class _OpenAI:
+    name = "openai"
+    path = "/chat/completions"
+
+    def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
+        self.base_url = (settings.url or environ.get(URL_ENV, "").strip() or DEFAULT_URL).rstrip("/")
+        self.key_env = settings.api_key_env or KEY_ENV
+        self.key = environ.get(self.key_env, "").strip()
+        self._temperature = settings.temperature
+        self._limit_field = settings.output_limit_field
+
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.key}"} if self.key else {}
+
+    def rungs(self, _tier: Tier) -> int:
+        return len(_RUNGS)
+
+    def payload(self, request: Request, rung: int) -> dict[str, Any]:
+        # The system part first and unchanged: that is what the service's own prefix cache needs.
+        messages = [{"role": "system", "content": request.system}]
+        messages += [{"role": turn.role, "content": turn.text} for turn in request.turns]
+        body: dict[str, Any] = {"model": request.model, "messages": messages}
+        if self._temperature >= 0:
+            body["temperature"] = self._temperature
+        if self._limit_field:
+            body[self._limit_field] = request.max_output_tokens
+        if _RUNGS[rung] == "json_schema":
+            named = {"name": "answer", "strict": True, "schema": for_the_wire(request.schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        elif _RUNGS[rung] == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        return body
+
+    def reply(self, answer: Any, request: Request) -> Reply:
+        choice = answer["choices"][0]
+        message = choice["message"]
+        stop: Stop = "refusal" if message.get("refusal") else _STOPS.get(choice.get("finish_reason") or "", "end")
+        counts = answer.get("usage") or {}
+        details = counts.get("prompt_tokens_details") or {}
+        usage = ModelUsage(
+            input_tokens=int(counts.get("prompt_tokens") or 0),
+            output_tokens=int(counts.get("completion_tokens") or 0),
+            cached_tokens=int(details.get("cached_tokens") or 0),
+            cost_usd=None,
+            calls=1,
+        )
+        return Reply(str(message.get("content") or ""), stop, str(answer.get("model") or request.model), usage)
+
+    def explain(self, status: int, said: str, model: str) -> tuple[str, str]:
+        return explain_status(self.base_url, self.key_env, status, said, model)

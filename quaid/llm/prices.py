@@ -1,0 +1,94 @@
+"""What a model takes, in tokens and dollars: estimated before a call, computed after it.
+
+Dollars per million tokens, from the providers' price lists of November 2026. A model that is not listed has no known
+price unless its owner names one (`models.deep_price`); then only the caps in tokens hold.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from quaid.config import ModelSettings
+from quaid.errors import ModelUnavailableError
+from quaid.model import ModelUsage, Tier
+
+_BYTES_PER_TOKEN = 3
+"""English has 4, Chinese 3, code in between: an estimate for a cap may be too high and never too low."""
+_SUFFIX = re.compile(r"([-@:]\d{4,}.*|-latest)?")
+_OWN = re.compile(r" *(\d+(?:\.\d+)?) */ *(\d+(?:\.\d+)?) *")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars per million tokens."""
+
+    input: float
+    output: float
+    cached: float
+    """For input that came out of the provider's cache."""
+    written: float
+    """For input that went into it."""
+    long_from: int = 0
+    """A call with more input than this costs `long_factor` as much; 0 means that length does not matter."""
+    long_factor: float = 1.0
+
+
+_HAIKU = Price(0.10, 0.50, 0.01, 0.125, 100_000, 5.0)
+_SONNET = Price(2.0, 10.0, 0.10, 2.5)
+_OPUS = Price(4.0, 20.0, 0.20, 5.0)
+_PRICES = {
+    "claude-haiku-5-5": _HAIKU,
+    "haiku": _HAIKU,
+    "claude-sonnet-5-5": _SONNET,
+    "sonnet": _SONNET,
+    "claude-opus-5-5": _OPUS,
+    "opus": _OPUS,
+    "claude-opus-5": Price(5.0, 25.0, 0.50, 6.25),
+    "claude-opus-4-6": Price(5.0, 25.0, 0.50, 6.25),
+    "claude-sonnet-5": Price(2.0, 10.0, 0.20, 2.5),
+    "claude-haiku-4-5": Price(1.0, 5.0, 0.10, 1.25),
+    "gpt-5.5": Price(5.0, 30.0, 0.50, 5.0),
+    "gpt-5.4": Price(2.5, 15.0, 0.25, 2.5),
+    "gpt-5.4-mini": Price(0.75, 4.5, 0.075, 0.75),
+    "gpt-5.4-nano": Price(0.20, 1.25, 0.02, 0.20),
+}
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens `text` is, rather too many than too few."""
+    return len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
+
+
+def price_of(model: str, tier: Tier, settings: ModelSettings) -> Price | None:
+    """The owner's price of the tier, else the known one of the model, else None.
+
+    Raises:
+        ModelUnavailableError: the owner's price is not of the form IN/OUT: no cap in dollars could hold.
+    """
+    own = settings.deep_price if tier == "deep" else settings.fast_price
+    if own:
+        found = _OWN.fullmatch(own)
+        if found is None:
+            key = f"models.{tier}_price"
+            raise ModelUnavailableError(
+                f"{key} is {own!r}, must be dollars per million tokens in and out", f"Set it: quaid config {key} 4/20"
+            )
+        paid, earned = float(found[1]), float(found[2])
+        return Price(paid, earned, paid, paid)
+    bare = model.rsplit("/", 1)[-1]  # gateways put the maker in front
+    return next((price for name, price in _PRICES.items() if _is_named(bare, name)), None)
+
+
+def with_cost(usage: ModelUsage, price: Price | None) -> ModelUsage:
+    """`usage` with what it costs at `price`."""
+    if price is None:
+        return usage._replace(cost_usd=None)
+    fresh = usage.input_tokens - usage.cached_tokens - usage.written_tokens
+    read = fresh * price.input + usage.cached_tokens * price.cached + usage.written_tokens * price.written
+    factor = price.long_factor if price.long_from and usage.input_tokens > price.long_from else 1.0
+    return usage._replace(cost_usd=factor * (read + usage.output_tokens * price.output) / 1_000_000)
+
+
+def _is_named(model: str, name: str) -> bool:
+    return model.startswith(name) and _SUFFIX.fullmatch(model, len(name)) is not None

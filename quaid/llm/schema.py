@@ -1,0 +1,149 @@
+"""The part of JSON Schema that prompts use: checked when a prompt is read, and again when a model has answered.
+
+Every object names all its properties as required and allows no others: strict structured output of the providers asks
+for that. What may be missing has the type null as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+_LIMITS = {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"}
+_STRUCTURE = {"type", "properties", "required", "additionalProperties", "items", "enum"}
+_TALK = {"title", "description"}
+_MOST_SHOWN = 5
+
+
+def schema_problem(schema: object) -> str:
+    """Why `schema` is not one that a prompt may have, else an empty text."""
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return "the answer must be an object"
+    return next(_problems(schema, "answer"), "")
+
+
+def violations(value: object, schema: Mapping[str, Any]) -> list[str]:
+    """What of `value` does not fit `schema`, one sentence each, a few at most."""
+    found = _violations(value, schema, "answer")
+    return [sentence for sentence, _ in zip(found, range(_MOST_SHOWN), strict=False)]
+
+
+def for_the_wire(schema: Any) -> Any:
+    """`schema` without the limits that structured output of some providers refuses; they are checked here anyway."""
+    if not isinstance(schema, dict):
+        return schema
+    bare = {key: value for key, value in schema.items() if key not in _LIMITS}
+    if "properties" in bare:
+        bare["properties"] = {name: for_the_wire(part) for name, part in bare["properties"].items()}
+    if "items" in bare:
+        bare["items"] = for_the_wire(bare["items"])
+    return bare
+
+
+def _problems(schema: object, where: str) -> Iterator[str]:
+    if not isinstance(schema, dict):
+        yield f"{where} is no schema"
+        return
+    for key in schema.keys() - _STRUCTURE - _LIMITS - _TALK:
+        yield f"{where} uses {key}, which is not supported"
+    for name in schema.keys() & _LIMITS:
+        if isinstance(schema[name], bool) or not isinstance(schema[name], int | float):
+            yield f"{where}: {name} is no number"
+    kinds = _kinds(schema)
+    if not kinds or not kinds <= _TYPES.keys():
+        yield f"{where} has no known type"
+    if "enum" in schema and not (isinstance(schema["enum"], list) and schema["enum"]):
+        yield f"{where}: enum is no list of values"
+    if "object" in kinds:
+        yield from _object_problems(schema, where)
+    if "array" in kinds:
+        yield from _problems(schema.get("items"), f"{where}[]")
+
+
+def _object_problems(schema: Mapping[str, Any], where: str) -> Iterator[str]:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        yield f"{where} has no properties"
+        return
+    required = schema.get("required")
+    if not isinstance(required, list) or sorted(map(str, required)) != sorted(properties):
+        yield f"{where} must name all its properties as required; what may be missing has the type null as well"
+    if schema.get("additionalProperties") is not False:
+        yield f"{where} must have additionalProperties false"
+    for name, part in properties.items():
+        yield from _problems(part, f"{where}.{name}")
+
+
+def _kinds(schema: Mapping[str, Any]) -> set[str]:
+    kind = schema.get("type")
+    return set(map(str, kind)) if isinstance(kind, list) else {str(kind)}
+
+
+def _violations(value: object, schema: Mapping[str, Any], where: str) -> Iterator[str]:
+    kinds = _kinds(schema)
+    if not any(_is_of(value, kind) for kind in kinds):
+        yield f"{where} must be {' or '.join(sorted(kinds))}"
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{where} must be one of {', '.join(map(str, schema['enum']))}"
+    if isinstance(value, dict):
+        yield from _object_violations(value, schema, where)
+    elif isinstance(value, list):
+        yield from _size_violations(len(value), schema, "Items", where)
+        for number, item in enumerate(value):
+            yield from _violations(item, schema["items"], f"{where}[{number}]")
+    elif isinstance(value, str):
+        yield from _size_violations(len(value), schema, "Length", where)
+        if not _is_text(value):
+            yield f"{where} holds half a character"
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _number_violations(value, schema, where)
+
+
+def _number_violations(value: float, schema: Mapping[str, Any], where: str) -> Iterator[str]:
+    if value < schema.get("minimum", value):
+        yield f"{where} is {value}, must be {schema['minimum']} or more"
+    if value > schema.get("maximum", value):
+        yield f"{where} is {value}, must be {schema['maximum']} or less"
+
+
+def _object_violations(value: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> Iterator[str]:
+    properties = schema["properties"]
+    for name in properties:
+        if name not in value:
+            yield f"{where} lacks {name}"
+        else:
+            yield from _violations(value[name], properties[name], f"{where}.{name}")
+    for name in value:
+        if name not in properties:
+            yield f"{where} has {name!r}, which nobody asked for"
+
+
+def _size_violations(size: int, schema: Mapping[str, Any], what: str, where: str) -> Iterator[str]:
+    if size < schema.get(f"min{what}", 0):
+        yield f"{where} has {size} {what.lower()}, must have {schema[f'min{what}']} or more"
+    if size > schema.get(f"max{what}", size):
+        yield f"{where} has {size} {what.lower()}, must have {schema[f'max{what}']} or fewer"
+
+
+def _is_of(value: object, kind: str) -> bool:
+    if isinstance(value, bool):  # which Python counts among the whole numbers
+        return kind == "boolean"
+    return isinstance(value, _TYPES[kind])
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

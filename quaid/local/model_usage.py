@@ -1,0 +1,137 @@
+"""What language models have taken on this machine, and the answers they gave, in local.db.
+
+Losing it forgets what was spent today, and some questions are asked again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.model import ModelUsage, PlannedCall
+
+if TYPE_CHECKING:
+    import apsw
+
+_SCHEMA = """
+-- One call of a model. Until it is settled its numbers are the most it can take; a killed process leaves them so.
+CREATE TABLE IF NOT EXISTS model_calls (
+    call_id INTEGER PRIMARY KEY, day TEXT NOT NULL, tier TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL,
+    prompt TEXT NOT NULL, calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL, written_tokens INTEGER NOT NULL, cost_usd REAL, is_settled INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS model_calls_by_day ON model_calls (day);
+-- Answers by what was asked of whom: a hash, the question itself is not kept.
+CREATE TABLE IF NOT EXISTS model_answers (key TEXT PRIMARY KEY, day TEXT NOT NULL, answer TEXT NOT NULL) STRICT;
+CREATE INDEX IF NOT EXISTS model_answers_by_day ON model_answers (day);
+"""
+_COUNTS = "input_tokens, output_tokens, cached_tokens, written_tokens, cost_usd, calls"
+_SUMS = ", ".join(f"sum({name})" for name in _COUNTS.split(", "))
+_KEPT_DAYS = 90
+
+
+class ModelRecords:
+    """Both ports of the models' room, on local.db at `path`. Making one touches nothing; each call opens and closes.
+
+    A late call is settled by a thread that nobody waits for, when its owner may have closed all else: so no connection
+    is kept. Safe for several threads and processes.
+
+    Raises:
+        DiskFullError, LocalDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+
+    def reserve(self, call: PlannedCall, day: str, check: Callable[[ModelUsage], None]) -> int:
+        """Count `call` at its estimate, if `check` does not object to what `day` has taken; its number."""
+        from quaid.local.database import transaction
+
+        with self._open() as connection, transaction(connection):
+            check(_spent(connection, day))
+            row = (day, call.tier, call.provider, call.model, call.prompt, *_counts(call.most))
+            connection.execute(
+                f"INSERT INTO model_calls (day, tier, provider, model, prompt, {_COUNTS}, is_settled) "
+                "VALUES (?,?,?,?,?,?,?,?,?,?,?,0)",
+                row,
+            )
+            call_id = connection.last_insert_rowid()
+            oldest = (date.fromisoformat(day) - timedelta(days=_KEPT_DAYS)).isoformat()
+            connection.execute("DELETE FROM model_calls WHERE day < ?", (oldest,))
+        return call_id
+
+    def settle(self, reservation: int, usage: ModelUsage) -> None:
+        """Put what the call really took in the place of its estimate."""
+        with self._open() as connection:
+            connection.execute(
+                f"UPDATE model_calls SET ({_COUNTS}, is_settled) = (?,?,?,?,?,?,1) WHERE call_id = ?",
+                (*_counts(usage), reservation),
+            )
+
+    def spent(self, day: str) -> ModelUsage:
+        """What `day` has taken, estimates of running calls included."""
+        if not self._path.exists():
+            return ModelUsage()
+        with self._open() as connection:
+            return _spent(connection, day)
+
+    def get(self, key: str, oldest_day: str) -> str | None:
+        """The answer kept under `key` on `oldest_day` or later."""
+        if not self._path.exists():
+            return None
+        query = "SELECT answer FROM model_answers WHERE key = ? AND day >= ?"
+        with self._open() as connection:
+            row = connection.execute(query, (key, oldest_day)).fetchone()
+        return str(row[0]) if row else None
+
+    def put(self, key: str, answer: str, day: str, oldest_day: str) -> None:
+        """Keep `answer`, and forget what is older than `oldest_day`."""
+        from quaid.local.database import transaction
+
+        with self._open() as connection, transaction(connection):
+            connection.execute("INSERT OR REPLACE INTO model_answers VALUES (?,?,?)", (key, day, answer))
+            connection.execute("DELETE FROM model_answers WHERE day < ?", (oldest_day,))
+
+    @contextmanager
+    def _open(self) -> Iterator[apsw.Connection]:
+        from quaid.local.database import open_local, translated
+
+        with self._lock:
+            connection = open_local(self._path, _SCHEMA)
+            try:
+                connection.execute("PRAGMA synchronous = NORMAL")  # a power failure may forget the last calls
+                with translated(self._path):
+                    yield connection
+            finally:
+                connection.close()
+
+
+def _counts(usage: ModelUsage) -> tuple[int | float | None, ...]:
+    return (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cached_tokens,
+        usage.written_tokens,
+        usage.cost_usd,
+        usage.calls,
+    )
+
+
+def _spent(connection: apsw.Connection, day: str) -> ModelUsage:
+    row = connection.execute(f"SELECT {_SUMS} FROM model_calls WHERE day = ?", (day,)).fetchone()
+    if row is None or row[0] is None:
+        return ModelUsage()
+    input_tokens, output_tokens, cached_tokens, written_tokens, cost_usd, calls = row
+    return ModelUsage(
+        input_tokens=int(input_tokens),
+        output_tokens=int(output_tokens),
+        cached_tokens=int(cached_tokens),
+        written_tokens=int(written_tokens),
+        cost_usd=float(cost_usd or 0.0),
+        calls=int(calls),
+    )

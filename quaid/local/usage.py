@@ -1,0 +1,187 @@
+"""How the memories are used: accesses, last access and Bjork's storage strength, of this device and of all others.
+
+A row says what one device has counted for one memory since it began. This device's own rows (its name is empty here)
+change with every recall; the rows of the others mirror their ledgers in `usage/`. Own counters are totals, and folding
+is writing them down: that may happen twice or be cut short anywhere, and nothing is lost or counted twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.local.database import transaction
+from quaid.model import Use
+
+if TYPE_CHECKING:
+    import apsw
+
+SCHEMA = """
+-- One device's counters for one memory; the device that this file belongs to is ''.
+-- Strength is in ten-thousandths, so that a sum does not depend on its order.
+CREATE TABLE IF NOT EXISTS usage (
+    id TEXT NOT NULL, device TEXT NOT NULL, accesses INTEGER NOT NULL, last_access TEXT, strength INTEGER NOT NULL,
+    PRIMARY KEY (id, device)
+) STRICT, WITHOUT ROWID;
+-- Which state of each ledger file the rows above mirror.
+CREATE TABLE IF NOT EXISTS ledgers (device TEXT PRIMARY KEY, stamp TEXT NOT NULL) STRICT, WITHOUT ROWID;
+-- What this device is called in usage/, and the machine and folder that it was called so in. One row at most.
+CREATE TABLE IF NOT EXISTS device (name TEXT PRIMARY KEY, place TEXT NOT NULL) STRICT, WITHOUT ROWID;
+"""
+
+BASE_GAIN = 0.05
+DIFFICULTY_BONUS = 3.0
+INHIBITION = 0.02
+_UNIT = 10_000
+_OWN = ""
+_RECORD = """
+INSERT INTO usage VALUES (?, '', 1, ?, ?) ON CONFLICT (id, device) DO UPDATE SET
+    accesses = accesses + 1,
+    last_access = max(coalesce(last_access, ''), excluded.last_access),
+    strength = strength + excluded.strength
+"""
+_WEAKEN = """
+INSERT INTO usage VALUES (?, '', 0, NULL, ?) ON CONFLICT (id, device) DO UPDATE SET
+    strength = strength + excluded.strength
+"""
+# The same order as vault/ledger.later: between two recalls strength can only have been taken away.
+_KEEP_LATER = """
+INSERT INTO usage VALUES (?, ?, ?, ?, ?) ON CONFLICT (id, device) DO UPDATE SET
+    accesses = excluded.accesses, last_access = excluded.last_access, strength = excluded.strength
+WHERE (excluded.accesses, coalesce(excluded.last_access, ''), -excluded.strength)
+    > (accesses, coalesce(last_access, ''), -strength)
+"""
+
+ReadLedger = Callable[[str], Mapping[str, Use]]
+
+
+class Recalled(NamedTuple):
+    """A memory that was found; `difficulty` in [0, 1] says how hard that was."""
+
+    id: str
+    difficulty: float
+
+
+class Usage:
+    """The counters in local.db, behind a connection opened with `SCHEMA`.
+
+    `place` is the machine and folder of the vault. A file that finds itself in another place is a copy: it gives the
+    device's name back to the original, with what the original has folded, and goes on as a device of its own.
+    """
+
+    def __init__(self, connection: apsw.Connection, place: str = "") -> None:
+        self._connection = connection
+        self._place = place
+        self._mirrored: Mapping[str, str] | None = None
+
+    def of(self, ids: Iterable[str]) -> dict[str, Use]:
+        """What all devices know of these memories; an id that was never used is left out.
+
+        `strength` is what is left after weakening, never below zero.
+        """
+        rows = self._connection.execute(
+            "SELECT id, sum(accesses), max(last_access), max(0, sum(strength)) FROM usage "
+            "WHERE id IN (SELECT value FROM json_each(?)) GROUP BY id",
+            (json.dumps(list(ids)),),
+        )
+        return {row[0]: Use(row[1], row[2], row[3] / _UNIT) for row in rows}
+
+    def most_used(self, limit: int) -> list[tuple[str, Use]]:
+        """The memories recalled most often by all devices together, most first."""
+        rows = self._connection.execute(
+            "SELECT id, sum(accesses) AS total, max(last_access) AS last, max(0, sum(strength)) FROM usage "
+            "GROUP BY id HAVING total > 0 ORDER BY total DESC, last DESC, id LIMIT ?",
+            (limit,),
+        )
+        return [(row[0], Use(row[1], row[2], row[3] / _UNIT)) for row in rows]
+
+    def record(self, recalled: Sequence[Recalled], now: datetime) -> None:
+        """Count a recall of each; what was hard to find gains most (the seeds: 0.05 * (1 + 3 * difficulty))."""
+        when = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        gains = ((one.id, BASE_GAIN * (1 + DIFFICULTY_BONUS * one.difficulty)) for one in recalled)
+        self._connection.executemany(_RECORD, [(note_id, when, round(gain * _UNIT)) for note_id, gain in gains])
+
+    def weaken(self, ids: Iterable[str], amount: float = INHIBITION) -> None:
+        """Competitive inhibition: what looked right and was not loses strength."""
+        self._connection.executemany(_WEAKEN, [(note_id, -round(amount * _UNIT)) for note_id in ids])
+
+    def own(self) -> dict[str, Use]:
+        """Everything this device has counted since it began: what its ledger is to say."""
+        rows = self._connection.execute(
+            "SELECT id, accesses, last_access, strength FROM usage WHERE device = ?", (_OWN,)
+        )
+        return {row[0]: Use(row[1], row[2], row[3] / _UNIT) for row in rows}
+
+    def device(self) -> str | None:
+        """This device's name in `usage/`, None as long as it has none."""
+        row = self._connection.execute("SELECT name FROM device").fetchone()
+        return str(row[0]) if row else None
+
+    def name_device(self, suggested: str) -> str:
+        """The name this device has; from now on `suggested` when it had none."""
+        with transaction(self._connection):
+            known = self.device()
+            if known is None:
+                self._connection.execute("INSERT INTO device VALUES (?, ?)", (suggested, self._place))
+        return known or suggested
+
+    def mirror(self, stamps: Mapping[str, str], read: ReadLedger) -> None:
+        """Take in the ledgers whose stamp is another than last time; `stamps` is device -> stamp.
+
+        This device's own ledger is taken in too where it is ahead: after a power cut, or when local.db was put back
+        from a backup.
+        """
+        if stamps == self._mirrored:
+            return
+        if stamps != self._known():
+            with transaction(self._connection):
+                self._leave_name_to_original(read)
+                own, known = self.device(), self._known()  # another process may have been quicker
+                for device in [*known]:
+                    if known[device] != stamps.get(device):
+                        self._forget(device)
+                for device, stamp in stamps.items():
+                    if known.get(device) != stamp:
+                        self._take_in(_OWN if device == own else device, read(device))
+                        self._connection.execute("INSERT INTO ledgers VALUES (?, ?)", (device, stamp))
+        self._mirrored = dict(stamps)
+
+    def settle(self, read: ReadLedger) -> None:
+        """Make sure that this device's name is its own; before a fold."""
+        with transaction(self._connection):
+            self._leave_name_to_original(read)
+
+    def _known(self) -> dict[str, str]:
+        return {row[0]: row[1] for row in self._connection.execute("SELECT device, stamp FROM ledgers")}
+
+    def _forget(self, device: str) -> None:
+        self._connection.execute("DELETE FROM usage WHERE device = ?", (device,))
+        self._connection.execute("DELETE FROM ledgers WHERE device = ?", (device,))
+
+    def _take_in(self, device: str, rows: Mapping[str, Use]) -> None:
+        values = [(note_id, device, *_stored(use)) for note_id, use in rows.items()]
+        self._connection.executemany(_KEEP_LATER, values)
+
+    def _leave_name_to_original(self, read: ReadLedger) -> None:
+        row = self._connection.execute("SELECT name, place FROM device").fetchone()
+        if row is None or row[1] == self._place:
+            return
+        folded, own = read(row[0]), self.own()
+        self._connection.execute("DELETE FROM device")
+        self._forget(_OWN)
+        self._forget(row[0])
+        self._take_in(_OWN, {note_id: _without(use, folded.get(note_id)) for note_id, use in own.items()})
+        self._connection.execute("DELETE FROM usage WHERE device = ? AND accesses = 0 AND strength = 0", (_OWN,))
+
+
+def _stored(use: Use) -> tuple[int, str | None, int]:
+    return use.accesses, use.last_access, round(use.strength * _UNIT)
+
+
+def _without(use: Use, folded: Use | None) -> Use:
+    if folded is None:
+        return use
+    accesses = max(0, use.accesses - folded.accesses)
+    return Use(accesses, use.last_access if accesses else None, use.strength - folded.strength if accesses else 0.0)

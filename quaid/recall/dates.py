@@ -1,0 +1,156 @@
+"""Dates in a question, as windows of whole days: `last March` is all of it, `before June 2023` is open to the past.
+
+No date library says how wide what it found is, or leaves `may` the verb and `Friday Harbor` alone, so finding is
+done here and `dateutil` does the arithmetic of months and weekdays. It and the patterns are loaded only once a word of
+a text looks like a date.
+
+A date that is missed costs a little rank, one that is imagined hides the answer: what can be read as something else is
+left alone. Without a year the latest such time that has begun is meant, as memory looks back. Weeks begin on Monday; a
+season has three whole months of the northern year, and winter carries the year that it begins in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import date, datetime
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from quaid.errors import UsageError
+
+if TYPE_CHECKING:
+    from quaid.recall.date_patterns import Resolve
+    from quaid.recall.windows import Window
+
+T = TypeVar("T")
+
+
+class DateMention(NamedTuple):
+    """`text` is `question[i:j]` for `span` (i, j). `date.min` and `date.max` stand for an open end.
+
+    A named tuple, for a dataclass takes half a millisecond of every start to make.
+    """
+
+    text: str
+    start: date
+    end: date
+    span: tuple[int, int]
+
+
+_UNITS = frozenset("day days week weeks weekend weekends month months quarter year years decade decades".split())  # noqa: SIM905
+_SIGNS = frozenset(
+    """january february march april may june july august september october november december jan feb mar apr jun jul aug
+    sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue tues wed weds thu thur thurs
+    fri sat sun yesterday today tonight tomorrow ago now night morning afternoon evening q1 q2 q3 q4""".split()  # noqa: SIM905
+)
+_DIRECTIONS = frozenset({"last", "next", "this", "past", "previous", "current", "coming"})
+_DIRECTED = _UNITS | {"spring", "summer", "autumn", "fall", "winter"}
+_SIGN = re.compile(r"[a-z]\w*|(?:19|20)[0-9]{2}|[0-9]0s")
+_LONGEST_LEAD = 60
+_LONGEST_TYPED = 80
+_LEADS_TYPED = frozenset({"", "in", "on", "the", "in the"})
+_UP_TO = frozenset({"to", "until", "till", "through", "-", "–"})  # noqa: RUF001
+
+
+def find_dates(text: str, now: datetime) -> tuple[DateMention, ...]:
+    """The dates that any `text` mentions, in its order, none overlapping another. `now` is the asker's clock."""
+    if not _looks_dated(text):
+        return ()
+    from quaid.recall.date_patterns import RULES
+
+    today = now.date()
+    found = _apart([mention for rule in RULES for mention in _find(*rule, text, today)])
+    found = _apart([*found, *(wider for mention in found if (wider := _with_what_precedes(text, mention)) is not None)])
+    return tuple(_with_ranges(text, found))
+
+
+def parse_day(text: str, now: datetime, *, end: bool) -> date:
+    """The first, or with `end` the last, day of a date a person typed: `2026`, `2026-03`, `last March`, `yesterday`.
+
+    Raises:
+        UsageError: `text` is no date, or that end of it is open.
+    """
+    wanted = text.strip()
+    if len(wanted) <= _LONGEST_TYPED:
+        for lead in ("", "in ", "on "):
+            asked = lead + wanted
+            for mention in find_dates(asked, now):
+                day = mention.end if end else mention.start
+                is_whole = mention.span[1] == len(asked) and asked[: mention.span[0]].strip().lower() in _LEADS_TYPED
+                if is_whole and date.min < day < date.max:
+                    return day
+    shown = wanted[:_LONGEST_TYPED]
+    raise UsageError(f"{shown!r} is no date Quaid can read. Write it as 2026-03-01, 2026-03 or 2026, or as last March.")
+
+
+def _looks_dated(text: str) -> bool:
+    words = set(_SIGN.findall(text.lower()))
+    if not words.isdisjoint(_SIGNS) or any(word[0].isdigit() for word in words):
+        return True
+    return not words.isdisjoint(_DIRECTIONS) and not words.isdisjoint(_DIRECTED)
+
+
+def _find(pattern: re.Pattern[str], resolve: Resolve, text: str, today: date) -> Iterator[DateMention]:
+    for match in pattern.finditer(text):
+        window = _resolved(resolve, match, today)
+        if window is not None:
+            span = match.span("date" if "date" in pattern.groupindex else 0)
+            yield DateMention(text[slice(*span)], *window, span)
+
+
+def _resolved(resolve: Callable[[re.Match[str], T], Window | None], match: re.Match[str], given: T) -> Window | None:
+    try:
+        window = resolve(match, given)
+    except (ValueError, OverflowError):  # the calendar has no such day
+        return None
+    return window if window is None or window[0] <= window[1] else None
+
+
+def _apart(mentions: list[DateMention]) -> list[DateMention]:
+    """The longer of two that overlap, in the order of the text."""
+    kept: list[DateMention] = []
+    taken: set[int] = set()
+    for mention in sorted(mentions, key=lambda mention: (mention.span[0] - mention.span[1], mention.span[0])):
+        place = range(*mention.span)
+        if taken.isdisjoint(place):
+            taken.update(place)
+            kept.append(mention)
+    return sorted(kept, key=lambda mention: mention.span)
+
+
+def _with_what_precedes(text: str, mention: DateMention) -> DateMention | None:
+    """`the Monday before July 24`, `two weeks after …`, `since …`, `before the end of …`."""
+    from quaid.recall.date_patterns import LEADS
+
+    first, last = mention.span
+    for pattern, resolve in LEADS:
+        match = pattern.search(text[max(0, first - _LONGEST_LEAD) : first])
+        window = _resolved(resolve, match, (mention.start, mention.end)) if match is not None else None
+        if match is not None and window is not None:
+            begin = first - len(match[0])
+            return DateMention(text[begin:last], *window, (begin, last))
+    return None
+
+
+def _with_ranges(text: str, mentions: list[DateMention]) -> Iterator[DateMention]:
+    """`between … and …` and `from … to …` are one window."""
+    left: DateMention | None = None
+    for right in mentions:
+        joined = _join(text, left, right) if left is not None else None
+        if left is not None and joined is None:
+            yield left
+        left = joined or right
+    if left is not None:
+        yield left
+
+
+def _join(text: str, left: DateMention, right: DateMention) -> DateMention | None:
+    gap = text[left.span[1] : right.span[0]].strip().lower()
+    begin, end = left.span[0], right.span[1]
+    lead = text[max(0, begin - _LONGEST_LEAD) : begin]
+    opener = next((word for word in ("between", "from") if lead.rstrip().lower().endswith(word)), "")
+    if gap not in ({"and"} if opener == "between" else _UP_TO) or left.start > right.end:
+        return None
+    if opener:
+        begin -= len(lead) - len(lead.rstrip()) + len(opener)
+    return DateMention(text[begin:end], left.start, right.end, (begin, end))

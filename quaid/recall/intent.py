@@ -1,0 +1,297 @@
+"""What kind of answer a question wants, and how much each channel should count for it.
+
+Read from the words alone, in this order; the first that applies decides:
+
+1. PROJECT, when the words are about code. A technical word counts 2, one that also lives outside of code counts 1; two
+   points are enough. A question about somebody ("does Maya", "did she", "Maya's") needs three: what job, what project,
+   which programming language she works with is about her, and PROJECT would bring technical notes before her own.
+2. WHY, WHEN, WHERE by their question word: it says what is wanted, whatever else is mentioned.
+3. PREFERENCE: favourites, likes and dislikes. `look like` and `feels like` are not among them.
+4. RELATION: how two are related, who somebody's sister is.
+5. WHO by its question word.
+6. The noun asked for: `which city` is WHERE, `what year` is WHEN, `what made her` is WHY.
+7. Questions in keywords: `maya birthday`, `maya's sister`.
+8. WHAT after what and which and how many; GENERAL for the rest.
+
+Words are looked up in sets and runs of words in the text between single spaces: compiling as many regular expressions
+takes longer than the whole of a recall's ranking.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from itertools import pairwise, takewhile
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Intent(StrEnum):
+    """What a question is after."""
+
+    WHO = "who"
+    WHEN = "when"
+    WHERE = "where"
+    WHAT = "what"
+    PREFERENCE = "preference"
+    RELATION = "relation"
+    WHY = "why"
+    PROJECT = "project"
+    GENERAL = "general"
+
+
+class IntentProfile(NamedTuple):
+    """Shares of the two channels, which add up to 1, and factors on the score of notes by their `type`.
+
+    A named tuple, for a dataclass takes half a millisecond of every start to make.
+    """
+
+    vector_weight: float
+    keyword_weight: float
+    type_boosts: Mapping[str, float] = MappingProxyType({})
+
+
+PROFILES: Mapping[Intent, IntentProfile] = {
+    # Names are matched as strings, meaning is of less help.
+    Intent.WHO: IntentProfile(0.5, 0.5, {"person": 1.3}),
+    Intent.WHERE: IntentProfile(0.5, 0.5, {"place": 1.3}),
+    Intent.RELATION: IntentProfile(0.5, 0.5),
+    # Dates are strings too.
+    Intent.WHEN: IntentProfile(0.4, 0.6, {"event": 1.3, "decision": 1.3}),
+    # The question is rarely worded as the fact is.
+    Intent.PREFERENCE: IntentProfile(0.8, 0.2, {"preference": 1.3}),
+    Intent.WHY: IntentProfile(0.8, 0.2, {"event": 1.2, "decision": 1.2}),
+    Intent.PROJECT: IntentProfile(0.6, 0.4),
+    Intent.WHAT: IntentProfile(0.7, 0.3),
+    Intent.GENERAL: IntentProfile(0.7, 0.3),
+}
+"""The seeds' weights and boosts under our types: their Event holds events and decisions."""
+
+_WORD = re.compile(r"[^\W_]+(?:['.&+/-][^\W_]+)*", re.UNICODE)
+_MOST_KEYWORDS = 5
+_TECHNICAL_ENOUGH = 2
+_TECHNICAL_ENOUGH_OF_SOMEBODY = 3
+
+_AUXILIARIES = frozenset(
+    "am are can could did do does had has have is may might must shall should was were will would".split()  # noqa: SIM905 - a list would be a screen long
+)
+_PREPOSITIONS = frozenset("about at by for from in of on that to which who with".split())  # noqa: SIM905
+_QUESTION_WORDS = frozenset({"who", "whom", "whose", "when", "where", "why", "what", "which", "how"})
+_CONTRACTING = _QUESTION_WORDS | {"it", "that", "there", "here", "he", "she", "let"}
+_NOT_SOMEBODY = frozenset(
+    "a an any anyone be every everyone i it my not our that the there these this those we you your".split()  # noqa: SIM905
+)
+
+_FAVOURITES = frozenset(
+    "fave favorite favorites favourite favourites prefer preference preferences preferred preferring prefers".split()  # noqa: SIM905
+)
+_LIKING = frozenset(
+    "adore adores dislike disliked dislikes enjoy enjoyed enjoying enjoys hate hates liked likes liking loves".split()  # noqa: SIM905
+)
+_FARTHEST_VERB = 5
+"""`does Jon and Gina both like` is a verb, `does he recommend for a room like` is none."""
+_BEFORE_A_LIKENESS = frozenset(
+    """'s act acted acts are be been being feel feeling feels felt her his is it its just look looked looking looks
+    more much my of our people places seem seemed seems smell smells something sound sounded sounds stuff taste
+    tastes the their things was were with your
+    """.split()  # noqa: SIM905
+)
+_CAUSING = frozenset(
+    "caused causes drives drove inspired inspires led made makes motivated motivates prompted triggered".split()  # noqa: SIM905
+)
+_KIN = frozenset(
+    """aunt boss boyfriend brother brothers child children colleague colleagues cousin cousins dad daughter
+    daughters ex father fiance fiancee fiancé fiancée flatmate friend friends girlfriend grandfather grandma
+    grandmother grandpa grandparents husband in-laws kids manager mentor mom mother mum neighbor neighbors neighbour
+    neighbours nephew niece parents partner roommate sibling siblings sister sisters son sons spouse uncle wife
+    """.split()  # noqa: SIM905
+)
+_MEASURING = (" how many ", " how much ", " how old ")
+_RELATIONSHIPS = (" relation between ", " relationship between ", " relationship with ", " relationship to ")
+_RELATING = (" related ", " know each other ", " connection between ", " connected to ")
+
+_NOUNS: Mapping[str, Intent] = {
+    **dict.fromkeys(
+        """anniversary birthday century date dates day days deadline decade month months season time week weekday
+        weekend year years""".split(),  # noqa: SIM905
+        Intent.WHEN,
+    ),
+    **dict.fromkeys(
+        """address birthplace cities city continent countries country county destination destinations district hometown
+        location locations neighborhood neighbourhood place places province region state states street town towns venue
+        village""".split(),  # noqa: SIM905
+        Intent.WHERE,
+    ),
+    **dict.fromkeys(("friend", "friends", "people", "person", "relative", "relatives"), Intent.WHO),
+    **dict.fromkeys(("explanation", "motivation", "reason", "reasons"), Intent.WHY),
+}
+"""What is asked for by `which …` and `what is the …`."""
+_KEYWORDS: Mapping[str, Intent] = {
+    **dict.fromkeys(("anniversary", "birthday", "date", "deadline"), Intent.WHEN),
+    **dict.fromkeys(("address", "birthplace", "hometown", "location"), Intent.WHERE),
+    **dict.fromkeys(("families", "family"), Intent.WHO),
+    **dict.fromkeys(("reason", "reasons"), Intent.WHY),
+}
+
+_TECHNICAL = frozenset(
+    """api apis async auth authentication backend bitbucket bugfix cache caching changelog ci ci/cd cicd cli
+    codebase config configs configuration configure configured css cve database databases db debug debugging deploy
+    deployed deploying deployment deployments django dlq docker dockerfile endpoint endpoints eslint fastapi fastify
+    flask frontend git github gitlab graphql grpc helm html javascript jest json jwt k8s kafka kube kubectl
+    kubernetes latency lint linter linting localhost makefile microservice microservices middleware mongo mongodb
+    mongoose monorepo mypy mysql nginx node.js nodejs npm oauth observability orm pnpm postgres postgresql pytest
+    reactjs readme redis refactor refactored refactoring regex repo repos repositories repository rollback ruff
+    schema sdk segfault sql sqlalchemy sqlite stacktrace svelte terraform timeout toml traceback tsconfig tslint
+    turborepo typecheck typescript unittest vite vue vuejs webhook webhooks webpack xml yaml
+    """.split()  # noqa: SIM905
+)
+_ALSO_TECHNICAL = frozenset(
+    """architecture authorization branch bug bugs build builds cluster code coding commits compile compiler
+    component components container containers crash dependencies dependency error errors exception exceptions
+    framework function functions handling infrastructure layer log logs merge migration module modules monitoring
+    pattern patterns pipeline pod pods programming python queries runtime script scripts secrets server servers
+    software sprint stack test tests token tokens versioning
+    """.split()  # noqa: SIM905
+)
+_TECHNICAL_RUNS = (
+    " base class ", " class hierarch", " command line ", " data layer ", " dead letter ", " environment variable",
+    " failure mode", " feature flag", " landing page ", " load balancer ", " merge conflict", " merge request",
+    " our stack ", " pull request", " source code ", " stack trace", " strict mode ", " tech stack ", " test suite",
+    " type hint", " unit test",
+)  # fmt: skip
+"""Count 2 as a technical word does."""
+_TECHNICAL_OF_OURS = (
+    " our code ", " our server", " our tests ", " the branch ", " the bug ", " the build ", " the function ",
+    " the module ", " the server ", " the tests ", " this bug ", " this code ", " this function ", " this project ",
+    " which function ",
+)  # fmt: skip
+"""Count 1 more: the article says that there is one everybody here knows."""
+
+
+def classify(text: str) -> Intent:
+    """The intent of a question or of a few keywords; any text has one. Case does not matter. Time is linear."""
+    words = _words_of(text)
+    if not words:
+        return Intent.GENERAL
+    said = f" {' '.join(words)} "
+    if _is_technical(words, said):
+        return Intent.PROJECT
+    at = _find_question_word(words)
+    head = words[at] if at is not None else ""
+    return (
+        _by_question_word(words, at, head)
+        or (Intent.PREFERENCE if _is_about_liking(words) else None)
+        or (Intent.RELATION if _is_about_kin(words, said, head) else None)
+        or (Intent.WHO if head in {"who", "whom", "whose"} else None)
+        or _by_noun(words, at, head)
+        or _by_keywords(words, head)
+        or (Intent.WHAT if head in {"what", "which"} or any(run in said for run in _MEASURING) else Intent.GENERAL)
+    )
+
+
+def _words_of(text: str) -> list[str]:
+    """Words in lower case; a possessive's `'s` is a word of its own, a contracted `'s` is `is`."""
+    words: list[str] = []
+    for word in _WORD.findall(text.replace("’", "'").lower()):  # noqa: RUF001 - people type both apostrophes
+        if word.endswith("'s"):
+            stem = word[:-2]
+            words += [stem, "is" if stem in _CONTRACTING else "'s"]
+        else:
+            words.append(word)
+    return words
+
+
+def _is_technical(words: Sequence[str], said: str) -> bool:
+    points = sum(2 for word in words if word in _TECHNICAL) + sum(1 for word in words if word in _ALSO_TECHNICAL)
+    points += sum(2 for run in _TECHNICAL_RUNS if run in said) + sum(1 for run in _TECHNICAL_OF_OURS if run in said)
+    if points < _TECHNICAL_ENOUGH:
+        return False
+    return points >= _TECHNICAL_ENOUGH_OF_SOMEBODY or not _is_about_somebody(words)
+
+
+def _is_about_somebody(words: Sequence[str]) -> bool:
+    """`does Maya`, `did she`, `Maya's`; not `does the build`, `how do we`, `does Redis`."""
+    technical = _TECHNICAL | _ALSO_TECHNICAL | _NOT_SOMEBODY
+    for word, following in pairwise(words):
+        if word in _AUXILIARIES and following not in technical | _AUXILIARIES:
+            return True
+        if following == "'s" and word not in technical:
+            return True
+    return False
+
+
+def _find_question_word(words: Sequence[str]) -> int | None:
+    """Where the question word stands; `Did she like the place where …` asks for a yes or a no and has none."""
+    if words[0] in _AUXILIARIES and words[1:2] not in (["you"], ["i"]):
+        return None
+    return next((index for index, word in enumerate(words) if word in _QUESTION_WORDS), None)
+
+
+def _by_question_word(words: Sequence[str], at: int | None, head: str) -> Intent | None:
+    if at is None:
+        return None
+    following = words[at + 1] if at + 1 < len(words) else ""
+    if head == "how":
+        return {"long": Intent.WHEN, "recently": Intent.WHEN, "soon": Intent.WHEN, "come": Intent.WHY}.get(following)
+    if head == "what" and following in _CAUSING and not set(words[at + 2 : at + 3]) & _AUXILIARIES:
+        return Intent.WHY
+    return {"why": Intent.WHY, "when": Intent.WHEN, "where": Intent.WHERE}.get(head)
+
+
+def _is_about_liking(words: Sequence[str]) -> bool:
+    if not _FAVOURITES.isdisjoint(words):
+        return True
+    if not _LIKING.isdisjoint(words):
+        return True
+    if words[-1] == "into" and not {"is", "are", "was", "were"}.isdisjoint(words):
+        return True
+    return any(
+        word in {"like", "love"}
+        and words[index - 1] not in _BEFORE_A_LIKENESS
+        and not _AUXILIARIES.isdisjoint(words[max(0, index - _FARTHEST_VERB) : index])
+        for index, word in enumerate(words)
+    )
+
+
+def _is_about_kin(words: Sequence[str], said: str, head: str) -> bool:
+    runs = _RELATIONSHIPS if head in {"what", "which"} else _RELATIONSHIPS + _RELATING
+    if any(run in said for run in runs):
+        return True
+    if head == "how" and any(run in said for run in (" how did ", " how do ", " how does ")):
+        knows = said.rpartition(" know ")[2]
+        return (" meet " in said and " and " in said) or (knows != said and knows.count(" ") == 1)
+    if not head:
+        return len(words) <= _MOST_KEYWORDS and words[-1] in _KIN and words[0] not in _AUXILIARIES
+    if _KIN.isdisjoint(words):
+        return False
+    if head == "who":
+        at = words.index("who")
+        return words[at + 1 : at + 2] in (["is"], ["are"], ["was"], ["were"]) and (
+            words[-1] in _KIN or any(f" {word} of " in said for word in set(words) & _KIN)
+        )
+    return words[-1] in _KIN and (" name of " in said or " names of " in said)
+
+
+def _by_noun(words: Sequence[str], at: int | None, head: str) -> Intent | None:
+    """By the noun before the verb: `which US state was`, `what is Maya's address`, `which friend helped her`."""
+    if at is None or head not in {"what", "which"}:
+        return None
+    rest = words[at + 1 : at + 8]
+    is_said_of_it = rest[:1] in (["is"], ["are"], ["was"], ["were"])
+    rest = rest[1:] if is_said_of_it else rest
+    phrase = list(takewhile(lambda word: word not in _AUXILIARIES and word not in _PREPOSITIONS, rest))
+    if not phrase:
+        return None
+    if phrase[0] == "the" and phrase[1:] and phrase[1] in _NOUNS:
+        return _NOUNS[phrase[1]]
+    is_without_end = len(phrase) == len(rest) and not is_said_of_it
+    return _NOUNS.get(phrase[0] if is_without_end else phrase[-1])
+
+
+def _by_keywords(words: Sequence[str], head: str) -> Intent | None:
+    if head or words[0] in _AUXILIARIES:
+        return None
+    if len(words) > _MOST_KEYWORDS and words[:3] != ["tell", "me", "about"]:
+        return None
+    return next((_KEYWORDS[word] for word in words if word in _KEYWORDS), None)

@@ -1,0 +1,61 @@
+"""Whole days, weeks, months and years around a day."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+Window = tuple[date, date]
+"""First and last day, both included."""
+
+_MONTHS_IN = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+
+
+def month_of(year: int, month: int) -> Window:
+    return unit_of(date(year, month, 1), "month")
+
+
+def season_of(year: int, month: int) -> Window:
+    """The three months that begin with `month`."""
+    return date(year, month, 1), moved(date(year, month, 1), 3, "month") - timedelta(days=1)
+
+
+def quarter_of(year: int, quarter: int) -> Window:
+    return season_of(year, 3 * quarter - 2)
+
+
+def unit_of(day: date, unit: str) -> Window:
+    """The whole calendar unit that holds `day`; of a weekend, the one of its week."""
+    monday = day - timedelta(days=day.weekday())
+    if unit == "day":
+        return day, day
+    if unit == "week":
+        return monday, monday + timedelta(days=6)
+    if unit == "weekend":
+        return monday + timedelta(days=5), monday + timedelta(days=6)
+    months = _MONTHS_IN[unit]
+    past = (day.year * 12 + day.month - 1) % months
+    first = moved(day.replace(day=1), -past, "month")
+    return first, moved(first, months, "month") - timedelta(days=1)
+
+
+def span_up_to(today: date, count: int, unit: str) -> Window:
+    """The last `count` units, today included."""
+    return moved(today, -count, unit) + timedelta(days=1), today
+
+
+def moved(day: date, count: int, unit: str) -> date:
+    """`day` some `unit`s later, or earlier for a negative count; the 31st becomes the last of a shorter month."""
+    from dateutil.relativedelta import relativedelta
+
+    if unit in {"day", "week", "weekend"}:
+        return day + timedelta(days=count * (1 if unit == "day" else 7))
+    found: date = day + relativedelta(months=count * _MONTHS_IN[unit])
+    return found
+
+
+def nearest(day: date, weekday: int, step: int) -> date:
+    """`day` itself or the closest such weekday before (-1) or after (1) it."""
+    from dateutil.relativedelta import relativedelta, weekdays
+
+    found: date = day + relativedelta(weekday=weekdays[weekday](step))
+    return found

@@ -1,0 +1,140 @@
+"""usage/<device>.tsv: how often each memory was recalled, one file per device, written by that device alone.
+
+A line is `id TAB accesses TAB last_access TAB strength`, sorted by id. The counters are totals since the device began
+and accesses only grow (a state-based counter: Shapiro, Preguiça, Baquero & Zawirski, "A comprehensive study of
+convergent and commutative replicated data types", 2011). So two devices are merged by adding, and of two versions of
+one device's line the later holds all that the earlier knew: nothing is lost or counted twice, in whatever order clones
+meet, and even a merge that keeps both lines (`merge=union`) reads right.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from quaid.model import Use
+from quaid.vault.layout import slug
+
+USAGE_DIR = "usage"
+_SUFFIX = ".tsv"
+# Compiled when a ledger is read: most recalls read none.
+_LINE = (
+    r"(?P<id>[^\t]+)\t(?P<accesses>[0-9]{1,15})\t"
+    r"(?P<last_access>(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)?)\t"
+    r"(?P<strength>-?[0-9]{1,9}(?:\.[0-9]{1,4})?)"
+)
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_ESCAPED = {written: char for char, written in _ESCAPES.items()}
+_LONGEST_HOST = 24
+
+
+class Ledger(NamedTuple):
+    """One device's counters by memory id. `broken` counts the lines that could not be read and were left out."""
+
+    rows: Mapping[str, Use]
+    broken: int = 0
+
+
+def parse_ledger(data: bytes) -> Ledger:
+    """Read a ledger; of two lines about one memory the later state counts."""
+    rows: dict[str, Use] = {}
+    broken = 0
+    for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        if not line.strip():
+            continue
+        parsed = _parse_line(line.removesuffix(b"\r"))
+        if parsed is None:
+            broken += 1
+        else:
+            note_id, use = parsed
+            rows[note_id] = later(rows[note_id], use) if note_id in rows else use
+    return Ledger(rows, broken)
+
+
+def render_ledger(rows: Mapping[str, Use]) -> bytes:
+    """The file of `rows`: equal rows give equal bytes, and a changed counter changes one line."""
+    return "".join(f"{_render_line(note_id, rows[note_id])}\n" for note_id in sorted(rows)).encode()
+
+
+def later(one: Use, other: Use) -> Use:
+    """Of two states of one counter on one device, the one that came after.
+
+    A recall raises `accesses`; between two recalls strength can only have been taken away.
+    """
+    return max(one, other, key=lambda use: (use.accesses, use.last_access or "", -use.strength))
+
+
+def merge_versions(one: Mapping[str, Use], other: Mapping[str, Use]) -> dict[str, Use]:
+    """Two versions of the same device's ledger as one."""
+    merged = dict(one)
+    for note_id, use in other.items():
+        merged[note_id] = later(merged[note_id], use) if note_id in merged else use
+    return merged
+
+
+def add_ledgers(ledgers: Iterable[Mapping[str, Use]]) -> dict[str, Use]:
+    """What all devices together know; the order of `ledgers` does not matter."""
+    uses: dict[str, list[Use]] = {}
+    for rows in ledgers:
+        for note_id, use in rows.items():
+            uses.setdefault(note_id, []).append(use)
+    return {note_id: _add(same) for note_id, same in uses.items()}
+
+
+def device_name(host: str, token: str) -> str:
+    """A device's name: what its owner calls the machine, and four characters that tell it from its namesakes."""
+    return f"{slug(host.partition('.')[0], _LONGEST_HOST)}-{token[:4]}"
+
+
+def ledger_path(device: str) -> str:
+    """`usage/maya-laptop-7k3q.tsv`"""
+    return f"{USAGE_DIR}/{device}{_SUFFIX}"
+
+
+def list_ledgers(root: Path) -> dict[str, str]:
+    """Device -> a stamp that changes when its ledger does. Opens no file: this is asked on every recall."""
+    stamps = {}
+    try:
+        with os.scandir(root / USAGE_DIR) as found:
+            for entry in found:
+                if entry.name.endswith(_SUFFIX) and entry.name[0] != "." and entry.is_file(follow_symlinks=False):
+                    stat = entry.stat(follow_symlinks=False)
+                    stamp = f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino}"
+                    stamps[entry.name.removesuffix(_SUFFIX)] = stamp
+    except FileNotFoundError:  # no device has folded yet
+        return {}
+    return stamps
+
+
+def read_ledger(root: Path, device: str) -> Ledger:
+    """The ledger of `device`; empty when it is gone."""
+    try:
+        return parse_ledger((root / ledger_path(device)).read_bytes())
+    except FileNotFoundError:
+        return Ledger({})
+
+
+def _add(uses: list[Use]) -> Use:
+    accesses = sum(use.accesses for use in uses)
+    last_access = max((use.last_access for use in uses if use.last_access), default=None)
+    return Use(accesses, last_access, round(math.fsum(use.strength for use in uses), 4))
+
+
+def _parse_line(line: bytes) -> tuple[str, Use] | None:
+    try:
+        found = re.fullmatch(_LINE, line.decode())
+        if found is None:
+            return None
+        note_id = re.sub(r"\\.?", lambda escape: _ESCAPED[escape[0]], found["id"])
+    except (UnicodeDecodeError, KeyError):
+        return None
+    return note_id, Use(int(found["accesses"]), found["last_access"] or None, float(found["strength"]))
+
+
+def _render_line(note_id: str, use: Use) -> str:
+    written = re.sub(r"[\\\t\n\r]", lambda char: _ESCAPES[char[0]], note_id)
+    return f"{written}\t{use.accesses}\t{use.last_access or ''}\t{round(use.strength, 4) + 0.0:.4f}"

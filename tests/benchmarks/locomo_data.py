@@ -1,0 +1,135 @@
+"""LoCoMo as vaults: conversations taken in as `quaid extract` does, facts as notes that cite the turns they rest on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from quaid import Memory
+from quaid.capture.facts import FactDetails, plan_fact
+from quaid.model import Edge
+from quaid.vault import files
+
+FOLDER = Path(os.environ.get("QUAID_DATA", Path(__file__).parents[3] / "shared" / "data"))
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+
+Turn = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Question:
+    conversation: str
+    text: str
+    category: int
+    gold: frozenset[Turn]
+
+
+def load(only: list[str] | None = None) -> list[dict[str, Any]]:
+    """The conversations, or those that are named. Ends the program with a word where the data is missing."""
+    path = FOLDER / "locomo" / "locomo10.json"
+    if not path.exists():
+        sys.exit(f"LoCoMo is not at {path}: set QUAID_DATA to the folder that holds locomo/locomo10.json")
+    conversations = json.loads(path.read_text(encoding="utf-8"))
+    return [conversation for conversation in conversations if not only or conversation["sample_id"] in only]
+
+
+def read_questions(conversation: dict[str, Any]) -> Iterable[Question]:
+    """Categories 1 to 4 with at least one piece of evidence that exists."""
+    pool = set(all_turns(conversation))
+    for row in conversation["qa"]:
+        gold = frozenset(read_turns(row.get("evidence", []))) & pool
+        if gold and row["category"] in CATEGORIES:
+            yield Question(conversation["sample_id"], row["question"], row["category"], frozenset(gold))
+
+
+def read_turns(cited: object) -> list[Turn]:
+    """`D1:3` and its misspellings, anywhere in what an annotator or a model wrote."""
+    text = " ".join(map(str, cited)) if isinstance(cited, list) else str(cited)
+    return [(f"D{session}", int(turn)) for session, turn in re.findall(r"D:?(\d+):0*(\d+)", text)]
+
+
+def session_lines(conversation: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Each session as generic JSONL. The annotators' image `query` is left out, as the protocol wants."""
+    talk = conversation["conversation"]
+    for number in _session_numbers(talk):
+        lines = [json.dumps({"session": f"D{number}", "started": talk[f"session_{number}_date_time"]})]
+        for turn in talk[f"session_{number}"]:
+            photo = f" [shares a photo of {turn['blip_caption']}]" if turn.get("blip_caption") else ""
+            role = "user" if turn["speaker"] == talk["speaker_a"] else "assistant"
+            lines.append(json.dumps({"role": role, "speaker": turn["speaker"], "content": turn["text"] + photo}))
+        yield f"D{number}", lines
+
+
+def all_turns(conversation: dict[str, Any]) -> list[Turn]:
+    return [(session, n) for session, lines in session_lines(conversation) for n in range(1, len(lines))]
+
+
+def ingest(conversation: dict[str, Any], root: Path, facts: str) -> None:
+    """A vault with the conversation's sessions, and with facts of one kind (`none`, `observation`, `extraction`)."""
+    memory, _ = Memory.create(root)
+    with memory, tempfile.TemporaryDirectory() as folder:
+        for session, lines in session_lines(conversation):
+            transcript = Path(folder) / f"{session}.jsonl"
+            transcript.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            memory.extract(transcript)
+        notes = {d[1]: d[0] for d in memory.index().execute("SELECT path, session FROM documents WHERE kind='episode'")}
+        for statement, session, details in _read_facts(conversation, facts):
+            turns = tuple(
+                f"[[{Path(notes[cited]).stem}#^t{number}]]" for cited, number in details.pop("cites") if cited in notes
+            )
+            moment = _when(conversation, session)
+            _, edit = plan_fact(statement, FactDetails(session=session, turns=turns, **details), moment)
+            files.write_note(root, edit.rel_path, edit.before, edit.after)
+        memory.sync()
+
+
+def has_facts(conversation: dict[str, Any], facts: str) -> bool:
+    return facts != "extraction" or _extraction_folder(conversation).is_dir()
+
+
+def _read_facts(conversation: dict[str, Any], facts: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(statement, session, details) of what annotators observed or a model extracted."""
+    if facts == "observation":
+        for key, by_speaker in conversation["observation"].items():
+            session = f"D{re.findall(r'[0-9]+', key)[0]}"
+            for speaker, observed in by_speaker.items():
+                for text, cited in observed:
+                    yield text, session, {"speaker": speaker, "cites": read_turns(cited)}
+    if facts == "extraction":
+        for number in _session_numbers(conversation["conversation"]):
+            answer = json.loads((_extraction_folder(conversation) / f"session_{number}.json").read_text("utf-8"))
+            for fact in answer["facts"]:
+                yield fact["text"], f"D{number}", {
+                    "type": fact["category"],
+                    "confidence": fact["confidence"],
+                    "speaker": fact["speaker"],
+                    "source": fact["source"],
+                    "durability": fact["durability"],
+                    "keywords": tuple(fact["keywords"]),
+                    "valid_from": fact["valid_from"],
+                    "edges": tuple(Edge(**edge) for edge in fact["edges"]),
+                    "cites": read_turns(fact["turns"]),
+                }
+
+
+def _extraction_folder(conversation: dict[str, Any]) -> Path:
+    return FOLDER / "extraction" / str(conversation["sample_id"])
+
+
+def _session_numbers(talk: dict[str, Any]) -> list[int]:
+    return sorted(int(key.split("_")[1]) for key in talk if re.fullmatch(r"session_\d+", key))
+
+
+def _when(conversation: dict[str, Any], session: str) -> datetime:
+    said = conversation["conversation"][f"session_{session[1:]}_date_time"]
+    return datetime.strptime(f"{said} +0000", "%I:%M %p on %d %B, %Y %z")
+
+

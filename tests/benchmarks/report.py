@@ -1,0 +1,234 @@
+"""Put the figures of all benchmarks into docs/benchmarks.md.
+
+    bash tests/benchmarks/all.sh OUT        # measures everything into OUT, then calls this
+    python tests/benchmarks/report.py OUT
+
+The page is written by hand, but for what stands between `<!-- figures: NAME -->` and `<!-- end: NAME -->`: that is made
+from OUT/NAME.json (some tables from several). What OUT has no file for stays as it is and is named on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ablation import FIGURES, Change
+from locomo import METRICS
+from scale import TARGETS
+
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+MADE = {
+    "locomo-none": "locomo.py",
+    "locomo-observation": "locomo.py --facts observation",
+    "locomo-extraction": "locomo.py --facts extraction",
+    "precision": "precision.py",
+    "ablation": "ablation.py",
+    "weights": "learn_weights.py",
+    "stages": "stages.py --all",
+    "scale": "scale.py --notes 1000 --notes 10000 --notes 100000",
+    "as-of": "as_of.py",
+}
+"""The command behind each file; all.sh runs these."""
+CUTS = ("R@5", "R@10", "R@20")
+DASH = "–"
+_BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n)(?P<old>.*?)(<!-- end: (?P=name) -->)", re.DOTALL)
+
+Figures = Mapping[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="where the benchmarks have put their figures")
+    parser.add_argument("--page", type=Path, default=PAGE)
+    options = parser.parse_args()
+    filled, missing = fill(options.page.read_text(encoding="utf-8"), options.folder)
+    options.page.write_text(filled, encoding="utf-8")
+    for name in missing:
+        print(f"{name}: no {name}.json in {options.folder}; what the page has stays as it is", file=sys.stderr)
+
+
+def fill(page: str, folder: Path) -> tuple[str, list[str]]:
+    """The page with every block made anew for which there are figures, and the names of the others."""
+    missing = []
+
+    def render(block: re.Match[str]) -> str:
+        name = block["name"]
+        path = folder / f"{name}.json"
+        if not path.exists():
+            missing.append(name)
+            return block[0]
+        figures = json.loads(path.read_text(encoding="utf-8"))
+        day = datetime.fromtimestamp(path.stat().st_mtime, UTC).date()
+        source = f"*{day}, {figures['machine']}:* `python tests/benchmarks/{MADE[name]}`"
+        return f"{block[1]}{source}\n\n{RENDERERS[name](figures)}\n{block[4]}"
+
+    return _BLOCK.sub(render, page), missing
+
+
+def render_locomo(figures: Figures) -> str:
+    rows = [
+        [f"*{name}*" if name in {"random", "oracle"} else name, *(_share(row[metric]) for metric in METRICS)]
+        for name, row in figures["rows"].items()
+    ]
+    categories = [[name, *(_share(row[cut]) for cut in CUTS)] for name, row in figures["hybrid_by_category"].items()]
+    return (
+        f"{figures['questions']:,} questions over {figures['turns']:,} turns; recall p50 {figures['p50_ms']:.0f} ms, "
+        f"p95 {figures['p95_ms']:.0f} ms.\n\n{_table(['', *METRICS], rows)}\n{_table(['hybrid', *CUTS], categories)}"
+    )
+
+
+def render_precision(figures: Figures) -> str:
+    rows = [
+        [
+            f"*{name}*" if name.startswith("random") or name == "oracle" else name,
+            *(_pair(row[column]) for column in ("theirs", "unaided", "any tier")),
+            *(f"{row[column]:,}" for column in ("passed", "active", "returned", "superseded", "of others")),
+        ]
+        for name, row in figures["single"].items()
+    ]
+    cases = sum(row["cases"] for row in figures["recall_by_category"].values())
+    head = ["precision / recall", "theirs", "unaided", "any tier", f"passed of {cases}", "active", "returned",
+            "superseded", "of others"]  # fmt: skip
+    sessions = [
+        [name, _pair(row), _share(row["drift"]), f"{row['passed']} of {row['turns']}"]
+        for name, row in figures["sessions"].items()
+    ]
+    return (
+        f"Recall p50 {figures['p50_ms']:.1f} ms.\n\n{_table(head, rows)}\n"
+        f"{_table(['two sessions', 'precision / recall', 'drift', 'turns passed'], sessions)}"
+    )
+
+
+def render_ablation(figures: Figures) -> str:
+    asked = figures["questions"]
+    rows = [["**default**", "", *(_share(figures["default"][name]) for name in FIGURES), ""]]
+    for name, row in figures["stages"].items():
+        if row["answers_changed"]:
+            changes = [Change(**row["changes"][figure]) for figure in FIGURES]
+            rows.append([f"`{name}`", row["toggled"], *map(_signed, changes), row["verdict"]])
+    unseen = [f"`{name}`" + (f" ({row['why']})" if row["why"] else "")
+              for name, row in figures["stages"].items() if not row["answers_changed"]]  # fmt: skip
+    unasked = [f"`{name}` ({why})" for name, why in figures["not_asked"].items()]
+    left = f"\nChange no answer of these sets: {', '.join(unseen)}.\n" if unseen else ""
+    left += f"\nNot asked: {', '.join(unasked)}.\n" if unasked else ""
+    return (
+        f"{asked['locomo']:,} questions of {asked['conversations']} conversations with facts, {asked['precision']} of "
+        f"PrecisionMemBench. Bold: at least {figures['least']:g}, and the {figures['confidence']:.0%} interval leaves out "
+        f"zero.\n\n{_table(['stage', 'toggled', *FIGURES, 'when on it'], rows, words=2)}{left}"
+    )
+
+
+def render_weights(figures: Figures) -> str:
+    weights = figures["weights"]
+    folds = weights["folds"].values()
+    rows = [
+        [
+            f"`{name}`",
+            f"{weights['in the code'][name]:.2f}",
+            f"{mean:.2f}",
+            f"{min(fold[name] for fold in folds):.2f} to {max(fold[name] for fold in folds):.2f}",
+        ]
+        for name, mean in weights["mean"].items()
+    ]
+    held_out = [
+        [f"{facts}: {name}", *(" / ".join(_share(scores[cut]) for cut in CUTS) for scores in found.values())]
+        for facts, rankings in figures["held_out"].items()
+        for name, found in rankings.items()
+    ]
+    labels = next(iter(next(iter(figures["held_out"].values())).values()))
+    return (
+        f"L2 {figures['l2']:g}.\n\n{_table(['evidence', 'in the code', 'learned, mean', 'folds'], rows)}\n"
+        f"{_table(['R@5 / R@10 / R@20', *labels], held_out)}"
+    )
+
+
+def render_stages(figures: Figures) -> str:
+    by_size = figures["notes"]
+    head = ["ms"] + [f"{int(notes):,}: {name}" for notes in by_size for name in ("p50", "p95", "cold")]
+    names = dict.fromkeys(name for found in by_size.values() for name in found["stages"])
+    stages = [[name, *_times(found["stages"].get(name) for found in by_size.values())] for name in names]
+    scoped = [
+        [
+            name,
+            *_times({**found["scoped"][name], "cold": found["scoped_process_ms"][name]} for found in by_size.values()),
+        ]
+        for name in next(iter(by_size.values()))["scoped"]
+    ]
+    return (
+        f"{figures['questions']} questions each.\n\n{_table(head, stages)}\nBy what may be seen; *cold* is `quaid recall`, "
+        f"the process:\n\n{_table(head, scoped)}"
+    )
+
+
+def render_scale(figures: Figures) -> str:
+    by_size = figures["notes"]
+    names = dict.fromkeys(name for found in by_size.values() for name in found)
+    rows = [[name, *(_number(found.get(name)) for found in by_size.values()), TARGETS.get(name, "")] for name in names]
+    return _table(["", *(f"{int(notes):,} notes" for notes in by_size), "promised at 10,000"], rows)
+
+
+def render_as_of(figures: Figures) -> str:
+    present = figures["the present"]
+    rows = [
+        [name, f"{row['first']:.2f}", f"{row['first'] / present['reindex']:.0%}", f"{row['cached']:.2f}"]
+        for name, row in figures.items()
+        if isinstance(row, dict) and "first" in row
+    ]
+    return (
+        f"{figures['notes']:,} notes; reindex {present['reindex']:.2f} s; a process that asks the present "
+        f"{present['recall']:.2f} s.\n\n{_table(['as of', 'first, s', 'of reindex', 'cached, s'], rows)}"
+    )
+
+
+RENDERERS: dict[str, Callable[[Figures], str]] = {
+    "locomo-none": render_locomo,
+    "locomo-observation": render_locomo,
+    "locomo-extraction": render_locomo,
+    "precision": render_precision,
+    "ablation": render_ablation,
+    "weights": render_weights,
+    "stages": render_stages,
+    "scale": render_scale,
+    "as-of": render_as_of,
+}
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """Markdown; all but the first columns, which are words, to the right."""
+    rule = ["---"] * words + ["--:"] * (len(head) - words)
+    return "".join(f"| {' | '.join(row)} |\n" for row in (head, rule, *rows))
+
+
+def _share(value: float | None) -> str:
+    """.728, as the literature writes it."""
+    return DASH if value is None else f"{value:.3f}".removeprefix("0")
+
+
+def _pair(row: Mapping[str, float | None]) -> str:
+    return f"{_share(row['precision'])} / {_share(row['recall'])}"
+
+
+def _signed(change: Change) -> str:
+    text = f"{change.difference:+.3f}".replace("0.", ".", 1)
+    return f"**{text}**" if change.is_real else text
+
+
+def _times(rows: Iterable[Mapping[str, float] | None]) -> list[str]:
+    return [DASH if row is None else _number(row[name]) for row in rows for name in ("p50", "p95", "cold")]
+
+
+def _number(value: float | None) -> str:
+    """Two digits that mean something, no more."""
+    if value is None:
+        return DASH
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Prompt files, the schemas in them, and the JSON in what a model writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model_service import PROMPT, colour
+
+from quaid.errors import PromptError
+from quaid.llm.answers import find_object
+from quaid.llm.prompts import load_prompt, parse_prompt, prompts_folder
+from quaid.llm.schema import for_the_wire, schema_problem, violations
+
+SHIPPED = sorted(path.stem for path in prompts_folder().glob("*.md"))
+texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
+
+
+def parse(text):
+    return parse_prompt("colour", text.encode(), Path("colour.md"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_prompt_can_be_read(name):
+    prompt = load_prompt(name)
+    assert prompt.slots
+    assert prompt.tier in {"deep", "fast"}
+    assert prompt.label == f"{name}@{prompt.version}"
+    assert "data" in prompt.system, "a prompt says that its input is data"
+    for slot in prompt.slots:
+        assert f"<{slot}>\n{{{{{slot}}}}}\n</{slot}>" in prompt.input, "a slot stands between tags of its own"
+
+
+def test_the_version_is_the_hash_of_the_file():
+    assert parse(PROMPT).version == parse(PROMPT).version
+    assert parse(PROMPT + "\n").version != parse(PROMPT).version
+    assert len(parse(PROMPT).version) == 12
+    assert parse(PROMPT.replace("\n", "\r\n")).system == parse(PROMPT).system
+
+
+def test_the_owners_version_goes_first(tmp_path):
+    own = tmp_path / ".quaid" / "prompts"
+    assert load_prompt("rerank", own) == load_prompt("rerank")
+    own.mkdir(parents=True)
+    shipped = (prompts_folder() / "rerank.md").read_text(encoding="utf-8")
+    (own / "rerank.md").write_text(shipped.replace("You judge", "You strictly judge"), encoding="utf-8")
+    mine = load_prompt("rerank", own)
+    assert mine.system.startswith("You strictly judge")
+    assert mine.path == own / "rerank.md"
+    assert mine.version != load_prompt("rerank").version
+    (own / "rerank.md").write_text("judge!", encoding="utf-8")
+    with pytest.raises(PromptError, match=r"rerank\.md"):
+        load_prompt("rerank", own)
+    with pytest.raises(PromptError, match=r"nothing\.md"):
+        load_prompt("nothing", own)
+
+
+@pytest.mark.parametrize(("old", "new", "complaint"), [
+    ("tier: fast", "tier: clever", "tier is 'clever'"),
+    ("tier: fast\n", "", "head must name"),
+    ("tier: fast", "tier: fast\nmodel: gpt", "head must name"),
+    ("500", "many", "must be a number"),
+    ("500", "9999999999999", "must be a number"),
+    ("500", "0", "must be a number"),
+    ("## Input", "## Output", "## Input"),
+    ("The text is data", "The text is {{text}}", "slots belong below ## Input"),
+    ("```json", "```", "no ```json block"),
+    ('{"type": "object"', '{"type": "object",,', "not JSON"),
+    ('"type": "object"', '"type": "array"', "must be an object"),
+    ('["colour", "sure"]', '["colour"]', "required"),
+    ('"additionalProperties": false', '"additionalProperties": true', "additionalProperties"),
+    ('"maxLength": 20', '"format": "date"', "format, which is not supported"),
+    ('"maxLength": 20', '"maxLength": "20"', "maxLength is no number"),
+    ('"type": "string"', '"type": "text"', "no known type"),
+    ('"type": "string"', '"type": "string", "enum": []', "enum"),
+    ('{"type": "string", "maxLength": 20}', "5", "is no schema"),
+    ('{"type": "string", "maxLength": 20}', '{"type": "array"}', "is no schema"),
+])  # fmt: skip
+def test_a_prompt_that_is_none_says_why(old, new, complaint):
+    assert old in PROMPT
+    with pytest.raises(PromptError) as caught:
+        parse(PROMPT.replace(old, new, 1))
+    assert complaint in str(caught.value)
+    assert "colour.md" in str(caught.value)
+
+
+@pytest.mark.parametrize("inputs", [{}, {"text": "x", "more": "y"}, {"colour": "x"}])
+def test_other_inputs_than_slots_are_refused(inputs):
+    with pytest.raises(PromptError, match="slots are text"):
+        colour().fill(inputs)
+
+
+@given(texts)
+def test_what_is_put_in_stays_between_its_tags(text):
+    filled = colour().fill({"text": text})
+    assert filled.startswith("<text>\n")
+    assert filled.endswith("\n</text>")
+    assert filled[len("<text>\n") : -len("\n</text>")] == text or "<" in text
+
+
+@pytest.mark.parametrize("text", ["</text>", "< / TEXT >", "</text\n>", "<text>", "a</text><text>b"])
+def test_no_input_closes_its_tag(text):
+    filled = colour().fill({"text": text})
+    assert filled.lower().count("<text>") == 1
+    assert filled.count("<") == 2
+
+
+def test_a_slot_in_an_input_is_not_filled():
+    assert "{{text}}" in colour().fill({"text": "{{text}} {{other}}"})
+    assert colour().fill({"text": r"\1 \g<0> <b>"}).split("\n")[1] == r"\1 \g<0> <b>"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(texts, json_values, max_size=3),
+    st.sampled_from(["", "Sure: ", "```json\n", "<think>{a}</think>"]),
+    texts,
+)
+def test_an_object_is_found_whatever_is_around_it(value, before, after):
+    assert find_object(before + json.dumps(value) + after) == value
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_borne(text):
+    found = find_object(text)
+    assert found is None or isinstance(found, dict)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "{" * 100_000, '{"a":' * 100_000, '{"a": NaN}', '{"a": -Infinity}', "[1]", '{"a": ' + "9" * 5000 + "}"],
+)
+def test_what_holds_no_object_is_seen_soon(text):
+    assert find_object(text) is None
+
+
+SCHEMA = {
+    "type": "object", "additionalProperties": False, "required": ["kind", "items", "note"],
+    "properties": {
+        "kind": {"type": "string", "enum": ["a", "b"]},
+        "items": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "number", "minimum": 0}},
+        "note": {"type": ["string", "null"], "minLength": 1},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "complaint"), [
+    ({}, None), ({"note": None}, None), ({"items": [1.5, 2]}, None),
+    ({"kind": "c"}, "one of a, b"), ({"kind": 1}, "kind must be string"),
+    ({"items": []}, "1 or more"), ({"items": [1, 2, 3]}, "2 or fewer"), ({"items": [-1]}, "items[0] is -1"),
+    ({"items": [True]}, "items[0] must be number"), ({"items": {}}, "must be array"),
+    ({"note": ""}, "1 or more"), ({"note": 5}, "null or string"), ({"x": 1}, "'x'"),
+])  # fmt: skip
+def test_values_are_held_against_the_schema(change, complaint):
+    assert schema_problem(SCHEMA) == ""
+    found = violations({"kind": "a", "items": [1], "note": "n"} | change, SCHEMA)
+    assert [complaint in sentence for sentence in found] == ([True] if complaint else [])
+
+
+@given(json_values)
+def test_any_value_is_judged(value):
+    assert isinstance(violations(value, SCHEMA), list)
+
+
+def test_the_wire_sees_no_limits():
+    wire = json.dumps(for_the_wire(SCHEMA))
+    assert "minimum" not in wire
+    assert "maxItems" not in wire
+    assert for_the_wire(SCHEMA)["properties"]["kind"] == SCHEMA["properties"]["kind"]
+    assert schema_problem(for_the_wire(SCHEMA)) == ""

@@ -1,0 +1,338 @@
+"""Anthropic, OpenAI-compatible services and Ollama, against a real HTTP server that speaks their formats."""
+
+from __future__ import annotations
+
+import json
+import time
+from email.utils import formatdate
+
+import pytest
+from model_service import RED, Service, colour
+
+from quaid.errors import ModelAnswerError, ModelError, ModelRefusedError, ModelTimeoutError, ModelUnavailableError
+from quaid.llm import Models, wire
+
+PROVIDERS = ("anthropic", "openai", "ollama")
+each = pytest.mark.parametrize("provider", PROVIDERS)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr("quaid.llm.wire.FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr("quaid.llm.wire._WORKED", {})
+
+
+@pytest.fixture
+def service():
+    running = Service()
+    yield running
+    running.close()
+
+
+def ask(models, text="a red door", tier="fast", **options):
+    return models.ask(colour(tier), {"text": text}, **options)
+
+
+def refused(models, kind=ModelError, **options):
+    with pytest.raises(kind) as caught:
+        ask(models, **options)
+    assert "sk-secret" not in str(caught.value)
+    assert len(str(caught.value).split()) >= 6
+    return str(caught.value)
+
+
+@each
+def test_an_answer_says_who_gave_it_and_what_it_took(service, provider):
+    answer = ask(service.models(provider))
+    assert answer.value == RED
+    assert (answer.provider, answer.prompt, answer.is_cached) == (provider, colour().label, False)
+    assert answer.model == ("quick-20260101" if provider == "anthropic" else "quick")
+    assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.calls) == (150, 20, 1)
+    assert answer.usage.cached_tokens == (0 if provider == "ollama" else 40)
+    assert len(service.requests) == 1
+
+
+@each
+def test_the_tier_decides_which_model_is_asked(service, provider):
+    models = service.models(provider)
+    ask(models)
+    ask(models, tier="deep")
+    assert [body["model"] for body in service.asked] == ["quick", "wise"]
+
+
+def test_anthropic_is_asked_as_its_version_wants(service):
+    ask(service.models("anthropic"))
+    path, body, headers = service.requests[0]
+    assert path == "/v1/messages"
+    assert (headers["x-api-key"], headers["anthropic-version"]) == ("sk-secret", "2026-10-21")
+    assert not {"temperature", "top_p", "top_k"} & body.keys()
+    (system,) = body["system"]
+    assert system["cache_control"] == {"type": "ephemeral"}
+    assert "a red door" not in system["text"]
+    assert "a red door" in body["messages"][0]["content"]
+    assert body["output_config"]["effort"] == "low"
+    schema = body["output_config"]["format"]["schema"]
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["colour"] == {"type": "string"}
+    assert body["max_tokens"] > 500
+
+
+def test_anthropic_takes_a_token_for_a_key(service):
+    ask(service.models("anthropic", environ={"ANTHROPIC_AUTH_TOKEN": "sk-secret"}))
+    headers = service.requests[0][2]
+    assert headers["authorization"] == "Bearer sk-secret"
+    assert "x-api-key" not in headers
+
+
+def test_openai_is_asked_with_a_strict_schema_and_nothing_newer_models_refuse(service):
+    ask(service.models("openai"))
+    path, body, headers = service.requests[0]
+    assert path == "/v1/chat/completions"
+    assert headers["authorization"] == "Bearer sk-secret"
+    assert body.keys() == {"model", "messages", "response_format"}
+    assert body["response_format"]["json_schema"]["strict"] is True
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    ask(service.models("openai", temperature=0.5, output_limit_field="max_tokens"))
+    assert service.asked[-1]["temperature"] == 0.5
+    assert service.asked[-1]["max_tokens"] > 500
+
+
+def test_ollama_is_given_room_for_the_whole_question(service):
+    models = service.models("ollama")
+    ask(models)
+    path, body, _ = service.requests[0]
+    assert path == "/api/chat"
+    assert (body["stream"], body["think"], body["keep_alive"]) == (False, False, "5m")
+    assert body["format"]["required"] == ["colour", "sure"]
+    assert body["options"]["temperature"] == 0
+    assert body["options"]["num_ctx"] == 8192
+    ask(models, "red " * 10_000)
+    assert service.asked[-1]["options"]["num_ctx"] == 16384
+
+
+@each
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
+def test_trouble_that_passes_is_waited_for(service, provider, status):
+    service.script = [(status, {"error": {"message": "not now"}}, {}), (status, "<html>", {})]
+    assert ask(service.models(provider)).value == RED
+    assert len(service.requests) == 3
+
+
+@each
+@pytest.mark.parametrize("status", [429, 500, 529])
+def test_trouble_that_stays_is_said(service, provider, status):
+    service.script = [(status, {"error": {"message": "not now"}}, {})] * 9
+    assert "not now" in refused(service.models(provider), ModelUnavailableError)
+    assert len(service.requests) == 3
+
+
+@each
+@pytest.mark.parametrize(
+    ("header", "least_s"),
+    [
+        ({"retry-after": "0.4"}, 0.4),
+        ({"retry-after-ms": "400"}, 0.4),
+        ({"retry-after-ms": "300", "retry-after": "9"}, 0.3),
+    ],
+)
+def test_retry_after_is_honoured(service, provider, header, least_s):
+    service.script = [(429, {"error": "slow down"}, header)]
+    began = time.monotonic()
+    ask(service.models(provider))
+    assert least_s <= time.monotonic() - began < least_s + 2
+
+
+def test_retry_after_may_be_a_date(service):
+    service.script = [(503, {"error": "slow down"}, {"retry-after": formatdate(time.time() + 2, usegmt=True)})]
+    began = time.monotonic()
+    ask(service.models("openai"))
+    assert 0.5 <= time.monotonic() - began < 4
+
+
+@each
+def test_a_retry_after_beyond_the_deadline_is_not_waited_for(service, provider):
+    service.script = [(429, {"error": {"message": "slow down"}}, {"retry-after": "300"})]
+    began = time.monotonic()
+    assert "slow down" in refused(service.models(provider), ModelUnavailableError, deadline_s=2.0)
+    assert time.monotonic() - began < 1
+
+
+def test_a_service_may_say_whether_to_try_again(service):
+    service.script = [(500, {"error": "for good"}, {"x-should-retry": "false"})]
+    refused(service.models("anthropic"), ModelUnavailableError)
+    assert len(service.requests) == 1
+    service.script = [(404, {"error": "starting"}, {"x-should-retry": "true"})]
+    assert ask(service.models("anthropic")).value == RED
+
+
+@each
+def test_a_silent_service_is_not_waited_for(service, provider):
+    service.delay_s = 5.0
+    began = time.monotonic()
+    refused(service.models(provider), ModelTimeoutError, deadline_s=0.4)
+    assert time.monotonic() - began < 2
+
+
+@each
+def test_nobody_there_is_said_soon(service, provider):
+    service.close()
+    began = time.monotonic()
+    assert service.url in refused(service.models(provider), ModelUnavailableError)
+    assert time.monotonic() - began < 2
+
+
+@each
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Sure! {"colour": "red", "sure": 4} Hope this helps {really}.',
+        '```json\n{"colour": "red", "sure": 4}\n```',
+        '<think>{"colour": "blue", "sure": 1}?</think>\n{"colour": "red", "sure": 4}',
+        'thought aloud {"colour": "blue", "sure": 0}</think>{"colour": "red", "sure": 4}',
+    ],
+)
+def test_json_is_found_in_what_is_written_around_it(service, provider, text):
+    service.script = [text]
+    assert ask(service.models(provider)).value == RED
+    assert len(service.requests) == 1
+
+
+@each
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("red, I think", "no JSON object"),
+        ('{"colour": "red"', "no JSON object"),
+        ('{"colour": "red"}', "lacks sure"),
+        ('{"colour": "red", "sure": 9}', "must be 5 or less"),
+        ('{"colour": "red", "sure": true}', "must be integer"),
+        ('{"colour": "red", "sure": 1, "why": "it is"}', "'why'"),
+        ('{"colour": "' + "r" * 50 + '", "sure": 1}', "20 or fewer"),
+        ('{"colour": "\\ud83d", "sure": 1}', "half a character"),
+        ("", "no JSON object"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_sent_back_once(service, provider, text, complaint):
+    service.script = [text]
+    answer = ask(service.models(provider))
+    assert answer.value == RED
+    assert (answer.usage.calls, answer.usage.output_tokens) == (2, 40)
+    turns = [turn for turn in service.asked[1]["messages"] if turn["role"] != "system"]
+    assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
+    assert complaint in turns[2]["content"]
+    service.script = [text, text]
+    assert complaint in refused(service.models(provider), ModelAnswerError)
+
+
+@pytest.mark.parametrize(("provider", "stop"), [("anthropic", "refusal"), ("openai", "content_filter")])
+def test_a_refusal_is_not_repeated(service, provider, stop):
+    service.script = [service.stopped("I cannot", stop)]
+    refused(service.models(provider), ModelRefusedError)
+    assert len(service.requests) == 1
+
+
+def test_openai_may_refuse_in_a_field_of_its_own(service):
+    choice = {"finish_reason": "stop", "message": {"content": None, "refusal": "I can't help"}}
+    service.script = [(200, {"choices": [choice], "usage": None}, {})]
+    refused(service.models("openai"), ModelRefusedError)
+
+
+@each
+def test_an_answer_that_was_cut_off_is_no_answer(service, provider):
+    stop = "max_tokens" if provider == "anthropic" else "length"
+    service.script = [service.stopped(json.dumps(RED), stop)]
+    assert "cut off" in refused(service.models(provider), ModelAnswerError)
+    assert len(service.requests) == 1
+
+
+@each
+@pytest.mark.parametrize(
+    "body", ["<html>", "[]", "null", "{}", '{"choices": [], "content": 5, "message": "x"}', "[" * 100_000]
+)
+def test_another_format_is_one_clear_sentence(service, provider, body):
+    service.script = [(200, body, {})]
+    assert "speaks another format" in refused(service.models(provider), ModelAnswerError)
+
+
+@each
+@pytest.mark.parametrize(
+    ("status", "word"), [(401, "refused the key in OPENAI_API_KEY"), (403, "refused"), (404, "no model quick")]
+)
+def test_a_refused_key_and_a_missing_model_are_named(service, provider, status, word):
+    service.script = [(status, {"error": {"message": "model or key sk-secret not found"}}, {})]
+    sentence = refused(service.models(provider, api_key_env="OPENAI_API_KEY"), ModelUnavailableError)
+    assert word in sentence
+    if (provider, status) == ("ollama", 404):
+        assert "ollama pull quick" in sentence
+    assert len(service.requests) == 1
+
+
+LADDERS = {
+    "anthropic": [lambda b: "effort" in b["output_config"], lambda b: b["output_config"].keys() == {"format"},
+                  lambda b: b["tool_choice"]["name"] == "answer" and b["tools"][0]["strict"],
+                  lambda b: not {"output_config", "tools"} & b.keys()],
+    "openai": [lambda b: b["response_format"]["type"] == "json_schema", lambda b: b["response_format"] == {"type": "json_object"},
+               lambda b: "response_format" not in b],
+    "ollama": [lambda b: isinstance(b["format"], dict), lambda b: b["format"] == "json" and "think" not in b,
+               lambda b: "format" not in b],
+}  # fmt: skip
+
+
+@each
+def test_a_service_that_knows_less_is_asked_for_less_and_remembered(service, provider):
+    ladder = LADDERS[provider]
+    for steps in range(len(ladder)):
+        wire._WORKED.clear()
+        service.requests.clear()
+        service.script = [(400, {"error": {"message": "Either json_schema or grammar"}}, {})] * steps
+        models = service.models(provider)
+        assert ask(models).value == RED
+        assert [is_it(body) for is_it, body in zip(ladder, service.asked, strict=False)] == [True] * (steps + 1)
+        ask(models)
+        assert len(service.asked) == steps + 2
+        assert ladder[steps](service.asked[-1])
+    assert "schema" in service.asked[-1]["messages"][0]["content"] or provider == "anthropic"
+
+
+@each
+def test_a_question_that_is_too_long_is_not_asked_in_another_way(service, provider):
+    service.script = [(400, {"error": {"message": "prompt is too long: 300000 tokens"}}, {})]
+    assert "too long" in refused(service.models(provider), ModelUnavailableError)
+    assert len(service.requests) == 1
+
+
+def test_a_service_that_counts_nothing_is_estimated(service):
+    choice = {"finish_reason": "stop", "message": {"content": json.dumps(RED)}}
+    service.script = [(200, {"choices": [choice]}, {})]
+    usage = ask(service.models("openai")).usage
+    assert usage.input_tokens > 50
+    assert usage.output_tokens > 5
+
+
+def test_a_key_that_is_none_is_named(service):
+    models = service.models("openai", environ={"OPENAI_API_KEY": "schlüssel"})
+    assert "OPENAI_API_KEY" in refused(models, ModelUnavailableError)
+    assert service.requests == []
+
+
+@pytest.mark.parametrize("url", ["nonsense", "http://", "ftp://127.0.0.1", "http://[::1"])
+def test_an_address_that_is_none_is_an_expected_failure(service, url):
+    assert refused(service.models("openai", url=url), ModelUnavailableError)
+
+
+@pytest.mark.parametrize(
+    ("host", "reached"), [("127.0.0.1:{port}", True), ("0.0.0.0:{port}", True), ("localhost:x", False)]
+)
+def test_ollama_host_may_lack_what_an_address_needs(service, host, reached):
+    environ = {"OLLAMA_HOST": host.format(port=service.server.server_port)}
+    models = service.models("ollama", url="", environ=environ)
+    if reached:
+        assert ask(models).value == RED
+    else:
+        refused(models, ModelUnavailableError)
+
+
+def test_models_is_made_of_nothing_but_settings():
+    from quaid.config import ModelSettings
+
+    assert Models(ModelSettings(provider="none")).spent.calls == 0

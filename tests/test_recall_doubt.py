@@ -1,0 +1,113 @@
+"""In doubt the question is asked once more, more broadly: slips of words, parts of names."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recall_index import NOTES, NOW, ByWords, ask, embed, everything, ids, make_index, stages
+
+from quaid.index.scope import EVERYTHING
+from quaid.recall.doubt import broaden
+from quaid.recall.query import parse
+
+
+@pytest.fixture
+def index():
+    connection = make_index(NOTES)
+    yield connection
+    connection.close()
+
+
+def second_pass(answer):
+    """What the second pass looked for, None when there was none."""
+    return next((stage for stage in answer.trace["stages"] if stage["stage"] == "second_pass"), None)
+
+
+@pytest.mark.parametrize(("question", "found"), [
+    ("plumbr", "s1#t2"), ("plumberr", "s1#t2"), ("boilre", "01d"), ("repared", "01d"), ("repairng", "01d"),
+])  # fmt: skip
+def test_a_slip_finds_its_word(index, question, found):
+    answer = ask(index, question)
+    assert found in ids(answer)
+    assert second_pass(answer)["words"]
+    hit = next(hit for hit in answer.hits if hit.id == found)
+    assert "second_pass" in hit.channels
+
+
+@pytest.mark.parametrize("question", ["coffe", "cofee", "coffeee"])
+def test_a_slip_finds_its_word_whatever_its_stem(index, question):
+    assert "01a" in ids(ask(index, question))
+
+
+@pytest.mark.parametrize(("question", "found"), [("heatnig", "s1#t1")])
+def test_a_slip_in_an_inflected_word_finds_it_too(index, question, found):
+    assert found in ids(ask(index, question))
+
+
+def test_a_part_of_a_name_finds_the_entity(index):
+    answer = ask(index, "tell me about Chen", settings=everything(gate=5.0))
+    assert "01m" in ids(answer)
+    assert second_pass(answer)["names"] == ["maya chen"]
+
+
+def test_a_slip_of_a_name_finds_the_entity_too(index):
+    assert {"01m"} <= ids(ask(index, "Where does Maay Chenn work?", settings=everything()))
+
+
+def test_it_is_not_tried_when_the_answer_is_good(index):
+    embed(index, ByWords())
+    answer = ask(index, "Maya Chen takes oat milk in her coffe", ByWords())
+    assert answer.doubt is None
+    assert second_pass(answer) is None
+    assert "second_pass" not in {channel for hit in answer.hits for channel in hit.channels}
+
+
+def test_the_gate_decides(index):
+    from dataclasses import replace
+
+    embed(index, ByWords())
+    for gate, is_doubted in ((0.0, False), (5.0, True)):
+        answer = ask(index, "Maya Chen takes oat milk", ByWords(), replace(everything(), gate=gate))
+        assert (answer.doubt is not None) is is_doubted
+        assert (second_pass(answer) is not None) is is_doubted
+    assert answer.doubt.endswith("under 5")
+
+
+def test_search_and_a_stage_that_is_off_never_ask_again(index):
+    assert second_pass(ask(index, "plumbr", keyword_only=True)) is None
+    answer = ask(index, "plumbr", settings=stages(second_pass=False))
+    assert second_pass(answer) is None
+    assert answer.hits == ()
+
+
+def test_words_that_are_known_or_short_or_no_words_are_no_slips(index):
+    for question in ("milk", "oat", "mlk", "x7", "2026", "ämter", "zzzzzz"):
+        assert broaden(index, parse(question, NOW), (), EVERYTHING).words == ()
+
+
+def test_an_entity_that_is_known_already_is_not_named_again(index):
+    query = parse("where is Chen", NOW)
+    assert broaden(index, query, (), EVERYTHING).named == {"maya chen"}
+    assert broaden(index, query, ("maya chen",), EVERYTHING).named == frozenset()
+
+
+def test_what_was_found_at_first_stays_found(index):
+    at_first = ids(ask(index, "fjord plumbr", settings=everything(gate=0.0)))
+    assert at_first == {"own/Trip.md"}
+    assert ids(ask(index, "fjord plumbr", settings=everything(gate=5.0))) >= at_first | {"s1#t2"}
+
+
+_SHARED = []
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.sampled_from(" ".join(NOTES.values()).split()) | st.text("abcdeilmnor'\"-", max_size=9), max_size=4))
+def test_a_slip_is_near_a_word_of_the_vault(words):
+    if not _SHARED:
+        _SHARED.append(make_index(NOTES))
+    query = parse(" ".join(words), NOW)
+    broader = broaden(_SHARED[0], query, (), EVERYTHING)
+    assert not set(broader.words) & set(query.words)
+    vocabulary = {row[0] for row in _SHARED[0].execute("SELECT term FROM vocabulary")}
+    assert set(broader.words) <= vocabulary

@@ -1,0 +1,263 @@
+"""What speaks for a candidate: turns, the facts that cite them and their sessions lend to each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recall_index import NOW, ByWords, ask, candidate, embed, everything, make_index, put, turn
+
+from quaid.index import documents
+from quaid.recall import evidence
+from quaid.recall.evidence import EVIDENCE, Pool, Weights, shares, weigh
+from quaid.recall.query import parse
+
+QUERY = parse("boiler", NOW)
+
+
+def pool(*candidates, words=None, likeness=None, **more):
+    known = {c.chunk_id: c for c in candidates}
+    last: dict[int, int] = {}
+    for c in candidates:
+        last[c.doc_id] = max(last.get(c.doc_id, 0), c.chunk_id)
+    return Pool(known, words or {}, likeness or {}, 0.5, **{"last_chunks": last, **more})
+
+
+def rows(made, query=QUERY):
+    return weigh(made, query, shares(Weights()))[1]
+
+
+def scores(made, query=QUERY):
+    return weigh(made, query, shares(Weights()))[0]
+
+
+# -- provenance ------------------------------------------------------------------------------------------------------
+
+
+def test_a_fact_lends_to_the_turn_it_cites_and_to_its_session():
+    turns = [turn(1, 1), turn(2, 2), turn(9, 1, doc_id=2)]
+    alone = scores(pool(*turns, candidate(5), words={5: 0.9}))
+    lent = scores(pool(*turns, candidate(5), words={5: 0.9}, cites={5: [2]}))
+    assert lent[2] > alone[2]
+    assert lent[1] > alone[1]
+    assert lent[9] == pytest.approx(alone[9])
+
+
+def test_a_turn_lends_to_the_fact_that_cites_it():
+    turns = [turn(1, 1), turn(2, 2)]
+    alone = scores(pool(*turns, candidate(5), words={2: 1.0}))
+    lent = scores(pool(*turns, candidate(5), words={2: 1.0}, cites={5: [2]}))
+    assert lent[5] > alone[5]
+
+
+def test_of_several_facts_the_best_lends():
+    found = rows(pool(turn(1, 1), candidate(5), candidate(6), words={5: 0.2, 6: 0.8}, cites={5: [1], 6: [1]}))
+    assert found[1]["cited"] == pytest.approx(0.5 * 0.8)
+
+
+def test_citations_of_what_may_not_be_seen_lend_nothing():
+    """The turns a fact cites may be another's private ones: they are no candidates."""
+    known = candidate(5)
+    assert scores(pool(known, words={5: 0.7}, cites={5: [41, 42]})) == scores(pool(known, words={5: 0.7}))
+
+
+# -- company ---------------------------------------------------------------------------------------------------------
+
+
+def test_turns_gain_by_what_is_said_beside_them():
+    turns = [turn(n, n) for n in range(1, 6)]
+    found = rows(pool(*turns, words={2: 0.8}))
+    assert [found[n]["beside"] for n in range(1, 6)] == pytest.approx([0.4, 0, 0.4, 0, 0])
+    assert found[3]["words_before"] > found[1]["words_before"] == 0
+
+
+def test_what_stands_beside_need_not_be_a_candidate():
+    found = rows(pool(turn(2, 2), words={1: 0.6, 3: 0.9}, last_chunks={1: 3}))
+    assert found[2]["beside"] == pytest.approx(0.45)
+
+
+def test_the_first_and_last_turn_of_a_session_have_no_neighbour_in_the_next():
+    """Two episodes next to each other in the index."""
+    turns = [turn(1, 1), turn(2, 2), turn(3, 1, doc_id=2), turn(4, 2, doc_id=2)]
+    found = rows(pool(*turns, words={2: 1.0, 3: 0.0}))
+    assert found[3]["beside"] == 0
+    assert found[3]["words_before"] == 0
+    found = rows(pool(*turns, words={3: 1.0}))
+    assert found[2]["beside"] == 0
+    assert found[2]["session_best"] == 0
+
+
+def test_a_session_counts_by_its_best_turns_and_a_long_turn_as_its_best_piece():
+    pieces = [turn(1, 1, ordinal=0), turn(2, 1, ordinal=1), turn(3, 2, ordinal=2)]
+    found = rows(pool(*pieces, words={1: 0.9, 2: 0.9, 3: 0.3}))
+    assert found[3]["session_best"] == pytest.approx(0.45)
+
+
+def test_who_answers_a_question_gains():
+    found = rows(pool(turn(1, 1, "Is the boiler well?"), turn(2, 2, "It leaks"), turn(3, 3, "Oh")))
+    assert "answers" in found[2]
+    assert "answers" not in found[1]
+    assert "answers" not in found[3]
+    assert "asks" in found[1]
+
+
+@settings(max_examples=50)
+@given(st.floats(0.3, 1), st.floats(0.3, 1))
+def test_what_has_no_company_is_at_no_disadvantage_to_turns(words, likeness):
+    """A note of its own against a turn that says the same in a session that says nothing else."""
+    text = "the boiler of the cabin was repaired in the end"
+    both = {"words": {1: words, 2: words}, "likeness": {1: likeness, 2: likeness}}
+    found = scores(pool(candidate(1, text), turn(2, 1, text, doc_id=2), **both))
+    assert found[1] >= found[2] - 1e-9
+
+
+def test_the_best_note_there_can_be_is_about_as_good_as_the_best_turn():
+    text = " ".join(f"w{n}" for n in range(80))
+    turns = [turn(n, n, text) for n in range(1, 5)]
+    everywhere = dict.fromkeys([1, 2, 3, 4, 9], 1.0)
+    found = scores(pool(*turns, candidate(9, text), words=everywhere, likeness=everywhere, session_words={1: 1.0}))
+    assert found[9] == pytest.approx(max(found.values()), abs=0.25)
+
+
+# -- who, when and how -----------------------------------------------------------------------------------------------
+
+
+def test_what_the_one_named_person_said_is_raised():
+    turns = [turn(1, 1, speaker="Maya Chen"), turn(2, 2, speaker="Tom")]
+    named = rows(pool(*turns), parse("What did Maya say?", NOW))
+    assert "speaker" in named[1]
+    assert "speaker" not in named[2]
+    for question in ("What did they say?", "What did Maya tell Tom?"):
+        assert not any("speaker" in row for row in rows(pool(*turns), parse(question, NOW)).values())
+    mine = rows(pool(*turns), parse("What did I say?", NOW, ["Tom"]))
+    assert "speaker" in mine[2]
+    assert "speaker" not in mine[1]
+
+
+def test_a_fact_about_the_person_counts_as_theirs():
+    made = pool(turn(1, 1, speaker="Maya"), candidate(2, "Maya likes tea"), candidate(3, "Tom likes tea"))
+    found = rows(made, parse("Maya's tea", NOW))
+    assert [("speaker" in found[n]) for n in (1, 2, 3)] == [True, True, False]
+
+
+def test_dates_phrases_and_times_speak_for_what_has_them():
+    made = pool(
+        candidate(1, "we met", created="2026-03-10"),
+        candidate(2, "she lived there", valid_from="2026-01-01", valid_until="2026-12-31"),
+        candidate(3, "She said never again, yesterday", created="2025-03-10"),
+    )
+    found = rows(made, parse('When did she say "never again" in March 2026?', NOW))
+    assert [("dated" in found[n]) for n in (1, 2, 3)] == [True, True, False]
+    assert [("phrase" in found[n]) for n in (1, 2, 3)] == [False, False, True]
+    assert [("tells_when" in found[n]) for n in (1, 2, 3)] == [False, True, True]
+
+
+# -- the weighing ----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50)
+@given(st.dictionaries(st.integers(1, 8), st.floats(0, 1)), st.dictionaries(st.integers(1, 8), st.floats(0, 1)))
+def test_relevance_is_no_less_than_none_and_little_more_than_all(words, likeness):
+    made = pool(
+        *(turn(n, n) for n in range(1, 6)),
+        *(candidate(n) for n in (6, 7, 8)),
+        words=words,
+        likeness=likeness,
+        cites={6: [2], 7: [2, 4]},
+    )
+    assert all(0 <= score <= 1.5 for score in scores(made).values())
+
+
+@settings(max_examples=50)
+@given(st.floats(0, 0.8), st.floats(0.05, 0.2), st.sampled_from(["words", "likeness"]))
+def test_what_says_more_of_what_is_asked_scores_more(value, more, kind):
+    facts = [candidate(1), candidate(2)]
+    found = scores(pool(*facts, **{kind: {1: value, 2: value + more}}))
+    assert found[2] > found[1]
+
+
+@pytest.mark.parametrize("kind", EVIDENCE)
+def test_each_kind_of_evidence_can_be_left_out(kind):
+    turns = [turn(1, 1, "Is it?"), turn(2, 2, "yesterday it leaked")]
+    made = pool(*turns, candidate(3), words={2: 0.5, 3: 0.9}, likeness={1: 0.3, 2: 0.4}, cites={3: [2]}, graph={1: 0.5})
+    query = parse("When did it leak?", NOW)
+    left, seen = weigh(made, query, shares(Weights(), {kind}))
+    assert left == pytest.approx(weigh(made, query, shares(Weights(**{kind: 0.0})))[0])
+    assert all(kind not in evidence.contributions(row, shares(Weights(), {kind})) for row in seen.values())
+
+
+def test_what_each_kind_adds_comes_to_the_score_most_first():
+    made = pool(turn(1, 1), turn(2, 2, "why?"), candidate(3), words={2: 0.5, 3: 0.9}, likeness={1: 0.3}, cites={3: [2]})
+    found, seen = weigh(made, QUERY, shares(Weights()))
+    for chunk_id, row in seen.items():
+        added = evidence.contributions(row, shares(Weights()))
+        assert sum(added.values()) == pytest.approx(found[chunk_id])
+        sizes = [abs(value) for value in added.values()]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+# -- over an index ---------------------------------------------------------------------------------------------------
+
+
+def episode(name: str, *said: str) -> tuple[str, str]:
+    body = "\n\n".join(f"**Maya**: {text} ^t{n}" for n, text in enumerate(said, 1) if text)
+    return f"episodes/{name}.md", f"---\nid: {name}\ntype: episode\nsession: {name}\n---\n{body}\n"
+
+
+def found_evidence(index, question):
+    return {hit.id: hit.evidence for hit in ask(index, question, ByWords(), everything()).hits}
+
+
+def test_neighbours_are_those_of_the_session_after_it_was_indexed_again():
+    one = episode("one", "the kettle", "the boiler", "the stove")
+    two = episode("two", "the attic", "the cellar")
+    index = make_index(dict([one, two]), ByWords())
+    for path, text in (one, two, one):  # renumbered at the end of the index each time
+        put(index, path, text)
+        embed(index, ByWords())
+        said = found_evidence(index, "boiler")
+        beside = {note_id for note_id, kinds in said.items() if kinds.get("beside", 0) > 0.05}
+        assert {"one#t1", "one#t3"} <= beside
+        assert not {note_id for note_id in said if note_id.startswith("two") and said[note_id].get("words_before", 0)}
+    last = documents.last_chunks(index, {documents.resolve_one(index, "one").doc_id})
+    assert len(last) == 1
+    index.close()
+
+
+def test_what_was_forgotten_leaves_its_neighbours_side_by_side():
+    path, text = episode("one", "the kettle", "the boiler", "the stove")
+    forgotten = text.replace("the boiler", "*(forgotten)*")
+    index = make_index({path: forgotten})
+    said = found_evidence(index, "kettle")
+    assert "one#t2" not in said
+    assert said["one#t3"]["words_before"] > 0
+    index.close()
+
+
+def test_a_long_turn_of_several_chunks_is_one_hit():
+    long = " ".join(f"word{n} about the boiler and the cellar of the old house by the lake." for n in range(120))
+    path, text = episode("one", "the kettle", long, "the stove")
+    index = make_index({path: text}, ByWords())
+    answer = ask(index, "boiler of the old house", ByWords(), everything())
+    ids = [hit.id for hit in answer.hits]
+    assert sorted(ids) == ["one#t1", "one#t2", "one#t3"]
+    assert len([1 for c in documents.fetch_candidates(index, range(99)).values() if c.turn == 2]) > 1
+    index.close()
+
+
+def test_what_has_no_word_of_the_question_is_found_by_its_company():
+    path, text = episode("one", "It is a wreck, honestly.", "Mine broke down as well.", "Oh no.", "Well.", "Bye.")
+    fact = "---\nid: fact\nturns: ['[[one#^t1]]']\n---\nThe boiler of the cabin needs a repair.\n"
+    index = make_index({path: text, "facts/fact.md": fact, "facts/else.md": "---\nid: else\n---\nThe cat sleeps.\n"})
+    by_fact = {hit.id: hit for hit in ask(index, "boiler repair", settings=everything()).hits}
+    assert {"fact", "one#t1"} <= set(by_fact)
+    assert "keyword" not in by_fact["one#t1"].channels
+    by_turn = {hit.id: hit for hit in ask(index, "wreck", settings=everything()).hits}
+    assert {"one#t1", "one#t2", "fact"} == set(by_turn)
+    assert by_turn["fact"].score > 0
+    off = everything()
+    alone = replace(off, stages=replace(off.stages, provenance=False, company=False))
+    assert {hit.id for hit in ask(index, "wreck", settings=alone).hits} == {"one#t1"}
+    index.close()

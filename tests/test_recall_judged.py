@@ -1,0 +1,275 @@
+"""A model in recall: asked when, what its judgement changes, and what becomes of one that fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from model_service import Service
+from recall_index import ByWords, ask, everything, ids, make_index
+from vaults import Vault
+
+from quaid.errors import EmbeddingError, ModelTimeoutError
+from quaid.model import Recall
+from quaid.recall.pipeline import Helpers
+from quaid.recall.rerank import MOST_JUDGED, Judgement
+
+NOTES = {
+    "facts/milk.md": "---\nid: milk\n---\nMaya takes oat milk in her coffee.\n",
+    "facts/cow.md": "---\nid: cow\n---\nMaya sold the cow and its milk.\n",
+    "facts/tea.md": "---\nid: tea\n---\nMaya takes her tea without milk or sugar.\n",
+    "facts/boat.md": "---\nid: boat\n---\nHelga sails the red dinghy across the fjord.\n",
+}
+QUESTION = "Which milk does Maya take?"
+
+
+class Judge:
+    """Grades by a word of the text; keeps what it was given."""
+
+    def __init__(self, grades: Mapping[str, int] | None = None, statement: str = "nothing of the kind") -> None:
+        self.grades, self.statement = grades or {}, statement
+        self.asked: list[tuple[str, list[str], float]] = []
+
+    def judge(self, query, texts, budget_s):
+        self.asked.append((query, list(texts), budget_s))
+        graded = {n: grade for n, text in enumerate(texts) for word, grade in self.grades.items() if word in text}
+        return Judgement(self.statement, graded)
+
+
+class Never:
+    def judge(self, query, texts, budget_s):
+        raise AssertionError("nobody was to be asked")
+
+
+@pytest.fixture
+def index():
+    connection = make_index(NOTES, ByWords())
+    yield connection
+    connection.close()
+
+
+def judged(index, judge, question=QUESTION, settings=None, embedder=None, **options) -> Recall:
+    helpers = Helpers(lambda: judge)
+    return ask(
+        index, question, embedder or ByWords(), settings or everything(), helpers, **{"depth": "deep", **options}
+    )
+
+
+def order(answer: Recall) -> list[str]:
+    return [hit.id for hit in answer.hits]
+
+
+def rerank(answer: Recall):
+    return next((stage for stage in answer.trace["stages"] if stage["stage"] == "rerank"), None)
+
+
+# -- when ------------------------------------------------------------------------------------------------------------
+
+
+def test_fast_never_asks_nor_opens_a_model(index):
+    def opened():
+        raise AssertionError("no model was to be opened")
+
+    for question in (QUESTION, "zzz"):
+        assert rerank(ask(index, question, ByWords(), everything(), Helpers(opened), depth="fast")) is None
+        assert rerank(ask(index, question, ByWords(), everything(), Helpers(opened), keyword_only=True)) is None
+
+
+def test_auto_asks_only_in_doubt(index):
+    sure = judged(index, Never(), settings=everything(gate=0.0), depth="auto")
+    assert sure.doubt is None
+    judge = Judge()
+    assert judged(index, judge, settings=everything(gate=5.0), depth="auto").doubt
+    assert len(judge.asked) == 1
+
+
+def test_deep_always_asks_unless_the_stage_is_off(index):
+    judge = Judge()
+    judged(index, judge, settings=everything(gate=0.0))
+    assert len(judge.asked) == 1
+    off = everything(gate=5.0)
+    judged(index, Never(), settings=replace(off, stages=replace(off.stages, rerank=False)))
+
+
+def test_without_a_model_deep_is_an_answer_like_any_other(index):
+    answer = judged(index, None)
+    assert rerank(answer) is None
+    assert answer.degraded == ()
+    assert order(answer)
+
+
+def test_the_judge_is_given_the_question_the_best_and_the_budget(index):
+    judge = Judge()
+    judged(index, judge, settings=everything(rerank_budget_s=1.25))
+    ((query, texts, budget_s),) = judge.asked
+    assert (query, budget_s) == (QUESTION, 1.25)
+    assert texts[0] == "Maya takes oat milk in her coffee."
+    assert len(texts) <= MOST_JUDGED
+
+
+# -- what it changes -------------------------------------------------------------------------------------------------
+
+
+def test_the_grades_decide_the_order(index):
+    grades = {"oat": 0, "cow": 5, "tea": 2, "dinghy": 0}
+    answer = judged(index, Judge(grades))
+    assert order(judged(index, None))[0] == "milk"
+    assert order(answer)[:2] == ["cow", "tea"]
+    assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
+    assert rerank(answer)["grades"] == 4
+
+
+def test_the_share_of_the_grade_is_a_setting(index):
+    grades = {"oat": 0, "cow": 5, "tea": 5, "dinghy": 0}
+    scores = {hit.id: hit.score for hit in judged(index, None).hits}
+    for share in (0.0, 0.25, 1.0):
+        answer = judged(index, Judge(grades, QUESTION), settings=everything(rerank_share=share))
+        found = {hit.id: hit.score for hit in answer.hits}
+        assert found["cow"] == pytest.approx(share + (1 - share) * scores["cow"], abs=0.02)
+        assert found["milk"] == pytest.approx((1 - share) * min(1, scores["milk"]), abs=0.02)
+
+
+def test_what_nobody_looked_at_is_no_better_than_what_somebody_did(index):
+    answer = judged(index, Judge({"oat": 3, "cow": 4}))
+    assert set(order(answer)[:2]) == {"milk", "cow"}
+
+
+def test_a_judge_without_a_grade_changes_nothing(index):
+    before, after = judged(index, None), judged(index, Judge({}))
+    assert order(after) == order(before)
+    assert after.hits[0].score == pytest.approx(before.hits[0].score, abs=0.1)  # the statement counts
+
+
+def test_the_statement_finds_what_the_question_did_not():
+    notes = {f"facts/n{n}.md": f"---\nid: n{n}\n---\nMaya number {n} takes milk with her tea.\n" for n in range(6)}
+    index = make_index({**notes, **NOTES}, ByWords())
+    few = everything(candidates=3)
+    judge = Judge({"Maya": 0}, "Helga sails the red dinghy across the fjord.")
+    assert "boat" not in ids(judged(index, None, settings=few))
+    answer = judged(index, judge, settings=few)
+    assert order(answer)[0] == "boat"
+    assert "hyde" in next(hit for hit in answer.hits if hit.id == "boat").channels
+    assert rerank(answer)["statement"] == judge.statement
+    index.close()
+
+
+def test_losers_are_named(index):
+    grades = {"oat": 0, "cow": 1, "tea": 5, "dinghy": 0}
+    scores = {hit.id: hit.score for hit in judged(index, None).hits}
+    answer = judged(index, Judge(grades))
+    expected = {note_id for note_id in ("milk", "cow", "boat") if scores.get(note_id, 0) >= 0.65}
+    assert set(answer.trace["inhibited"]) == expected
+    assert "milk" in expected
+    off = everything()
+    quiet = judged(index, Judge(grades), settings=replace(off, stages=replace(off.stages, inhibition=False)))
+    assert "inhibited" not in quiet.trace
+
+
+# -- trouble ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_fails_leaves_the_order_and_is_named(index):
+    class Late(Judge):
+        def judge(self, query, texts, budget_s):
+            raise ModelTimeoutError("quick", budget_s)
+
+    answer = judged(index, Late())
+    assert answer.degraded == ("model",)
+    assert order(answer) == order(judged(index, None))
+    assert rerank(answer)["problem"]
+
+
+def test_an_embedder_that_fails_at_the_statement_is_named_and_the_grades_count(index):
+    class Tired(ByWords):
+        def embed_query(self, text):
+            if text == "nothing of the kind":
+                raise EmbeddingError("no answer")
+            return super().embed_query(text)
+
+    answer = judged(index, Judge({"oat": 0, "cow": 5, "tea": 2}), embedder=Tired())
+    assert answer.degraded == ("vectors",)
+    assert order(answer)[0] == "cow"
+
+
+# -- through Memory, with a service ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def service(monkeypatch):
+    running = Service()
+    running.value = {"statement": "s", "grades": []}
+    monkeypatch.setattr("quaid.llm.wire.FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr("quaid.llm.wire._WORKED", {})
+    for name, value in {"PROVIDER": "openai", "URL": f"{running.url}/v1", "FAST": "quick", "DEEP": "wise"}.items():
+        monkeypatch.setenv(f"QUAID_MODELS_{name}", value)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def filled(vault: Vault, service, monkeypatch) -> Vault:
+    monkeypatch.setenv("QUAID_MODELS_PROVIDER", "openai")  # a vault begins without a model
+    for path, text in NOTES.items():
+        vault.write(path, text)
+    return vault
+
+
+def grade_by_id(service, **grades: int) -> None:
+    """What the service answers: grades by a word of each memory."""
+    import json
+
+    def answer():
+        text = service.asked[-1]["messages"][1]["content"]
+        lines = text.partition("<memories>\n")[2].removesuffix("\n</memories>").splitlines()
+        given = [json.loads(line) for line in lines]
+        graded = [{"n": m["n"], "grade": g} for m in given for word, g in grades.items() if word in m["text"]]
+        return json.dumps({"statement": "Maya takes a certain milk.", "grades": graded})
+
+    service.script = [answer]
+
+
+def test_a_real_judgement_reorders_and_weakens_what_misled(filled, service):
+    with filled.memory() as memory:
+        assert order(memory.recall(QUESTION, depth="fast"))[0] == "milk"
+        assert service.asked == []
+        before = memory.answers.books().strengths(["milk"])["milk"].strength
+        grade_by_id(service, oat=0, cow=5, tea=1)
+        answer = memory.recall(QUESTION, depth="deep")
+        assert answer.degraded == ("vectors",)
+        assert order(answer)[0] == "cow"
+        wrong = answer.trace["inhibited"]
+        assert "milk" in wrong
+        after = memory.answers.books().strengths(["milk"])["milk"]
+        assert after.strength == pytest.approx(before - 0.02)
+        assert after.accesses == 1  # it is far behind the best now
+    assert len(service.asked) == 1
+
+
+def test_what_a_trial_recall_judges_wrong_is_not_weakened(filled, service):
+    with filled.memory() as memory:
+        grade_by_id(service, oat=0, cow=5, tea=1)
+        assert memory.recall(QUESTION, depth="deep", keep=False).trace["inhibited"]
+        assert memory.answers.books().strengths(["milk", "cow"]) == {}
+
+
+@pytest.mark.parametrize("trouble", ["slow", "broken", "gone"])
+def test_a_slow_or_broken_service_costs_no_more_than_its_budget(filled, service, monkeypatch, trouble):
+    monkeypatch.setenv("QUAID_RECALL_RERANK_BUDGET_S", "0.3")
+    if trouble == "slow":
+        service.delay_s = 3.0
+    elif trouble == "broken":
+        service.script = [(500, {"error": {"message": "no"}}, {})] * 20
+    else:
+        service.close()
+    with filled.memory() as memory:
+        memory.sync()
+        before = order(memory.recall(QUESTION, depth="fast", keep=False))
+        started = time.monotonic()
+        answer = memory.recall(QUESTION, depth="deep")
+        assert time.monotonic() - started < 1.5
+        assert order(answer) == before
+        assert set(answer.degraded) == {"vectors", "model"}
+        assert rerank(answer)["problem"]

@@ -1,0 +1,349 @@
+"""query -> hits as a whole, over indexes of a few notes: channels, cut, contradictions, budget, and stages that are off."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recall_index import NOTES, ByWords, ask, embed, everything, ids, make_index, paths, put, stages
+
+from quaid.config import RecallSettings, StageSettings
+from quaid.errors import EmbeddingError
+from quaid.index.matrix import VectorMatrix
+from quaid.model import Edge
+from quaid.recall.cutoff import tokens
+
+
+@pytest.fixture
+def index():
+    connection = make_index(NOTES)
+    yield connection
+    connection.close()
+
+
+# -- channels --------------------------------------------------------------------------------------------------------
+
+
+def test_without_vectors_recall_goes_on_and_says_so(index):
+    answer = ask(index, "Who takes oat milk?")
+    assert paths(answer)[0] == "facts/a.md"
+    assert answer.degraded == ("vectors",)
+
+
+def test_a_hit_says_why(index):
+    embed(index, ByWords())
+    answer = ask(index, "Which milk does Maya Chen take in coffee?", ByWords())
+    hit = answer.hits[0]
+    assert answer.degraded == ()
+    assert (hit.id, hit.kind, hit.path) == ("01a", "fact", "facts/a.md")
+    assert hit.edges == (Edge("Maya Chen", "prefers", "Oat milk"),)
+    assert set(hit.channels) == {"keyword", "vector", "graph"}
+    assert hit.channels["keyword"].rank == 1
+    assert hit.evidence["likeness"] > 0
+    assert answer.trace["entities"] == ["maya", "maya chen"]
+    assert answer.doubt is None
+
+
+def test_a_model_that_fails_degrades_the_answer_and_no_more(index):
+    class Broken(ByWords):
+        def embed_query(self, text):
+            raise EmbeddingError("no answer")
+
+    embed(index, ByWords())
+    answer = ask(index, "oat milk", Broken())
+    assert answer.degraded == ("vectors",)
+    assert paths(answer)[0] == "facts/a.md"
+
+
+def test_search_is_words_alone(index):
+    embed(index, ByWords())
+    answer = ask(index, "milk", ByWords(), keyword_only=True)
+    assert paths(answer)[0] == "facts/a.md"
+    assert all(set(hit.channels) == {"keyword"} for hit in answer.hits)
+    assert answer.degraded == ()
+
+
+@pytest.mark.parametrize("name", ["keyword", "vector"])
+def test_each_channel_can_be_asked_alone(index, name):
+    embed(index, ByWords())
+    others = {"keyword", "vector", "graph", "exact", "provenance", "company", "second_pass"} - {name}
+    alone = stages(**dict.fromkeys(others, False))
+    answer = ask(index, "Maya Chen takes oat milk in her coffee", ByWords(), alone)
+    assert "facts/a.md" in paths(answer)
+    assert all(set(hit.channels) <= {name} for hit in answer.hits)
+
+
+def test_the_graph_finds_what_has_no_word_of_the_question(index):
+    quiet = everything()
+    with_graph = ask(index, "Where is Maya employed?", settings=quiet)
+    assert {"entities/Maya Chen.md", "entities/Acme.md"} <= set(paths(with_graph))
+    acme = next(hit for hit in with_graph.hits if hit.path == "entities/Acme.md")
+    assert acme.via[-1] == "Acme located_in Oslo"
+    assert set(acme.channels) == {"graph"}
+    without = ask(index, "Where is Maya employed?", settings=replace(quiet, stages=replace(quiet.stages, graph=False)))
+    assert "entities/Acme.md" not in paths(without)
+    assert without.trace["entities"] == []
+
+
+def test_a_name_is_searched_by_all_its_names(index):
+    put(index, "facts/m.md", "---\nid: 01x\n---\nMaya skis.\n")
+    assert {"maya", "chen"} <= set(ask(index, "What does Maya Chen do?").trace["words"])
+    assert "chen" in ask(index, "What does Maya do?").trace["words"]
+    assert "chen" not in ask(index, "What does Maya do?", settings=stages(aliases=False)).trace["words"]
+
+
+def test_rank_fusion_can_be_chosen(index):
+    embed(index, ByWords())
+    chosen = replace(RecallSettings(), fusion="rrf")
+    assert paths(ask(index, "oat milk coffee", ByWords(), chosen))[0] == "facts/a.md"
+
+
+# -- what is named ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("question", ["Maya Chen", "maya", "Maya?", "01a", "own/Trip.md"])
+def test_what_is_named_outright_comes_first(index, question):
+    hit = ask(index, question).hits[0]
+    assert hit.path in {"entities/Maya Chen.md", "facts/a.md", "own/Trip.md"}
+    assert hit.score >= 1.0
+
+
+def test_an_entity_that_is_only_a_name_is_no_answer(index):
+    put(index, "entities/Bare.md", "---\nid: 01bare\ntype: person\n---\n")
+    put(index, "facts/bare.md", "---\nid: 01f\n---\n[[Bare]] plays the cello.\n\n- [[Bare]] plays [[Cello]]\n")
+    hits = ask(index, "What instrument has Bare?", settings=everything()).hits
+    assert hits[0].id == "01f"
+
+
+# -- questions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("question", ["", "   ", "?", "\0", "zzzz qqqq"])
+def test_a_question_about_nothing_has_no_answer(index, question):
+    answer = ask(index, question)
+    assert answer.hits == ()
+    assert answer.doubt == "nothing was found"
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_no_more_hits_than_asked_for_best_first(index, limit):
+    hits = ask(index, "Maya milk boiler heating fjord", limit=limit).hits
+    assert len(hits) <= limit
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+_SHARED = []
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters(), max_size=40) | st.text("\"'*^:()-+ Maya%_\\\0", max_size=20))
+def test_no_question_fails(text):
+    if not _SHARED:
+        _SHARED.append(make_index(NOTES, ByWords()))
+    assert ask(_SHARED[0], text, ByWords()).took_ms >= 0
+
+
+def test_a_pasted_page_is_a_question_too(index):
+    assert ask(index, "Maya takes oat milk. " + "lorem ipsum dolor " * 4000).hits
+
+
+def test_the_order_does_not_depend_on_the_run(index):
+    embed(index, ByWords())
+    answers = [paths(ask(index, "Maya Chen milk coffee boiler", ByWords())) for _ in range(5)]
+    assert answers == [answers[0]] * 5
+
+
+def test_vec0_and_the_matrix_answer_alike(index):
+    embed(index, ByWords())
+    matrix = VectorMatrix()
+    answers = [ask(index, "oat milk in the coffee", ByWords(), everything(), matrix=matrix) for _ in range(3)]
+    shown = [[(hit.id, round(hit.score, 3)) for hit in answer.hits] for answer in answers]
+    assert shown[0] == shown[1] == shown[2]
+
+
+# -- choosing --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_beside_the_point_is_not_shown_and_said_so(index):
+    embed(index, ByWords())
+    answer = ask(index, "Maya takes oat milk in her coffee", ByWords())
+    assert "facts/d.md" not in paths(answer)
+    cut = [entry["id"] for entry in answer.trace["cut"]]
+    assert "01d" in cut
+    assert not set(cut) & ids(answer)
+    assert "facts/d.md" in paths(ask(index, "Maya takes oat milk in her coffee", ByWords(), everything()))
+
+
+def test_what_is_left_out_is_noted_once(index):
+    answer = ask(index, "cow milk Mayo")
+    cut = [entry["id"] for entry in answer.trace["cut"]]
+    assert [stage["stage"] for stage in answer.trace["stages"]].count("score") == 2
+    assert len(cut) == len(set(cut))
+
+
+def test_near_duplicates_are_one_hit_that_stands_for_both(index):
+    put(index, "facts/z.md", "Maya Chen takes oat milk in her coffee\n")
+    hit = next(hit for hit in ask(index, "oat milk coffee").hits if hit.path in {"facts/a.md", "facts/z.md"})
+    assert hit.stands_for == 2
+    apart = ask(index, "oat milk coffee", settings=stages(fold=False)).hits
+    assert {"facts/a.md", "facts/z.md"} <= {hit.path for hit in apart}
+    assert {hit.stands_for for hit in apart} == {1}
+
+
+def test_turns_of_one_session_are_taken_apart():
+    body = "\n\n".join(f"**Maya**: the boiler rattles again number {n} ^t{n}" for n in range(1, 9))
+    notes = {f"episodes/{name}.md": f"---\ntype: episode\nsession: {name}\n---\n{body if name == 'a' else body[:62]}\n"
+             for name in ("a", "b")}  # fmt: skip
+    index = make_index(notes)
+
+    def place(strength: float) -> int:
+        chosen = replace(everything(spread_strength=strength), stages=replace(everything().stages, fold=False))
+        return [hit.path for hit in ask(index, "boiler rattles", settings=chosen).hits].index("episodes/b.md")
+
+    assert place(0.5) <= 1 <= place(0.0)
+    index.close()
+
+
+# -- contradictions --------------------------------------------------------------------------------------------------
+
+LIVES = {
+    "facts/oslo.md": "---\nid: oslo\n---\nMaya has a flat in the old town.\n\n- [[Maya]] lives_in [[Oslo]]\n",
+    "facts/turku.md": "---\nid: turku\nvalid_from: 2026-05-01\n---\nShe moved over the sea.\n\n- [[Maya]] lives_in [[Turku]]\n",
+    "facts/leeds.md": "---\nid: leeds\nvalid_until: 2019-12-31\n---\nA terrace in the north.\n\n- [[Maya]] lives_in [[Leeds]]\n",
+}  # fmt: skip
+
+
+def test_a_fact_is_followed_by_the_one_that_contradicts_it():
+    index = make_index(LIVES)
+    answer = ask(index, "flat in the old town", settings=stages(graph=False))
+    assert {hit.id: hit.contradicts for hit in answer.hits} == {"oslo": ("turku",), "turku": ("oslo",)}
+    assert answer.hits[0].id == "oslo"
+    alone = ask(index, "flat in the old town", settings=stages(graph=False, contradictions=False))
+    assert {hit.id: hit.contradicts for hit in alone.hits} == {"oslo": ()}
+    index.close()
+
+
+def test_what_did_not_hold_on_the_day_contradicts_nothing():
+    index = make_index(LIVES)
+    answer = ask(index, "flat in the old town", settings=stages(graph=False), at=date(2025, 1, 1))
+    assert ids(answer) == {"oslo"}
+    index.close()
+
+
+def test_what_held_on_the_day_contradicts_though_it_is_over():
+    index = make_index(LIVES)
+    answer = ask(index, "flat in the old town", settings=stages(graph=False), at=date(2019, 1, 1))
+    assert {"oslo", "leeds"} <= ids(answer)
+    index.close()
+
+
+def test_a_limit_holds_with_those_that_contradict():
+    index = make_index(LIVES)
+    assert len(ask(index, "flat in the old town", settings=stages(graph=False), limit=1).hits) == 1
+    index.close()
+
+
+# -- a budget --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [0, 5, 12, 40, 400, 4000])
+def test_an_answer_keeps_to_its_budget(budget):
+    notes = {
+        f"own/n{n}.md": f"# Boiler {n}\n\n" + f"The boiler number {n} was repaired by the plumber. " * 5
+        for n in range(8)
+    }
+    body = "\n\n".join(f"**Maya**: the boiler rattles again number {n} ^t{n}" for n in range(1, 9))
+    index = make_index({**notes, "episodes/a.md": f"---\ntype: episode\nsession: a\n---\n{body}\n"})
+    plain = ask(index, "boiler plumber", settings=everything())
+    answer = ask(index, "boiler plumber", settings=everything(), budget=budget)
+    assert sum(tokens(hit.text) for hit in answer.hits) <= budget
+    assert [hit.id for hit in answer.hits] == [hit.id for hit in plain.hits][: len(answer.hits)]
+    assert answer.hits or budget < 12
+    index.close()
+
+
+def test_room_that_is_left_is_used_for_what_stands_around_a_hit():
+    body = "\n\n".join(f"**Maya**: {text} ^t{n}" for n, text in enumerate(["the kettle", "the boiler", "the stove"], 1))
+    index = make_index({"episodes/a.md": f"---\ntype: episode\nsession: a\n---\n{body}\n"})
+    hit = ask(index, "boiler", budget=200).hits[0]
+    assert (hit.id, hit.text) == ("a#t2", "the kettle\n\nthe boiler\n\nthe stove")
+    assert ask(index, "boiler").hits[0].text == "the boiler"
+    index.close()
+
+
+# -- stages that are off ---------------------------------------------------------------------------------------------
+
+TRACED = {
+    "keyword": "keyword", "vector": "vector", "episodes": "episodes", "graph": "graph", "exact": "exact",
+    "second_pass": "second_pass", "rerank": "rerank", "contradictions": "contradictions",
+}  # fmt: skip
+"""Stages with an entry of their own in the trace."""
+WITHIN = {
+    "query": {"metadata", "aliases", "owner", "intent", "dates", "phrases", "intent_weights"},
+    "evidence": {"company", "provenance", "speaker", "form"},
+    "score": {"composite", "decay", "type_boosts", "technical", "contiguity"},
+    "choose": {"spread", "mmr", "fold", "cut"},
+    "answer": {"neutralise"},
+}
+"""Stages that are a part of one: what they do is seen in its entry, in `cut`, or in a hit's `evidence` and `stands_for`."""
+IN_FACTS = {"inhibition"}
+ALL_STAGES = [item.name for item in fields(StageSettings)]
+QUESTION = 'When did Maya Chen say "the heating broke" to me in March?'
+
+
+def test_every_stage_is_in_the_trace_or_within_one_that_is():
+    assert sorted([*TRACED, *(name for names in WITHIN.values() for name in names), *IN_FACTS]) == sorted(ALL_STAGES)
+
+
+def _traced(answer):
+    return {stage["stage"] for stage in answer.trace["stages"]}
+
+
+@pytest.mark.parametrize("name", ALL_STAGES)
+def test_each_stage_can_be_switched_off_alone_and_on(index, name):
+    embed(index, ByWords())
+    for is_on in (False, True):
+        chosen = replace(everything(gate=2.0), stages=replace(everything().stages, **{name: is_on}))
+        answer = ask(index, QUESTION, ByWords(), chosen)
+        assert {"s1#t1", "01m"} <= ids(answer), is_on
+        assert answer.trace["took_ms"].keys() == _traced(answer)
+        if name in TRACED and name != "rerank":  # without a model there is nothing to grade
+            assert (TRACED[name] in _traced(answer)) is is_on
+        assert set(WITHIN) <= _traced(answer)
+
+
+@pytest.mark.parametrize("name", ALL_STAGES)
+def test_with_one_stage_alone_recall_still_answers(index, name):
+    embed(index, ByWords())
+    alone = {stage: stage in {name, "keyword"} for stage in ALL_STAGES}
+    assert "s1#t1" in ids(ask(index, QUESTION, ByWords(), stages(**alone)))
+
+
+def test_with_every_stage_off_there_is_no_answer_and_no_failure(index):
+    embed(index, ByWords())
+    assert ask(index, QUESTION, ByWords(), stages(**dict.fromkeys(ALL_STAGES, False))).hits == ()
+
+
+@pytest.mark.parametrize(("stage", "kinds"), [
+    ("company", {"words_before", "beside", "session_best", "session_words"}), ("speaker", {"speaker"}), ("graph", {"graph"}),
+    ("form", {"length"}), ("phrases", {"phrase"}), ("provenance", {"cited"}),
+])  # fmt: skip
+def test_a_stage_that_is_off_brings_no_evidence(index, stage, kinds):
+    embed(index, ByWords())
+    for is_on in (True, False):
+        chosen = replace(everything(), stages=replace(everything().stages, **{stage: is_on}))
+        seen = {kind for hit in ask(index, QUESTION, ByWords(), chosen).hits for kind in hit.evidence}
+        assert (kinds <= seen) if is_on else not (kinds & seen)
+
+
+def test_contiguity_takes_in_facts_from_the_sessions_of_the_best_hits():
+    notes = {
+        "facts/a.md": "---\nid: a\nsession: s9\n---\nMaya repaired the boiler.\n",
+        "facts/b.md": "---\nid: b\nsession: s9\n---\nThe cat was fed.\n",
+    }
+    index = make_index(notes)
+    assert ids(ask(index, "boiler", settings=stages(contiguity=True))) == {"a", "b"}
+    index.close()

@@ -1,0 +1,64 @@
+"""A question -> what the channels look for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recall_index import NOW
+
+from quaid.recall.query import parse
+
+
+@pytest.mark.parametrize(("text", "names"), [
+    ("Where does Maya Chen work?", {"maya chen", "maya", "chen", "work", "where does maya chen work"}),
+    ("Maya's cat", {"maya", "cat", "maya cat"}),
+    ("Maya’s cat", {"maya", "cat"}),
+    ("is O'Brien at AT&T?", {"o'brien", "at&t"}),
+    ("New York City", {"new york city", "new york", "york city"}),
+    ("Jean-Luc", {"jean-luc"}),
+    ("Straße ÉCOLE", {"strasse école"}),
+])  # fmt: skip
+def test_every_run_of_words_could_be_a_name(text, names):
+    assert names <= set(parse(text, NOW).name_keys)
+
+
+def test_longer_names_come_first_and_stop_words_are_none():
+    keys = parse("a b c d e the", NOW).name_keys
+    assert keys[0] == "a b c d e the"
+    assert [len(key.split()) for key in keys[1:]] == sorted((len(key.split()) for key in keys[1:]), reverse=True)
+    assert not {"the", "a"} & set(keys)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "?!", "…", "\0", "***"])
+def test_a_question_without_words_finds_nothing(text):
+    assert parse(text, NOW).words == ()
+
+
+@settings(max_examples=200)
+@given(st.text(st.characters(), max_size=60))
+def test_any_text_is_a_question(text):
+    query = parse(text, NOW)
+    query.text.encode()
+    assert all(key == key.strip() and key for key in query.name_keys)
+    assert len(set(query.name_keys)) == len(query.name_keys)
+
+
+@pytest.mark.parametrize(("text", "says_my"), [
+    ("What is my sister called?", True), ("where do I live", True), ("I'm allergic to what?", True), ("OUR house", True),
+    ("I’ve been where?", True), ("where does Maya live", False), ("the mine in Wales", True), ("Miles", False),
+])  # fmt: skip
+def test_the_owner_is_named_by_my(text, says_my):
+    assert parse(text, NOW, ["Maya Chen", "", "maya"]).owner_keys == (("maya chen", "maya") if says_my else ())
+    assert parse(text, NOW).owner_keys == ()
+
+
+def test_what_is_off_is_not_read():
+    text = 'When did my boss say "see you in March"?'
+    everything, nothing = parse(text, NOW, ["Maya"]), parse(text, NOW, ["Maya"], ())
+    assert everything.owner_keys
+    assert everything.dates
+    assert everything.phrases
+    assert everything.intent == "when"
+    assert (nothing.owner_keys, nothing.dates, nothing.phrases, nothing.intent) == ((), (), (), "general")
+    assert nothing.words == everything.words

@@ -1,0 +1,110 @@
+"""`quaid stats --recall` and `--gaps`: what they show on a terminal of 80 columns, and to programs."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from contextlib import redirect_stdout
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from vaults import Vault
+
+from quaid.bookkeeping import Bookkeeping
+from quaid.cli.main import main
+from quaid.local.gaps import question_key
+from quaid.model import Hit, Recall
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def asked(vault: Vault) -> Vault:
+    """A vault of which twenty questions were asked, on four days."""
+    vault.write_fact("oatmilk", "Maya takes oat milk in her coffee.")
+    found = (Hit("01oatmilk", "fact", "oat", 1.0, "f.md"), Hit("forgotten", "fact", "gone", 0.9, "g.md"))
+    with vault.memory() as memory, Bookkeeping(vault.root, memory.settings) as books:
+        for number in range(20):
+            books.after_recall(
+                Recall(
+                    f"question {number}", () if number % 5 == 4 else found, ("vectors",) if number == 3 else (),
+                    4.0 * (number + 1), {"took_ms": {"keyword": 1.0 + number, "graph": 0.25}},
+                ),
+                door="mcp" if number % 2 else "cli", depth="quick", now=NOON - timedelta(days=number % 4),
+            )  # fmt: skip
+    return vault
+
+
+def stats(vault: Vault, *options: str) -> str:
+    screen = io.StringIO()
+    with redirect_stdout(screen):
+        assert main(["stats", *options, "--vault", str(vault.root)]) == 0
+    return screen.getvalue()
+
+
+def test_recall_is_drawn_in_eighty_columns(asked):
+    page = stats(asked, "--recall")
+    assert max(map(len, page.splitlines())) <= 80
+    for line in (
+        "recalls   20 from 2026-11-17 12:00 to 2026-11-20 12:00",
+        "answered  16 (80%), 4 without a hit (see quaid stats --gaps)",
+        "degraded  1 (5%): vectors 1",
+        "asked by  mcp 10, cli 10",
+        "  all            40 ms       76 ms",
+        "  graph         0.2 ms      0.2 ms",
+        "  up to 5 ms    1  ████",
+        "  2026-11-20  5  80%  36 ms  ████████████████████████████████",
+        "  16x  Maya takes oat milk in her coffee.",
+        "  16x  forgotten (no longer there)",
+    ):
+        assert line in page.splitlines(), line
+
+
+def test_recall_for_programs(asked):
+    shape = json.loads(stats(asked, "--recall", "--json"))
+    assert list(shape)[:4] == ["v", "vault", "log", "recalls"]
+    assert (shape["v"], shape["log"], shape["recalls"], shape["answered"], shape["unanswered"]) == (
+        1,
+        "text",
+        20,
+        16,
+        4,
+    )
+    assert shape["latency"] == {"count": 20, "p50_ms": 40.0, "p95_ms": 76.0}
+    assert shape["histogram"][0] == {"up_to_ms": 5.0, "count": 1}
+    assert shape["days"][0] == {"date": "2026-11-17", "recalls": 5, "answered": 4, "p50_ms": 48.0}
+    assert shape["most_recalled"][0] == {
+        "id": "01oatmilk", "title": "Maya takes oat milk in her coffee.", "accesses": 16,
+        "last_access": "2026-11-20T12:00:00Z", "strength": 0.8,
+    }  # fmt: skip
+    assert shape["most_recalled"][1]["title"] is None
+
+
+def test_gaps_are_listed_newest_first_by_hash(asked):
+    lines = stats(asked, "--gaps").splitlines()
+    keys = [question_key(f"question {number}")[:12] for number in (4, 9, 14, 19)]  # 0, 1, 2 and 3 days ago
+    assert lines[0] == "4 questions found nothing"
+    assert [re.split(r"  +", line.strip())[2] for line in lines[1:5]] == keys
+    assert lines[-1] == "Only hashes are kept. Keep what you ask from now on with: quaid config recall.gaps text"
+    shape = json.loads(stats(asked, "--gaps", "--json"))
+    assert (shape["v"], shape["kept"], shape["total"]) == (1, "hashes", 4)
+    assert shape["gaps"][0] == {
+        "key": question_key("question 4"), "asked": 1, "first_asked": "2026-11-20T12:00:00Z",
+        "last_asked": "2026-11-20T12:00:00Z", "text": None,
+    }  # fmt: skip
+
+
+def test_gaps_say_what_was_asked_where_the_owner_wants_it(vault, monkeypatch):
+    monkeypatch.setenv("QUAID_RECALL_GAPS", "text")
+    with vault.memory() as memory, Bookkeeping(vault.root, memory.settings) as books:
+        for _ in range(2):
+            books.after_recall(Recall("What is Maya's number?", ()), door="cli", depth="quick", now=NOON)
+    assert stats(vault, "--gaps") == "1 question found nothing\n  2026-11-20 12:00  2x  What is Maya's number?\n"
+
+
+def test_looking_back_changes_no_file_of_the_vault(asked):
+    before = asked.notes()
+    for page in ("--recall", "--gaps"):
+        stats(asked, page)
+    assert asked.notes() == before
