@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recall_index import candidate, turn
 
 from quaid.recall import diversity
-from quaid.recall.diversity import fold, is_same, marginal_relevance, spread, words_of
+from quaid.recall.diversity import Words, fold, is_same, marginal_relevance, spread
 
 LONG = "a " + " ".join("bcdefghijklmnopqrstuvwxyz")
 
@@ -30,15 +30,15 @@ LONG = "a " + " ".join("bcdefghijklmnopqrstuvwxyz")
     (f"she will {LONG}", f"she will so {LONG}", True),
 ])  # fmt: skip
 def test_texts_say_the_same_by_their_words(one, other, same):
-    assert is_same(words_of(one), words_of(other), 0.95) is same
-    assert is_same(words_of(other), words_of(one), 0.95) is same
+    assert is_same(Words(one), Words(other), 0.95) is same
+    assert is_same(Words(other), Words(one), 0.95) is same
 
 
 def test_words_are_lower_case_and_what_tells_texts_apart_is_kept_in_order():
-    words = words_of("Maya has 2 cats, not dogs, in Oslo")
+    words = Words("Maya has 2 cats, not dogs, in Oslo")
     assert "cats" in words.all
     assert list(words.telling) == ["maya", "2", "not", "oslo"]
-    assert words_of("").all == frozenset()
+    assert Words("").all == frozenset()
 
 
 # -- folding ---------------------------------------------------------------------------------------------------------

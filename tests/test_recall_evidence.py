@@ -188,14 +188,12 @@ def test_each_kind_of_evidence_can_be_left_out(kind):
     assert all(kind not in evidence.contributions(row, shares(Weights(), {kind})) for row in seen.values())
 
 
-def test_what_each_kind_adds_comes_to_the_score_most_first():
+def test_what_each_kind_adds_comes_to_the_score():
     made = pool(turn(1, 1), turn(2, 2, "why?"), candidate(3), words={2: 0.5, 3: 0.9}, likeness={1: 0.3}, cites={3: [2]})
     found, seen = weigh(made, QUERY, shares(Weights()))
     for chunk_id, row in seen.items():
         added = evidence.contributions(row, shares(Weights()))
-        assert sum(added.values()) == pytest.approx(found[chunk_id])
-        sizes = [abs(value) for value in added.values()]
-        assert sizes == sorted(sizes, reverse=True)
+        assert sum(added.values()) == pytest.approx(found[chunk_id], abs=0.001)
 
 
 # -- over an index ---------------------------------------------------------------------------------------------------

@@ -21,6 +21,10 @@ STOP_WORDS = frozenset(
     under until up very was we were what when where which while who whom whose why will with would you your
     """.split()  # noqa: SIM905 - a list would be a screen long
 )
+_RANKED = (
+    f"SELECT rowid AS found, bm25(fulltext, {', '.join(map(str, WEIGHTS))}) AS score "
+    "FROM fulltext WHERE fulltext MATCH ?"
+)
 _TOKEN = re.compile(r"[^\W_]+", re.UNICODE)
 
 
@@ -65,15 +69,15 @@ def search(
     """
     if not match:
         return []
-    within = "" if allowed is not None else "LIMIT :limit"
+    if allowed is not None:  # all that match are ranked in any case, and only the best of them come as far as this
+        ranked = connection.execute(f"{_RANKED} ORDER BY score, rowid", (match,))
+        return list(islice(((row[0], -row[1]) for row in ranked if row[0] in allowed), limit))
+    # In one row, for a thread beside this one would be let in at each.
     rows = connection.execute(
-        f"SELECT rowid, bm25(fulltext, {', '.join(map(str, WEIGHTS))}) AS score FROM fulltext "
-        f"WHERE fulltext MATCH :match ORDER BY score, rowid {within}",
-        {"match": match, "limit": limit},
+        f"SELECT json_group_array(json_array(found, -score)) FROM ({_RANKED} ORDER BY score, rowid LIMIT ?)",
+        (match, limit),
     )
-    # Filtered here: all that match are ranked in any case, and only the best of them come as far as this.
-    found = ((int(row[0]), -float(row[1])) for row in rows if allowed is None or row[0] in allowed)
-    return list(islice(found, limit))
+    return [(chunk_id, score) for chunk_id, score in json.loads(next(rows)[0])]
 
 
 def search_episodes(

@@ -34,6 +34,7 @@ class VectorMatrix:
         self._ids: Any = None
         self._matrix: Any = None
         self._used = 0
+        self._rows: dict[int, int] = {}
 
     def search(
         self,
@@ -46,9 +47,7 @@ class VectorMatrix:
         """(chunk_id, cosine similarity) of chunks, of those in `allowed` if it is given, nearest first. `query` is a
         unit vector.
         """
-        import numpy as np
-
-        if self._last is None or not np.array_equal(query, self._last):  # one question may be asked in two scopes
+        if query is not self._last:  # one question may be asked in two scopes
             self._asked += 1
             self._last = query
         if self._asked == 1:
@@ -74,8 +73,8 @@ class VectorMatrix:
             blobs = {chunk_id: vectors.get(connection, row, chunk_id) for chunk_id in chunk_ids}
             held = {chunk_id: np.frombuffer(blob, "<f4") for chunk_id, blob in blobs.items() if blob is not None}
             return list(held), np.stack([*held.values()]) if held else np.empty((0, row.dimension), np.float32)
-        places = np.flatnonzero(np.isin(self._ids[: self._used], list(chunk_ids)))
-        return self._ids[places].tolist(), self._matrix[places]
+        held_ids = [chunk_id for chunk_id in chunk_ids if chunk_id in self._rows]
+        return held_ids, self._matrix[[self._rows[chunk_id] for chunk_id in held_ids]]
 
     def _nearest(
         self, query: npt.NDArray[np.float32], limit: int, allowed: frozenset[int] | None
@@ -111,6 +110,7 @@ class VectorMatrix:
         self._matrix = np.empty((capacity, row.dimension), np.float32)
         self._ids = np.full(capacity, -1, np.int64)
         self._used = 0
+        self._rows = {}
         for chunk_id, blob in rows:
             self._add(int(chunk_id), blob)  # type: ignore[arg-type]
 
@@ -124,6 +124,8 @@ class VectorMatrix:
         new = np.setdiff1d(ready, held)
         if len(gone) + len(new) > _RELOAD_SHARE * max(len(ready), 1) or self._used + len(new) > len(self._ids):
             return False
+        for chunk_id in held[gone].tolist():
+            del self._rows[chunk_id]
         self._ids[gone] = -1
         for chunk_id in new.tolist():
             blob = vectors.get(connection, row, chunk_id)
@@ -134,6 +136,7 @@ class VectorMatrix:
     def _add(self, chunk_id: int, blob: bytes) -> None:
         import numpy as np
 
+        self._rows[chunk_id] = self._used
         self._ids[self._used] = chunk_id
         self._matrix[self._used] = np.frombuffer(blob, "<f4")
         self._used += 1

@@ -61,12 +61,7 @@ def render_hits(
             stands_for=stands_for,
             via=found.graph.via.get(candidate.doc_id, ()),
             contradicts=tuple(ids[doc_id] for doc_id in sorted(opposed.get(candidate.doc_id, ())) if doc_id in ids),
-            evidence={
-                name: round(value, 4)
-                for name, value in evidence.contributions(
-                    gathered.rows.get(candidate.chunk_id, {}), gathered.shares
-                ).items()
-            },
+            evidence=evidence.contributions(gathered.rows.get(candidate.chunk_id, {}), gathered.shares),
         )
         for candidate, score, stands_for in chosen
     )

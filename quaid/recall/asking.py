@@ -76,9 +76,16 @@ class Found:
 
 
 def ask(
-    sources: Sources, query: Query, settings: RecallSettings, options: RecallOptions, scope: Scope, trace: Trace
+    sources: Sources,
+    query: Query,
+    settings: RecallSettings,
+    options: RecallOptions,
+    scope: Scope,
+    trace: Trace,
+    *,
+    embedded: Any = None,
 ) -> Found:
-    """Words and vectors side by side, then the graph from what they found."""
+    """Words and vectors side by side. `embedded` is the question's vector, where it is known from before."""
     found = Found()
     if not query.words:
         return found
@@ -91,7 +98,7 @@ def ask(
     with words if beside else nullcontext():
         if wants_vectors:
             with trace.stage("vector") as noted:
-                _vector(sources, query.text, settings.candidates, views, found)
+                _vector(sources, query.text, embedded, settings.candidates, views, found)
                 noted["found"] = len(found.rankings.get("vector", ()))
     if found.asked is not None:
         with trace.stage("cosines"):
@@ -189,17 +196,18 @@ def _keyword(
             noted["found"] = len(found.episodes)
 
 
-def _vector(sources: Sources, text: str, limit: int, views: Views, found: Found) -> None:
+def _vector(sources: Sources, text: str, embedded: Any, limit: int, views: Views, found: Found) -> None:
     row = vectors.active_embedder(sources.connection)
     embedder = sources.embedder_of(row) if row is not None else None
     if row is None or embedder is None:
         found.degraded.append("vectors")
         return
-    try:
-        embedded = embedder.embed_query(text)
-    except EmbeddingError:
-        found.degraded.append("vectors")
-        return
+    if embedded is None:
+        try:
+            embedded = embedder.embed_query(text)
+        except EmbeddingError:
+            found.degraded.append("vectors")
+            return
     found.rankings["vector"] = views.ranked(
         lambda view: sources.vectors.search(sources.connection, row, embedded, limit, view)
     )

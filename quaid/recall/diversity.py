@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from quaid.index.documents import Candidate
 
@@ -88,7 +87,7 @@ def fold(ranked: Iterable[Candidate], similarity: float, limit: int) -> list[tup
         if place in places:  # a further chunk of the same note is not a second voice for it
             continue
         voice = _Voice(candidate)
-        index = next((i for i, seen in enumerate(kept) if is_same(voice.words, seen.words, similarity)), -1)
+        index = _find_same(voice, kept, similarity)
         if index >= 0:
             kept[index].count += 1
         elif len(kept) == limit:
@@ -100,6 +99,17 @@ def fold(ranked: Iterable[Candidate], similarity: float, limit: int) -> list[tup
     return [(voice.candidate, voice.count) for voice in kept]
 
 
+def _find_same(voice: _Voice, kept: Sequence[_Voice], similarity: float) -> int:
+    """Which of `kept` says what `voice` says, -1 for none."""
+    size = len(voice.words.all)
+    for index, seen in enumerate(kept):
+        other = len(seen.words.all)
+        # Most differ in length alone; that is told without counting words.
+        if size >= similarity * other and other >= similarity * size and is_same(voice.words, seen.words, similarity):
+            return index
+    return -1
+
+
 def is_same(one: Words, other: Words, similarity: float) -> bool:
     """Whether two texts say the same: their words overlap (Jaccard) by `similarity`, what differs is neither a number
     nor a name nor a negation, for those are what tells look-alikes apart, and they stand in the same order.
@@ -107,8 +117,8 @@ def is_same(one: Words, other: Words, similarity: float) -> bool:
     left, right = one.all, other.all
     if not left or not right:
         return False
-    smaller, larger = sorted((len(left), len(right)))
-    if smaller < similarity * larger or len(left & right) < similarity * len(left | right):
+    shared = len(left & right)
+    if shared < similarity * (len(left) + len(right) - shared):
         return False
     if (left ^ right) & (one.telling.keys() | other.telling.keys()):
         return False
@@ -116,20 +126,22 @@ def is_same(one: Words, other: Words, similarity: float) -> bool:
     return [word for word in one.telling if word in both] == [word for word in other.telling if word in both]
 
 
-@dataclass(frozen=True, slots=True)
 class Words:
     """A text's words in lower case; `telling` are its numbers, capitalised words and negations, in their order."""
 
-    all: frozenset[str]
-    telling: dict[str, None]
+    __slots__ = ("_telling", "_tokens", "all")
 
+    def __init__(self, text: str) -> None:
+        self._tokens = _TOKEN.findall(text)
+        self.all = frozenset(_TOKEN.findall(text.lower()))
+        self._telling: dict[str, None] | None = None
 
-def words_of(text: str) -> Words:
-    tokens = _TOKEN.findall(text)
-    telling = (
-        token.lower() for token in tokens if token[0].isupper() or token[0].isdigit() or token.lower() in _NEGATIONS
-    )
-    return Words(frozenset(token.lower() for token in tokens), dict.fromkeys(telling))
+    @property
+    def telling(self) -> dict[str, None]:
+        if self._telling is None:  # few texts are so alike that it is asked for
+            told = (t for t in self._tokens if t[0].isupper() or t[0].isdigit() or t.lower() in _NEGATIONS)
+            self._telling = dict.fromkeys(token.lower() for token in told)
+        return self._telling
 
 
 class _Voice:
@@ -139,5 +151,5 @@ class _Voice:
 
     def __init__(self, candidate: Candidate) -> None:
         self.candidate = candidate
-        self.words = words_of(candidate.text)
+        self.words = Words(candidate.text)
         self.count = 1

@@ -269,6 +269,5 @@ def is_from(candidate: Candidate, query: Query) -> bool:
 
 
 def contributions(row: Row, shared: Mapping[str, float]) -> dict[str, float]:
-    """What each kind of evidence adds to the relevance, most first."""
-    added = [(name, shared[name] * value) for name, value in row.items() if value and name in shared]
-    return dict(sorted(added, key=lambda item: -abs(item[1])))
+    """What each kind of evidence adds to the relevance."""
+    return {name: round(shared[name] * value, 4) for name, value in row.items() if value and name in shared}

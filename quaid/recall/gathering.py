@@ -133,7 +133,7 @@ _BARE_NAME = 0.3
 
 
 def is_bare_name(candidate: Candidate) -> bool:
-    return candidate.text == candidate.title
+    return candidate.text.casefold() == candidate.title.casefold()
 
 
 def _add_documents(connection: apsw.Connection, found: Found, candidates: dict[int, Candidate], scope: Scope) -> bool:

@@ -144,8 +144,11 @@ def _with_aliases(parsed: Query, named: Collection[str]) -> tuple[str, ...]:
 # -- asking ----------------------------------------------------------------------------------------------------------
 
 
-def _ask(asked: _Asked) -> Found:
-    return asking.ask(asked.sources, asked.query, asked.settings, asked.options, asked.scope, asked.trace)
+def _ask(asked: _Asked, before: Found | None = None) -> Found:
+    embedded = before.asked[1] if before is not None and before.asked is not None else None
+    return asking.ask(
+        asked.sources, asked.query, asked.settings, asked.options, asked.scope, asked.trace, embedded=embedded
+    )
 
 
 def _gather(asked: _Asked, found: Found) -> Gathered:
@@ -202,7 +205,7 @@ def _ask_again(asked: _Asked, found: Found, gathered: Gathered) -> Gathered:
     before = gathered.candidates.keys()
     asked.query = replace(asked.query, words=tuple(dict.fromkeys([*asked.query.words, *broader.words])))
     asked.named |= broader.named
-    again = _ask(asked)
+    again = _ask(asked, found)
     found.rankings |= again.rankings
     found.cosines |= again.cosines
     found.episodes = again.episodes

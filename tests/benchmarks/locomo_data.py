@@ -107,17 +107,21 @@ def _read_facts(conversation: dict[str, Any], facts: str) -> Iterator[tuple[str,
         for number in _session_numbers(conversation["conversation"]):
             answer = json.loads((_extraction_folder(conversation) / f"session_{number}.json").read_text("utf-8"))
             for fact in answer["facts"]:
-                yield fact["text"], f"D{number}", {
-                    "type": fact["category"],
-                    "confidence": fact["confidence"],
-                    "speaker": fact["speaker"],
-                    "source": fact["source"],
-                    "durability": fact["durability"],
-                    "keywords": tuple(fact["keywords"]),
-                    "valid_from": fact["valid_from"],
-                    "edges": tuple(Edge(**edge) for edge in fact["edges"]),
-                    "cites": read_turns(fact["turns"]),
-                }
+                yield (
+                    fact["text"],
+                    f"D{number}",
+                    {
+                        "type": fact["category"],
+                        "confidence": fact["confidence"],
+                        "speaker": fact["speaker"],
+                        "source": fact["source"],
+                        "durability": fact["durability"],
+                        "keywords": tuple(fact["keywords"]),
+                        "valid_from": fact["valid_from"],
+                        "edges": tuple(Edge(**edge) for edge in fact["edges"]),
+                        "cites": read_turns(fact["turns"]),
+                    },
+                )
 
 
 def _extraction_folder(conversation: dict[str, Any]) -> Path:
@@ -131,5 +135,3 @@ def _session_numbers(talk: dict[str, Any]) -> list[int]:
 def _when(conversation: dict[str, Any], session: str) -> datetime:
     said = conversation["conversation"][f"session_{session[1:]}_date_time"]
     return datetime.strptime(f"{said} +0000", "%I:%M %p on %d %B, %Y %z")
-
-
