@@ -176,7 +176,8 @@ class Answers:
             if data is not None:
                 text = data.decode("utf-8", "replace").removeprefix("\ufeff")
                 found.append((name, re.sub(_COMMENT, "", text[frontmatter.body_start(text) :]).strip()))
-        return tuple((name, text) for name, text in found if text)
+        # The template's notes have a heading each and nothing under it yet.
+        return tuple((name, text) for name, text in found if re.search(r"(?m)^(?!#)\s*\S", text))
 
     def _pending(self, connection: apsw.Connection, options: RecallOptions) -> Iterable[str]:
         if options.keyword_only or self._settings.embedding.provider == "none":

@@ -7,6 +7,8 @@ as ten questions, so the first question goes to vec0 and the matrix is made for 
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -21,6 +23,18 @@ if TYPE_CHECKING:
 GROWTH = 1.25
 _RELOAD_SHARE = 0.3
 """With more than this share of rows gone or new, reading all is quicker than catching up."""
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    limited: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
+    return limited
 
 
 class VectorMatrix:
@@ -81,7 +95,9 @@ class VectorMatrix:
     ) -> list[tuple[int, float]]:
         import numpy as np
 
-        cosines = self._matrix[: self._used] @ query
+        # Reading memory is all there is to do: more threads are no quicker at it and starve what runs beside.
+        with _one_thread():
+            cosines = self._matrix[: self._used] @ query
         ids = self._ids[: self._used]
         seen = ids >= 0 if allowed is None else np.isin(ids, np.fromiter(allowed, np.int64, len(allowed)))
         cosines[~seen] = -2.0

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     import apsw
 
 EmbedderOf = Callable[[EmbedderRow], Embedder | None]
-SAMPLE = 256
+MOST_COMPLETED = 200
+"""Of what only the keyword channel has found, so many get a cosine: the rest is too far behind for it to matter."""
+SAMPLE = 128
 """Chunks that stand for all others when the least cosine of a vault is wanted."""
 MOST_STARTS = 5
 """So many of the best documents the graph is entered by."""
@@ -126,12 +128,13 @@ def ask_graph(
 
 
 def complete_cosines(sources: Sources, found: Found, more: Collection[int] = ()) -> None:
-    """What only another channel found has a cosine too, and what "unlike" means is seen on a sample of all."""
+    """The best of what only another channel found have a cosine too, and what "unlike" means is seen on a sample."""
     if found.asked is None:
         return
     row, embedded = found.asked
     found.cosines |= dict(found.rankings.get("vector", ()))
-    others = {chunk_id for chunk_id, _ in found.rankings.get("keyword", ())}.union(more) - found.cosines.keys()
+    best = found.rankings.get("keyword", ())[:MOST_COMPLETED]
+    others = {chunk_id for chunk_id, _ in best}.union(more) - found.cosines.keys()
     sample = () if more else vectors.list_sample(sources.connection, SAMPLE)
     asked = sources.vectors.cosines(sources.connection, row, embedded, {*others, *sample})
     found.cosines |= {chunk_id: asked[chunk_id] for chunk_id in others if chunk_id in asked}
