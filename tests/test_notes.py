@@ -155,8 +155,8 @@ def test_an_entity_owns_the_edges_of_its_note():
     note = parse_note("entities/Maya Chen.md", data)
     assert (note.kind, note.type, note.names) == (Kind.ENTITY, "person", ("Maya Chen", "Maya", "M"))
     assert note.edges == (Edge("Maya Chen", "works_at", "Acme"), Edge("Tom", "knows", "Maya Chen"))
-    assert note.chunks[0].text == "A friend.. Maya Chen works at Acme; Tom knows Maya Chen"
-    assert note.chunks[0].context == "Maya Chen, Maya, M"
+    assert note.chunks[0].text == "A friend. Maya Chen works at Acme; Tom knows Maya Chen"
+    assert note.chunks[0].context == "M"
 
 
 def test_an_entity_without_words_is_found_by_its_name():

@@ -190,7 +190,7 @@ def _doubt(ranked: Sequence[Candidate], scores: Mapping[int, float], settings: R
     if not ranked:
         return "nothing was found"
     best = scores[ranked[0].chunk_id]
-    return f"the best score is {best:.2f}, under {settings.gate:g}" if best < settings.gate else None
+    return f"the best score is {best:.3f}, under {settings.gate:g}" if best < settings.gate else None
 
 
 def _ask_again(asked: _Asked, found: Found, gathered: Gathered) -> Gathered:

@@ -265,9 +265,14 @@ def _shape_fact(body: str, stem: str, names: Sequence[str], fields: _Fields) -> 
 def _shape_entity(body: str, stem: str, names: Sequence[str], _fields: _Fields) -> _Shaped:
     prose = markdown.plain(markdown.without_edges(body))
     known = "; ".join(_spoken(edge) for edge in markdown.edges(body, stem))
-    text = ". ".join(filter(None, (prose, known))) or stem
-    context = ", ".join(names)
+    text = ". ".join(filter(None, (prose.removesuffix(".") if known else prose, known))) or stem
+    # A name that the text has is not said twice: its note would be the best for any question that has the name.
+    context = ", ".join(name for name in names if not _is_said(name, text))
     return text, tuple(Chunk(i, piece, context) for i, piece in enumerate(markdown.split_text(text)))
+
+
+def _is_said(name: str, text: str) -> bool:
+    return re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _spoken(edge: Edge) -> str:
