@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
     from quaid.recall.rerank import Judge
     from quaid.sync.as_of import Past, PastIndexes
     from quaid.vault.history import History
-
-
-_COMMENT = r"(?s)%%.*?%%|<!--.*?-->"
-"""What Obsidian and markdown do not show, such as the template's advice."""
 
 
 class Answers:
@@ -68,7 +63,9 @@ class Answers:
         if as_of is not None:
             return self._answer_of_past(query, options, self._past_indexes().open(as_of, progress))
         connection, stale = self.fresh()
-        answer = self._answer(query, options, connection, self._second.open() or connection, self._matrix, self._scoped)
+        beside = self._second.open() or connection
+        sources = Sources(connection, beside, self._embedding.embedder_of, self._matrix, self._scoped)
+        answer = self._answer(query, options, sources)
         if options.context:
             answer = replace(answer, context=self._core_notes())
         return _with_degraded(answer, [*stale, *self._pending(connection, options)])
@@ -87,7 +84,8 @@ class Answers:
         """The names of the one who asks: what belongs to nobody in particular belongs to the vault's own owner."""
         if not self._owners:
             mine = self._settings.owner
-            is_own = mine == load_settings(self._root, environ={}).owner
+            # Without a name of one's own it is the same whatever quaid.toml says, and that is not read twice.
+            is_own = mine == "default" or mine == load_settings(self._root, environ={}).owner
             self._owners = frozenset({mine, "default"} if is_own else {mine})
         return self._owners
 
@@ -116,16 +114,7 @@ class Answers:
         if self._books is not None:
             self._books.close()
 
-    def _answer(
-        self,
-        query: str,
-        options: RecallOptions,
-        connection: apsw.Connection,
-        beside: apsw.Connection,
-        matrix: VectorMatrix,
-        scoped: ScopedChunks,
-    ) -> Recall:
-        sources = Sources(connection, beside, self._embedding.embedder_of, matrix, scoped)
+    def _answer(self, query: str, options: RecallOptions, sources: Sources) -> Recall:
         # The name in quaid.toml is that of the vault's own owner, whoever asks.
         own = self._settings.owner_name if "default" in self.owners() else ""
         names = (own, self._settings.owner)
@@ -138,7 +127,8 @@ class Answers:
         if connection is None:
             raise VaultNotFoundError(past.path)
         try:
-            answer = self._answer(query, options, connection, connection, VectorMatrix(), ScopedChunks())
+            sources = Sources(connection, connection, self._embedding.embedder_of, VectorMatrix())
+            answer = self._answer(query, options, sources)
         finally:
             reader.close()
         trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
@@ -168,14 +158,16 @@ class Answers:
         return self._judge
 
     def _core_notes(self) -> tuple[tuple[str, str], ...]:
-        from quaid.vault import files, frontmatter
+        import re
+
+        from quaid.vault import files, frontmatter, markdown
 
         found = []
         for name in CORE_FILES:
             data = files.read_note(self._root, name)
             if data is not None:
-                text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-                found.append((name, re.sub(_COMMENT, "", text[frontmatter.body_start(text) :]).strip()))
+                body = frontmatter.parse(data.decode("utf-8", "replace")).body
+                found.append((name, markdown.without_comments(body).strip()))
         # The template's notes have a heading each and nothing under it yet.
         return tuple((name, text) for name, text in found if re.search(r"(?m)^(?!#)\s*\S", text))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from quaid.config import RecallSettings, Settings
 from quaid.errors import DiskFullError, LocalDamagedError, LockedError, QuaidError, VaultReadOnlyError
 from quaid.model import Edit, Hit, Recall, Use
+from quaid.recall.answering import AGAIN
 from quaid.vault import ledger
 from quaid.vault.layout import LOCAL_FILE, STATE_DIR
 
@@ -33,8 +34,6 @@ USED_SHARE = 0.5
 """Hits that score at least this share of the best count as recalled. The rest only fill the list: counted too, and as
 hard to find, the least relevant notes would gain most with every question.
 """
-SECOND_SEARCH = "second_pass"
-"""The channel of a hit that only another search, with other words, has found."""
 _MACHINE_ID = "/etc/machine-id"
 _DROPPED = {
     LockedError: "local.db is in use by another process, so this recall is not counted",
@@ -283,10 +282,10 @@ def difficulty(hit: Hit) -> float:
     A score of 1 or more is no effort; the graph alone, and a second pass, each halve what ease there was.
     """
     ease = min(1.0, max(0.0, hit.score))
-    direct = hit.channels.keys() - {SECOND_SEARCH}
+    direct = hit.channels.keys() - {AGAIN}
     if direct == {"graph"}:
         ease /= 2
-    if SECOND_SEARCH in hit.channels:
+    if AGAIN in hit.channels:
         ease /= 2
     return 1.0 - ease
 

@@ -39,6 +39,11 @@ def name_key(name: str) -> str:
     return " ".join(normalize("NFC", name).casefold().split())
 
 
+def note_name(path: str) -> str:
+    """What the note at `path` is called in links and citations: its file name without the ending."""
+    return path.rsplit("/", 1)[-1].removesuffix(".md")
+
+
 @dataclass(frozen=True, slots=True)
 class Edge:
     """`[[subject]] relation [[object]]`; names as written."""

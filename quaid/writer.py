@@ -29,7 +29,7 @@ from quaid.errors import (
 from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Document
 from quaid.local.notes_to_self import NotesToSelf
-from quaid.model import Conversation, Edge, Edit, Kind, name_key
+from quaid.model import Conversation, Edge, Edit, Kind, name_key, note_name
 from quaid.sync.embedding import Embedding
 from quaid.vault import edits, episodes, files, frontmatter, layout, markdown, notes
 from quaid.vault.edits import Change
@@ -248,7 +248,7 @@ class Writer:
         for document in found:
             data = files.read_note(self._root, document.path)
             if data is not None:
-                file_name = document.path.rsplit("/", 1)[-1].removesuffix(".md")
+                file_name = note_name(document.path)
                 return linking.EntityNote(file_name, document.path, data)
         return None
 

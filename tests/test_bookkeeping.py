@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vaults import Vault, mounted
 
-from quaid.bookkeeping import SECOND_SEARCH, WAIT_MS, Bookkeeping, difficulty, list_recalled
+from quaid.bookkeeping import WAIT_MS, Bookkeeping, difficulty, list_recalled
 from quaid.config import RecallSettings, Settings
 from quaid.model import ChannelRank, Hit, Recall
+from quaid.recall.answering import AGAIN
 from quaid.vault.ledger import add_ledgers, list_ledgers, read_ledger
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -117,10 +118,10 @@ class TestDifficulty:
         assert difficulty(hit("a", 0.6)) == pytest.approx(0.4)
         assert difficulty(hit("a", 1.0, "graph")) == 0.5
         assert difficulty(hit("a", 1.0, "graph", "keyword")) == 0.0
-        assert difficulty(hit("a", 1.0, "vector", SECOND_SEARCH)) == 0.5
-        assert difficulty(hit("a", 1.0, "graph", SECOND_SEARCH)) == 0.75
+        assert difficulty(hit("a", 1.0, "vector", AGAIN)) == 0.5
+        assert difficulty(hit("a", 1.0, "graph", AGAIN)) == 0.75
 
-    @given(st.floats(-10, 10), st.sets(st.sampled_from(["keyword", "vector", "graph", SECOND_SEARCH])))
+    @given(st.floats(-10, 10), st.sets(st.sampled_from(["keyword", "vector", "graph", AGAIN])))
     def test_it_lies_between_none_and_all(self, score, channels):
         assert 0.0 <= difficulty(hit("a", score, *channels)) <= 1.0
 

@@ -35,7 +35,7 @@ def walk(notes, question, named=None, best=(), owner=(), **options):
     return (
         {names[doc_id]: score for doc_id, score in finds.scores.items()},
         {names[doc_id]: path for doc_id, path in finds.via.items()},
-        {names[doc_id]: hops for doc_id, hops in finds.hops.items()},
+        {names[doc_id]: len(path) for doc_id, path in finds.via.items()},
         finds.entities,
     )
 

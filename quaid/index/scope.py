@@ -69,16 +69,17 @@ class ScopedChunks:
     """
 
     def __init__(self) -> None:
-        self._version: tuple[object, ...] = ()
+        self._connection: apsw.Connection | None = None
+        self._version = -1
         self._known: dict[str, frozenset[int]] = {}
 
     def of(self, connection: apsw.Connection, scope: Scope) -> frozenset[int] | None:
         """The chunk_ids in `scope`; None for all."""
         if scope.is_open:
             return None
-        version = (id(connection), connection.pragma("data_version"))
-        if version != self._version:
-            self._version, self._known = version, {}
+        version = int(connection.pragma("data_version"))
+        if connection is not self._connection or version != self._version:
+            self._connection, self._version, self._known = connection, version, {}
         key = json.dumps([scope.documents, scope.chunks, scope.values], sort_keys=True, default=str)
         if key not in self._known:
             rows = connection.execute(

@@ -9,7 +9,7 @@ from typing import Any
 from quaid.config import ModelSettings
 from quaid.llm.exchange import Reply, Request, Stop
 from quaid.llm.schema import for_the_wire
-from quaid.llm.wire import RemoteProvider, explain_status
+from quaid.llm.wire import RemoteProvider, bearer, explain_status
 from quaid.model import ModelUsage, Tier
 
 DEFAULT_URL = "https://api.anthropic.com"
@@ -60,7 +60,7 @@ class _Anthropic:
         if not self.key:
             return version
         if self.key_env == TOKEN_ENV:
-            return version | {"authorization": f"Bearer {self.key}"}
+            return version | bearer(self.key)
         return version | {"x-api-key": self.key}
 
     def rungs(self, tier: Tier) -> int:

@@ -34,6 +34,11 @@ class Request:
     max_output_tokens: int
     """Room for the answer and for what a model thinks before it."""
 
+    def as_messages(self) -> list[dict[str, str]]:
+        """The system part and the turns as chat services other than Anthropic's want them."""
+        turns = [{"role": turn.role, "content": turn.text} for turn in self.turns]
+        return [{"role": "system", "content": self.system}, *turns]
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -8,7 +8,7 @@ from typing import Any
 from quaid.config import ModelSettings
 from quaid.llm.exchange import Reply, Request, Stop
 from quaid.llm.prices import estimate_tokens
-from quaid.llm.wire import RemoteProvider, explain_status, is_local
+from quaid.llm.wire import RemoteProvider, bearer, explain_status, is_local
 from quaid.model import ModelUsage, Tier
 
 HOST_ENV = "OLLAMA_HOST"
@@ -78,14 +78,13 @@ class _Ollama:
         self._context_tokens = settings.context_tokens
 
     def headers(self) -> dict[str, str]:
-        return {"authorization": f"Bearer {self.key}"} if self.key else {}
+        return bearer(self.key)
 
     def rungs(self, _tier: Tier) -> int:
         return len(_RUNGS)
 
     def payload(self, request: Request, rung: int) -> dict[str, Any]:
-        messages = [{"role": "system", "content": request.system}]
-        messages += [{"role": turn.role, "content": turn.text} for turn in request.turns]
+        messages = request.as_messages()
         body: dict[str, Any] = {
             "model": request.model,
             "messages": messages,

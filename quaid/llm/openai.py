@@ -8,7 +8,7 @@ from typing import Any
 from quaid.config import ModelSettings
 from quaid.llm.exchange import Reply, Request, Stop
 from quaid.llm.schema import for_the_wire
-from quaid.llm.wire import RemoteProvider, explain_status
+from quaid.llm.wire import RemoteProvider, bearer, explain_status
 from quaid.model import ModelUsage, Tier
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -37,16 +37,14 @@ class _OpenAI:
         self._limit_field = settings.output_limit_field
 
     def headers(self) -> dict[str, str]:
-        return {"authorization": f"Bearer {self.key}"} if self.key else {}
+        return bearer(self.key)
 
     def rungs(self, _tier: Tier) -> int:
         return len(_RUNGS)
 
     def payload(self, request: Request, rung: int) -> dict[str, Any]:
         # The system part first and unchanged: that is what the service's own prefix cache needs.
-        messages = [{"role": "system", "content": request.system}]
-        messages += [{"role": turn.role, "content": turn.text} for turn in request.turns]
-        body: dict[str, Any] = {"model": request.model, "messages": messages}
+        body: dict[str, Any] = {"model": request.model, "messages": request.as_messages()}
         if self._temperature >= 0:
             body["temperature"] = self._temperature
         if self._limit_field:

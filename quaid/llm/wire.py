@@ -198,6 +198,11 @@ def is_local(url: str) -> bool:
     return False
 
 
+def bearer(key: str) -> dict[str, str]:
+    """The header that carries a key; none where no key is needed."""
+    return {"authorization": f"Bearer {key}"} if key else {}
+
+
 def explain_status(service: str, key_env: str, status: int, said: str, model: str) -> tuple[str, str]:
     """The problem and the next step for the statuses that all services use alike."""
     if status in {401, 403}:

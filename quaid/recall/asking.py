@@ -92,20 +92,18 @@ def ask(
     if not query.words:
         return found
     stages = settings.stages
-    wants_vectors = stages.vector and not options.keyword_only
-    beside = stages.keyword or options.keyword_only
     only = options.keyword_only
     views = Views.of(sources, options, scope)
     words = _beside(lambda: _keyword(sources, query, settings, views, found, trace, only=only))
-    with words if beside else nullcontext():
-        if wants_vectors:
+    with words if stages.keyword or only else nullcontext():
+        if stages.vector and not only:
             with trace.stage("vector") as noted:
                 _vector(sources, query.text, embedded, settings.candidates, views, found)
                 noted["found"] = len(found.rankings.get("vector", ()))
     if found.asked is not None:
         with trace.stage("cosines"):
             complete_cosines(sources, found)
-    if stages.exact and not options.keyword_only:
+    if stages.exact and not only:
         with trace.stage("exact") as noted:
             found.exact = channels.exact(sources.connection, query, scope)
             noted["found"] = len(found.exact)

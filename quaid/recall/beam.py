@@ -42,7 +42,6 @@ class GraphFinds:
     entities: frozenset[str] = frozenset()
     scores: dict[int, float] = field(default_factory=dict)
     via: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    hops: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -91,12 +90,12 @@ def _walk(
     """Whether any edge led anywhere."""
     frontier = dict(sorted(start.items(), key=lambda item: (-item[1], item[0]))[: max(width, MOST_ENTITIES)])
     is_found = False
-    for hop in range(depth):
+    for _ in range(depth):
         steps = graph.neighbours(connection, frontier, scope)
         if not steps:
             break
         is_found = True
-        reached = _score_steps(walk, frontier, steps, hop)
+        reached = _score_steps(walk, frontier, steps)
         best = sorted(reached.items(), key=lambda item: (-item[1], item[0]))[:width]
         walk.seen.update(reached)
         frontier = {key: score * HOP_DECAY for key, score in best}
@@ -105,7 +104,7 @@ def _walk(
     return is_found
 
 
-def _score_steps(walk: _Walk, frontier: Mapping[str, float], steps: Sequence[Neighbour], hop: int) -> dict[str, float]:
+def _score_steps(walk: _Walk, frontier: Mapping[str, float], steps: Sequence[Neighbour]) -> dict[str, float]:
     """Raise the documents that say the steps; the entities that are new, with the score of the best way to them."""
     fan: dict[str, int] = {}
     for step in steps:
@@ -118,7 +117,6 @@ def _score_steps(walk: _Walk, frontier: Mapping[str, float], steps: Sequence[Nei
         path = (*walk.paths.get(step.from_key, ()), f"{step.subject} {step.relation} {step.object}")
         if step.doc_id not in walk.finds.via or score > walk.finds.scores[step.doc_id]:
             walk.finds.via[step.doc_id] = path
-            walk.finds.hops[step.doc_id] = hop + 1
         walk.finds.scores[step.doc_id] = max(score, walk.finds.scores.get(step.doc_id, 0.0))
         if step.to_key not in walk.seen and score > reached.get(step.to_key, 0.0):
             reached[step.to_key] = score

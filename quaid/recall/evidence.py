@@ -178,7 +178,7 @@ def _keep_company(
 ) -> None:
     """A turn: those beside it, its session, the facts that rest on it."""
     before, after = _beside(pool, candidate)
-    row["words_before"] = min(1.0, (row["words"] + pool.words.get(before, 0.0) / 2) / sessions.most_words)
+    row["words_before"] = min(1.0, _words_before(pool, candidate) / sessions.most_words)
     row["beside"] = max(pool.own(before), pool.own(after))
     row["session_best"] = sessions.best[candidate.doc_id]
     row["session_words"] = pool.session_words.get(candidate.doc_id, 0.0)
@@ -203,6 +203,12 @@ def _beside(pool: Pool, candidate: Candidate) -> tuple[int, int]:
     return before, after
 
 
+def _words_before(pool: Pool, candidate: Candidate) -> float:
+    """bm25 of a turn's words and half those of the turn before it."""
+    before, _ = _beside(pool, candidate)
+    return pool.words.get(candidate.chunk_id, 0.0) + pool.words.get(before, 0.0) / 2
+
+
 class _Sessions:
     """What the candidates of each episode come to, by its doc_id."""
 
@@ -215,16 +221,12 @@ class _Sessions:
             if candidate.turn is not None:  # a long turn is several chunks and counts as its best
                 said = turns.setdefault(candidate.doc_id, {})
                 said[candidate.turn] = max(said.get(candidate.turn, 0.0), own)
-                before, _ = _beside(pool, candidate)
-                both = pool.words.get(chunk_id, 0.0) + pool.words.get(before, 0.0) / 2
-                self.most_words = max(self.most_words, both)
+                self.most_words = max(self.most_words, _words_before(pool, candidate))
             for cited in pool.cites.get(chunk_id, ()):
                 turn = pool.candidates.get(cited)
                 if turn is not None:
                     self.fact[turn.doc_id] = max(self.fact.get(turn.doc_id, 0.0), own)
-        self.best: dict[int | None, float] = {}
-        for doc_id, said in turns.items():
-            self.best[doc_id] = max(said.values())
+        self.best: dict[int | None, float] = {doc_id: max(said.values()) for doc_id, said in turns.items()}
 
 
 def _lend(pool: Pool) -> dict[int, tuple[float, float]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import CouldNotAskError, QuaidError, UsageError
 from quaid.index import documents
-from quaid.model import Hit, Recall, name_key
+from quaid.model import Hit, Recall, name_key, note_name
 
 if TYPE_CHECKING:
     import apsw
@@ -75,7 +75,7 @@ def check_decidable(answer: Recall) -> None:
 
 def _is_called(hit: Hit, note: str) -> bool:
     """By what a hit itself says; an exact name, or a part of an id that is not a path."""
-    file_name = hit.path.rsplit("/", 1)[-1].removesuffix(".md")
+    file_name = note_name(hit.path)
     if note in {hit.id, hit.path} or (note and hit.turn is not None and note == hit.session):
         return True
     if name_key(note.removesuffix(".md")) == name_key(file_name):

@@ -10,6 +10,7 @@ from quaid.config import RecallSettings
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.index.scope import Scope
+from quaid.model import note_name
 from quaid.recall import asking, evidence, fusion
 from quaid.recall.asking import Found, Sources
 from quaid.recall.evidence import Pool, Row
@@ -27,6 +28,8 @@ MOST_NEIGHBOURED = 60
 """So many of the best turns bring those beside them: an answer often has no word of its question."""
 MOST_CITING = 80
 """So many facts lend to the turns they cite, and so many turns to the facts that cite them."""
+BARE_NAME = 0.3
+"""What is left of the score of a note that says nothing but its name: that is no answer."""
 
 _OFF = {
     "company": {"words_before", "beside", "session_best", "session_words", "session_fact", "answers"},
@@ -43,8 +46,7 @@ _OFF = {
 @dataclass(slots=True)
 class Gathered:
     """Candidates with their relevance and the evidence for it, by chunk_id; `shares` is what each kind of it adds.
-    `is_whole` is False when some that were
-    found are gone by now: the index was changed in between.
+    `is_whole` is False when some that were found are gone by now: the index was changed in between.
     """
 
     candidates: dict[int, Candidate] = field(default_factory=dict)
@@ -79,29 +81,27 @@ def gather(
         candidates = documents.fetch_candidates(sources.connection, best, scope)
         noted["found"] = len(candidates)
     is_whole = len(candidates) == len(best)
-    if stages.graph and not options.keyword_only:
+    if options.keyword_only:
+        scores = {chunk_id: fused.get(chunk_id, 0.0) for chunk_id in candidates}
+        return Gathered(candidates, scores, is_whole=is_whole)
+    if stages.graph:
         starts = dict.fromkeys(candidates[chunk_id].doc_id for chunk_id in best[:20] if chunk_id in candidates)
         asking.ask_graph(sources, query, named, starts, scope, found, trace)
     with trace.stage("evidence") as noted:
         is_whole &= _add_documents(sources.connection, found, candidates, scope)
-        if stages.company and not options.keyword_only:
+        if stages.company:
             _add_neighbours(sources.connection, best, candidates, scope)
-        cites = {}
-        if stages.provenance and not options.keyword_only:
-            cites = _add_cited(sources.connection, fused, candidates, scope)
+        cites = _add_cited(sources.connection, fused, candidates, scope) if stages.provenance else {}
         missing = [chunk_id for chunk_id in candidates if chunk_id not in found.cosines]
         if missing:
             asking.complete_cosines(sources, found, missing)
             likeness = found.likeness()
-        if options.keyword_only:
-            scores = {chunk_id: fused.get(chunk_id, 0.0) for chunk_id in candidates}
-            return Gathered(candidates, scores, is_whole=is_whole)
         pool = _pool(sources.connection, found, words, likeness, settings, candidates, cites)
         shares = evidence.shares(options.weights, evidence_off(settings))
         scores, rows = evidence.weigh(pool, query, shares)
         for chunk_id, candidate in candidates.items():
             if is_bare_name(candidate):
-                scores[chunk_id] *= _BARE_NAME
+                scores[chunk_id] *= BARE_NAME
         noted["candidates"] = len(candidates)
     return Gathered(candidates, scores, rows, shares, is_whole)
 
@@ -126,10 +126,6 @@ def _fuse(
         rankings = [(found.rankings.get("vector", ()), weight), (found.rankings.get("keyword", ()), 1 - weight)]
         return fusion.reciprocal_rank(rankings, settings.rrf_k)
     return fusion.convex(words, likeness, settings.vector_weight)
-
-
-_BARE_NAME = 0.3
-"""What is left of the score of a note that says nothing but its name: that is no answer."""
 
 
 def is_bare_name(candidate: Candidate) -> bool:
@@ -164,7 +160,7 @@ def _add_cited(
     """The turns that the best facts cite and the facts that cite the best turns; which cites which, by chunk."""
     ranked = sorted(candidates, key=lambda chunk_id: -fused.get(chunk_id, 0.0))
     turns = [candidates[i] for i in ranked if candidates[i].turn is not None][:MOST_CITING]
-    citing = graph.citing_chunks(connection, [(stem(turn), turn.turn or 0) for turn in turns], scope)
+    citing = graph.citing_chunks(connection, [(note_name(turn.path), turn.turn or 0) for turn in turns], scope)
     facts = {c.doc_id: i for i, c in candidates.items() if c.turn is None and c.ordinal == 0}
     new = {chunk_id for _, _, chunk_id in citing} - candidates.keys()
     if new:
@@ -200,8 +196,3 @@ def _pool(
         cites=cites,
         last_chunks=documents.last_chunks(connection, {c.doc_id for c in candidates.values() if c.turn is not None}),
     )
-
-
-def stem(candidate: Candidate) -> str:
-    """The name of a note, as links and citations have it."""
-    return candidate.path.rsplit("/", 1)[-1].removesuffix(".md")

@@ -17,8 +17,6 @@ MOST_CHARACTERS = 1200
 """Of each candidate: a turn says what it says at its beginning, and reading costs time."""
 BEST_GRADE = 5
 SHARE = 0.6
-LOST_STRENGTH = 0.02
-"""Storage strength that a loser of the competitive inhibition loses."""
 _LOSING_GRADE = 1
 _PROMISING_SCORE = 0.65
 
@@ -72,7 +70,7 @@ def blend(score: float, grade: int, share: float = SHARE) -> float:
 def losers(grades: Mapping[int, int], scores: Sequence[float]) -> tuple[int, ...]:
     """Competitive inhibition: indices of candidates that looked right (score from .65) and are not (grade 0 or 1).
 
-    `scores` are those before blending. Each loser loses `LOST_STRENGTH`, so that it misleads less the next time.
+    `scores` are those before blending. Each loser loses storage strength, so that it misleads less the next time.
     """
     return tuple(
         index for index, grade in sorted(grades.items()) if grade <= _LOSING_GRADE and scores[index] >= _PROMISING_SCORE

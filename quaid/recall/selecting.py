@@ -10,7 +10,7 @@ from quaid.config import RecallSettings
 from quaid.index import documents
 from quaid.index.documents import Candidate
 from quaid.index.scope import Scope
-from quaid.model import Kind, Use
+from quaid.model import Kind, Use, note_name
 from quaid.recall import beam, diversity, scoring
 from quaid.recall.asking import Found, Sources
 from quaid.recall.gathering import Gathered
@@ -43,7 +43,7 @@ def hit_id(candidate: Candidate) -> str:
     """A turn is named as facts cite it: `20-1402-2f1c9a#t3`."""
     if candidate.turn is None:
         return candidate.id
-    return f"{candidate.path.rsplit('/', 1)[-1].removesuffix('.md')}#t{candidate.turn}"
+    return f"{note_name(candidate.path)}#t{candidate.turn}"
 
 
 def day_of(options: RecallOptions) -> str:
@@ -61,22 +61,19 @@ def adjust(
 ) -> dict[int, float]:
     """Relevance -> score: an exact name, the intent's types, age, use and certainty, as far as they are on."""
     stages = settings.stages
+    is_aged = (stages.decay or stages.composite) and not options.keyword_only
     now = options.now or datetime.now(UTC)
     scores = dict(gathered.scores)
     for chunk_id, candidate in gathered.candidates.items():
         score = scores[chunk_id]
         if candidate.doc_id in found.exact:
             score += EXACT
-        if options.keyword_only:
-            scores[chunk_id] = score
-            continue
-        use = strengths.get(hit_id(candidate), scoring.NEVER_USED)
-        if stages.type_boosts and stages.intent:
+        if stages.type_boosts and not options.keyword_only:
             score *= scoring.type_boost(candidate, query.intent)
-        if stages.decay:
-            score = scoring.faded(score, candidate, use, now)
-        if stages.composite:
-            score = scoring.composite(score, candidate, use, now)
+        if is_aged:
+            use = strengths.get(hit_id(candidate), scoring.NEVER_USED)
+            score = scoring.faded(score, candidate, use, now) if stages.decay else score
+            score = scoring.composite(score, candidate, use, now) if stages.composite else score
         scores[chunk_id] = score
     return scores
 

@@ -45,7 +45,7 @@ def plain(text: str) -> str:
         text = _WIKILINK.sub(_shown, text)
     if "](" in text:
         text = _LINK.sub(r"\1", text)
-    text = _without_comments(text)
+    text = without_comments(text)
     if "```" in text or "~~~" in text:
         text = _FENCE.sub("", text)
     if any(mark in text for mark in ("`", "*", "_", "~~", "==")):
@@ -112,7 +112,7 @@ def sections(body: str) -> list[Section]:
         pending.clear()
         del path[next((i for i, (depth, _) in enumerate(path) if depth >= level), len(path)) :]
 
-    for block in _blocks(_without_comments(body)):
+    for block in _blocks(without_comments(body)):
         if block["type"] == "heading":
             level = block["attrs"]["level"]
             close(level)
@@ -146,7 +146,8 @@ def _last(window: str, pattern: str, limit: int) -> int:
     return ends[-1] if ends and ends[-1] > limit // 3 else 0
 
 
-def _without_comments(text: str) -> str:
+def without_comments(text: str) -> str:
+    """`text` without what Obsidian (`%%…%%`) and markdown (`<!--…-->`) do not show."""
     kept: list[str] = []
     place = 0
     never_closed: set[str] = set()
