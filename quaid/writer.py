@@ -80,7 +80,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class Plan:
     """A plan that may come to nothing: without edits there is no commit.
 
     `new_turns` and `noted`, the notes to self it takes along, are for `keep`.
@@ -97,7 +97,7 @@ class _Plan:
         return json.dumps([asdict(self.written), self.new_turns, self.noted])
 
     @classmethod
-    def answered(cls, answer: str) -> _Plan:
+    def answered(cls, answer: str) -> Plan:
         written, new_turns, noted = json.loads(answer)
         lists: dict[str, Any] = {key: tuple(value) for key, value in written.items() if isinstance(value, list)}
         return cls(Written(**{**written, **lists}), new_turns=new_turns, noted=tuple(noted))
@@ -126,23 +126,23 @@ class Writer:
     def remember(self, text: str, details: FactDetails) -> Written:
         """Store a fact, or confirm the one that says it already."""
         statement = facts.clean_statement(text)
-        return self._write(_key("remember", statement, details), lambda: self._plan_fact(statement, details)).written
+        return self.write(_key("remember", statement, details), lambda: self._plan_fact(statement, details)).written
 
     def link(self, edge: Edge) -> Written:
         """Put an edge into the graph, normalised, with entity notes made on the way."""
-        return self._write(_key("link", edge), lambda: self._plan_link(edge)).written
+        return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
 
     def forget(self, reference: str) -> Written:
         """Take a fact, an entity, an episode or one turn out of the vault; git keeps it."""
-        return self._write(_key("forget", reference), lambda: self._plan_forget(reference)).written
+        return self.write(_key("forget", reference), lambda: self._plan_forget(reference)).written
 
     def restore(self, reference: str) -> Written:
         """Bring back what was forgotten, as it was."""
-        return self._write(_key("restore", reference), lambda: self._plan_restore(reference)).written
+        return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
 
     def configure(self, key: str, value: object) -> Written:
         """Set one key of quaid.toml; its comments and order stay."""
-        return self._write(_key("config", key, value), lambda: self._plan_setting(key, value)).written
+        return self.write(_key("config", key, value), lambda: self._plan_setting(key, value)).written
 
     def keep(self, conversation: Conversation) -> Kept:
         """Keep what is new in a conversation, with the notes to self that wait for it."""
@@ -166,7 +166,11 @@ class Writer:
 
     # -- the order of things -------------------------------------------------------------------------------------
 
-    def _write(self, key: str, plan: Callable[[], _Plan]) -> _Plan:
+    def write(self, key: str, plan: Callable[[], Plan]) -> Plan:
+        """Carry out what `plan` plans, as one commit; it is asked again when a file changed under it.
+
+        `key` names the call: one that a crash cut off is told what it did, and nothing is done twice.
+        """
         around = self._around
         if not (self._root / CONFIG_FILE).exists():
             raise VaultNotFoundError(self._root)
@@ -175,7 +179,7 @@ class Writer:
             history.wait_until_ready(around.say)
             finished = edits.recover(self._root, history)
             if finished is not None and finished.key == key:
-                return _Plan.answered(finished.answer)
+                return Plan.answered(finished.answer)
             for attempt in range(1, PLAN_ATTEMPTS + 1):
                 planned = self._plan(plan)
                 if not planned.edits:
@@ -190,7 +194,7 @@ class Writer:
                 return replace(planned, written=replace(planned.written, commit=committed.id, left=committed.left))
         raise AssertionError("unreachable")
 
-    def _plan(self, plan: Callable[[], _Plan]) -> _Plan:
+    def _plan(self, plan: Callable[[], Plan]) -> Plan:
         try:
             return plan()
         except database.BROKEN:
@@ -199,19 +203,20 @@ class Writer:
 
     # -- plans ---------------------------------------------------------------------------------------------------
 
-    def _plan_fact(self, statement: str, details: FactDetails) -> _Plan:
+    def _plan_fact(self, statement: str, details: FactDetails) -> Plan:
         index = self._around.fresh_index()
-        same = self._find_same(index, statement, details.owner)
+        same = self.find_same(index, statement, details.owner)
         now = _now()
         if same is not None:
             edit = self._edit(same.path, lambda data: facts.plan_confirmation(same.path, data))
             message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
-            return _Plan(Written(same.id, same.path, "confirmed", statement), (edit,), message)
+            return Plan(Written(same.id, same.path, "confirmed", statement), (edit,), message)
         note_id, edit = facts.plan_fact(statement, details, now, graph.entity_names(index))
         message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
-        return _Plan(Written(note_id, edit.rel_path, "created", statement), (edit,), message)
+        return Plan(Written(note_id, edit.rel_path, "created", statement), (edit,), message)
 
-    def _find_same(self, index: apsw.Connection, statement: str, owner: str) -> Document | None:
+    def find_same(self, index: apsw.Connection, statement: str, owner: str) -> Document | None:
+        """The owner's living fact that says it already."""
         exact = documents.find_by_text(index, notes.text_hash(markdown.plain(statement)), owner)
         if exact is not None:
             return exact
@@ -230,16 +235,17 @@ class Writer:
         alike = [(document, text, nearest[chunk_id]) for chunk_id, document, text in living]
         return dedupe.find_same(statement, alike, threshold)
 
-    def _plan_link(self, edge: Edge) -> _Plan:
+    def _plan_link(self, edge: Edge) -> Plan:
         index = self._around.fresh_index()
-        planned = linking.plan_link(edge, lambda name: self._find_entity(index, name), _now())
+        planned = linking.plan_link(edge, lambda name: self.find_entity(index, name), _now())
         said = f"{planned.edge.subject} {planned.edge.relation} {planned.edge.object}"
-        subject = self._find_entity(index, planned.edge.subject)
+        subject = self.find_entity(index, planned.edge.subject)
         path = subject.rel_path if subject else planned.edits[0].rel_path
         written = Written(path, path, "linked" if planned.edits else "known", said, created=planned.created)
-        return _Plan(written, planned.edits, Message(f"link: {said}"))
+        return Plan(written, planned.edits, Message(f"link: {said}"))
 
-    def _find_entity(self, index: apsw.Connection, name: str) -> linking.EntityNote | None:
+    def find_entity(self, index: apsw.Connection, name: str) -> linking.EntityNote | None:
+        """The note of what is called so."""
         found = documents.find_documents(
             index,
             "kind = 'entity' AND doc_id IN (SELECT doc_id FROM names WHERE name_key = ? ORDER BY position)",
@@ -252,7 +258,7 @@ class Writer:
                 return linking.EntityNote(file_name, document.path, data)
         return None
 
-    def _plan_forget(self, reference: str) -> _Plan:
+    def _plan_forget(self, reference: str) -> Plan:
         index = self._around.fresh_index()
         note, _, turn = reference.partition("#t")
         document = documents.resolve_one(index, note)
@@ -269,45 +275,45 @@ class Writer:
         written = Written(
             document.id, document.path, "forgotten", text or document.title, hint=_turn_hint(index, cited)
         )
-        return _Plan(written, (Edit(document.path, data, None),), message)
+        return Plan(written, (Edit(document.path, data, None),), message)
 
-    def _plan_forget_turn(self, document: Document, reference: str, turn: str) -> _Plan:
+    def _plan_forget_turn(self, document: Document, reference: str, turn: str) -> Plan:
         if document.kind != Kind.EPISODE or not turn.isdigit():
             raise NoteNotFoundError(reference)
         turn_id = f"{Path(document.path).stem}#t{turn}"
         edit = self._edit_body(document.path, lambda body: episodes.forget_turn(body, int(turn)))
         written = Written(turn_id, document.path, "forgotten", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
-            return _Plan(replace(written, outcome="unchanged"))
+            return Plan(replace(written, outcome="unchanged"))
         message = Message(
             f"forget: turn {turn} of session {document.session}", trailers=_trailers(turn_id, document.session)
         )
-        return _Plan(written, (edit,), message)
+        return Plan(written, (edit,), message)
 
-    def _plan_restore(self, reference: str) -> _Plan:
+    def _plan_restore(self, reference: str) -> Plan:
         note, _, turn = reference.partition("#t")
         index = self._around.fresh_index()
         living = documents.resolve(index, note)
         if turn and living:
             return self._plan_restore_turn(living[0], turn)
         if living:
-            return _Plan(Written(living[0].id, living[0].path, "unchanged", living[0].title))
+            return Plan(Written(living[0].id, living[0].path, "unchanged", living[0].title))
         found = self._around.history().find_removed(note)
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
         restored = notes.parse_note(path, data)
         message = Message(f"restore: {restored.text or path}", trailers=_trailers(restored.id, None))
-        return _Plan(Written(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message)
+        return Plan(Written(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message)
 
-    def _plan_restore_turn(self, document: Document, turn: str) -> _Plan:
+    def _plan_restore_turn(self, document: Document, turn: str) -> Plan:
         turn_id = f"{Path(document.path).stem}#t{turn}"
         old = self._find_said(document, turn_id, turn)
         edit = self._edit_body(document.path, lambda body: _restore_turn(body, old, int(turn)))
         written = Written(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
-            return _Plan(replace(written, outcome="unchanged"))
-        return _Plan(written, (edit,), Message(f"restore: turn {turn}", trailers=_trailers(turn_id, document.session)))
+            return Plan(replace(written, outcome="unchanged"))
+        return Plan(written, (edit,), Message(f"restore: turn {turn}", trailers=_trailers(turn_id, document.session)))
 
     def _find_said(self, document: Document, turn_id: str, turn: str) -> str:
         """The body of an episode as it was when it last said this turn."""
@@ -319,18 +325,18 @@ class Writer:
                 return body
         raise NoteNotFoundError(f"{document.path}#t{turn}")
 
-    def _plan_setting(self, key: str, value: object) -> _Plan:
+    def _plan_setting(self, key: str, value: object) -> Plan:
         edit = self._edit(
             CONFIG_FILE, lambda data: Edit(CONFIG_FILE, data, render_setting(data.decode(), key, value).encode())
         )
         said = f"{key} = {render_value(value)}"
         if edit.after == edit.before:
-            return _Plan(Written(key, CONFIG_FILE, "unchanged", said))
-        return _Plan(Written(key, CONFIG_FILE, "set", said), (edit,), Message(f"config: {said}"))
+            return Plan(Written(key, CONFIG_FILE, "unchanged", said))
+        return Plan(Written(key, CONFIG_FILE, "set", said), (edit,), Message(f"config: {said}"))
 
     def _keep(self, conversation: Conversation, queue: NotesToSelf | None) -> Kept:
         key = _key("keep", conversation.session, conversation.turns)
-        done = self._write(key, lambda: self._plan_keep(conversation, queue))
+        done = self.write(key, lambda: self._plan_keep(conversation, queue))
         if queue is not None:
             queue.remove(list(done.noted))
         return Kept(
@@ -338,12 +344,12 @@ class Writer:
             commit=done.written.commit, left=done.written.left, skipped=dict(conversation.skipped),
         )  # fmt: skip
 
-    def _plan_keep(self, conversation: Conversation, queue: NotesToSelf | None) -> _Plan:
+    def _plan_keep(self, conversation: Conversation, queue: NotesToSelf | None) -> Plan:
         session, kept = self._find_session(conversation)
         waiting = queue.waiting(session) if queue is not None else []
         planned = self._plan_episode(session, conversation, kept, [text for _, text in waiting])
         subject = f"keep: {planned.new_turns} turns of session {session}"
-        return _Plan(
+        return Plan(
             Written(session, planned.rel_path, "kept" if planned.edit else "unchanged"),
             (planned.edit,) if planned.edit else (),
             Message(subject, trailers=(("Quaid-Session", session),)),
@@ -362,14 +368,15 @@ class Writer:
     def _find_session(self, conversation: Conversation) -> tuple[str, episode.KeptEpisode | None]:
         index = self._around.fresh_index()
         if conversation.session is not None:
-            return conversation.session, self._find_episode(index, conversation.session)
+            return conversation.session, self.find_episode(index, conversation.session)
         for session in episode.candidate_sessions(conversation):
-            kept = self._find_episode(index, session)
+            kept = self.find_episode(index, session)
             if kept is None or episode.continues(kept, conversation):
                 return session, kept
         raise AssertionError("unreachable")
 
-    def _find_episode(self, index: apsw.Connection, session: str) -> episode.KeptEpisode | None:
+    def find_episode(self, index: apsw.Connection, session: str) -> episode.KeptEpisode | None:
+        """The episode note of a session."""
         for document in documents.find_documents(index, "kind = 'episode' AND session = ?", (session,)):
             data = files.read_note(self._root, document.path)
             if data is not None:
