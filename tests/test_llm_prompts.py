@@ -70,7 +70,7 @@ def test_the_owners_version_goes_first(tmp_path):
     ("```json", "```", "no ```json block"),
     ('{"type": "object"', '{"type": "object",,', "not JSON"),
     ('"type": "object"', '"type": "array"', "must be an object"),
-    ('["colour", "sure"]', '["colour"]', "required"),
+    ('["colour", "sure"]', '["colour", "size"]', "required"),
     ('"additionalProperties": false', '"additionalProperties": true', "additionalProperties"),
     ('"maxLength": 20', '"format": "date"', "format, which is not supported"),
     ('"maxLength": 20', '"maxLength": "20"', "maxLength is no number"),
@@ -177,3 +177,15 @@ def test_the_wire_sees_no_limits():
     assert "maxItems" not in wire
     assert for_the_wire(SCHEMA)["properties"]["kind"] == SCHEMA["properties"]["kind"]
     assert schema_problem(for_the_wire(SCHEMA)) == ""
+
+
+def test_what_is_not_required_may_be_missing_or_null_and_is_asked_for_as_null():
+    schema = {
+        "type": "object", "additionalProperties": False, "required": ["kind"],
+        "properties": {"kind": {"type": "string"}, "mood": {"type": "string", "enum": ["up", "down"]}},
+    }  # fmt: skip
+    assert violations({"kind": "x"}, schema) == violations({"kind": "x", "mood": None}, schema) == []
+    assert violations({"kind": "x", "mood": "sideways"}, schema) == ["answer.mood must be one of up, down"]
+    wire = for_the_wire(schema)
+    assert wire["required"] == ["kind", "mood"]
+    assert wire["properties"]["mood"] == {"type": ["string", "null"], "enum": ["up", "down", None]}

@@ -1,7 +1,7 @@
 """The part of JSON Schema that prompts use: checked when a prompt is read, and again when a model has answered.
 
-Every object names all its properties as required and allows no others: strict structured output of the providers asks
-for that. What may be missing has the type null as well.
+No object allows properties it does not name. Those that are not required may be missing or null; on the wire they are
+required and may be null, which is what strict structured output of the providers asks for.
 """
 
 from __future__ import annotations
@@ -43,10 +43,19 @@ def for_the_wire(schema: Any) -> Any:
         return schema
     bare = {key: value for key, value in schema.items() if key not in _LIMITS}
     if "properties" in bare:
-        bare["properties"] = {name: for_the_wire(part) for name, part in bare["properties"].items()}
+        optional = bare["properties"].keys() - set(bare.get("required", ()))
+        parts = {name: for_the_wire(part) for name, part in bare["properties"].items()}
+        bare["properties"] = {name: _nullable(part) if name in optional else part for name, part in parts.items()}
+        bare["required"] = list(parts)
     if "items" in bare:
         bare["items"] = for_the_wire(bare["items"])
     return bare
+
+
+def _nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    with_null = {**schema, "type": [*kinds, *({"null"} - set(kinds))]}
+    return with_null | ({"enum": [*schema["enum"], None]} if None not in schema.get("enum", [None]) else {})
 
 
 def _problems(schema: object, where: str) -> Iterator[str]:
@@ -75,8 +84,8 @@ def _object_problems(schema: Mapping[str, Any], where: str) -> Iterator[str]:
         yield f"{where} has no properties"
         return
     required = schema.get("required")
-    if not isinstance(required, list) or sorted(map(str, required)) != sorted(properties):
-        yield f"{where} must name all its properties as required; what may be missing has the type null as well"
+    if not isinstance(required, list) or not set(map(str, required)) <= properties.keys():
+        yield f"{where} must say which of its properties are required"
     if schema.get("additionalProperties") is not False:
         yield f"{where} must have additionalProperties false"
     for name, part in properties.items():
@@ -119,6 +128,8 @@ def _number_violations(value: float, schema: Mapping[str, Any], where: str) -> I
 def _object_violations(value: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> Iterator[str]:
     properties = schema["properties"]
     for name in properties:
+        if name not in schema["required"] and value.get(name) is None:
+            continue
         if name not in value:
             yield f"{where} lacks {name}"
         else:
