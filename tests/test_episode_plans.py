@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaid.capture.episode import KeptEpisode, candidate_sessions, continues, plan_episode
+from quaid.capture.episode import KeptEpisode, candidate_sessions, continues, find_fork, plan_episode, shared_start
 from quaid.model import Conversation, Turn
 from quaid.vault import episodes, frontmatter
 from quaid.vault.frontmatter import FrontmatterBrokenError
@@ -26,8 +26,8 @@ def talk(*texts, session="2f1c9a", **more):
     return Conversation(turns, session, started=STARTED, **more)
 
 
-def keep(conversation, kept=None, own=(), session="2f1c9a"):
-    plan = plan_episode(session, conversation, kept, NOW, own)
+def keep(conversation, kept=None, own=(), session="2f1c9a", fork=None):
+    plan = plan_episode(session, conversation, kept, NOW, own, fork=fork)
     return plan, KeptEpisode(plan.rel_path, plan.edit.after) if plan.edit else kept
 
 
@@ -275,3 +275,102 @@ def test_an_anonymous_transcript_continues_an_episode_its_owner_edited():
     kept = edited(kept, ": yo", ": (removed)")
     assert continues(kept, talk("hi", "yo", "bye", "more", session=None))
     assert continues(forget(kept, 3), talk("hi", "yo", "bye", "more", session=None))
+
+
+# --- sessions that leave another one, and repeat it
+
+
+def leave(kept, conversation, own=()):
+    """`conversation`, of another session, kept as a fork."""
+    return keep(conversation, session="77aa00", own=own, fork=find_fork(kept, conversation))
+
+
+@pytest.mark.parametrize(("spoken", "shared"), [
+    (["hi", "yo", "left", "ok"], 4),
+    (["hi", "yo", "left", "ok", "more"], 4),
+    (["hi", "yo", "right"], 2),
+    (["hi", "yo"], 2),
+    (["hi", "other"], 1),
+    (["other", "yo", "left", "ok"], 0),
+    ([], 0),
+])  # fmt: skip
+def test_what_a_fork_repeats_is_counted_from_the_start(spoken, shared):
+    _, kept = keep(talk("hi", "yo", "left", "ok"))
+    assert shared_start(kept, talk(*spoken)) == shared
+    fork = find_fork(kept, talk(*spoken))
+    assert fork is None if shared < 2 else (fork.parent, fork.turns, fork.number) == (kept.rel_path, shared, shared)
+
+
+def test_the_same_words_at_another_time_or_by_another_are_no_fork():
+    _, kept = keep(talk("hi", "yo"))
+    later = Conversation(tuple(Turn(turn.speaker, turn.text, "user", NOW) for turn in talk("hi", "yo").turns), "x")
+    others = Conversation(tuple(Turn("Ann", turn.text, "user", turn.at) for turn in talk("hi", "yo").turns), "x")
+    assert shared_start(kept, later) == shared_start(kept, others) == 0
+
+
+def test_of_a_fork_only_what_follows_is_written():
+    _, parent = keep(talk("hi", "yo", "left", "ok"))
+    plan, kept = leave(parent, talk("hi", "yo", "right", "fine", session="77aa00"))
+    assert (plan.session, plan.first_turn, plan.new_turns) == ("77aa00", 3, 2)
+    assert said(kept) == [(3, "right"), (4, "fine")]
+    fields = head(kept).fields
+    assert fields["continues"] == "[[20-1402-2f1c9a#^t2]]"
+    assert fields["started"] == head(parent).fields["started"]
+    assert (fields["turn_count"], fields["inherited"], fields["speakers"]) == ("4", "2", ["Maya", "Tom"])
+
+
+@settings(max_examples=60)
+@given(st.integers(2, 5), st.lists(st.sampled_from(["ok", "why", "because"]), min_size=1, max_size=5), st.data())
+def test_however_a_fork_grows_every_turn_after_it_is_kept_once(shared, spoken, data):
+    _, parent = keep(talk("one", "two", "three", "four", "five"))
+    whole = ["one", "two", "three", "four", "five"][:shared] + spoken
+    kept, place = None, shared
+    while place < len(whole):
+        place = data.draw(st.integers(place + 1, len(whole)))
+        conversation = talk(*whole[:place])
+        _, kept = leave(parent, conversation) if kept is None else keep(conversation, kept, session="77aa00")
+    first = shared_start(parent, talk(*whole)) + 1
+    assert said(kept) == list(enumerate(whole[first - 1 :], first))
+    assert keep(talk(*whole), kept)[0].edit is None
+
+
+def test_a_fork_that_says_nothing_new_is_not_written_until_it_does():
+    _, parent = keep(talk("hi", "yo"))
+    plan, kept = leave(parent, talk("hi", "yo"))
+    assert (plan.edit, plan.new_turns, kept) == (None, 0, None)
+    plan, kept = leave(parent, talk("hi", "yo"), own=["mine"])
+    assert said(kept) == [(3, "mine")]
+    _, kept = keep(talk("hi", "yo", "new"), kept)
+    assert said(kept) == [(3, "mine"), (4, "new")]
+
+
+def test_a_fork_that_was_rewound_does_not_bring_back_what_it_repeats():
+    _, parent = keep(talk("hi", "yo", "left", "ok"))
+    _, kept = leave(parent, talk("hi", "yo", "right", "fine"))
+    assert keep(talk("hi"), kept)[0].edit is None
+    assert keep(talk("hi", "yo"), kept)[0].edit is None
+    _, kept = keep(talk("hi", "yo", "right", "other", "end"), kept)
+    assert said(kept) == [(3, "right"), (4, "fine"), (5, "other"), (6, "end")]
+
+
+def test_a_fork_of_a_fork_continues_that_one():
+    _, parent = keep(talk("hi", "yo", "left"), own=["a note of mine"])
+    _, second = leave(parent, talk("hi", "yo", "left", "b", "c"))
+    assert head(second).fields["continues"] == "[[20-1402-2f1c9a#^t3]]"
+    third = talk("hi", "yo", "left", "b", "d")
+    assert (shared_start(parent, third), shared_start(second, third)) == (3, 4)
+    fork = find_fork(second, third)
+    assert (fork.turns, fork.number) == (4, 4)
+
+
+def test_a_forgotten_turn_stays_forgotten_in_a_fork_and_an_edited_one_ends_what_is_shared():
+    _, parent = keep(talk("hi", "my pin is 1234", "ok"))
+    assert shared_start(forget(parent, 2), talk("hi", "my pin is 1234", "ok", "new")) == 3
+    assert shared_start(edited(parent, "1234", "9"), talk("hi", "my pin is 1234", "ok")) == 1
+
+
+def test_notes_to_self_do_not_shift_what_is_shared():
+    _, parent = keep(talk("hi", "yo"), own=["mine"])
+    _, parent = keep(talk("hi", "yo", "more"), parent)
+    fork = find_fork(parent, talk("hi", "yo", "more", "other"))
+    assert (fork.turns, fork.number) == (3, 4)

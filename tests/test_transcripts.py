@@ -6,15 +6,16 @@ import io
 import json
 import os
 import tracemalloc
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts import FORMATS, read_transcript
+from quaid.capture.transcripts import DOCUMENTS, FORMATS, read_transcript, read_transcripts
 from quaid.capture.transcripts.timestamps import parse_timestamp
 from quaid.errors import BadInputError
 
@@ -356,6 +357,29 @@ LINES = (
     '{"role":"user","content":"x","speaker":4,"timestamp":[]}',
     '{"session":{},"started":{}}',
     '{"type":"message","message":{"role":"assistant","content":["a"]}}',
+    '{"type":"session_meta","payload":{"id":[],"cwd":3,"source":{"subagent":1}}}',
+    '{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"a"},7]}}',
+    '{"type":"response_item","payload":{"type":["message"],"role":{}}}',
+    '{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":2}}',
+    '{"type":"event_msg","payload":{"type":["user_message"],"message":null}}',
+    '{"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]}',
+    '{"sessionId":"g","projectHash":1,"startTime":[],"directories":[4],"kind":{}}',
+    '{"id":"1","type":"gemini","content":[{"text":"a"},{"functionCall":1},3]}',
+    '{"id":"1","type":["user"],"content":{"text":2},"displayContent":[]}',
+    '{"$set":{"messages":[{"type":"user","content":"c"},5]}}',
+    '{"$set":null}',
+    '{"$rewindTo":"1"}',
+    '{"type":"session","version":3,"id":{},"timestamp":true,"cwd":[]}',
+    '{"type":"message","id":"1","parentId":"2","message":{"role":["user"],"content":"x"}}',
+    '{"type":"compaction","id":"2","parentId":null}',
+    '{"type":"message","id":"2","parentId":"2","message":{"role":"user","content":[{"type":"text","text":"[cron:x] y"}]}}',
+    '{"atof_version":1,"kind":"scope","category":"llm","scope_category":"start","data":{"content":{"messages":[1]}}}',
+    '{"atof_version":1,"kind":"scope","category":"llm","scope_category":"end","data":{"choices":[{"message":[]}]}}',
+    '{"atof_version":1,"kind":"mark","name":"hermes.turn","metadata":{"session_id":{}},"data":{"user":{"a":1}}}',
+    '{"uuid":1,"chat_messages":[{"sender":[],"content":{}},{"sender":"human","text":4,"parent_message_uuid":"x"},2]}',
+    '[{"uuid":"c","project":{"name":[]},"chat_messages":{"a":1},"created_at":[]},',
+    '{"conversation_id":{},"current_node":["a"],"mapping":{"a":{"message":{"author":{"role":"user"},"recipient":[],"content":{"parts":[1,{"text":2}]}},"parent":{}},"b":4}}',
+    '{"mapping":{"a":{"message":{"author":{"role":"user"},"content":[]}}},"create_time":null}]',
     "Maya: hi",
     "[2026-01-01 10:00] Sam: yo",
     "```",
@@ -366,23 +390,50 @@ LINES = (
 )
 
 
+SPOILERS = (b"", b"\n", b"\0", b'"', b"}", b"[{", b",", b"null", b"\\", b"PK\x03\x04", b"\xff\xfe", b"\xed\xa0\x80")
+
+
+@settings(max_examples=300, deadline=None)
 @given(
-    st.binary(max_size=300) | st.lists(st.sampled_from(LINES), max_size=12).map(lambda lines: "\n".join(lines).encode())
+    st.binary(max_size=300)
+    | st.lists(st.sampled_from(LINES), max_size=12).map(lambda lines: "\n".join(lines).encode())
+    | st.tuples(st.sampled_from([*LINES, "PK\3\4"]), st.sampled_from(["", "[", ",\n"]), st.text(max_size=40)).map(
+        lambda parts: "".join(parts).encode("utf-8", "replace")
+    )
 )
 def test_any_bytes_are_read_or_refused(raw):
     try:
-        conversation = read_transcript(io.BytesIO(raw))
+        conversations = list(read_transcripts(io.BytesIO(raw)))
     except BadInputError:
         return
-    for turn in conversation.turns:
+    for turn in (turn for conversation in conversations for turn in conversation.turns):
         assert turn.speaker
         assert turn.text == clean_text(turn.text)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(LINES), st.integers(0, 200), st.sampled_from(["7", "[]", "{}", "null", '"x"', "[[1]]"]))
+def test_a_value_of_any_other_kind_is_borne(line, place, value):
+    begin, colon, rest = line[:place].rpartition(":")
+    spoilt = f"{begin}{colon}{value}{line[place:]}" if colon else value + rest
+    skipped = Counter()
+    for form in FORMATS:
+        list(form.read(iter([line, spoilt, line]), skipped))
+    try:
+        found = json.loads(spoilt)
+    except ValueError:
+        return
+    for form in DOCUMENTS:
+        form.read_document(found if isinstance(found, dict) else {}, skipped)
 
 
 def test_each_format_has_what_the_table_asks_for():
     for form in FORMATS:
         assert form.NAME
         assert not form.recognises(['{"no": "format"}'])
+    for form in DOCUMENTS:
+        assert form.NAME
+        assert not form.recognises_document({"no"})
 
 
 # Claude Code
@@ -484,6 +535,66 @@ def test_what_no_person_said_is_left_out():
     }
 
 
+def test_what_machines_put_in_a_persons_name_is_left_out():
+    conversation = (
+        Session()
+        .user("This session is being continued from a previous conversation that ran out of context. It was")
+        .user("<teammate-message teammate_id='x'>done</teammate-message>")
+        .user("do it", origin={"kind": "coordinator"})
+        .user([{"type": "text", "text": "<ide_opened_file>The user opened a.py</ide_opened_file>"},
+               {"type": "text", "text": "why?"}])
+        .user('<channel source="telegram" user="maya">I moved to Oslo</channel>', origin={"kind": "channel"})
+        .assistant("No response requested.")
+        .read()
+    )  # fmt: skip
+    assert [turn.text for turn in conversation.turns] == ["why?", "I moved to Oslo", "No response requested."]
+    assert conversation.skipped == {"compact summary": 1, "notification": 2, "empty": 1}
+
+
+@pytest.mark.parametrize("content", ["{0}:\n[x.py]: a secret", "{0}:\nno\n\nOriginal prompt: my key is 1234"])
+@pytest.mark.parametrize("has_attachment", [True, False])
+def test_a_prompt_that_a_hook_refused_is_left_out(content, has_attachment):
+    session = Session().user("hi").assistant("yo").user("my key is 1234")
+    if has_attachment:
+        session.add("attachment", attachment={"type": "hook_blocking_error"})
+    session.add("system", content=content.format("UserPromptSubmit operation blocked by hook"))
+    conversation = session.user("my cat is grey").read()
+    assert [turn.text for turn in conversation.turns] == ["hi", "yo", "my cat is grey"]
+    assert conversation.skipped["blocked prompt"] == 1
+
+
+def test_a_refused_prompt_that_was_not_written_down_takes_no_other_with_it():
+    session = Session().user("hi")
+    session.add("system", content="UserPromptSubmit operation blocked by hook:\nno\n\nOriginal prompt: my key")
+    assert [turn.text for turn in session.read().turns] == ["hi"]
+
+
+def test_what_a_compaction_preserves_and_writes_anew_keeps_its_branch():
+    session = Session().user("start").assistant("ready", uuid="fork").user("first try").assistant("first answer")
+    session.last = "fork"
+    session.user("second try").assistant("second answer", uuid="kept").user("go on", uuid="asked")
+    session.last = None
+    preserved = {"preservedMessages": {"anchorUuid": "summary", "uuids": ["kept", "asked", "late"]}}
+    session.add("system", subtype="compact_boundary", logicalParentUuid="late", compactMetadata=preserved)
+    session.user("This session is", isCompactSummary=True, uuid="summary").assistant("went on", uuid="late")
+    conversation = session.user("after").read()
+    assert [turn.text for turn in conversation.turns] == [
+        "start", "ready", "second try", "second answer", "go on", "went on", "after",
+    ]  # fmt: skip
+    assert conversation.skipped == {"abandoned branch": 2, "bookkeeping": 1, "compact summary": 1}
+
+
+def test_the_last_line_may_be_half_written():
+    session = Session().user("one").assistant("two").user("three")
+    text = "\n".join(json.dumps(line) for line in session.lines)
+    assert [turn.text for turn in read(text[:-20]).turns] == ["one", "two"]
+
+
+def test_a_first_line_of_any_length_is_recognised():
+    session = Session().user("word " * 140_000).assistant("two")
+    assert [len(turn.text) for turn in session.read().turns] == [699_999, 3]
+
+
 def test_a_branch_that_was_rewound_is_left_out():
     session = Session().user("one").assistant("answer one", uuid="fork").user("wrong").assistant("wrong answer")
     session.last = "fork"
@@ -578,40 +689,60 @@ def test_a_circle_of_parents_ends():
     assert [turn.text for turn in session.user("one").user("two").read().turns] == ["one", "two"]
 
 
-# Real sessions
+# Real files
 
-SESSIONS = {
-    "generated-2.1.329/11111111-2222-4333-8444-555555555555.jsonl": [
-        ("User", "Please WRITEFILE now"),
-        ("Assistant", "I will write the file.\n\nStub answer 2."),
-        ("User", "Now RECALLTOOL please"),
-        ("Assistant", "Stub answer 4."),
-        ("User", "Now SPAWN a helper"),
-        ("Assistant", "Stub answer 9.\n\nStub answer 10."),
-    ],
-    "generated-2.1.329/subagents/agent-adfd0f63e4db10bf9.jsonl": [],
-    "polylogue/claude-code_normalization-agent.jsonl": [
-        ("User", "Inspect the normalization shard and report only evidence."),
-        ("Assistant", "The shard is coherent."),
-    ],
-    "polylogue/claude-code_normalization-lineage-acompact.jsonl": [
-        ("User", "Plan the release."),
-        ("Assistant", "I will inspect the checks."),
-    ],
-    "polylogue/claude-code_normalization-lineage-parent.jsonl": [
-        ("User", "Plan the release."),
-        ("Assistant", "I will inspect the checks."),
-    ],
-    "polylogue/origin-capability_claude-code-session.jsonl": [
-        ("User", "Prove the parser claim."),
-        ("Assistant", "The production route parsed this witness."),
-    ],
-    "simonw/sample_session.jsonl": [
-        ("User", "Create a hello world function"),
-        ("Assistant", "I'll create that function for you."),
-        ("User", "Now add a goodbye function"),
-        ("Assistant", "Done! The hello function is ready."),
-    ],
+HERE = "generated-2.1.329/"
+PLAN = [("User", "Plan the release."), ("Assistant", "I will inspect the checks.")]
+PROOF = [("User", "Prove the parser claim."), ("Assistant", "The production route parsed this witness.")]
+FILES = {
+    f"{HERE}11111111-2222-4333-8444-555555555555.jsonl": (
+        "claude-code",
+        "11111111-2222-4333-8444-555555555555",
+        [
+            ("User", "Please WRITEFILE now"),
+            ("Assistant", "I will write the file.\n\nStub answer 2."),
+            ("User", "Now RECALLTOOL please"),
+            ("Assistant", "Stub answer 4."),
+            ("User", "Now SPAWN a helper"),
+            ("Assistant", "Stub answer 9.\n\nStub answer 10."),
+        ],
+    ),
+    f"{HERE}hook_inputs.jsonl": None,
+    f"{HERE}subagents/agent-adfd0f63e4db10bf9.jsonl": ("claude-code", None, []),
+    "polylogue/chatgpt_native-conversation-v1.json": (
+        "chatgpt",
+        "chatgpt-fixture-conversation",
+        [
+            ("User", "Analyze the attached fixture and create an artifact."),
+            ("Assistant", "Final answer. [Download artifact](sandbox:/mnt/data/fixture-result.zip)"),
+        ],
+    ),
+    "polylogue/claude-code_normalization-agent.jsonl": (
+        "claude-code",
+        "claude-lineage-parent",
+        [
+            ("User", "Inspect the normalization shard and report only evidence."),
+            ("Assistant", "The shard is coherent."),
+        ],
+    ),
+    "polylogue/claude-code_normalization-lineage-acompact.jsonl": ("claude-code", "claude-lineage-parent", PLAN),
+    "polylogue/claude-code_normalization-lineage-parent.jsonl": ("claude-code", "claude-lineage-parent", PLAN),
+    "polylogue/origin-capability_chatgpt-export.json": ("chatgpt", "origin-matrix-chatgpt", PROOF[:1]),
+    "polylogue/origin-capability_claude-ai-export.json": ("claude-ai", "origin-matrix-claude-ai", PROOF[:1]),
+    "polylogue/origin-capability_claude-code-session.jsonl": ("claude-code", "origin-matrix-claude-code", PROOF),
+    "polylogue/origin-capability_codex-session.jsonl": ("codex", "origin-matrix-codex", PROOF),
+    "polylogue/origin-capability_gemini-cli-session.json": ("gemini", "origin-matrix-gemini-cli", PROOF),
+    "polylogue/origin-capability_hermes-session.jsonl": ("hermes", "origin-matrix-hermes", PROOF),
+    "simonw/sample_session.jsonl": (
+        "claude-code",
+        "test-session-id",
+        [
+            ("User", "Create a hello world function"),
+            ("Assistant", "I'll create that function for you."),
+            ("User", "Now add a goodbye function"),
+            ("Assistant", "Done! The hello function is ready."),
+        ],
+    ),
 }
 
 
@@ -622,16 +753,23 @@ def shared(name):
     return path
 
 
-@pytest.mark.parametrize("name", SESSIONS)
-def test_real_sessions_become_clean_conversations(name):
-    conversation = read_transcript(shared(name))
-    assert conversation.source == "claude-code"
-    assert said(conversation) == SESSIONS[name]
+def test_every_file_of_the_collection_is_in_the_table():
+    assert {str(path.relative_to(shared(""))) for path in shared("").rglob("*.json*")} == FILES.keys()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_real_files_become_clean_conversations_or_are_refused(name):
+    path = shared(name)
+    if FILES[name] is None:
+        with pytest.raises(BadInputError, match="is not a transcript Quaid knows"):
+            read_transcript(path)
+        return
+    (conversation,) = read_transcripts(path)
+    assert (conversation.source, conversation.session, said(conversation)) == FILES[name]
 
 
 def test_a_real_session_says_what_was_left_out():
-    conversation = read_transcript(shared("generated-2.1.329/11111111-2222-4333-8444-555555555555.jsonl"))
-    assert conversation.session == "11111111-2222-4333-8444-555555555555"
+    conversation = read_transcript(shared(f"{HERE}11111111-2222-4333-8444-555555555555.jsonl"))
     assert conversation.project == "proj"
     assert conversation.started == utc(2026, 11, 20, 23, 1, 56, 731000)
     assert conversation.skipped["compact summary"] == 1
@@ -639,17 +777,21 @@ def test_a_real_session_says_what_was_left_out():
     assert "unknown type" not in conversation.skipped
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "generated-2.1.329/hook_inputs.jsonl",
-        "polylogue/chatgpt_native-conversation-v1.json",
-        "polylogue/origin-capability_hermes-session.jsonl",
-    ],
-)
-def test_other_json_is_refused(name):
-    with pytest.raises(BadInputError, match="is not a transcript Quaid knows"):
-        read_transcript(shared(name))
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(sorted(FILES)), st.data())
+def test_real_files_may_be_cut_and_spoilt_anywhere(name, data):
+    raw = bytearray(shared(name).read_bytes()[:20_000])
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(raw)))
+        end = start + data.draw(st.sampled_from([0, 1, 2, 9, 200]))
+        raw[start:end] = data.draw(st.sampled_from(SPOILERS) | st.binary(max_size=6))
+    try:
+        conversations = list(read_transcripts(io.BytesIO(bytes(raw))))
+    except BadInputError:
+        return
+    for turn in (turn for conversation in conversations for turn in conversation.turns):
+        assert turn.speaker
+        assert turn.text == clean_text(turn.text)
 
 
 # Size

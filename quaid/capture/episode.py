@@ -6,10 +6,14 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
 
 from quaid.model import Conversation, Edit, Turn
 from quaid.vault import episodes, frontmatter, layout, notes
+
+_OWN = "Note to self"
+_FEWEST_SHARED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,17 @@ class KeptEpisode:
 
     rel_path: str
     data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Where a session left another one, whose turns its transcript repeats: the first `turns` are kept in `parent`, the
+    last of them as turn `number`.
+    """
+
+    parent: str
+    turns: int
+    number: int
 
 
 def candidate_sessions(conversation: Conversation) -> Iterator[str]:
@@ -54,6 +69,32 @@ def continues(kept: KeptEpisode, conversation: Conversation) -> bool:
     return any(_turn_hash(turn) == last for turn in conversation.turns) or _is_prefix(kept, conversation)
 
 
+def find_fork(kept: KeptEpisode, conversation: Conversation) -> Fork | None:
+    """Where `conversation` left the kept session, another one; None when fewer than two turns are shared, which may be
+    chance. Of several parents the one with the most shared turns is the nearest.
+    """
+    shared = shared_start(kept, conversation)
+    if shared < _FEWEST_SHARED:
+        return None
+    return Fork(kept.rel_path, shared, _said_turns(kept)[shared - _inherited(kept.data) - 1].number or shared)
+
+
+def shared_start(kept: KeptEpisode, conversation: Conversation) -> int:
+    """How many leading turns of `conversation` the episode of another session holds already: by the same speaker, in
+    the same minute, in the same words. A turn that its owner forgot there counts, so that no fork brings it back.
+    """
+    inherited = _inherited(kept.data)
+    shared = 0
+    for block, turn in zip(_said_turns(kept), conversation.turns[inherited:], strict=False):
+        speaker, text = _kept(turn)
+        is_same_text = not block.text or _said(block.speaker, block.text) == text
+        if not is_same_text or block.speaker != speaker or block.said_at != _minute(turn.at):
+            break
+        shared += 1
+    # What a fork has from its own parent is shared with its forks too.
+    return inherited + shared if shared else 0
+
+
 def plan_episode(
     session: str,
     conversation: Conversation,
@@ -61,23 +102,30 @@ def plan_episode(
     now: datetime,
     notes_to_self: Sequence[str] = (),
     owner: str = "default",
+    fork: Fork | None = None,
 ) -> EpisodePlan:
     """What must be written so that every turn of `conversation` is kept exactly once.
 
-    Notes to self that were queued for the session follow the new turns, so that turn n stays the n-th thing said.
+    Notes to self that were queued for the session follow the new turns, so that turn n stays the n-th thing said. Of a
+    session that left another one (`fork`; asked for only when the session has no episode yet) what follows the fork is
+    written; until something does, nothing is.
     """
-    own = [Turn("Note to self", text, "note", now) for text in notes_to_self]
+    own = [Turn(_OWN, text, "note", now) for text in notes_to_self]
     if kept is None:
-        return _plan_new(session, conversation, [*conversation.turns, *own], now, owner)
+        shared = fork.turns if fork else 0
+        return _plan_new(session, conversation, [*conversation.turns[shared:], *own], now, owner, fork)
     new = _new_turns(kept.data, conversation.turns)
     return _plan_growth(session, conversation, kept, [*new, *own])
 
 
 def _plan_new(
-    session: str, conversation: Conversation, turns: Sequence[Turn], now: datetime, owner: str
+    session: str, conversation: Conversation, turns: Sequence[Turn], now: datetime, owner: str, fork: Fork | None
 ) -> EpisodePlan:
-    started = conversation.started or next((turn.at for turn in turns if turn.at), None) or now
+    started = conversation.started or next((turn.at for turn in conversation.turns if turn.at), None) or now
     rel_path = layout.episode_path(session, started)
+    first = fork.turns + 1 if fork else 1
+    if fork and not turns:
+        return EpisodePlan(session, rel_path, None, first, 0)
     ended = max((turn.at for turn in conversation.turns if turn.at), default=None)
     fields: dict[str, frontmatter.Value | None] = {
         "type": "episode",
@@ -88,16 +136,18 @@ def _plan_new(
         "started": notes.render_time(started),
         "ended": notes.render_time(ended) if ended else None,
         "speakers": _speakers(turns),
+        "continues": f"[[{PurePosixPath(fork.parent).stem}#^t{fork.number}]]" if fork else None,
+        "inherited": fork.turns if fork else None,
         **_progress_fields(conversation.turns),
     }
-    text = frontmatter.render(fields) + episodes.render_turns(turns, 1, started)
-    return EpisodePlan(session, rel_path, Edit(rel_path, None, text.encode()), 1, len(turns))
+    text = frontmatter.render(fields) + episodes.render_turns(turns, first, started)
+    return EpisodePlan(session, rel_path, Edit(rel_path, None, text.encode()), first, len(turns))
 
 
 def _plan_growth(session: str, conversation: Conversation, kept: KeptEpisode, new: Sequence[Turn]) -> EpisodePlan:
     text = kept.data.decode("utf-8")
     head = frontmatter.parse(text)
-    first = _last_number(head) + 1
+    first = max(_last_number(head), _inherited(kept.data)) + 1
     if not new:
         return EpisodePlan(session, kept.rel_path, None, first, 0)
     started = notes.parse_time(str(head.fields.get("started") or ""))
@@ -130,6 +180,11 @@ def _new_turns(data: bytes, turns: Sequence[Turn]) -> Sequence[Turn]:
         return turns
     if count <= len(turns) and _turn_hash(turns[count - 1]) == last:
         return turns[count:]
+    # Those before a fork are kept elsewhere.
+    inherited = _inherited(data)
+    turns, count = turns[inherited:], count - inherited
+    if not turns:
+        return ()
     kept = [(turn.speaker, _said(turn.speaker, turn.text)) for turn in episodes.parse_turns(_body(data))]
     if len(turns) < count and kept[len(turns) - 1 : len(turns)] == [_kept(turns[-1])]:
         return ()
@@ -162,6 +217,22 @@ def _is_altered(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> bool:
 def _is_prefix(kept: KeptEpisode, conversation: Conversation) -> bool:
     texts = [_said(turn.speaker, turn.text) for turn in episodes.parse_turns(_body(kept.data))]
     return texts[: len(conversation.turns)] == [_said(turn.speaker, turn.text) for turn in conversation.turns]
+
+
+def _said_turns(kept: KeptEpisode) -> list[episodes.EpisodeTurn]:
+    head = frontmatter.parse(kept.data.decode("utf-8", errors="replace"))
+    started = notes.parse_time(str(head.fields.get("started") or ""))
+    return [turn for turn in episodes.parse_turns(head.body, started) if turn.speaker != _OWN]
+
+
+def _minute(at: datetime | None) -> str | None:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M}:00Z" if at else None
+
+
+def _inherited(data: bytes) -> int:
+    """How many turns of the transcript were said before the session left another one, and are kept there."""
+    value = str(frontmatter.parse(data.decode("utf-8", errors="replace")).fields.get("inherited") or "")
+    return int(value) if re.fullmatch("[0-9]{1,9}", value) else 0
 
 
 def _progress_fields(turns: Sequence[Turn]) -> dict[str, frontmatter.Value | None]:

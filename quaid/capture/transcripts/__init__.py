@@ -1,27 +1,45 @@
-"""Transcript -> Conversation: one module per format, recognised by content, never by file name."""
+"""Transcript -> conversations: one module per format, recognised by content, never by file name.
+
+A format is lines (most agents' logs, chat logs) or documents (exports: JSON that holds many conversations, perhaps in
+a ZIP archive). Both are read as a stream, one conversation at a time.
+"""
 
 from __future__ import annotations
 
+import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, Any, Protocol, cast
 
 from quaid.capture.cleaning import clean_name
-from quaid.capture.transcripts import claude_code, generic_jsonl, plain_text
-from quaid.capture.transcripts.lines import read_lines
+from quaid.capture.transcripts import (
+    chatgpt,
+    claude_ai,
+    claude_code,
+    codex,
+    gemini,
+    generic_jsonl,
+    hermes,
+    openclaw,
+    plain_text,
+)
+from quaid.capture.transcripts.documents import read_documents, spot_keys
+from quaid.capture.transcripts.lines import LINE_LIMIT_BYTES, read_lines
 from quaid.errors import BadInputError
 from quaid.model import Conversation
 
-__all__ = ["FORMATS", "Format", "read_transcript"]
+__all__ = ["DOCUMENTS", "FORMATS", "Document", "Format", "read_transcript", "read_transcripts"]
 
+_ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _HEAD_LINES = 24
+_START_BYTES = 2**18
 
 
 class Format(Protocol):
-    """What a module must have to be in `FORMATS`."""
+    """What a module must have to be in `FORMATS`: a format of lines."""
 
     NAME: str
     """As an error message lists it."""
@@ -30,60 +48,196 @@ class Format(Protocol):
         """Whether this format wrote these lines: the first non-empty ones of a file, one or more."""
         ...
 
-    def read(self, lines: Iterator[str], skipped: Counter[str]) -> Conversation:
-        """All lines as a conversation, holding no more than it keeps; counts what it leaves out in `skipped`."""
+    def read(self, lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
+        """All lines as conversations, holding no more than it keeps; counts what it leaves out in `skipped`."""
         ...
 
 
-FORMATS = cast("tuple[Format, ...]", (claude_code, generic_jsonl, plain_text))
+class Document(Protocol):
+    """What a module must have to be in `DOCUMENTS`: a format in which a conversation is a JSON object."""
+
+    NAME: str
+
+    def recognises_document(self, keys: Collection[str]) -> bool:
+        """Whether an object with these keys is a conversation of this format."""
+        ...
+
+    def read_document(self, found: dict[str, Any], skipped: Counter[str]) -> Conversation:
+        """The conversation; counts what it leaves out in `skipped`."""
+        ...
+
+
+FORMATS = cast("tuple[Format, ...]", (claude_code, codex, gemini, openclaw, hermes, generic_jsonl, plain_text))
 """Asked in this order; plain text takes whatever is text and not JSON, so it stays last."""
 
+DOCUMENTS = cast("tuple[Document, ...]", (chatgpt, claude_ai, gemini))
 
-def read_transcript(source: Path | IO[bytes], *, session: str | None = None) -> Conversation:
-    """Read a transcript line by line; `session` overrules the one it names.
 
-    A session in which nobody said anything is a conversation without turns. Unreadable and unknown lines are counted
-    in `skipped`, not fatal.
+def read_transcripts(source: Path | IO[bytes], *, session: str | None = None) -> Iterator[Conversation]:
+    """The conversations of a transcript or an export, each as soon as it is read; `session` overrules the one it names.
+
+    A session in which nobody said anything is a conversation without turns. Lines and conversations that are unreadable
+    or unknown are counted in `skipped`, not fatal.
 
     Raises:
-        BadInputError: the file cannot be opened, is empty or binary, or is JSON of an unknown kind.
+        BadInputError: when read from. The file cannot be opened, is empty or binary, is JSON of an unknown kind or a
+            broken archive, or `session` was given for several conversations.
     """
     name = str(source) if isinstance(source, Path) else _stream_name(source)
+    skipped: Counter[str] = Counter()
     try:
         if isinstance(source, Path):
             with source.open("rb") as stream:
-                return _read(stream, name, session)
-        return _read(source, name, session)
+                yield from _finish(_read(stream, name, skipped), skipped, name, session)
+        else:
+            yield from _finish(_read(source, name, skipped), skipped, name, session)
     except OSError as error:
         reason = error.strerror or str(error)
         raise BadInputError(f"{name} cannot be read ({reason}). Check the path and its permissions.") from error
 
 
-def _read(stream: IO[bytes], name: str, session: str | None) -> Conversation:
-    skipped: Counter[str] = Counter()
-    lines = read_lines(stream, skipped)
-    first_lines = list(_until_head_is_full(lines))
-    head = [line for line in first_lines if line.strip("\0 \t\r")]
+def read_transcript(source: Path | IO[bytes], *, session: str | None = None) -> Conversation:
+    """The one conversation of a transcript, as `read_transcripts` gives it.
+
+    Raises:
+        BadInputError: as there, and when there are several.
+    """
+    conversations = read_transcripts(source, session=session)
+    conversation = next(conversations)
+    if others := sum(1 for _ in conversations):
+        name = str(source) if isinstance(source, Path) else _stream_name(source)
+        raise BadInputError(
+            f"{name} holds {others + 1} conversations where one is expected. Keep them all with: quaid extract {name}"
+        )
+    return conversation
+
+
+def _finish(
+    found: Iterator[Conversation], skipped: Counter[str], name: str, session: str | None
+) -> Iterator[Conversation]:
+    """Each conversation with its session's name, and with what was left out around it."""
+    held: Conversation | None = None
+    for conversation in found:
+        if held is not None:
+            if session:
+                raise BadInputError(f"{name} holds several conversations, each with a session of its own. Name none.")
+            yield held
+        held = _counted(conversation, skipped)
+        given = session or clean_name(conversation.session or "") or None
+        held = replace(held, session=given)
+    if held is None:
+        raise BadInputError(f"{name} holds no conversation that can be read. Give a transcript with something said.")
+    yield _counted(held, skipped)
+
+
+def _counted(conversation: Conversation, skipped: Counter[str]) -> Conversation:
+    both = dict(Counter(conversation.skipped) + skipped)
+    skipped.clear()
+    return replace(conversation, skipped=both)
+
+
+def _read(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[Conversation]:
+    start = _read_start(stream)
+    whole = cast("IO[bytes]", io.BufferedReader(_Rewound(start, stream), _START_BYTES))
+    if start.startswith(_ARCHIVE_STARTS):
+        from quaid.capture.transcripts.archives import read_members
+
+        for chunks in read_members(stream if stream.seekable() else whole, name):
+            yield from _read_member(chunks, skipped)
+        return
+    document = _find_document(start)
+    head = list(islice(_first_lines(start), _HEAD_LINES))
     if not head:
         raise BadInputError(f"{name} holds no text. Give a transcript with at least one thing said.")
-    for form in FORMATS:
-        if form.recognises(head):
-            conversation = form.read(chain(first_lines, lines), skipped)
-            given = session or clean_name(conversation.session or "") or None
-            return replace(conversation, session=given, skipped=dict(skipped))
-    known = ", ".join(form.NAME for form in FORMATS)
-    raise BadInputError(
-        f"{name} is not a transcript Quaid knows; known are: {known}. Convert it to one of these and try again."
-    )
+    form = None if document and not _has_whole_line(start) else _find_format(head)
+    if form is not None:
+        yield from form.read(read_lines(whole, skipped), skipped)
+    elif document is not None:
+        yield from _read_documents(iter(lambda: whole.read(_START_BYTES), b""), document, skipped)
+    else:
+        names = [form.NAME for form in FORMATS[:-1]] + [form.NAME for form in DOCUMENTS] + [FORMATS[-1].NAME]
+        known = ", ".join(dict.fromkeys(names))
+        raise BadInputError(
+            f"{name} is not a transcript Quaid knows; known are: {known}. Convert it to one of these and try again."
+        )
 
 
-def _until_head_is_full(lines: Iterator[str]) -> Iterator[str]:
-    found = 0
-    for line in lines:
-        yield line
-        found += bool(line.strip("\0 \t\r"))
-        if found == _HEAD_LINES:
-            return
+def _read_member(chunks: Iterator[bytes], skipped: Counter[str]) -> Iterator[Conversation]:
+    start = next(chunks, b"")
+    document = _find_document(start)
+    if document is not None:
+        yield from _read_documents(chain([start], chunks), document, skipped)
+    elif start.strip(b"[] \t\r\n"):
+        skipped["unknown file"] += 1
+
+
+def _read_documents(chunks: Iterator[bytes], document: Document, skipped: Counter[str]) -> Iterator[Conversation]:
+    for found in read_documents(chunks, lambda found: document.recognises_document(found.keys()), skipped):
+        left_out: Counter[str] = Counter()
+        conversation = document.read_document(found, left_out)
+        yield replace(conversation, skipped=left_out)
+
+
+def _find_format(head: Sequence[str]) -> Format | None:
+    return next((form for form in FORMATS if form.recognises(head)), None)
+
+
+def _find_document(start: bytes) -> Document | None:
+    keys = spot_keys(start)
+    return next((form for form in DOCUMENTS if form.recognises_document(keys)), None)
+
+
+def _read_start(stream: IO[bytes]) -> bytes:
+    """Enough to tell the format by: a whole line, unless it is a document that may be one line of any length."""
+    start = _read_up_to(stream, _START_BYTES)
+    while len(start) >= _START_BYTES and not _has_whole_line(start) and _is_long_object(start):
+        more = _read_up_to(stream, len(start))
+        start += more
+        if not more or len(start) >= LINE_LIMIT_BYTES:
+            break
+    return start
+
+
+def _read_up_to(stream: IO[bytes], size: int) -> bytes:
+    pieces = []
+    while size > 0 and (piece := stream.read(size)):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def _has_whole_line(start: bytes) -> bool:
+    return len(start) < _START_BYTES or b"\n" in start.strip()
+
+
+def _is_long_object(start: bytes) -> bool:
+    return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and _find_document(start) is None
+
+
+def _first_lines(start: bytes) -> Iterator[str]:
+    lines = read_lines(io.BytesIO(start), Counter())
+    return (line for line in lines if line.strip("\0 \t\r"))
+
+
+class _Rewound(io.RawIOBase):
+    """A stream from its start again, when that was read already."""
+
+    def __init__(self, start: bytes, rest: IO[bytes]) -> None:
+        super().__init__()
+        self._start = memoryview(start)
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._start:
+            piece: bytes | memoryview = self._start[: len(buffer)]
+            self._start = self._start[len(piece) :]
+        else:
+            piece = self._rest.read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 def _stream_name(stream: IO[bytes]) -> str:

@@ -37,8 +37,8 @@ def recognises(head: Sequence[str]) -> bool:
     return any(_message(found) or {"session", "started"} <= found.keys() for found in list_objects(head))
 
 
-def read(lines: Iterator[str], skipped: Counter[str]) -> Conversation:
-    """Turn n is the n-th line of a user or assistant that carries text, even when cleaning leaves nothing of it."""
+def read(lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
+    """One conversation: turn n is the n-th line of a user or assistant that carries text, even if none is left."""
     header = _Header()
     turns: list[Turn] = []
     for found in read_objects(lines, skipped):
@@ -50,7 +50,7 @@ def read(lines: Iterator[str], skipped: Counter[str]) -> Conversation:
         else:
             skipped["unknown type"] += 1
     started = header.started or next((turn.at for turn in turns if turn.at), None)
-    return Conversation(tuple(turns), header.session, "jsonl", started, header.project)
+    yield Conversation(tuple(turns), header.session, "jsonl", started, header.project)
 
 
 def _message(found: dict[str, Any]) -> dict[str, Any] | None:

@@ -80,12 +80,12 @@ def recognises(head: Sequence[str]) -> bool:
     return not is_json(head) and strange * 10 <= len(sample)
 
 
-def read(lines: Iterator[str], skipped: Counter[str]) -> Conversation:
-    """The turns of a chat log; a text that names no speakers is one turn of "User"."""
+def read(lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
+    """One conversation, the turns of a chat log; a text that names no speakers is one turn of "User"."""
     said = "\n".join(lines).replace("\0", "").replace("\r", "\n").lstrip("\n").split("\n")
     openings = _choose(_find_openings(said))
     turns = tuple(_turns(said, openings, skipped))
-    return Conversation(turns, source="text", started=next((turn.at for turn in turns if turn.at), None))
+    yield Conversation(turns, source="text", started=next((turn.at for turn in turns if turn.at), None))
 
 
 def _find_openings(said: Sequence[str]) -> list[_Opening]:

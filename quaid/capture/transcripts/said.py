@@ -1,0 +1,93 @@
+"""What the formats have in common: from the pieces that were said to the turns of a conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from quaid.capture.cleaning import clean_name, clean_text
+from quaid.model import Conversation, Turn
+from quaid.recall.metadata import strip_metadata
+
+_Node = TypeVar("_Node", bound=Hashable)
+
+_END = "\n\n."
+_LAST_COMPONENT = re.compile(r"[^/\\]+(?=[/\\]*$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One text that was said, cleaned: part of a turn.
+
+    `place` is where it stands in its transcript. Within an answer, equal texts of one `source` are one text that was
+    written down twice; None is a source of its own.
+    """
+
+    role: str
+    text: str
+    at: datetime | None = None
+    place: int = 0
+    source: Hashable = None
+
+
+def make_conversation(
+    pieces: Iterable[Piece],
+    source: str,
+    session: object = None,
+    started: datetime | None = None,
+    project: str | None = None,
+) -> Conversation:
+    """The conversation of `pieces`, in their order; without `started` it begins with the first time given.
+
+    Each piece of the user is a turn, and all that the agent says between two of them is one.
+    """
+    turns = tuple(_join_turns(pieces))
+    named = session if isinstance(session, str) else None
+    return Conversation(turns, named, source, started or next((turn.at for turn in turns if turn.at), None), project)
+
+
+def clean_typed(text: str) -> str:
+    """What a person typed, without what gateways and hosts put around it; possibly empty."""
+    cleaned = clean_text(text)
+    # A message that is all metadata is given back whole; with an end of its own it never is.
+    typed = strip_metadata(cleaned + _END).removesuffix(".").rstrip()
+    return cleaned if typed == cleaned.rstrip() else clean_text(typed)
+
+
+def find_project(folder: object) -> str | None:
+    """The name of a working folder."""
+    found = _LAST_COMPONENT.search(folder) if isinstance(folder, str) else None
+    return (clean_name(found[0]) if found else "") or None
+
+
+def walk_back(leaf: _Node | None, parents: Mapping[_Node, _Node | None]) -> list[_Node]:
+    """The way from the root to `leaf`, both included. Who is not in `parents` ends it, and so does a circle."""
+    path: dict[_Node, None] = {}
+    node = leaf
+    while node is not None and node in parents and node not in path:
+        path[node] = None
+        node = parents[node]
+    return list(reversed(path))
+
+
+def _join_turns(pieces: Iterable[Piece]) -> Iterator[Turn]:
+    answer: list[Piece] = []
+    for piece in pieces:
+        if piece.role == "assistant":
+            answer.append(piece)
+            continue
+        yield from _join_answer(answer)
+        answer = []
+        yield Turn("User", piece.text, "user", piece.at)
+    yield from _join_answer(answer)
+
+
+def _join_answer(pieces: list[Piece]) -> Iterator[Turn]:
+    if pieces:
+        texts = dict.fromkeys(
+            (number if piece.source is None else (piece.source,), piece.text) for number, piece in enumerate(pieces)
+        )
+        yield Turn("Assistant", "\n\n".join(text for _, text in texts), "assistant", pieces[0].at)
