@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from quaid.config import CONFIG_FILE
+from quaid.errors import BadInputError
 from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, Kind
 
 STATE_DIR = ".quaid"
@@ -30,6 +31,7 @@ _FOLDER_KINDS = {
     "journal": Kind.JOURNAL,
     "projects": Kind.DOC,
     "review": Kind.REVIEW,
+    "sources": Kind.DOC,
 }
 # Obsidian Sync, Syncthing, Dropbox and ownCloud, Resilio. iCloud's "name 2.md" and Google's "name (1).md" are
 # also what people call their own notes, so those are left to the duplicate-id check.
@@ -120,6 +122,11 @@ def fact_path(text: str, note_id: str, created: datetime) -> str:
     return f"facts/{created:%Y/%m}/{slug(text)}-{note_id[-5:]}.md"
 
 
+def source_path(file_name: str, digest: str) -> str:
+    """`sources/lease-bergstrasse-3fa2c.md`; `digest` is of what tells the file from others of its name."""
+    return f"sources/{slug(PurePosixPath(file_name).stem)}-{digest}.md"
+
+
 def session_tail(session: str) -> str:
     """Six characters that stand for a session in a file name."""
     if re.fullmatch(r"[0-9a-z]{4,8}", session):
@@ -147,6 +154,30 @@ def entity_path(name: str) -> str:
     # Windows takes what stands before the first full stop for the device, whatever follows.
     cleaned = _RESERVED.sub(r"\1_", cleaned) or "_"
     return f"entities/{cleaned}.md"
+
+
+def snippets_path(core: str) -> str:
+    """`SOUL.md` -> `snippets/SOUL.snippets.md`
+
+    Raises:
+        BadInputError: `core` is no core note.
+    """
+    return f"snippets/{_core_stem(core)}.snippets.md"
+
+
+def journal_path(core: str) -> str:
+    """`SOUL.md` -> `journal/SOUL.journal.md`
+
+    Raises:
+        BadInputError: `core` is no core note.
+    """
+    return f"journal/{_core_stem(core)}.journal.md"
+
+
+def _core_stem(core: str) -> str:
+    if core not in CORE_FILES:
+        raise BadInputError(f"{core!r} is no core note. Snippets and journal are kept for {', '.join(CORE_FILES)}.")
+    return core.removesuffix(".md")
 
 
 def _look_alike(refused: re.Match[str]) -> str:

@@ -1,0 +1,122 @@
+"""A text by its headings, and blocks put into it: what snippets and journal have in common.
+
+Nothing here changes a byte that is there; a block comes between, in the text's own newline style.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from quaid.vault import frontmatter, notes
+
+NO_TRIGGER = "Session"
+
+_MARK = re.compile(
+    r"(?:^|(?<=\A\ufeff)) {0,3}"
+    r"(?:(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>[^\n]*)|#{1,2}(?:[ \t]+(?P<title>[^\n]*?))?)\r?$",
+    re.MULTILINE,
+)
+_ENDS_BLANK = re.compile(r"(?:^\ufeff?|\n)[ \t]*\r?\n\Z")
+_STARTS_BLANK = re.compile(r"[ \t]*\r?(?:\n|\Z)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A heading of level one or two and what stands under it: `text[start:end]`, from `body` on without the heading."""
+
+    title: str
+    start: int
+    body: int
+    end: int
+
+
+def stretches(text: str) -> list[Stretch]:
+    """The stretches of a note in their order. What stands in the head or in a code fence is no heading."""
+    found = list(_headings(text))
+    ends = [*(heading.start() for heading in found[1:]), len(text)]
+    return [
+        Stretch((heading["title"] or "").strip(), heading.start(), min(heading.end() + 1, end), end)
+        for heading, end in zip(found, ends, strict=False)
+    ]
+
+
+def insert_block(text: str, place: int, block: str) -> str:
+    """`text` with `block`, lines without a final newline, at `place`, a line's start or the end.
+
+    A blank line parts it from its neighbours. A missing final newline stays missing.
+    """
+    newline = newline_of(text)
+    block = block.replace("\n", newline)
+    before, after = text[:place], text[place:]
+    written = before.removeprefix("\ufeff")
+    if written and not written.endswith("\n"):
+        return f"{before}{newline}{newline}{block}{after}"
+    lead = "" if not written or _ENDS_BLANK.search(before) else newline
+    trail = "" if _STARTS_BLANK.match(after) else newline
+    return f"{before}{lead}{block}{newline}{trail}{after}"
+
+
+def newline_of(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def line_end(text: str, place: int) -> int:
+    """The offset behind the line that `place` is in."""
+    return text.find("\n", place) + 1 or len(text)
+
+
+def one_line(text: str) -> str:
+    return " ".join(without_control(text).split())
+
+
+def without_control(text: str) -> str:
+    """`text` with all newlines as LF and what no note can hold, or show, as spaces."""
+    return _CONTROL.sub(" ", re.sub(r"\r\n?", "\n", text))
+
+
+def key(text: str) -> str:
+    """What texts that say the same share."""
+    return notes.text_hash(one_line(text))
+
+
+def unknown(texts: Iterable[str], known: set[str]) -> Iterator[str]:
+    """Of `texts` those that say something and whose key is not `known`, each once."""
+    seen = {*known, key("")}
+    for text in texts:
+        if (its_key := key(text)) not in seen:
+            seen.add(its_key)
+            yield text
+
+
+def change_slashes(grammar: re.Pattern[str], line: str, change: Callable[[str], str]) -> str:
+    """`line` with `change` applied to the `slashes` before what looks like `grammar`, if it does.
+
+    One more is written and one less read, so that a line which had some keeps them.
+    """
+    found = grammar.match(line)
+    return f"{found['lead']}{change(found['slashes'])}{line[found.end() :]}" if found else line
+
+
+def _headings(text: str) -> Iterator[re.Match[str]]:
+    start = frontmatter.body_start(text) or int(text.startswith("\ufeff"))
+    marks = list(_MARK.finditer(text, start))
+    unclosed = {"`": len(text) + 1, "~": len(text) + 1}
+    place = 0
+    while place < len(marks):
+        mark, fence = marks[place], marks[place]["fence"]
+        place += 1
+        if not fence:
+            yield mark
+        elif len(fence) < unclosed[fence[0]]:
+            closing = next((at for at in range(place, len(marks)) if _closes(marks[at], fence)), None)
+            if closing is None:  # it hides nothing: what is written behind it would never be found again
+                unclosed[fence[0]] = len(fence)
+            else:
+                place = closing + 1
+
+
+def _closes(mark: re.Match[str], fence: str) -> bool:
+    return bool(mark["fence"]) and mark["fence"].startswith(fence) and not mark["info"].strip()

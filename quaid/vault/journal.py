@@ -1,0 +1,106 @@
+r"""The grammar of `journal/SOUL.journal.md`: what was thought about, in paragraphs, the newest first.
+
+    ## 2026-02-12 - Compaction
+
+    Today's conversation revealed a pattern I've been developing around...
+
+One entry per day and trigger: a second one of the day joins it as a further paragraph. A line that looks like a
+heading or a fence gets a backslash before the mark, which markdown does not show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from quaid.model import name_key
+from quaid.vault import headings
+from quaid.vault.headings import Stretch
+
+_TITLE = re.compile(r"(?P<day>\d{4}-\d\d-\d\d) - (?P<trigger>\S.*)")
+_BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
+_GRAMMAR = re.compile(r"(?P<lead>[ \t]*)(?P<slashes>\\*)(?=#{1,6}(?:\s|$)|```|~~~|(?:[-_*.]{3,}|=+|-+)\s*$)")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """What was written on one day for one trigger, `text[start:end]` with its heading."""
+
+    day: date
+    trigger: str
+    paragraphs: tuple[str, ...]
+    start: int
+    end: int
+
+
+def parse_entries(text: str) -> list[JournalEntry]:
+    """The dated entries in their order; the owner's other headings are none. Never raises."""
+    return list(_entries(text))
+
+
+def add_entry(text: str | None, trigger: str, when: datetime, paragraph: str) -> str:
+    """`text` with `paragraph` under its day and trigger, unless it is there already.
+
+    Args:
+        text: the file, None when there is none.
+        trigger: what made the conversation be read, `Compaction`, `Reset`.
+        when: its day, in the zone that the reader is to see, says where a new entry goes.
+        paragraph: one or several, blank lines between; each is added on its own.
+
+    Returns:
+        The whole new text; `text` itself, or the empty text, when nothing is new.
+    """
+    text, trigger, day = text or "", headings.one_line(trigger) or headings.NO_TRIGGER, when.date()
+    entries = list(_entries(text))
+    same = [entry for entry in entries if entry.day == day and name_key(entry.trigger) == name_key(trigger)]
+    known = {headings.key(known) for entry in same for known in entry.paragraphs}
+    paragraphs = _split(headings.without_control(paragraph))
+    new = "\n\n".join(map(_escape, headings.unknown(paragraphs, known)))
+    if not new:
+        return text
+    if same:
+        place = headings.line_end(text, same[0].start + len(text[same[0].start : same[0].end].rstrip()))
+        return headings.insert_block(text, place, new)
+    return headings.insert_block(text, _place(entries, day, len(text)), f"## {day} - {trigger}\n\n{new}")
+
+
+def _place(entries: list[JournalEntry], day: date, end: int) -> int:
+    """Before the first entry that is not newer, else behind the last."""
+    not_newer = next((entry.start for entry in entries if entry.day <= day), None)
+    return not_newer if not_newer is not None else max((entry.end for entry in entries), default=end)
+
+
+def _entries(text: str) -> Iterator[JournalEntry]:
+    for stretch in headings.stretches(text):
+        title = _TITLE.fullmatch(stretch.title)
+        day = _day(title["day"]) if title else None
+        if title and day:
+            yield JournalEntry(day, title["trigger"], _paragraphs(text, stretch), stretch.start, stretch.end)
+
+
+def _day(written: str) -> date | None:
+    try:
+        return date.fromisoformat(written)
+    except ValueError:
+        return None
+
+
+def _paragraphs(text: str, stretch: Stretch) -> tuple[str, ...]:
+    return tuple(map(_unescape, _split(text[stretch.body : stretch.end].replace("\r\n", "\n"))))
+
+
+def _split(text: str) -> list[str]:
+    lines = "\n".join(line.rstrip() for line in text.split("\n"))
+    return [paragraph for paragraph in _BETWEEN.split(lines.strip("\n")) if paragraph.strip()]
+
+
+def _escape(paragraph: str) -> str:
+    lines = paragraph.split("\n")
+    return "\n".join(headings.change_slashes(_GRAMMAR, line, lambda slashes: slashes + "\\") for line in lines)
+
+
+def _unescape(paragraph: str) -> str:
+    lines = paragraph.split("\n")
+    return "\n".join(headings.change_slashes(_GRAMMAR, line, lambda slashes: slashes[1:]) for line in lines)

@@ -1,0 +1,133 @@
+r"""The grammar of `snippets/SOUL.snippets.md`: small observations about a core note, the oldest first.
+
+    ## Compaction - 2026-02-12 14:30
+
+    - Prefers to work in focused 2-hour blocks
+    - Gets frustrated when interrupted mid-thought
+
+One section per day and trigger: what is learned later that day joins it. An observation is one line; one that looks
+like a heading, a list or a fence gets a backslash before the mark, which markdown does not show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from quaid.model import name_key
+from quaid.vault import headings
+from quaid.vault.headings import Stretch
+
+_TITLE = re.compile(r"(?P<trigger>.*\S) - (?P<when>\d{4}-\d\d-\d\d \d\d:\d\d)")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_BULLET = re.compile(r"[-*+][ \t]+(?P<text>\S.*)")
+_GRAMMAR = re.compile(
+    r"(?P<lead>(?:\d{1,9}(?=\\*[.)]))?)(?P<slashes>\\*)"
+    r"(?=(?:[-+*.)]|#{1,6}|\[[ xX]\])(?:\s|$)|>|```|~~~|[-=_*]{3,}$)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SnippetSection:
+    """The observations of one trigger, `text[start:end]` with its heading. `when` has no zone: it is as written."""
+
+    trigger: str
+    when: datetime
+    bullets: tuple[str, ...]
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Item:
+    """A list item as it is found: `end` moves on with each line that belongs to it."""
+
+    end: int
+    lines: list[str] = field(default_factory=list)
+
+
+def parse_sections(text: str) -> list[SnippetSection]:
+    """The dated sections in their order; the owner's other headings are none. Never raises."""
+    return [section for section, _ in _sections(text)]
+
+
+def add_bullets(text: str | None, trigger: str, when: datetime, bullets: Sequence[str]) -> str:
+    """`text` with the observations that its section of this day and trigger does not have yet.
+
+    Args:
+        text: the file, None when there is none.
+        trigger: what made the conversation be read, `Compaction`, `Reset`.
+        when: the moment, in the zone that the reader is to see.
+        bullets: one observation each; of equal ones (case, white space and a final full stop aside) the first counts.
+
+    Returns:
+        The whole new text; `text` itself, or the empty text, when nothing is new.
+    """
+    trigger = headings.one_line(trigger) or headings.NO_TRIGGER
+    same = [
+        (section, stretch)
+        for section, stretch in _sections(text or "")
+        if section.when.date() == when.date() and name_key(section.trigger) == name_key(trigger)
+    ]
+    known = {headings.key(bullet) for section, _ in same for bullet in section.bullets}
+    new = [f"- {_escape(bullet)}" for bullet in headings.unknown(map(headings.one_line, bullets), known)]
+    if not new:
+        return text or ""
+    if same:
+        return _extend(text or "", same[-1][1], new)
+    block = "\n".join([f"## {trigger} - {when.isoformat(' ')[:16]}", "", *new])
+    return headings.insert_block(text or "", len(text or ""), block)
+
+
+def _sections(text: str) -> Iterator[tuple[SnippetSection, Stretch]]:
+    for stretch in headings.stretches(text):
+        title = _TITLE.fullmatch(stretch.title)
+        when = _moment(title["when"]) if title else None
+        if title and when:
+            bullets = tuple(_unescape(" ".join(item.lines)) for item in _items(text, stretch))
+            yield SnippetSection(title["trigger"], when, bullets, stretch.start, stretch.end), stretch
+
+
+def _moment(written: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(written)
+    except ValueError:
+        return None
+
+
+def _items(text: str, stretch: Stretch) -> list[_Item]:
+    items: list[_Item] = []
+    is_open = is_after_blank = False
+    for line in _LINE.finditer(text, stretch.body, stretch.end):
+        words = line[0].strip()
+        bullet = _BULLET.match(line[0].rstrip())
+        is_open = bool(bullet) or (is_open and (not is_after_blank or not words or line[0][0] in " \t"))
+        if bullet:
+            items.append(_Item(line.end(), [bullet["text"]]))
+        elif is_open and words:
+            items[-1].lines.append(words)
+            items[-1].end = line.end()
+        is_after_blank = not words
+    return items
+
+
+def _extend(text: str, stretch: Stretch, new: Sequence[str]) -> str:
+    """`text` with list items behind the section's last one, and whatever follows that left where it is."""
+    items = _items(text, stretch)
+    if not items:
+        place = stretch.start + len(text[stretch.start : stretch.end].rstrip())
+        return headings.insert_block(text, headings.line_end(text, place), "\n".join(new))
+    newline = headings.newline_of(text)
+    lines = newline.join(new)
+    before, after = text[: items[-1].end], text[items[-1].end :]
+    return f"{before}{lines}{newline}{after}" if before.endswith("\n") else f"{before}{newline}{lines}"
+
+
+def _escape(bullet: str) -> str:
+    return headings.change_slashes(_GRAMMAR, bullet, lambda slashes: slashes + "\\")
+
+
+def _unescape(bullet: str) -> str:
+    return headings.change_slashes(_GRAMMAR, bullet, lambda slashes: slashes[1:])
