@@ -229,22 +229,29 @@ class ModelUnavailableError(ModelError):
 
 
 class ModelRefusedError(ModelError):
+    """`raw` is what the model said instead."""
+
     code = "model_refused"
 
-    def __init__(self, model: str, prompt: str) -> None:
+    def __init__(self, model: str, prompt: str, raw: str = "") -> None:
         super().__init__(f"{model} refused to answer the prompt {prompt}: it was left out. Look at what it was given.")
+        self.raw = raw
 
 
 class ModelAnswerError(ModelError):
-    """The model answered something that does not fit the prompt's schema, twice, or was cut off."""
+    """The model answered something that does not fit the prompt's schema, twice, or was cut off.
+
+    `raw` is what it wrote, all of it: two answers with a line of --- between; empty where its service gave no text.
+    """
 
     code = "model_answer"
 
-    def __init__(self, model: str, prompt: str, problem: str) -> None:
+    def __init__(self, model: str, prompt: str, problem: str, raw: str = "") -> None:
         super().__init__(
             f"{model} answered the prompt {prompt} with something that cannot be used ({problem}). Try again, or name "
             "a more capable model: quaid config models.deep NAME, or models.fast"
         )
+        self.raw = raw
 
 
 class ModelTimeoutError(ModelError):

@@ -177,6 +177,28 @@ def test_a_settled_call_counts_what_it_took(records):
     assert records.spent(TODAY) == ModelUsage(10, 5, 2, 1, 0.0, 1)
 
 
+def test_what_was_taken_is_told_by_day_and_by_prompt(records):
+    assert (records.by_day(), records.by_prompt()) == ([], [])
+    assert not records._path.exists()
+    for day, prompt, usage in (
+        (TODAY, "p@1", ModelUsage(10, 5, 2, 1, 0.5, 1)),
+        (TODAY, "p@2", ModelUsage(100, 5, calls=1, cost_usd=None)),
+        ("2026-11-19", "p@1", ModelUsage(10, 5, cost_usd=0.25, calls=1)),
+    ):
+        call = PlannedCall("fast", "openai", "quick", prompt, ModelUsage(1000, 1000, calls=1))
+        records.settle(records.reserve(call, day, lambda _: None), usage)
+    records.reserve(
+        PlannedCall("deep", "openai", "wise", "q@1", ModelUsage(1, 2, cost_usd=1.0, calls=1)), TODAY, lambda _: None
+    )
+    assert [(day, usage.tokens, usage.cost_usd, unsettled) for day, usage, unsettled in records.by_day()] == [
+        ("2026-11-19", 15, 0.25, 0), (TODAY, 123, 1.5, 1),
+    ]  # fmt: skip
+    assert [(one.prompt, one.model, one.usage.tokens, one.usage.cost_usd) for one in records.by_prompt()] == [
+        ("p@2", "quick", 105, None), ("p@1", "quick", 30, 0.75), ("q@1", "wise", 3, 1.0),
+    ]  # fmt: skip
+    assert [one.prompt for one in records.by_prompt("2026-11-19")] == ["p@1"]
+
+
 def test_old_calls_are_forgotten(records):
     call = PlannedCall("fast", "openai", "quick", "p@1", ModelUsage(1, 1, calls=1))
     records.reserve(call, "2026-01-01", lambda _: None)

@@ -294,6 +294,15 @@ def test_a_service_that_knows_less_is_asked_for_less_and_remembered(service, pro
     assert "schema" in service.asked[-1]["messages"][0]["content"] or provider == "anthropic"
 
 
+def test_what_one_service_does_not_know_another_may(service):
+    service.script = [(400, {"error": "no response_format"}, {})]
+    ask(service.models("openai"))
+    other = Service()
+    ask(other.models("openai"))
+    other.close()
+    assert [LADDERS["openai"][0](body) for body in (service.asked[-1], other.asked[0])] == [False, True]
+
+
 @each
 def test_a_question_that_is_too_long_is_not_asked_in_another_way(service, provider):
     service.script = [(400, {"error": {"message": "prompt is too long: 300000 tokens"}}, {})]

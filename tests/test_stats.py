@@ -1,4 +1,4 @@
-"""`quaid stats --recall` and `--gaps`: what they show on a terminal of 80 columns, and to programs."""
+"""`quaid stats --recall`, `--gaps` and `--models`: what they show on a terminal of 80 columns, and to programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from vaults import Vault
 from quaid.bookkeeping import Bookkeeping
 from quaid.cli.main import main
 from quaid.local.gaps import question_key
-from quaid.model import Hit, Recall
+from quaid.local.model_usage import ModelRecords
+from quaid.model import Hit, ModelUsage, PlannedCall, Recall
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -103,8 +104,66 @@ def test_gaps_say_what_was_asked_where_the_owner_wants_it(vault, monkeypatch):
     assert stats(vault, "--gaps") == "1 question found nothing\n  2026-11-20 12:00  2x  What is Maya's number?\n"
 
 
+@pytest.fixture
+def spent(vault: Vault) -> Vault:
+    """A vault whose models were asked on two days: of one the price is unknown, one call was never settled."""
+    records = ModelRecords(vault.root / ".quaid" / "local.db")
+    today, yesterday = (datetime.now(UTC).date() - timedelta(days=days) for days in (0, 1))
+    for day, prompt, model, usage in (
+        (yesterday, "rank@1", "mine", ModelUsage(900, 100, cost_usd=None, calls=1)),
+        (today, "rank@1", "quick", ModelUsage(1_500, 500, 200, 100, 0.25, 1)),
+        (today, "rank@1", "quick", ModelUsage(500, 0, cost_usd=0.05, calls=1)),
+        (today, "extract@2", "wise", ModelUsage(30_000, 4_000, cost_usd=1.5, calls=1)),
+    ):
+        call = PlannedCall("fast", "openai", model, prompt, ModelUsage(9_999_999, 1, calls=1))
+        records.settle(records.reserve(call, day.isoformat(), lambda _: None), usage)
+    call = PlannedCall("deep", "openai", "wise", "extract@2", ModelUsage(1_000, 2_000, cost_usd=0.1, calls=1))
+    records.reserve(call, today.isoformat(), lambda _: None)
+    return vault
+
+
+def test_what_models_took_is_shown_by_day_and_prompt(spent):
+    page = stats(spent, "--models")
+    assert max(map(len, page.splitlines())) <= 80
+    today, yesterday = (datetime.now(UTC).date() - timedelta(days=days) for days in (0, 1))
+    for line in (
+        "today    4 calls, 39,500 tokens of 5,000,000, $1.90 of $5.00",
+        "unended  1 call, counted at the most that could be taken",
+        f"  {yesterday}  1x     900    100  unknown  ▍",
+        f"  {today}  4x  33,000  6,500    $1.90  ████████████████",
+        "  extract  wise   2x  31,000  6,000    $1.60",
+        "  rank     quick  2x   2,000    500  $0.3000",
+        "  rank     mine   1x     900    100  unknown",
+    ):
+        assert line in page.splitlines(), page
+
+
+def test_what_models_took_for_programs(spent):
+    shape = json.loads(stats(spent, "--models", "--json"))
+    assert (shape["v"], shape["max_tokens_per_day"], shape["max_usd_per_day"]) == (1, 5_000_000, 5.0)
+    assert shape["today"].items() <= shape["days"][1].items()
+    assert (shape["today"]["input_tokens"], shape["today"]["calls"]) == (33_000, 4)
+    assert [(day["calls"], day["unsettled"], day["cost_usd"]) for day in shape["days"]] == [
+        (1, 0, None), (4, 1, pytest.approx(1.9))
+    ]  # fmt: skip
+    assert shape["prompts"][1] == {
+        "prompt": "rank@1", "provider": "openai", "model": "quick", "input_tokens": 2_000, "output_tokens": 500,
+        "cached_tokens": 200, "written_tokens": 100, "cost_usd": pytest.approx(0.3), "calls": 2,
+    }  # fmt: skip
+
+
+def test_where_no_model_was_asked_that_is_said(vault):
+    assert stats(vault, "--models") == "No model was asked here in 90 days. See which one would be: quaid doctor\n"
+    assert json.loads(stats(vault, "--models", "--json"))["days"] == []
+
+
+def test_one_page_at_a_time(vault, capsys):
+    assert main(["stats", "--gaps", "--models", "--vault", str(vault.root)]) == 2
+    assert "Ask for one of them" in capsys.readouterr().err
+
+
 def test_looking_back_changes_no_file_of_the_vault(asked):
     before = asked.notes()
-    for page in ("--recall", "--gaps"):
+    for page in ("--recall", "--gaps", "--models"):
         stats(asked, page)
     assert asked.notes() == before

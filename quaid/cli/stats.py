@@ -1,40 +1,48 @@
-"""`quaid stats`: what the memory is made of, how recall does, and what it could not answer."""
+"""`quaid stats`: what the memory is made of, how recall does, what it could not answer, and what models took."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import aligned, columns, count, draw_bar, milliseconds, moment, one_line, section, size
 from quaid.errors import UsageError
+from quaid.model import ModelUsage
 from quaid.overview import GapStats, MostRecalled, RecallStats, Stats, gap_stats_of, recall_stats_of, stats_of
 
 if TYPE_CHECKING:
+    from quaid.config import ModelSettings
+    from quaid.local.model_usage import DayUsage, PromptUsage
     from quaid.local.recall_numbers import Bar, Day, RecallNumbers
+    from quaid.memory import Memory
 
 WIDEST_BAR = 32
 WIDEST_TITLE = 56
 MOST_DAYS = 14
 MOST_GAPS = 20
+MOST_PROMPTS = 12
 
 OfRecall = Annotated[bool, typer.Option("--recall", help="How recall does: speed, answers, what is recalled most.")]
 OfGaps = Annotated[bool, typer.Option("--gaps", help="What was asked and not found, newest first.")]
+OfModels = Annotated[bool, typer.Option("--models", help="What language models took, by day and by prompt.")]
 
 
-def run_stats(ctx: typer.Context, recall: OfRecall = False, gaps: OfGaps = False) -> None:
-    """What the memory is made of, in numbers; or how recall does, or what it could not answer.
+def run_stats(ctx: typer.Context, recall: OfRecall = False, gaps: OfGaps = False, models: OfModels = False) -> None:
+    """What the memory is made of, in numbers; or how recall does, what it could not answer, or what models took.
 
     Examples:
       quaid stats
       quaid stats --recall
       quaid stats --gaps --json | jq .gaps
+      quaid stats --models
     """
-    if recall and gaps:
-        raise UsageError("--recall and --gaps are two pages. Ask for one of them.")
+    if recall + gaps + models > 1:
+        raise UsageError("--recall, --gaps and --models are pages of their own. Ask for one of them.")
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         if recall:
@@ -48,6 +56,9 @@ def run_stats(ctx: typer.Context, recall: OfRecall = False, gaps: OfGaps = False
             invocation.tell(
                 lambda: _render_gaps(found), vault=found.vault, kept=found.kept, total=found.total, gaps=listed
             )
+        elif models:
+            taken = _model_stats_of(memory)
+            invocation.tell(lambda: _render_models(taken), **_model_shape(taken))
         else:
             stats = stats_of(memory)
             invocation.tell(lambda: _render_stats(stats), **asdict(stats))
@@ -170,6 +181,70 @@ def _render_gaps(stats: GapStats) -> str:
         kept = "Only hashes are kept" if stats.kept == "hashes" else "New ones are not kept"
         lines.append(f"\n{kept}. Keep what you ask from now on with: quaid config recall.gaps text")
     return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelStats:
+    """What models took on this machine, on each day and by each prompt, and what they may take today (UTC)."""
+
+    vault: str
+    caps: ModelSettings
+    today: ModelUsage
+    days: list[DayUsage]
+    prompts: list[PromptUsage]
+
+
+def _model_stats_of(memory: Memory) -> _ModelStats:
+    from quaid.local.model_usage import ModelRecords
+    from quaid.vault import layout
+
+    records = ModelRecords(memory.root / layout.STATE_DIR / layout.LOCAL_FILE)
+    today = records.spent(datetime.now(UTC).date().isoformat())
+    return _ModelStats(str(memory.root), memory.settings.models, today, records.by_day(), records.by_prompt())
+
+
+def _model_shape(stats: _ModelStats) -> dict[str, Any]:
+    caps = {"max_tokens_per_day": stats.caps.max_tokens_per_day, "max_usd_per_day": stats.caps.max_usd_per_day}
+    days = [{"date": day.day, **day.usage._asdict(), "unsettled": day.unsettled} for day in stats.days]
+    prompts = [
+        {"prompt": one.prompt, "provider": one.provider, "model": one.model, **one.usage._asdict()}
+        for one in stats.prompts
+    ]
+    return {"vault": stats.vault, "today": stats.today._asdict(), **caps, "days": days, "prompts": prompts}
+
+
+def _render_models(stats: _ModelStats) -> str:
+    if not stats.days:
+        return "No model was asked here in 90 days. See which one would be: quaid doctor"
+    today, caps = stats.today, stats.caps
+    tokens = f" of {caps.max_tokens_per_day:,}" if caps.max_tokens_per_day else ""
+    dollars = f" of ${caps.max_usd_per_day:.2f}" if caps.max_usd_per_day else ""
+    head = [
+        ("today", f"{count(today.calls, 'call')}, {today.tokens:,} tokens{tokens}, {_dollars(today.cost_usd)}{dollars}")
+    ]
+    unsettled = sum(day.unsettled for day in stats.days)
+    if unsettled:
+        head.append(("unended", f"{count(unsettled, 'call')}, counted at the most that could be taken"))
+    shown = stats.days[-MOST_DAYS:]
+    most = max(day.usage.tokens for day in shown)
+    days = [(day.day, *_taken(day.usage), draw_bar(day.usage.tokens, most, WIDEST_BAR // 2)) for day in shown]
+    prompts = [(one.prompt.partition("@")[0], one.model, *_taken(one.usage)) for one in stats.prompts[:MOST_PROMPTS]]
+    parts = (
+        columns(head),
+        section("By day: calls, tokens in and out, cost", aligned(days, right=(1, 2, 3, 4))),
+        section("By prompt, 90 days", aligned(prompts, right=(2, 3, 4, 5))),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def _taken(usage: ModelUsage) -> tuple[str, ...]:
+    return f"{usage.calls:,}x", f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", _dollars(usage.cost_usd)
+
+
+def _dollars(cost_usd: float | None) -> str:
+    return (
+        "unknown" if cost_usd is None else f"${cost_usd:.2f}" if cost_usd >= 1 or not cost_usd else f"${cost_usd:.4f}"
+    )
 
 
 def _share(part: int, whole: int) -> str:

@@ -7,7 +7,7 @@ before a model is asked: httpx waits until then.
 from __future__ import annotations
 
 from quaid.llm.discovery import Description
-from quaid.llm.exchange import Answer, AnswerStore, UsageStore
+from quaid.llm.exchange import Answer, AnswerStore, Check, UsageStore
 from quaid.llm.models import Models
 from quaid.llm.prompts import Prompt
 from quaid.model import ModelUsage, PlannedCall, Tier
@@ -15,6 +15,7 @@ from quaid.model import ModelUsage, PlannedCall, Tier
 __all__ = [
     "Answer",
     "AnswerStore",
+    "Check",
     "Description",
     "ModelUsage",
     "Models",

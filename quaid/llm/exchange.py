@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -10,6 +10,8 @@ from quaid.model import ModelUsage, PlannedCall, Tier
 
 Role = Literal["user", "assistant"]
 Stop = Literal["end", "length", "refusal"]
+Check = Callable[[Mapping[str, Any]], Sequence[str]]
+"""What is wrong with a value that fits its schema: a sentence each, none when it can be used as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class Answer:
     is_cached: bool
     """Kept from an earlier call: nothing was asked and nothing spent."""
     took_s: float
+    problems: tuple[str, ...] = ()
+    """What its caller's check still finds wrong after it was sent back: the caller decides what to leave out."""
 
 
 class Provider(Protocol):

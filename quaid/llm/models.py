@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -17,6 +17,7 @@ from typing import Any
 from quaid.config import ModelSettings
 from quaid.errors import (
     ModelAnswerError,
+    ModelError,
     ModelRefusedError,
     ModelTimeoutError,
     ModelUnavailableError,
@@ -25,7 +26,7 @@ from quaid.errors import (
 from quaid.llm.answers import find_object
 from quaid.llm.budget import Budget, UsageInMemory
 from quaid.llm.discovery import Choice, Description, Discovery
-from quaid.llm.exchange import Answer, AnswerStore, Reply, Request, Turn, UsageStore
+from quaid.llm.exchange import Answer, AnswerStore, Check, Provider, Reply, Request, Turn, UsageStore
 from quaid.llm.prices import Price, estimate_tokens, price_of, with_cost
 from quaid.llm.prompts import Prompt, load_prompt
 from quaid.llm.schema import violations
@@ -33,6 +34,8 @@ from quaid.model import ModelUsage, PlannedCall, Tier
 
 THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}
 """Room for what a model thinks before it answers: providers count it as output, and some models cannot leave it."""
+_MOST_PROBLEMS_SHOWN = 20
+_BETWEEN_ANSWERS = "\n\n---\n\n"
 
 
 class Models:
@@ -86,8 +89,18 @@ class Models:
         """
         return load_prompt(name, self._own_prompts)
 
-    def ask(self, prompt: Prompt, inputs: Mapping[str, str], *, deadline_s: float | None = None) -> Answer:
+    def ask(
+        self,
+        prompt: Prompt,
+        inputs: Mapping[str, str],
+        *,
+        check: Check | None = None,
+        deadline_s: float | None = None,
+    ) -> Answer:
         """The answer of the prompt's tier to `inputs`, one text per slot.
+
+        One that does not fit the schema, or that `check` finds fault with, is sent back once. What fits the schema by
+        then is given, with what `check` still says as its `problems`; only an answer without any is kept for later.
 
         Never takes longer than `deadline_s` seconds (None: the tier's timeout), retries and repair included. A late
         answer is dropped; what it may have taken stays counted.
@@ -104,47 +117,44 @@ class Models:
         limit_s = timeout_s if deadline_s is None else deadline_s
         deadline = time.monotonic() + limit_s
         text = prompt.fill(inputs)
-        return _within(limit_s, f"The {prompt.tier} model", lambda: self._ask(prompt, text, deadline))
+        return _last_within(limit_s, f"The {prompt.tier} model", self._attempts(prompt, text, check, deadline))
 
-    def _ask(self, prompt: Prompt, text: str, deadline: float) -> Answer:
+    def _attempts(self, prompt: Prompt, text: str, check: Check | None, deadline: float) -> Iterator[Answer]:
+        """What can be given, a later one in the place of an earlier: a fitting answer stays when its repair fails."""
         started = time.monotonic()
         choice = self._discovery.choose()
         model = choice.models[prompt.tier]
         key = _key(prompt, choice, model, text)
-        kept = self._kept(key, prompt)
+        kept = self._kept(key, prompt, check)
         if kept is not None:
-            return kept
-        least_s = choice.provider.least_s
-        if deadline - started < least_s:
-            raise ModelUnavailableError(
-                f"{choice.provider.name} needs {least_s:g} s or more and has {max(0.0, deadline - started):.1f} s",
-                "Choose a faster provider: quaid config models.provider anthropic",
-            )
+            yield kept
+            return
+        _require_time(choice.provider, deadline - started)
         room = prompt.max_output_tokens + THINKING_TOKENS[prompt.tier]
         turns = (Turn("user", text),)
         request = Request(prompt.tier, model, prompt.label, prompt.system, turns, prompt.schema, room)
-        value, reply, usage = self._answered(choice, request, deadline)
-        took_s = time.monotonic() - started
-        answer = Answer(value, choice.provider.name, reply.model, prompt.label, usage, is_cached=False, took_s=took_s)
-        self._keep(key, answer)
-        return answer
-
-    def _answered(self, choice: Choice, request: Request, deadline: float) -> tuple[dict[str, Any], Reply, ModelUsage]:
-        """A fitting answer, the reply it came in, and what it took. One that does not fit is sent back once."""
-        reply = self._exchange(choice, request, deadline)
-        value, problem = _read(reply, request)
-        usage = reply.usage
-        if value is None:
-            repair = Turn(
-                "user", f"That does not fit: {problem}. Answer again, with the whole JSON object and nothing else."
-            )
-            turns = (*request.turns, Turn("assistant", reply.text or "(nothing)"), repair)
-            reply = self._exchange(choice, replace(request, turns=turns), deadline)
-            value, problem = _read(reply, request)
+        answer: Answer | None = None
+        usage = ModelUsage()
+        said = ""
+        problems: tuple[str, ...] = ()
+        for _ in ("the question", "its repair"):
+            reply = self._exchange(choice, request, deadline)
             usage += reply.usage
-        if value is None:
-            raise ModelAnswerError(reply.model, request.prompt, problem)
-        return value, reply, usage
+            said = f"{said}{_BETWEEN_ANSWERS * bool(said)}{reply.text}"
+            _require_end(reply, request, said)
+            value, problems = _read(reply, request, check)
+            took_s = time.monotonic() - started
+            if value is not None:
+                made_by = (choice.provider.name, reply.model, prompt.label)
+                answer = Answer(value, *made_by, usage, is_cached=False, took_s=took_s, problems=problems)
+            if answer is not None:
+                yield replace(answer, usage=usage, took_s=took_s)
+            if answer is not None and not problems:
+                self._keep(key, answer)
+                return
+            request = _repaired(request, reply, problems)
+        if answer is None:
+            raise ModelAnswerError(model, request.prompt, "; ".join(problems), said)
 
     def _exchange(self, choice: Choice, request: Request, deadline: float) -> Reply:
         """One call, counted before and after."""
@@ -164,7 +174,7 @@ class Models:
         self._budget.settle(reservation, reply.usage)
         return reply
 
-    def _kept(self, key: str, prompt: Prompt) -> Answer | None:
+    def _kept(self, key: str, prompt: Prompt, check: Check | None) -> Answer | None:
         if self._answers is None or not self._settings.cache_days:
             return None
         started = time.monotonic()
@@ -173,7 +183,7 @@ class Models:
             value, provider, model = found["value"], str(found["provider"]), str(found["model"])
         except (QuaidError, ValueError, TypeError, KeyError):  # it is asked for again
             return None
-        if violations(value, prompt.schema):
+        if violations(value, prompt.schema) or (check is not None and check(value)):
             return None
         took_s = time.monotonic() - started
         return Answer(value, provider, model, prompt.label, ModelUsage(), is_cached=True, took_s=took_s)
@@ -192,22 +202,43 @@ class Models:
         return (self._now().date() - timedelta(days=self._settings.cache_days)).isoformat()
 
 
-def _read(reply: Reply, request: Request) -> tuple[dict[str, Any] | None, str]:
-    """The object in a reply if it fits, else what is wrong with it.
+def _require_time(provider: Provider, left_s: float) -> None:
+    """Raises ModelUnavailableError where the provider cannot even begin in what is left."""
+    if left_s < provider.least_s:
+        raise ModelUnavailableError(
+            f"{provider.name} needs {provider.least_s:g} s or more and has {max(0.0, left_s):.1f} s",
+            "Choose a faster provider: quaid config models.provider anthropic",
+        )
 
-    Raises:
-        ModelRefusedError: there is nothing to repair.
-        ModelAnswerError: it was cut off, and a second try would be too.
+
+def _require_end(reply: Reply, request: Request, said: str) -> None:
+    """Raises ModelRefusedError or ModelAnswerError where there is nothing to repair: a refusal stays one, and what was
+    cut off would be so again.
     """
     if reply.stop == "refusal":
-        raise ModelRefusedError(reply.model, request.prompt)
+        raise ModelRefusedError(reply.model, request.prompt, said)
     if reply.stop == "length":
-        raise ModelAnswerError(reply.model, request.prompt, f"cut off after {reply.usage.output_tokens:,} tokens")
+        problem = f"cut off after {reply.usage.output_tokens:,} tokens"
+        raise ModelAnswerError(reply.model, request.prompt, problem, said)
+
+
+def _read(reply: Reply, request: Request, check: Check | None) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """The object in a reply if it fits the schema, and what is wrong with it."""
     value = find_object(reply.text)
     if value is None:
-        return None, "it holds no JSON object"
+        return None, ("it holds no JSON object",)
     wrong = violations(value, request.schema)
-    return (None, "; ".join(wrong)) if wrong else (value, "")
+    if wrong:
+        return None, tuple(wrong)
+    return value, tuple(check(value)) if check is not None else ()
+
+
+def _repaired(request: Request, reply: Reply, problems: Sequence[str]) -> Request:
+    """`request` with the answer to it and what is wrong with that."""
+    shown = "; ".join(problems[:_MOST_PROBLEMS_SHOWN])
+    repair = f"That does not fit: {shown}. Answer again, with the whole JSON object and nothing else."
+    turns = (*request.turns, Turn("assistant", reply.text or "(nothing)"), Turn("user", repair))
+    return replace(request, turns=turns)
 
 
 def _most(request: Request, turns_per_call: int, price: Price | None) -> ModelUsage:
@@ -233,21 +264,27 @@ def _key(prompt: Prompt, choice: Choice, model: str, text: str) -> str:
     return hashlib.sha256(told.encode()).hexdigest()
 
 
-def _within(limit_s: float, who: str, work: Callable[[], Answer]) -> Answer:
-    """What `work` gives, or ModelTimeoutError after `limit_s`: not every wait inside it can be told a limit."""
-    done: list[Answer | BaseException] = []
+def _last_within(limit_s: float, who: str, answers: Iterator[Answer]) -> Answer:
+    """The last of `answers` that comes within `limit_s`: not every wait for them can be told a limit.
+
+    Raises:
+        ModelTimeoutError: none came in time. What `answers` raises itself, unless a model failed after one had come.
+    """
+    given: list[Answer] = []
+    failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            done.append(work())
+            for answer in answers:
+                given.append(answer)  # noqa: PERF402 - it must be seen as soon as it is there
         except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that asked
-            done.append(error)
+            failed.append(error)
 
     thread = threading.Thread(target=run, name="quaid-model", daemon=True)
     thread.start()
     thread.join(max(0.0, limit_s))
-    if not done:
+    if failed and not (given and isinstance(failed[0], ModelError)):
+        raise failed[0]
+    if not given:
         raise ModelTimeoutError(who, limit_s)
-    if isinstance(done[0], BaseException):
-        raise done[0]
-    return done[0]
+    return given[-1]

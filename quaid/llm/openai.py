@@ -69,7 +69,8 @@ class _OpenAI:
             cost_usd=None,
             calls=1,
         )
-        return Reply(str(message.get("content") or ""), stop, str(answer.get("model") or request.model), usage)
+        text = str(message.get("content") or message.get("refusal") or "")
+        return Reply(text, stop, str(answer.get("model") or request.model), usage)
 
     def explain(self, status: int, said: str, model: str) -> tuple[str, str]:
         return explain_status(self.base_url, self.key_env, status, said, model)

@@ -6,11 +6,11 @@ Losing it forgets what was spent today, and some questions are asked again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import ModelUsage, PlannedCall
 
@@ -32,6 +32,23 @@ CREATE INDEX IF NOT EXISTS model_answers_by_day ON model_answers (day);
 _COUNTS = "input_tokens, output_tokens, cached_tokens, written_tokens, cost_usd, calls"
 _SUMS = ", ".join(f"sum({name})" for name in _COUNTS.split(", "))
 _KEPT_DAYS = 90
+
+
+class DayUsage(NamedTuple):
+    """What models took on one day (ISO, UTC). `unsettled` calls run or were killed: they count at their most."""
+
+    day: str
+    usage: ModelUsage
+    unsettled: int
+
+
+class PromptUsage(NamedTuple):
+    """What one version of a prompt (`name@version`) took of one model."""
+
+    prompt: str
+    provider: str
+    model: str
+    usage: ModelUsage
 
 
 class ModelRecords:
@@ -80,6 +97,20 @@ class ModelRecords:
         with self._open() as connection:
             return _spent(connection, day)
 
+    def by_day(self) -> list[DayUsage]:
+        """What models took on each of the days that are kept, the oldest first; days without a call are left out."""
+        query = f"SELECT day, sum(is_settled = 0), {_SUMS} FROM model_calls GROUP BY day ORDER BY day"
+        return [DayUsage(day, _usage(sums), unsettled) for day, unsettled, *sums in self._rows(query)]
+
+    def by_prompt(self, day: str | None = None) -> list[PromptUsage]:
+        """What each prompt took, on `day` or on all days that are kept; what took the most tokens first."""
+        query = (
+            f"SELECT prompt, provider, model, {_SUMS} FROM model_calls WHERE ?1 IS NULL OR day = ?1 "
+            "GROUP BY prompt, provider, model ORDER BY sum(input_tokens + output_tokens) DESC, prompt, model"
+        )
+        rows = self._rows(query, day)
+        return [PromptUsage(prompt, provider, model, _usage(sums)) for prompt, provider, model, *sums in rows]
+
     def get(self, key: str, oldest_day: str) -> str | None:
         """The answer kept under `key` on `oldest_day` or later."""
         if not self._path.exists():
@@ -96,6 +127,12 @@ class ModelRecords:
         with self._open() as connection, transaction(connection):
             connection.execute("INSERT OR REPLACE INTO model_answers VALUES (?,?,?)", (key, day, answer))
             connection.execute("DELETE FROM model_answers WHERE day < ?", (oldest_day,))
+
+    def _rows(self, query: str, *values: str | None) -> list[tuple[Any, ...]]:
+        if not self._path.exists():
+            return []
+        with self._open() as connection:
+            return list(connection.execute(query, values))
 
     @contextmanager
     def _open(self) -> Iterator[apsw.Connection]:
@@ -126,12 +163,11 @@ def _spent(connection: apsw.Connection, day: str) -> ModelUsage:
     row = connection.execute(f"SELECT {_SUMS} FROM model_calls WHERE day = ?", (day,)).fetchone()
     if row is None or row[0] is None:
         return ModelUsage()
-    input_tokens, output_tokens, cached_tokens, written_tokens, cost_usd, calls = row
-    return ModelUsage(
-        input_tokens=int(input_tokens),
-        output_tokens=int(output_tokens),
-        cached_tokens=int(cached_tokens),
-        written_tokens=int(written_tokens),
-        cost_usd=float(cost_usd or 0.0),
-        calls=int(calls),
-    )
+    usage = _usage(row)
+    return usage._replace(cost_usd=usage.cost_usd or 0.0)
+
+
+def _usage(sums: Sequence[Any]) -> ModelUsage:
+    """Sums in the order of `_COUNTS`; the cost is None where no call's is known."""
+    usage = ModelUsage(*sums)
+    return usage._replace(cost_usd=None if usage.cost_usd is None else float(usage.cost_usd))
