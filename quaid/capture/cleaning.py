@@ -7,7 +7,7 @@ and a memory that learns its own recalls grows on itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 DATA_PLACEHOLDER = "[data]"
@@ -15,7 +15,8 @@ DATA_PLACEHOLDER = "[data]"
 _NEWLINE = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_TAG = re.compile(r"<(?P<closes>/?)(?P<name>quaid-memory|system-reminder|private)\b[^<>]*>", re.IGNORECASE)
+_HIDDEN = frozenset({"quaid-memory", "system-reminder", "private"})
+_TAG = re.compile(rf"<(?P<closes>/?)(?P<name>{'|'.join(sorted(_HIDDEN))})\b[^<>]*>", re.IGNORECASE)
 _PARAGRAPH_END = re.compile(r"\n[ \t]*(?=\n)")
 _MEMORY_LINES = re.compile(r"^[ \t]*\[MEMORY\].*(?:\n[ \t]+\S.*)*\n?", re.MULTILINE)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{401,}={0,2}")
@@ -41,6 +42,13 @@ def clean_text(text: str) -> str:
     return cleaned
 
 
+def without_private(text: str) -> str:
+    """`text` without its `<private>` spans, all else as it is. Pure and idempotent."""
+    while "<" in text and (kept := _without(text, _hidden_spans(text, frozenset({"private"})))) != text:
+        text = kept
+    return text
+
+
 @lru_cache(maxsize=1024)
 def clean_name(name: str) -> str:
     """A speaker's or project's name on one line, at most 80 characters, possibly empty."""
@@ -49,31 +57,33 @@ def clean_name(name: str) -> str:
 
 def _clean_once(text: str) -> str:
     text = _SURROGATE.sub("\ufffd", _CONTROL.sub("", _NEWLINE.sub("\n", text)))
-    text = _MEMORY_LINES.sub("", _without_hidden_spans(text))
+    text = _MEMORY_LINES.sub("", _without(text, _hidden_spans(text)))
     text = _BASE64.sub(_placeholder, text)
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
     return _close_fence(_BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text)))
 
 
-def _without_hidden_spans(text: str) -> str:
+def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
     kept = []
     position = 0
-    for start, end in sorted(_hidden_spans(text)):
+    for start, end in sorted(spans):
         if start > position:
             kept.append(text[position:start])
         position = max(position, end)
     return "".join([*kept, text[position:]])
 
 
-def _hidden_spans(text: str) -> Iterator[tuple[int, int]]:
+def _hidden_spans(text: str, names: frozenset[str] = _HIDDEN) -> Iterator[tuple[int, int]]:
     open_tags: dict[str, list[re.Match[str]]] = {}
     for tag in _TAG.finditer(text):
         name = tag["name"].lower()
+        if name not in names:
+            continue
         if not tag["closes"]:
             open_tags.setdefault(name, []).append(tag)
         elif open_tags.get(name):
             yield open_tags[name].pop().start(), tag.end()
-    for name in _HIDDEN_WHEN_LEFT_OPEN:
+    for name in _HIDDEN_WHEN_LEFT_OPEN & names:
         yield from _open_spans(text, open_tags.get(name, []))
 
 
