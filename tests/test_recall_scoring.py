@@ -143,6 +143,9 @@ def test_an_intent_raises_its_types_and_lowers_none():
     ({"superseded_by": "b"}, "2020-05-31", None, False),  # nobody knows when it ended
     ({"superseded_by": "b", "valid_until": "2020-03-31"}, "2020-05-01", "2020-06-01", False),
     ({"valid_from": "2020-01-01", "valid_until": "2020-12-31"}, "2020-06-01", None, True),
+    ({"valid_from": "2020-06-01", "valid_until": "2020-06-02", "durability": "immutable"}, "2021-01-01", None, True),
+    ({"valid_from": "2020-06-01", "valid_until": "2020-06-02", "durability": "immutable"}, "2020-05-01", None, False),
+    ({"valid_until": "2020-06-02", "durability": "immutable", "superseded_by": "b"}, "2021-01-01", "2020-09-01", False),
 ])  # fmt: skip
 def test_whether_a_fact_held_on_a_day(fact, day, ended, expected):
     assert scoring.was_true(candidate(1, **fact), day, ended) is expected
@@ -153,3 +156,15 @@ def test_whether_a_fact_held_on_a_day(fact, day, ended, expected):
 ])  # fmt: skip
 def test_days_since(moment, expected):
     assert scoring.days_since(moment, NOW) == expected
+
+
+@pytest.mark.parametrize(("fact", "expected"), [
+    ({}, False),
+    ({"valid_until": "2020-05-31"}, True),
+    ({"valid_until": "2020-06-01"}, False),
+    ({"valid_until": "2020-05-31", "durability": "contextual"}, True),
+    ({"valid_until": "2020-05-31", "durability": "immutable"}, False),  # it happened until then, and stays so
+    ({"superseded_by": "b", "durability": "immutable"}, True),
+])  # fmt: skip
+def test_whether_a_fact_is_over(fact, expected):
+    assert scoring.is_over(candidate(1, **fact), "2020-06-01") is expected

@@ -78,6 +78,7 @@ class Candidate(NamedTuple):
     pinned: bool
     verified: bool
     confirmations: int
+    durability: str | None = None
 
 
 _LONGEST_ID = 200
@@ -89,8 +90,10 @@ _DOCUMENT = (
 _CANDIDATE = (
     "chunk_id, doc_id, ordinal, text, turn, c.speaker, said_at, path, id, kind, type, title, status, session, "
     "created, valid_from, valid_until, superseded_by, confidence, d.speaker, source, owner, project, technical, "
-    "pinned, verified, confirmations"
+    "pinned, verified, confirmations, durability"
 )
+_HOLDS = "superseded_by IS NULL AND (valid_until IS NULL OR durability = 'immutable')"
+"""A fact that nothing has ended. What cannot change any more happened until a day, and stays so."""
 _INSERT = (
     "INSERT INTO documents (path, content_hash, size, mtime_ns, ctime_ns, inode, read_ns, id, kind, type, title, "
     "text_hash, status, owner, privacy, confidence, durability, speaker, source, session, project, technical, pinned, "
@@ -236,12 +239,12 @@ def find_documents(
     return sorted((Document(*row) for row in rows), key=lambda document: document.path)
 
 
-def find_by_text(connection: apsw.Connection, text_hash: str, owner: str) -> Document | None:
-    """The living fact of `owner` that says exactly this."""
+def find_by_text(connection: apsw.Connection, text_hash: str, owner: str, until: str | None = None) -> Document | None:
+    """The fact of `owner` that says exactly this and holds, for good or until the same day."""
     found = find_documents(
         connection,
-        "text_hash = ? AND owner = ? AND kind = 'fact' AND superseded_by IS NULL AND valid_until IS NULL",
-        (text_hash, owner),
+        f"text_hash = ? AND owner = ? AND kind = 'fact' AND ({_HOLDS} OR superseded_by IS NULL AND valid_until = ?)",
+        (text_hash, owner, until),
     )
     return found[0] if found else None
 
@@ -327,7 +330,7 @@ def living_facts(
     rows = connection.execute(
         f"SELECT chunk_id, text, {columns} FROM chunks c JOIN documents d USING (doc_id) "
         "WHERE chunk_id IN (SELECT value FROM json_each(?)) AND kind = 'fact' AND owner = ? "
-        "AND superseded_by IS NULL AND valid_until IS NULL",
+        f"AND {_HOLDS}",
         (json.dumps(list(chunk_ids)), owner),
     )
     return [(row[0], Document(*row[2:]), row[1]) for row in rows]

@@ -76,7 +76,8 @@ def is_over(candidate: Candidate, today: str) -> bool:
     """Whether a fact has been replaced, or was true only until a day before `today` (YYYY-MM-DD)."""
     if candidate.superseded_by is not None:
         return True
-    return candidate.valid_until is not None and candidate.valid_until[:10] < today
+    end = _end(candidate)
+    return end is not None and end[:10] < today
 
 
 def was_true(candidate: Candidate, day: str, ended: str | None) -> bool:
@@ -84,10 +85,16 @@ def was_true(candidate: Candidate, day: str, ended: str | None) -> bool:
     began = candidate.valid_from
     if began is not None and began[:10] > day:
         return False
-    end = candidate.valid_until or ended
+    own_end = _end(candidate)
+    end = own_end or ended
     if end is not None:
-        return day <= end[:10] if candidate.valid_until else day < end[:10]
+        return day <= end[:10] if own_end else day < end[:10]
     return candidate.superseded_by is None
+
+
+def _end(candidate: Candidate) -> str | None:
+    """The last day on which a fact held. What is immutable happened until then, and stays so."""
+    return None if candidate.durability == "immutable" else candidate.valid_until
 
 
 def days_since(moment: str | None, now: datetime) -> float | None:
