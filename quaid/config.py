@@ -26,6 +26,16 @@ class CaptureSettings:
 
     episodes: Literal["keep", "facts-only"] = "keep"
     """`facts-only` keeps no conversation text, only what was learned from it."""
+    facts: bool = True
+    """A model, if there is one, draws facts from conversations."""
+    snippets: bool = True
+    """It notes observations for the core notes."""
+    journal: bool = True
+    """It writes a journal about them."""
+    max_facts: int = 500
+    """The most facts of one conversation; 0 means that there is no limit."""
+    piece_tokens: int = 12_000
+    """A longer conversation is read by the model in pieces of this size, overlapping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +76,8 @@ class ModelSettings:
     """Base address of the service; empty means the provider's usual one."""
     api_key_env: str = ""
     """The environment variable that holds the key, never the key itself; empty means the provider's usual one."""
-    deep_timeout_s: float = 120.0
+    deep_timeout_s: float = 300.0
+    """An extraction of forty facts is 6,000 tokens of answer."""
     fast_timeout_s: float = 30.0
     temperature: float = -1.0
     """Below 0 none is sent: newer models refuse it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -11,10 +11,10 @@ from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from quaid.answers import Answers
 from quaid.config import CONFIG_FILE, Settings, load_settings, parse_value
-from quaid.errors import BadInputError, NoteNotFoundError, VaultExistsError, VaultNotFoundError
-from quaid.index import database, documents
-from quaid.index.documents import Document
+from quaid.errors import BadInputError, VaultExistsError, VaultNotFoundError
+from quaid.index import database
 from quaid.index.reader import IndexReader
+from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
 from quaid.recall.options import RecallOptions
 from quaid.sync.embedding import Embedding, Progress
@@ -27,21 +27,14 @@ Answer = TypeVar("Answer")
 if TYPE_CHECKING:
     import apsw
 
+    from quaid.analyzing import Analyzed
+    from quaid.importing import Imported
+    from quaid.learning import Extracted, Learner
     from quaid.provenance import Provenance
     from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
     from quaid.vault.history import History
-    from quaid.writer import Kept, Writer, Written
-
-
-@dataclass(frozen=True, slots=True)
-class NoteView:
-    """One note, or one turn of an episode, as text without markup."""
-
-    document: Document
-    text: str
-    edges: tuple[Edge, ...] = ()
-    turn: int | None = None
+    from quaid.writer import Surroundings, Writer, Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +61,7 @@ class Memory:
         self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, lambda: self.git)
         self._history: History | None = None
         self._writer: Writer | None = None
+        self._learner: Learner | None = None
         self._progress: Progress | None = None
         self._say: Callable[[str], None] = lambda _: None
 
@@ -106,9 +100,7 @@ class Memory:
 
     def warm(self) -> None:
         """Begin to load the embedding model in the background."""
-        warm = getattr(self.embedding.embedder(), "warm", None)
-        if warm is not None:
-            warm()
+        self.embedding.warm()
 
     def close(self) -> None:
         self._freshness.close()
@@ -159,7 +151,7 @@ class Memory:
         Raises:
             NoteNotFoundError, AmbiguousReferenceError
         """
-        return self._ask(lambda: _view(self.index(), reference))
+        return self._ask(lambda: view_note(self.index(), reference))
 
     def history(self, reference: str, limit: int = 20) -> list[Commit]:
         """The commits that touched a note, newest first, across renames."""
@@ -173,7 +165,7 @@ class Memory:
 
         def explained() -> Provenance:
             index = self.index()
-            return explain(_view(index, reference), index, self.git, self.root, self.settings.git.email)
+            return explain(view_note(index, reference), index, self.git, self.root, self.settings.git.email)
 
         return self._ask(explained)
 
@@ -222,9 +214,10 @@ class Memory:
         """Queue a line that the next extraction of `session` (or of any) takes along; how many are waiting."""
         from datetime import UTC, datetime
 
+        from quaid.capture.gate import admit
         from quaid.local.notes_to_self import NotesToSelf
 
-        line = " ".join(text.split())
+        line = " ".join(admit(text).text.split())
         if not line:
             raise BadInputError("There is nothing to note. Give the line in quotes: quaid note 'call Maya back'")
         if not self.indexer.is_there():
@@ -237,16 +230,96 @@ class Memory:
             queue.close()
 
     def extract(
-        self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None
-    ) -> Kept:
-        """Keep a conversation: a transcript file, an open stream, or turns. Only what is new is added.
+        self,
+        source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn],
+        *,
+        session: str | None = None,
+        **how: Any,
+    ) -> Extracted:
+        """Keep a conversation, a transcript file, an open stream, or turns, and learn from what is new in it.
+
+        `how` are the fields of `TakeIn`. That a model could not be asked is in the answer's `problem`, not raised: the
+        conversation is kept then and waits.
 
         Raises:
-            BadInputError: it is no transcript Quaid knows.
+            BadInputError: it is no transcript Quaid knows, or holds several conversations.
         """
-        kept = self.writer.keep(_read_conversation(source, session))
+        found = list(self.extract_each(source, session=session, **how))
+        if len(found) != 1:
+            raise BadInputError(f"It held {len(found)} conversations, not one. Take each with Memory.extract_each.")
+        return found[0]
+
+    def extract_each(
+        self,
+        source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn],
+        *,
+        session: str | None = None,
+        **how: Any,
+    ) -> Iterator[Extracted]:
+        """The same for every conversation of an export, one after the other; those in which nobody says anything are
+        passed over.
+
+        Raises:
+            BadInputError: it is no transcript Quaid knows, or nobody says anything in any of it.
+        """
+        from quaid.learning import TakeIn
+
+        wanted = TakeIn(**how)
+        is_lasting = isinstance(source, (str, os.PathLike))
+        found = 0
+        for conversation in _read_conversations(source, session):
+            if conversation.turns:
+                found += 1
+                yield self.learner.take_in(conversation, wanted, is_lasting=is_lasting)
+        if not found:
+            raise BadInputError(
+                "The transcript holds nothing that anybody said. Give one with user or assistant turns."
+            )
         self.sync()
-        return kept
+
+    def extract_waiting(self, **how: Any) -> Iterator[Extracted]:
+        """Learn from the conversations that no model has drawn facts from, oldest first. `how` as for `extract`."""
+        from quaid.learning import TakeIn
+        from quaid.overview import list_waiting
+
+        for path in list_waiting(self):
+            yield self.learner.work_off(path, TakeIn(**how))
+        self.sync()
+
+    def analyze(self, path: str | os.PathLike[str], **how: Any) -> Analyzed:
+        """Learn from a text, markdown or PDF file, if it has changed since the last time. `how` are the fields of
+        `HowTo`.
+
+        Raises:
+            BadInputError: it cannot be read, or is a memory itself.
+            ModelError: no model answered.
+        """
+        from quaid.analyzing import Analyst, HowTo
+
+        done = Analyst(self, self._show).analyze(Path(path), HowTo(**how))
+        self.sync()
+        return done
+
+    def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> Imported:
+        """Take in what another memory holds. `options` are the fields of `ImportOptions`.
+
+        Raises:
+            BadInputError: it is nothing that Quaid knows.
+        """
+        from quaid.importing import ImportOptions, import_from
+
+        wanted = ImportOptions(**{"owner": self.settings.owner, **options})
+        given = Path(source).expanduser().absolute() if isinstance(source, (str, os.PathLike)) else source
+        imported = import_from(self.writer, self.root, self.index, given, wanted, progress=self._progress)
+        if imported.commit:
+            self.sync()
+        return imported
+
+    def export(self, kinds: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+        """Each note as a line of an export: what it says of itself, and the whole file."""
+        from quaid.export import export_notes
+
+        return export_notes(self.root, kinds)
 
     # -- the index -----------------------------------------------------------------------------------------------
 
@@ -296,13 +369,31 @@ class Memory:
     @property
     def writer(self) -> Writer:
         if self._writer is None:
-            from quaid.writer import Surroundings, Writer
+            from quaid.writer import Writer
 
-            around = Surroundings(
-                self.root, self.settings, self.embedding, lambda: self.git, self.index, self._rebuild, self._tell
-            )
-            self._writer = Writer(around)
+            self._writer = Writer(self.surroundings)
         return self._writer
+
+    @property
+    def learner(self) -> Learner:
+        if self._learner is None:
+            from quaid.learning import Learner
+
+            self._learner = Learner(self.surroundings, self.writer, self._show)
+        return self._learner
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What those who write work with."""
+        from quaid.writer import Surroundings
+
+        return Surroundings(
+            self.root, self.settings, self.embedding, lambda: self.git, self.index, self._rebuild, self._tell
+        )
+
+    def _show(self, what: str, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(what, done, total)
 
     def _tell(self, text: str) -> None:
         self._say(text)
@@ -331,29 +422,18 @@ def locate_vault(path: str | os.PathLike[str] | None = None) -> Path:
     return layout.find_vault(Path.cwd()) or Path.home() / "quaid"
 
 
-def _view(index: apsw.Connection, reference: str) -> NoteView:
-    note, _, turn = reference.partition("#t")
-    document = documents.resolve_one(index, note)
-    number = int(turn) if turn.isdigit() else None
-    if turn and number is None:
-        raise NoteNotFoundError(reference)
-    text = documents.text_of(index, document.doc_id, number)
-    if number is not None and not text:
-        raise NoteNotFoundError(reference)
-    edges = documents.fetch_edges(index, [document.doc_id]).get(document.doc_id, [])
-    return NoteView(document, text, tuple(Edge(*edge) for edge in edges), number)
-
-
-def _read_conversation(
+def _read_conversations(
     source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], session: str | None
-) -> Conversation:
-    from quaid.capture.transcripts import read_transcript
+) -> Iterator[Conversation]:
+    from quaid.capture.cleaning import clean_text
+    from quaid.capture.transcripts import read_transcripts
 
     if isinstance(source, (str, os.PathLike)):
-        return read_transcript(Path(source), session=session)
-    if hasattr(source, "read"):  # an open file is no subclass of typing.IO
-        return read_transcript(cast("IO[bytes]", source), session=session)
-    return Conversation(tuple(source), session)
+        yield from read_transcripts(Path(source), session=session)
+    elif hasattr(source, "read"):  # an open file is no subclass of typing.IO
+        yield from read_transcripts(cast("IO[bytes]", source), session=session)
+    else:
+        yield Conversation(tuple(replace(turn, text=clean_text(turn.text)) for turn in source), session)
 
 
 def _frozen(options: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from quaid.bookkeeping import Bookkeeping
 from quaid.errors import QuaidError
 from quaid.index import database, documents, graph, vectors
 from quaid.index.reader import IndexReader
+from quaid.local import quarantine
 from quaid.model import Kind, Use
 from quaid.sync.follow import Heartbeat, read_heartbeat
 from quaid.sync.indexer import SyncOptions
@@ -109,6 +110,7 @@ class Status:
     problems: tuple[tuple[str, str], ...]
     waiting_episodes: tuple[str, ...]
     queued_notes: int
+    quarantined: int
     attention: tuple[Attention, ...]
 
 
@@ -184,7 +186,17 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         *_interrupted(memory),
     ]
     return Status(
-        str(memory.root), counts, repository, index, embedding, watcher, problems, waiting, queued, tuple(attention)
+        vault=str(memory.root),
+        counts=counts,
+        repository=repository,
+        index=index,
+        embedding=embedding,
+        watcher=watcher,
+        problems=problems,
+        waiting_episodes=waiting,
+        queued_notes=queued,
+        quarantined=quarantine.count(memory.root / layout.STATE_DIR),
+        attention=tuple(attention),
     )
 
 

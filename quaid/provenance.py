@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import apsw
 
     from quaid.index.documents import Document
-    from quaid.memory import NoteView
+    from quaid.index.views import NoteView
     from quaid.vault.history import History
     from quaid.vault.lineage import Revision
 

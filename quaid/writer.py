@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from quaid.capture import dedupe, episode, facts, linking
+from quaid.capture import facts, linking
 from quaid.capture.facts import FactDetails
+from quaid.capture.storing import KnownFact, NewFact
 from quaid.config import CONFIG_FILE, Settings, render_setting, render_value
 from quaid.errors import (
-    BadInputError,
-    EmbeddingError,
     NoteBrokenError,
     NoteChangedError,
     NoteNotFoundError,
@@ -26,12 +25,12 @@ from quaid.errors import (
     UncommittedError,
     VaultNotFoundError,
 )
-from quaid.index import database, documents, graph, vectors
+from quaid.index import database, documents, graph
 from quaid.index.documents import Document
-from quaid.local.notes_to_self import NotesToSelf
-from quaid.model import Conversation, Edge, Edit, Kind, name_key, note_name
+from quaid.lookups import Lookups
+from quaid.model import Edge, Edit, Kind
 from quaid.sync.embedding import Embedding
-from quaid.vault import edits, episodes, files, frontmatter, layout, markdown, notes
+from quaid.vault import edits, episodes, files, frontmatter, notes
 from quaid.vault.edits import Change
 from quaid.vault.messages import Message
 
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
     from quaid.vault.history import History
 
 PLAN_ATTEMPTS = 5
-SIMILAR_FACTS = 8
-"""So many nearest facts are compared before a new one is written."""
 FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
 
 
@@ -52,7 +49,7 @@ class Written:
 
     `outcome` is created, confirmed, linked, known, forgotten, restored, kept, set or unchanged; `left` are paths whose
     change is on disk but not committed, because the owner's own uncommitted work is in them; `hint` names a next
-    step worth knowing.
+    step worth knowing; `redacted` are the kinds of the secrets that were replaced.
     """
 
     id: str
@@ -63,44 +60,30 @@ class Written:
     left: tuple[str, ...] = ()
     created: tuple[str, ...] = ()
     hint: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What `extract` kept of a conversation; `waiting` says that no model has drawn facts from it yet."""
-
-    session: str
-    path: str
-    turns: int
-    new_turns: int
-    waiting: bool = True
-    commit: str | None = None
-    left: tuple[str, ...] = ()
-    skipped: dict[str, int] = field(default_factory=dict)
+    redacted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A plan that may come to nothing: without edits there is no commit.
 
-    `new_turns` and `noted`, the notes to self it takes along, are for `keep`.
+    `told` is what its caller is told besides, as plain JSON.
     """
 
     written: Written
     edits: tuple[Edit, ...] = ()
     message: Message = field(default_factory=lambda: Message(""))
-    new_turns: int = 0
-    noted: tuple[int, ...] = ()
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     def answer(self) -> str:
         """What the same call is told again when a crash kept it from hearing."""
-        return json.dumps([asdict(self.written), self.new_turns, self.noted])
+        return json.dumps([asdict(self.written), dict(self.told)])
 
     @classmethod
     def answered(cls, answer: str) -> Plan:
-        written, new_turns, noted = json.loads(answer)
+        written, told = json.loads(answer)
         lists: dict[str, Any] = {key: tuple(value) for key, value in written.items() if isinstance(value, list)}
-        return cls(Written(**{**written, **lists}), new_turns=new_turns, noted=tuple(noted))
+        return cls(Written(**{**written, **lists}), told=told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +105,24 @@ class Writer:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._root = around.root
+        self.lookups = Lookups(around.root, around.settings, around.embedding)
 
     def remember(self, text: str, details: FactDetails) -> Written:
-        """Store a fact, or confirm the one that says it already."""
-        statement = facts.clean_statement(text)
-        return self.write(_key("remember", statement, details), lambda: self._plan_fact(statement, details)).written
+        """Store a fact, or confirm the one that says it already. What was secret in it is replaced by its name."""
+        from quaid.capture.gate import admit, admit_all
+
+        said = admit(text)
+        statement = facts.clean_statement(said.text)
+        (speaker, project, keywords), more = admit_all([details.speaker, details.project, list(details.keywords)])
+        safe = replace(details, speaker=speaker, project=project, keywords=tuple(keywords))
+        done = self.write(_key("remember", statement, safe), lambda: self._plan_fact(statement, safe)).written
+        return replace(done, redacted=(*said.redacted, *more))
 
     def link(self, edge: Edge) -> Written:
         """Put an edge into the graph, normalised, with entity notes made on the way."""
+        from quaid.capture.gate import admit
+
+        edge = Edge(*(admit(name).text for name in (edge.subject, edge.relation, edge.object)))
         return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
 
     def forget(self, reference: str) -> Written:
@@ -143,26 +136,6 @@ class Writer:
     def configure(self, key: str, value: object) -> Written:
         """Set one key of quaid.toml; its comments and order stay."""
         return self.write(_key("config", key, value), lambda: self._plan_setting(key, value)).written
-
-    def keep(self, conversation: Conversation) -> Kept:
-        """Keep what is new in a conversation, with the notes to self that wait for it."""
-        if not conversation.turns:
-            raise BadInputError(
-                "The transcript holds nothing that anybody said. Give one with user or assistant turns."
-            )
-        if self._around.settings.capture.episodes == "facts-only":
-            raise BadInputError(
-                "capture.episodes is facts-only and no model is there to draw facts: nothing was kept. "
-                "Keep conversations with: quaid config capture.episodes keep"
-            )
-        path = self._root / layout.STATE_DIR / layout.LOCAL_FILE
-        if not path.exists():
-            return self._keep(conversation, None)
-        queue = NotesToSelf(path)
-        try:
-            return self._keep(conversation, queue)
-        finally:
-            queue.close()
 
     # -- the order of things -------------------------------------------------------------------------------------
 
@@ -205,58 +178,23 @@ class Writer:
 
     def _plan_fact(self, statement: str, details: FactDetails) -> Plan:
         index = self._around.fresh_index()
-        same = self.find_same(index, statement, details.owner)
-        now = _now()
-        if same is not None:
-            edit = self._edit(same.path, lambda data: facts.plan_confirmation(same.path, data))
+        (same,) = self.lookups.find_same(index, [NewFact(statement, details)])
+        if isinstance(same, KnownFact):
+            edit = self._edit(same.rel_path, lambda data: facts.plan_confirmation(same.rel_path, data))
             message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
-            return Plan(Written(same.id, same.path, "confirmed", statement), (edit,), message)
-        note_id, edit = facts.plan_fact(statement, details, now, graph.entity_names(index))
+            return Plan(Written(same.id, same.rel_path, "confirmed", statement), (edit,), message)
+        note_id, edit = facts.plan_fact(statement, details, _now(), graph.entity_names(index))
         message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
         return Plan(Written(note_id, edit.rel_path, "created", statement), (edit,), message)
 
-    def find_same(self, index: apsw.Connection, statement: str, owner: str) -> Document | None:
-        """The owner's living fact that says it already."""
-        exact = documents.find_by_text(index, notes.text_hash(markdown.plain(statement)), owner)
-        if exact is not None:
-            return exact
-        row = vectors.active_embedder(index)
-        embedder = self._around.embedding.embedder_of(row) if row is not None else None
-        if row is None or embedder is None:
-            return None
-        try:
-            vector = embedder.embed([statement])[0].astype("<f4").tobytes()
-        except EmbeddingError:
-            return None
-        database.enable_vectors(index)
-        nearest = dict(vectors.search(index, row, vector, SIMILAR_FACTS))
-        living = documents.living_facts(index, list(nearest), owner)
-        threshold = self._around.settings.embedding.duplicate_similarity or embedder.duplicate_similarity
-        alike = [(document, text, nearest[chunk_id]) for chunk_id, document, text in living]
-        return dedupe.find_same(statement, alike, threshold)
-
     def _plan_link(self, edge: Edge) -> Plan:
         index = self._around.fresh_index()
-        planned = linking.plan_link(edge, lambda name: self.find_entity(index, name), _now())
+        planned = linking.plan_link(edge, lambda name: self.lookups.find_entity(index, name), _now())
         said = f"{planned.edge.subject} {planned.edge.relation} {planned.edge.object}"
-        subject = self.find_entity(index, planned.edge.subject)
+        subject = self.lookups.find_entity(index, planned.edge.subject)
         path = subject.rel_path if subject else planned.edits[0].rel_path
         written = Written(path, path, "linked" if planned.edits else "known", said, created=planned.created)
         return Plan(written, planned.edits, Message(f"link: {said}"))
-
-    def find_entity(self, index: apsw.Connection, name: str) -> linking.EntityNote | None:
-        """The note of what is called so."""
-        found = documents.find_documents(
-            index,
-            "kind = 'entity' AND doc_id IN (SELECT doc_id FROM names WHERE name_key = ? ORDER BY position)",
-            (name_key(name),),
-        )
-        for document in found:
-            data = files.read_note(self._root, document.path)
-            if data is not None:
-                file_name = note_name(document.path)
-                return linking.EntityNote(file_name, document.path, data)
-        return None
 
     def _plan_forget(self, reference: str) -> Plan:
         index = self._around.fresh_index()
@@ -333,55 +271,6 @@ class Writer:
         if edit.after == edit.before:
             return Plan(Written(key, CONFIG_FILE, "unchanged", said))
         return Plan(Written(key, CONFIG_FILE, "set", said), (edit,), Message(f"config: {said}"))
-
-    def _keep(self, conversation: Conversation, queue: NotesToSelf | None) -> Kept:
-        key = _key("keep", conversation.session, conversation.turns)
-        done = self.write(key, lambda: self._plan_keep(conversation, queue))
-        if queue is not None:
-            queue.remove(list(done.noted))
-        return Kept(
-            done.written.id, done.written.path, len(conversation.turns), done.new_turns,
-            commit=done.written.commit, left=done.written.left, skipped=dict(conversation.skipped),
-        )  # fmt: skip
-
-    def _plan_keep(self, conversation: Conversation, queue: NotesToSelf | None) -> Plan:
-        session, kept = self._find_session(conversation)
-        waiting = queue.waiting(session) if queue is not None else []
-        planned = self._plan_episode(session, conversation, kept, [text for _, text in waiting])
-        subject = f"keep: {planned.new_turns} turns of session {session}"
-        return Plan(
-            Written(session, planned.rel_path, "kept" if planned.edit else "unchanged"),
-            (planned.edit,) if planned.edit else (),
-            Message(subject, trailers=(("Quaid-Session", session),)),
-            planned.new_turns,
-            tuple(note_id for note_id, _ in waiting),
-        )
-
-    def _plan_episode(
-        self, session: str, conversation: Conversation, kept: episode.KeptEpisode | None, own: Sequence[str]
-    ) -> episode.EpisodePlan:
-        try:
-            return episode.plan_episode(session, conversation, kept, _now(), own, self._around.settings.owner)
-        except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
-            _raise_broken(kept.rel_path if kept else session, error)
-
-    def _find_session(self, conversation: Conversation) -> tuple[str, episode.KeptEpisode | None]:
-        index = self._around.fresh_index()
-        if conversation.session is not None:
-            return conversation.session, self.find_episode(index, conversation.session)
-        for session in episode.candidate_sessions(conversation):
-            kept = self.find_episode(index, session)
-            if kept is None or episode.continues(kept, conversation):
-                return session, kept
-        raise AssertionError("unreachable")
-
-    def find_episode(self, index: apsw.Connection, session: str) -> episode.KeptEpisode | None:
-        """The episode note of a session."""
-        for document in documents.find_documents(index, "kind = 'episode' AND session = ?", (session,)):
-            data = files.read_note(self._root, document.path)
-            if data is not None:
-                return episode.KeptEpisode(document.path, data)
-        return None
 
     # -- editing notes -------------------------------------------------------------------------------------------
 

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 from vaults import calm, vault  # noqa: F401 - fixtures for whoever asks for them
+
+# No test may reach a model that this machine happens to have; those that want one name their own.
+os.environ.setdefault("QUAID_MODELS_PROVIDER", "none")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

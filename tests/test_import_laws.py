@@ -27,8 +27,23 @@ BELOW = {
     "sync": {"vault", "index", "embed"},
     "recall": {"index", "embed", "llm"},
     "capture": {"vault", "recall", "llm"},
+    "projects": {"vault", "index", "recall", "llm", "capture"},
 }
-WIRING = {"memory", "writer", "doctor", "overview", "bookkeeping", "provenance", "answers"}
+WIRING = {
+    "memory",
+    "writer",
+    "doctor",
+    "overview",
+    "bookkeeping",
+    "provenance",
+    "answers",
+    "lookups",
+    "learning",
+    "reading",
+    "analyzing",
+    "importing",
+    "export",
+}
 DOORS = {"cli", "mcp", "hooks"}
 HOUSE = set(BELOW) - {"errors", "model", "config"}
 BELOW |= dict.fromkeys(WIRING, HOUSE | WIRING)
@@ -55,6 +70,8 @@ OWNERS = {
     "mcp": ["mcp/"],
     "dateutil": ["recall/windows.py"],
     "threadpoolctl": ["index/matrix.py"],
+    "pypdf": ["projects/pdf.py"],
+    "kingfisher_sdk": ["capture/redacting.py"],
 }
 BANNED = {"torch", "transformers", "sentence_transformers", "sqlite3", "requests"}
 MOST_LINES = 450
@@ -74,6 +91,8 @@ HEAVY = (
     "rich",
     "watchdog",
     "tomlkit",
+    "pypdf",
+    "kingfisher_sdk",
 )
 
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,17 +25,20 @@ _CLOSED = re.compile(r"\[\[[^\[\]]*\]\]|!?\[[^\[\]]*\]\([^()]*\)|`[^`]*`|\w+://\
 
 @dataclass(frozen=True, slots=True)
 class FactDetails:
-    """What is known of a fact besides its words."""
+    """What is known of a fact besides its words. `id` is given where the same fact must come out twice the same."""
 
+    id: str | None = None
     type: str = "fact"
     status: str = "active"
     owner: str = "default"
     confidence: float = 0.8
+    extraction_confidence: float | None = None
     durability: str = "mutable"
     privacy: str = "private"
     speaker: str | None = None
     source: str = "user"
     session: str | None = None
+    imported_from: str | None = None
     project: str | None = None
     technical: bool = False
     pinned: bool = False
@@ -43,6 +46,8 @@ class FactDetails:
     valid_until: str | None = None
     keywords: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
+    document: str | None = None
+    """A link to the source note of the file it was drawn from."""
     edges: tuple[Edge, ...] = ()
 
 
@@ -53,16 +58,20 @@ def clean_statement(text: str) -> str:
         FactTooShortError: fewer than three words.
     """
     statement = " ".join(text.split())
-    if len(re.findall(r"\w+(?:['-]\w+)*", statement)) < MINIMUM_WORDS:
+    if count_words(statement) < MINIMUM_WORDS:
         raise FactTooShortError(statement)
     return statement
+
+
+def count_words(text: str) -> int:
+    return len(re.findall(r"\w+(?:['-]\w+)*", text))
 
 
 def plan_fact(
     statement: str, details: FactDetails, now: datetime, names: Iterable[tuple[str, str]] = ()
 ) -> tuple[str, Edit]:
     """(id, the edit that writes it). Known `names` (as written, name of their note) become links."""
-    note_id = layout.new_id(now)
+    note_id = details.id or layout.new_id(now)
     factor = ASSISTANT_FACTOR if details.source == "assistant" else 1.0
     fields: dict[str, frontmatter.Value | None] = {
         "id": note_id,
@@ -70,11 +79,13 @@ def plan_fact(
         "status": details.status,
         "owner": details.owner,
         "confidence": round(details.confidence * factor, 3),
+        "extraction_confidence": details.extraction_confidence,
         "durability": details.durability,
         "privacy": None if details.privacy == "private" else details.privacy,
         "speaker": details.speaker,
         "source": details.source,
         "session": details.session,
+        "imported_from": details.imported_from,
         "project": details.project,
         "technical": True if details.technical else None,
         "pinned": True if details.pinned else None,
@@ -83,22 +94,29 @@ def plan_fact(
         "valid_until": details.valid_until,
         "keywords": list(details.keywords) or None,
         "turns": list(details.turns) or None,
+        "document": details.document,
     }
     text = notes.render_fact(fields, link_names(statement, names), details.edges)
     return note_id, Edit(layout.fact_path(statement, note_id, now), None, text.encode())
 
 
-def plan_confirmation(rel_path: str, data: bytes) -> Edit:
-    """Count one more confirmation and raise the confidence; nothing else of the note changes."""
+def plan_confirmation(rel_path: str, data: bytes, turns: Sequence[str] = (), *, counts: bool = True) -> Edit:
+    """Count one more confirmation and raise the confidence, unless it `counts` for none; cite `turns` as well. Nothing
+    else of the note changes.
+    """
     text = data.decode("utf-8")
     fields = frontmatter.parse(text).fields
-    confidence = _number(fields.get("confidence"), 0.8)
-    raised = min(1.0, confidence + CONFIRMATION_BOOST * (1.0 - confidence))
-    changes: dict[str, frontmatter.Value | None] = {
-        "confidence": round(raised, 3),
-        "confirmations": int(_number(fields.get("confirmations"), 0)) + 1,
-    }
-    return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode())
+    changes: dict[str, frontmatter.Value | None] = {}
+    if counts:
+        confidence = _number(fields.get("confidence"), 0.8)
+        raised = min(1.0, confidence + CONFIRMATION_BOOST * (1.0 - confidence))
+        changes["confidence"] = round(raised, 3)
+        changes["confirmations"] = int(_number(fields.get("confirmations"), 0)) + 1
+    listed = fields.get("turns")
+    cited = [str(turn) for turn in listed] if isinstance(listed, list) else [listed] if isinstance(listed, str) else []
+    if not set(turns) <= set(cited):
+        changes["turns"] = list(dict.fromkeys([*cited, *turns]))
+    return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode() if changes else data)
 
 
 def link_names(statement: str, names: Iterable[tuple[str, str]]) -> str:

@@ -206,6 +206,8 @@ TYPES = {
 }
 """What a canonical relation says of its subject and its object."""
 
+CANONICAL = frozenset((*TYPES, *SYMMETRIC, *INVERSES.values(), *SYNONYMS.values()))
+"""All relations that the tables know, each in its one form."""
 _UNKNOWN_TYPES = ("concept", "concept")
 _CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NOT_WORD = re.compile(r"[\W_]+")
@@ -236,6 +238,11 @@ def entity_types(relation: str) -> tuple[str, str]:
     canonical, is_flipped = _canonical(relation)
     subject, object_ = TYPES.get(canonical, _UNKNOWN_TYPES)
     return (object_, subject) if is_flipped else (subject, object_)
+
+
+def is_known(relation: str) -> bool:
+    """Whether the tables say how this relation, in any spelling, is written."""
+    return _canonical(relation)[0] in CANONICAL
 
 
 def _canonical(relation: str) -> tuple[str, bool]:

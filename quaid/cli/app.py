@@ -32,6 +32,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Remember and recall": {
         "remember": Entry("remember", "Store a fact, or confirm the one that says it already."),
         "extract": Entry("extract", "Take in a conversation."),
+        "analyze": Entry("analyze", "Learn from a file: text, markdown or PDF."),
+        "import": Entry("importing", "Take in what another memory holds."),
+        "export": Entry("exporting", "Write the memory as JSON lines."),
         "recall": Entry("recall", "Answer a question from memory."),
         "search": Entry("recall", "Find notes by their words alone."),
         "get": Entry("notes", "Print a note, or one turn of a conversation."),

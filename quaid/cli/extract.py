@@ -3,92 +3,266 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, count, styled
-from quaid.cli.written import warn_left
-from quaid.errors import UsageError
+from quaid.cli.terminal import columns, count, one_line, styled
+from quaid.cli.written import warn_left, warn_redacted
+from quaid.errors import (
+    BadInputError,
+    BudgetExceededError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+    NoteBrokenError,
+    QuaidError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
-    from quaid.writer import Kept
+    from quaid.learning import Extracted
+    from quaid.memory import Memory
 
-NO_MODEL = "No model is configured yet, so no facts can be drawn; conversations are kept and recalled as they are."
+NO_MODEL = "No model was found, so no facts can be drawn; conversations are kept and recalled as they are."
+FOR_ALL = (ModelUnavailableError, ModelTimeoutError, BudgetExceededError)
+"""Trouble that the next conversation would have as well."""
+MOST_SHOWN = 10
+LONGEST_SHOWN = 110
 
 
 def run_extract(
     ctx: typer.Context,
-    file: Annotated[str | None, typer.Argument(metavar="FILE", help="A transcript; - reads it from stdin.")] = None,
+    file: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE…", help="Transcripts or exports; - reads from stdin.")
+    ] = None,
     session: Annotated[
         str | None, typer.Option(metavar="ID", help="Its session id, if the transcript names none.")
     ] = None,
-    pending: Annotated[bool, typer.Option("--pending", help="List the conversations that wait for a model.")] = False,
+    pending: Annotated[bool, typer.Option("--pending", help="Learn from the conversations that wait.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, write nothing.")] = False,
+    no_facts: Annotated[bool, typer.Option("--no-facts", help="Keep the conversation, ask no model.")] = False,
+    trigger: Annotated[
+        str, typer.Option(metavar="NAME", help="The occasion, as snippets and journal name it.")
+    ] = "Session",
 ) -> int:
-    """Take in a conversation: plain text ("Name: what was said"), JSON lines or a Claude Code session.
+    """Take in conversations: keep what was said, and let a model draw facts, names and observations from it.
 
-    What was said is kept as an episode and can be recalled at once; system text, tool output and thinking are left
-    out. The same session is never kept twice: when it has grown, only its new turns are added.
+    Known are sessions of Claude Code, Codex, Gemini and OpenClaw, exports of ChatGPT and Claude.ai (JSON or zip), JSON
+    lines with role and content, and plain text ("Name: what was said"). System text, tool output, thinking and recalled
+    memories are left out, secrets are replaced. The same session is never taken in twice: when it has grown, only its
+    new turns are. Without a model, or while none answers, the conversation is kept, can be recalled, and waits.
 
     Examples:
       quaid extract chat.jsonl
-      quaid extract ~/.claude/projects/my-project/session.jsonl
+      quaid extract ~/.claude/projects/my-project/*.jsonl
+      quaid extract chatgpt-export.zip --dry-run
       pbpaste | quaid extract - --session standup-friday
       quaid extract --pending
     """
     invocation: Invocation = ctx.obj
+    how = {"facts": not no_facts, "dry_run": dry_run, "trigger": _trigger(trigger)}
     if pending:
-        return _list_pending(invocation)
-    if file is None:
+        if file:
+            raise UsageError("--pending takes no files: it learns from the conversations that are kept already.")
+        return _work_off(invocation, how)
+    if not file:
         raise UsageError("Which transcript? Give a file, or - for stdin: quaid extract chat.jsonl")
+    refused: dict[str, QuaidError] = {}
     with invocation.open() as memory, invocation.progress(memory):
-        kept = memory.extract(sys.stdin.buffer if file == "-" else Path(file).expanduser(), session=session)
-    invocation.tell(lambda: _render(kept), **_as_shape(kept))
-    if kept.left:
-        warn_left(invocation, kept.left)
-    if kept.new_turns and kept.waiting:
-        invocation.say("It can be recalled now. No model is configured, so no facts were drawn from it.")
-    return 0
+        found = []
+        for done in _take_in(memory, file, session, how, refused):
+            found.append(done)
+            if not invocation.as_json:
+                invocation.print(render_extracted(done))
+            _remark(invocation, done)
+    if invocation.as_json:
+        shapes = [as_shape(done) for done in found]
+        several = {"sessions": shapes, "refused": {name: _as_error(error) for name, error in refused.items()}}
+        invocation.answer(**shapes[0] if len(shapes) == 1 and not refused else several)
+    return 1 if refused or any(done.problem for done in found) else 0
 
 
-def _list_pending(invocation: Invocation) -> int:
+def _take_in(
+    memory: Memory, names: list[str], session: str | None, how: dict[str, Any], refused: dict[str, QuaidError]
+) -> Iterator[Extracted]:
+    """What was done with each conversation. One of several files that cannot be used is `refused`, and named at once."""
+    for name in names:
+        source = sys.stdin.buffer if name == "-" else Path(name).expanduser()
+        try:
+            for done in memory.extract_each(source, session=session, **how):
+                yield done
+                if isinstance(done.problem, FOR_ALL):
+                    how = {**how, "facts": False}
+        except (BadInputError, NoteBrokenError) as error:
+            if len(names) == 1:
+                raise
+            refused[name] = error
+            print(f"quaid: {error}", file=sys.stderr)
+
+
+def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
     from quaid.overview import list_waiting
 
-    with invocation.open() as memory:
+    with invocation.open() as memory, invocation.progress(memory):
         waiting = list_waiting(memory)
-    if not waiting:
-        invocation.tell(lambda: "", waiting=[])
-        invocation.say("No conversation is waiting.")
-        return 0
-    shape: dict[str, object] = {"waiting": list(waiting), "error": {"code": "no_model", "message": NO_MODEL}}
-    invocation.tell(lambda: "\n".join(waiting), **shape)
-    print(f"quaid: {NO_MODEL}", file=sys.stderr)
-    return 1
+        if not waiting:
+            invocation.tell(lambda: "", waiting=[], sessions=[])
+            invocation.say("No conversation is waiting.")
+            return 0
+        if not how["facts"] or not memory.learner.reader.is_able():
+            shape: dict[str, object] = {
+                "waiting": list(waiting), "sessions": [], "error": {"code": "no_model", "message": NO_MODEL},
+            }  # fmt: skip
+            invocation.tell(lambda: "\n".join(waiting), **shape)
+            print(f"quaid: {NO_MODEL} See: quaid doctor", file=sys.stderr)
+            return 1
+        found: list[Extracted] = []
+        for done in memory.extract_waiting(**how):
+            found.append(done)
+            if not invocation.as_json:
+                invocation.print(render_extracted(done))
+            _remark(invocation, done)
+            if isinstance(done.problem, FOR_ALL):
+                break
+        memory.sync()
+        left = list_waiting(memory)
+    if invocation.as_json:
+        invocation.answer(waiting=list(left), sessions=[as_shape(done) for done in found])
+    return 1 if any(done.problem for done in found) else 0
 
 
-def _as_shape(kept: Kept) -> dict[str, object]:
-    return {
-        "session": kept.session,
-        "path": kept.path,
-        "turns": kept.turns,
-        "new_turns": kept.new_turns,
-        "waiting": kept.waiting,
-        "commit": kept.commit,
-        "left": list(kept.left),
-        "skipped": kept.skipped,
+def _trigger(name: str) -> str:
+    """One line without what would end a heading.
+
+    Raises:
+        UsageError: nothing is left of it.
+    """
+    trigger = " ".join(name.replace("#", " ").split())[:60]
+    if not trigger:
+        raise UsageError("--trigger is empty. Name the occasion, such as Compaction or Reset.")
+    return trigger
+
+
+def _remark(invocation: Invocation, done: Extracted) -> None:
+    if done.left:
+        warn_left(invocation, done.left)
+    warn_redacted(invocation, done.redacted)
+    if done.problem is not None:
+        kept = "nothing was written" if done.is_dry_run else "the conversation is kept and waits"
+        print(f"quaid: {done.problem} ({kept}; later: quaid extract --pending)", file=sys.stderr)
+    elif done.new_turns and done.waiting:
+        invocation.say("It can be recalled now. No model was asked, so no facts were drawn from it.")
+    if done.quarantined:
+        invocation.say(f"What could not be used is kept in {done.quarantined}")
+    if "relations" in done.degraded:
+        invocation.say("New relations were stored as they were said: the fast model did not answer.")
+
+
+def as_shape(done: Extracted) -> dict[str, object]:
+    """`Extracted` as JSON. Ids and paths of facts that a dry run would make do not exist yet."""
+    is_there = not done.is_dry_run
+    usage = done.usage
+    shape: dict[str, object] = {
+        "session": done.session,
+        "path": done.path,
+        "turns": done.turns,
+        "new_turns": done.new_turns,
+        "waiting": done.waiting,
+        "dry_run": done.is_dry_run,
+        "commit": done.commit,
+        "left": list(done.left),
+        "skipped": done.skipped,
+        "redacted": dict(Counter(done.redacted)),
+        "facts": [
+            {
+                "id": fact.id if is_there or fact.outcome != "created" else None,
+                "path": fact.path if is_there or fact.outcome != "created" else None,
+                "text": fact.text,
+                "outcome": fact.outcome,
+            }
+            for fact in done.facts
+        ],
+        "entities": list(done.entities),
+        "edges": done.edges,
+        "snippets": done.snippets,
+        "journal": list(done.journal),
+        "left_out": [{"text": item.text, "reason": item.reason} for item in done.left_out],
+        "quarantined": done.quarantined,
+        "model": done.model,
+        "prompt": done.prompt,
+        "usage": {
+            "calls": usage.calls,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "cost_usd": usage.cost_usd,
+        },
+        "degraded": list(done.degraded),
     }
+    if done.problem is not None:
+        shape["error"] = _as_error(done.problem)
+    return shape
 
 
-def _render(kept: Kept) -> str:
-    if kept.new_turns:
-        head = f"{styled('Kept', 'green')}: {count(kept.new_turns, 'new turn')} of session {kept.session}"
-    else:
-        head = f"Nothing new: session {kept.session} is kept already, {count(kept.turns, 'turn')}"
-    rows = [("path", kept.path)]
-    if kept.skipped:
-        rows.append(("left out", ", ".join(f"{number:,} {reason}" for reason, number in kept.skipped.items())))
-    if kept.commit:
-        rows.append(("commit", kept.commit[:10]))
-    return "\n".join([head, *(f"  {line}" for line in columns(rows).splitlines())])
+def _as_error(problem: QuaidError) -> dict[str, str]:
+    return {"code": problem.code, "message": str(problem)}
+
+
+def render_extracted(done: Extracted) -> str:
+    """What was done with one conversation, for a person."""
+    rows = [("path", done.path)]
+    rows += _fact_rows(done)
+    rows += [("names", one_line(", ".join(done.entities))[:LONGEST_SHOWN])] if done.entities else []
+    rows += [("snippets", ", ".join(f"{number} for {file}" for file, number in done.snippets.items()))] * bool(
+        done.snippets
+    )
+    rows += [("journal", ", ".join(done.journal))] if done.journal else []
+    rows += [
+        ("not kept" if not number else "", f"{_short(item.text)}: {item.reason}")
+        for number, item in enumerate(done.left_out[:MOST_SHOWN])
+    ]
+    if done.skipped:
+        rows.append(("left out", ", ".join(f"{number:,} {reason}" for reason, number in done.skipped.items())))
+    if done.model and done.usage.calls:
+        rows.append(("model", f"{done.model}, {done.usage.tokens:,} tokens{_cost(done.usage.cost_usd)}"))
+    if done.commit:
+        rows.append(("commit", done.commit[:10]))
+    return "\n".join([_head(done), *(f"  {line}" for line in columns(rows).splitlines())])
+
+
+def _head(done: Extracted) -> str:
+    of_session = f"of session {done.session}"
+    new = sum(fact.outcome == "created" for fact in done.facts)
+    again = sum(fact.outcome == "confirmed" for fact in done.facts)
+    if done.facts or (done.model and not done.waiting):
+        learned = count(new, "new fact") + (f", {again} said again" if again else "")
+        verb = "Would learn" if done.is_dry_run else "Learned"
+        turns = f" from {count(done.new_turns, 'new turn')}" if done.new_turns else ""
+        return f"{styled(verb, 'green')}: {learned}{turns} {of_session}"
+    if done.new_turns:
+        verb = "Would keep" if done.is_dry_run else "Kept"
+        return f"{styled(verb, 'green')}: {count(done.new_turns, 'new turn')} {of_session}"
+    return f"Nothing new: session {done.session} is kept already, {count(done.turns, 'turn')}"
+
+
+def _fact_rows(done: Extracted) -> list[tuple[str, str]]:
+    marks = {"created": "", "confirmed": " (said again)", "known": " (known)"}
+    most = len(done.facts) if done.is_dry_run else MOST_SHOWN
+    rows = [
+        ("" if number else "facts", f"{_short(fact.text)}{marks[fact.outcome]}")
+        for number, fact in enumerate(done.facts[:most])
+    ]
+    return rows + ([("", f"and {len(done.facts) - most} more")] if len(done.facts) > most else [])
+
+
+def _short(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= LONGEST_SHOWN else f"{line[: LONGEST_SHOWN - 1].rstrip()}…"
+
+
+def _cost(cost_usd: float | None) -> str:
+    return f", ${cost_usd:.4f}" if cost_usd else ""

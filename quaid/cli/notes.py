@@ -11,7 +11,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import count, section, styled
 from quaid.cli.written import tell_written
 from quaid.errors import NoteNotFoundError, QuaidError
-from quaid.memory import NoteView
+from quaid.index.views import NoteView
 
 if TYPE_CHECKING:
     from quaid.index.documents import Document

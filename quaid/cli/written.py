@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
@@ -31,6 +33,7 @@ def tell_written(invocation: Invocation, written: Written) -> None:
     invocation.tell(lambda: _render(written), **as_shape(written))
     if written.left:
         warn_left(invocation, written.left)
+    warn_redacted(invocation, written.redacted)
     if written.hint:
         invocation.say(written.hint)
 
@@ -46,6 +49,7 @@ def as_shape(written: Written) -> dict[str, object]:
         "created": list(written.created),
         "left": list(written.left),
         "hint": written.hint,
+        "redacted": dict(Counter(written.redacted)),
     }
 
 
@@ -55,6 +59,13 @@ def warn_left(invocation: Invocation, left: tuple[str, ...]) -> None:
         f"On disk but not committed, because your own uncommitted changes are in it: {', '.join(left)}. "
         "Commit it yourself: git add -p && git commit"
     )
+
+
+def warn_redacted(invocation: Invocation, kinds: Sequence[str]) -> None:
+    """Which secrets were not written."""
+    if kinds:
+        found = ", ".join(f"{number} {kind}" for kind, number in Counter(kinds).items())
+        invocation.say(f"Secrets were replaced before anything was written: {found}.")
 
 
 def _render(written: Written) -> str:

@@ -168,6 +168,12 @@ def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
     return [(str(row[0]), str(row[1])) for row in rows]
 
 
+def relations(connection: apsw.Connection) -> list[str]:
+    """All relations in use, the most frequent first."""
+    rows = connection.execute("SELECT relation FROM edges GROUP BY relation ORDER BY count(*) DESC, relation")
+    return [str(row[0]) for row in rows]
+
+
 def cited_turns(connection: apsw.Connection, doc_ids: Collection[int]) -> list[tuple[int, int]]:
     """(citing document, chunk of the turn it cites)."""
     rows = connection.execute(

@@ -190,6 +190,12 @@ def classify(text: str) -> Intent:
     )
 
 
+def is_technical(text: str) -> bool:
+    """Whether `text` is about how something is built rather than about somebody."""
+    words = _words_of(text)
+    return _is_technical(words, f" {' '.join(words)} ")
+
+
 def _words_of(text: str) -> list[str]:
     """Words in lower case; a possessive's `'s` is a word of its own, a contracted `'s` is `is`."""
     words: list[str] = []

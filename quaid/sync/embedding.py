@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from quaid.config import EmbeddingSettings
 from quaid.embed import Embedder, EmbeddingCache, fetch_weights, open_embedder
 from quaid.errors import EmbeddingError, QuaidError, WeightsMissingError
-from quaid.index import database, vectors
+from quaid.index import database, documents, vectors
 from quaid.index.vectors import EmbedderRow
 from quaid.vault import layout
 
@@ -55,6 +55,12 @@ class Embedding:
                 self.problem = error
         return self._embedder
 
+    def warm(self) -> None:
+        """Begin to load the model in the background, if it is one that has to be loaded."""
+        warm = getattr(self.embedder(), "warm", None)
+        if warm is not None:
+            warm()
+
     def fingerprint(self) -> str | None:
         """That of the configured embedder; None without one, or while its service cannot be asked for it."""
         embedder = self.embedder()
@@ -81,6 +87,22 @@ class Embedding:
             self.problem = None
         except QuaidError as error:
             self.problem = error
+
+    def vectors_of(self, embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
+        """float32 vectors of texts that are about to be notes, kept so that nobody computes them again.
+
+        Raises:
+            EmbeddingError: the service did not answer as it should.
+        """
+        cache = self._open_cache()
+        keys = [documents.text_key(text) for text in texts]
+        found = cache.get_many(embedder.fingerprint, keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        if missing:
+            fresh = dict(zip(missing, _as_bytes(embedder.embed(list(missing.values()))), strict=True))
+            cache.put_many(embedder.fingerprint, fresh.items())
+            found |= fresh
+        return [found[key] for key in keys]
 
     def fill(self, connection: apsw.Connection, progress: Progress, *, budget_s: float | None, fetch: bool) -> Filled:
         """Give every pending chunk its vector, within `budget_s` seconds."""

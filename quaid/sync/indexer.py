@@ -20,6 +20,7 @@ from quaid.index import database, documents
 from quaid.index.documents import Known
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
+from quaid.sync.watcher import remove_stale_cookies
 from quaid.vault import files, layout, template
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Indexer:
         started = time.monotonic()
         options = options or SyncOptions()
         inode = database.inode(self.path)
+        remove_stale_cookies(self.path.parent)
         try:
             report = self._sync(options, progress or silent, None)
         except database.BROKEN:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from quaid.vault import layout
+from quaid.vault.workshop import process_exists
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
@@ -69,6 +70,15 @@ def observe(root: Path, notice: Notice, *, poll_s: float | None = None) -> BaseO
     observer.daemon = True
     observer.start()
     return observer
+
+
+def remove_stale_cookies(state: Path) -> None:
+    """Those of processes that were killed."""
+    for cookie in state.glob("cookie-*-*"):
+        pid = cookie.name.split("-")[1]
+        if pid.isdigit() and not process_exists(int(pid)):
+            with suppress(OSError):
+                cookie.unlink(missing_ok=True)
 
 
 class ChangeListener:

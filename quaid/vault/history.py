@@ -17,7 +17,7 @@ from pathlib import Path
 from quaid.config import GitSettings
 from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, QuaidError
 from quaid.model import Commit, Edit
-from quaid.vault import files, workshop
+from quaid.vault import files, foreign, workshop
 from quaid.vault import repository as repositories
 from quaid.vault.lineage import Revision, find_note, is_meant, read_boundary, read_life
 from quaid.vault.messages import LOG_FORMAT, Message, escape, parse_log
@@ -56,6 +56,11 @@ class History:
         """The top folder of the work tree that encloses `root`; costs a few looks at the disk, no process."""
         found = repositories.find_repository(root)
         return found.top if found else None
+
+    @staticmethod
+    def find_checkout(path: Path, data: bytes) -> foreign.Checkout | None:
+        """What git knows of any file, holding `data`; None when it is in no repository."""
+        return foreign.find_checkout(path, data, _execute)
 
     def create_repository(self) -> None:
         """Make the vault a repository with the branch main, unless one encloses it already.

@@ -8,14 +8,14 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from quaid import Memory
 from quaid.capture.facts import FactDetails, plan_fact
-from quaid.model import Edge
 from quaid.vault import files
 
 FOLDER = Path(os.environ.get("QUAID_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -73,9 +73,12 @@ def all_turns(conversation: dict[str, Any]) -> list[Turn]:
 
 
 def ingest(conversation: dict[str, Any], root: Path, facts: str) -> None:
-    """A vault with the conversation's sessions, and with facts of one kind (`none`, `observation`, `extraction`)."""
+    """A vault with the conversation's sessions, and with facts of one kind (`none`, `observation`, `extraction`).
+
+    Extracted facts come the whole way: `quaid extract` asks a service that replays what a model has answered.
+    """
     memory, _ = Memory.create(root)
-    with memory, tempfile.TemporaryDirectory() as folder:
+    with memory, tempfile.TemporaryDirectory() as folder, _model(conversation, memory, facts):
         for session, lines in session_lines(conversation):
             transcript = Path(folder) / f"{session}.jsonl"
             transcript.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -91,37 +94,41 @@ def ingest(conversation: dict[str, Any], root: Path, facts: str) -> None:
         memory.sync()
 
 
+@contextmanager
+def _model(conversation: dict[str, Any], memory: Memory, facts: str) -> Iterator[None]:
+    if facts != "extraction":
+        yield
+        return
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from replay import Replay
+
+    numbers = _session_numbers(conversation["conversation"])
+    answers = {f"D{n}": json.loads(_answer_of(conversation, n).read_text("utf-8")) for n in numbers}
+    service = Replay(answers)
+    models = replace(memory.settings.models, provider="ollama", url=service.url, deep="wise", fast="quick")
+    memory.settings = replace(memory.settings, models=models)
+    try:
+        yield
+    finally:
+        service.close()
+
+
 def has_facts(conversation: dict[str, Any], facts: str) -> bool:
     return facts != "extraction" or _extraction_folder(conversation).is_dir()
 
 
 def _read_facts(conversation: dict[str, Any], facts: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(statement, session, details) of what annotators observed or a model extracted."""
+    """(statement, session, details) of what annotators observed."""
     if facts == "observation":
         for key, by_speaker in conversation["observation"].items():
             session = f"D{re.findall(r'[0-9]+', key)[0]}"
             for speaker, observed in by_speaker.items():
                 for text, cited in observed:
                     yield text, session, {"speaker": speaker, "cites": read_turns(cited)}
-    if facts == "extraction":
-        for number in _session_numbers(conversation["conversation"]):
-            answer = json.loads((_extraction_folder(conversation) / f"session_{number}.json").read_text("utf-8"))
-            for fact in answer["facts"]:
-                yield (
-                    fact["text"],
-                    f"D{number}",
-                    {
-                        "type": fact["category"],
-                        "confidence": fact["confidence"],
-                        "speaker": fact["speaker"],
-                        "source": fact["source"],
-                        "durability": fact["durability"],
-                        "keywords": tuple(fact["keywords"]),
-                        "valid_from": fact["valid_from"],
-                        "edges": tuple(Edge(**edge) for edge in fact["edges"]),
-                        "cites": read_turns(fact["turns"]),
-                    },
-                )
+
+
+def _answer_of(conversation: dict[str, Any], number: int) -> Path:
+    return _extraction_folder(conversation) / f"session_{number}.json"
 
 
 def _extraction_folder(conversation: dict[str, Any]) -> Path:

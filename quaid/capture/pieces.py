@@ -1,0 +1,205 @@
+"""An episode -> what a model is given to read of it: the turns nothing was learned from yet, in pieces that fit."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from quaid.llm.prices import estimate_tokens
+from quaid.vault import episodes, frontmatter, notes
+
+OVERLAP_TURNS = 6
+"""So many turns before a piece are shown with it, to understand it by."""
+OVERLAP_SHARE = 0.25
+"""Of what fits into a piece, this much at most is for what came before."""
+NOTE_SPEAKER = "Note to self"
+
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True, slots=True)
+class SaidTurn:
+    """A turn of an episode as it is shown to a model. `number` is that of its block id."""
+
+    number: int
+    speaker: str
+    text: str
+    said_at: datetime | None = None
+
+    @property
+    def is_note(self) -> bool:
+        return self.speaker == NOTE_SPEAKER
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What there is to learn from in one episode: its `turns` after the last one that was learned from.
+
+    `earlier` are the turns just before them; `last` is the number of the episode's last turn.
+    """
+
+    session: str
+    source: str | None
+    project: str | None
+    started: datetime | None
+    turns: tuple[SaidTurn, ...]
+    earlier: tuple[SaidTurn, ...] = ()
+    last: int = 0
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when what is to be learned from changes."""
+        return hashlib.sha256(repr((self.session, self.turns)).encode()).hexdigest()
+
+    @property
+    def ended(self) -> datetime | None:
+        return next((turn.said_at for turn in reversed(self.turns) if turn.said_at), None) or self.started
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One question to the model: `turns` to learn from, `earlier` ones to understand them by, `notes` to self."""
+
+    material: Material
+    turns: tuple[SaidTurn, ...]
+    earlier: tuple[SaidTurn, ...] = ()
+    notes: tuple[SaidTurn, ...] = ()
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The turns that facts of this piece may rest on."""
+        return frozenset(turn.number for turn in (*self.turns, *self.notes))
+
+    def inputs(self, owner: str) -> Mapping[str, str]:
+        """One text for each slot of the prompt `extract`."""
+        material = self.material
+        lines = [f"id: {material.session}", f"date: {_spoken_date(material.started)}"]
+        lines += [f"owner of the memory: {owner}"] if owner else []
+        lines += [f"project: {material.project}"] if material.project else []
+        return {
+            "session": "\n".join(" ".join(line.split()) for line in lines),
+            "notes": _shown(self.notes),
+            "earlier": _shown(self.earlier),
+            "conversation": _shown(self.turns),
+        }
+
+
+def material_of(text: str, *, everything: bool = False) -> Material:
+    """What the episode note `text` holds that nothing was learned from yet; with `everything`, all it holds.
+
+    Forgotten turns, and text without a block id, are nobody's words any more.
+    """
+    head = frontmatter.parse(text)
+    fields = head.fields
+    started = notes.parse_time(_text(fields, "started"))
+    said = [
+        SaidTurn(turn.number, turn.speaker, turn.text, _said_at(turn))
+        for turn in episodes.parse_turns(head.body, started)
+        if turn.number is not None
+    ]
+    learned = 0 if everything else learned_turns(fields)
+    new = tuple(turn for turn in said if turn.number > learned and turn.text)
+    old = [turn for turn in said if turn.number <= learned and turn.text and not turn.is_note]
+    return Material(
+        session=_text(fields, "session") or "",
+        source=_text(fields, "source"),
+        project=_text(fields, "project"),
+        started=started,
+        turns=new,
+        earlier=tuple(old[-OVERLAP_TURNS:]),
+        last=max((turn.number for turn in said), default=0),
+    )
+
+
+def learned_turns(fields: Mapping[str, object]) -> int:
+    """Up to which turn an episode with this head was learned from."""
+    number = str(fields.get("extracted_turns") or "0")
+    return int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
+
+
+def split_material(material: Material, limit_tokens: int) -> list[Piece]:
+    """Pieces of at most `limit_tokens` tokens each, earlier turns included. Notes to self go with every piece, unless
+    they would fill it: then they are read like turns.
+    """
+    own = tuple(turn for turn in material.turns if turn.is_note)
+    if sum(map(_tokens, own)) > limit_tokens * OVERLAP_SHARE:
+        own = ()
+    room = max(200, limit_tokens - sum(map(_tokens, own)))
+    least = int(room * (1 - OVERLAP_SHARE))
+    said = [part for turn in material.turns if turn not in own for part in _parts(turn, least)]
+    pieces: list[Piece] = []
+    before: Sequence[SaidTurn] = material.earlier
+    for group in _groups(said, least):
+        earlier = _last_that_fit(before, room - sum(map(_tokens, group)))
+        pieces.append(Piece(material, tuple(group), earlier, own))
+        before = group
+    return pieces or ([Piece(material, (), material.earlier, own)] if own else [])
+
+
+def _groups(turns: Sequence[SaidTurn], limit: int) -> Iterator[list[SaidTurn]]:
+    group: list[SaidTurn] = []
+    size = 0
+    for turn in turns:
+        tokens = _tokens(turn)
+        if group and size + tokens > limit:
+            yield group
+            group, size = [], 0
+        group.append(turn)
+        size += tokens
+    if group:
+        yield group
+
+
+def _parts(turn: SaidTurn, limit: int) -> Iterator[SaidTurn]:
+    """A turn that is too long for one piece, in parts with the same number."""
+    from quaid.vault.markdown import split_text
+
+    if _tokens(turn) <= limit:
+        yield turn
+        return
+    # Counted in bytes, of which a character has one to three in nearly all texts.
+    for text in split_text(turn.text, max(100, limit * 3 // 4)):
+        yield replace(turn, text=text)
+
+
+def _last_that_fit(turns: Sequence[SaidTurn], room: int) -> tuple[SaidTurn, ...]:
+    kept: list[SaidTurn] = []
+    for turn in reversed(turns[-OVERLAP_TURNS:]):
+        room -= _tokens(turn)
+        if room < 0:
+            break
+        kept.append(turn)
+    return tuple(reversed(kept))
+
+
+def _tokens(turn: SaidTurn) -> int:
+    return estimate_tokens(_line(turn))
+
+
+def _shown(turns: Sequence[SaidTurn]) -> str:
+    return "\n".join(map(_line, turns)) or "(none)"
+
+
+def _line(turn: SaidTurn) -> str:
+    when = f" ({turn.said_at:%Y-%m-%d %H:%M})" if turn.said_at else ""
+    # Only a turn begins a line with a number: what somebody quotes cannot pass for one.
+    text = turn.text.replace("\n", "\n  ")
+    return f"[t{turn.number}] {turn.speaker or 'Somebody'}{when}: {text}"
+
+
+def _said_at(turn: episodes.EpisodeTurn) -> datetime | None:
+    """A note to self has none: it says when it was taken along, which nobody may mistake for something new."""
+    return None if turn.speaker == NOTE_SPEAKER else notes.parse_time(turn.said_at)
+
+
+def _spoken_date(moment: datetime | None) -> str:
+    """The day alone: a conversation that names no time begins when it is read, and each minute would ask anew."""
+    return f"{_WEEKDAYS[moment.weekday()]} {moment.day} {moment:%B %Y}" if moment else "not known"
+
+
+def _text(fields: Mapping[str, object], key: str) -> str | None:
+    value = fields.get(key)
+    return value.strip() or None if isinstance(value, str) else None

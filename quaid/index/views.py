@@ -1,0 +1,42 @@
+"""One note, or one turn of it, as the index has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quaid.errors import NoteNotFoundError
+from quaid.index import documents
+from quaid.index.documents import Document
+from quaid.model import Edge
+
+if TYPE_CHECKING:
+    import apsw
+
+
+@dataclass(frozen=True, slots=True)
+class NoteView:
+    """One note, or one turn of an episode, as text without markup."""
+
+    document: Document
+    text: str
+    edges: tuple[Edge, ...] = ()
+    turn: int | None = None
+
+
+def view_note(index: apsw.Connection, reference: str) -> NoteView:
+    """What `reference` names.
+
+    Raises:
+        NoteNotFoundError, AmbiguousReferenceError
+    """
+    note, _, turn = reference.partition("#t")
+    document = documents.resolve_one(index, note)
+    number = int(turn) if turn.isdigit() else None
+    if turn and number is None:
+        raise NoteNotFoundError(reference)
+    text = documents.text_of(index, document.doc_id, number)
+    if number is not None and not text:
+        raise NoteNotFoundError(reference)
+    edges = documents.fetch_edges(index, [document.doc_id]).get(document.doc_id, [])
+    return NoteView(document, text, tuple(Edge(*edge) for edge in edges), number)

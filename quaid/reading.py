@@ -1,0 +1,162 @@
+"""Asking the deep model about a conversation, piece by piece, and keeping aside what it says that cannot be used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quaid.capture import arbitration, extract
+from quaid.capture.extract import Extraction
+from quaid.capture.lesson import Lesson, wanted
+from quaid.capture.pieces import Piece, material_of, split_material
+from quaid.config import Settings
+from quaid.errors import ModelAnswerError, ModelError, ModelRefusedError, PromptError
+from quaid.index import graph
+from quaid.model import ModelUsage
+from quaid.vault import layout
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.llm import Models
+    from quaid.llm.prompts import Prompt
+    from quaid.sync.embedding import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What relations are called elsewhere (see `storing.plan_facts`), and what asking took."""
+
+    renamed: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    usage: ModelUsage = field(default_factory=ModelUsage)
+    degraded: tuple[str, ...] = ()
+
+
+def name_relations(models: Models, found: Extraction, index: apsw.Connection) -> Named:
+    """Relations that neither the tables nor the graph know get the name that the model finds for them; without an
+    answer they keep their own, and `degraded` says so.
+    """
+    edges = [edge for fact in found.facts for edge in fact.edges]
+    question = arbitration.ask_about(edges, graph.relations(index))
+    if question is None:
+        return Named()
+    try:
+        prompt = models.prompt(arbitration.PROMPT)
+        answer = models.ask(prompt, question.inputs, deadline_s=arbitration.LIMIT_S)
+    except ModelError:
+        return Named(degraded=("relations",))
+    return Named(question.read(answer.value), answer.usage)
+
+
+class Reader:
+    """Reads one vault's conversations. Makes no model before one is asked."""
+
+    def __init__(
+        self, root: Path, settings: Settings, index: Callable[[], apsw.Connection], progress: Progress | None
+    ) -> None:
+        self._root = root
+        self._state = root / layout.STATE_DIR
+        self._settings = settings
+        self._index = index
+        self._progress = progress
+        self._own_models: Models | None = None
+
+    @property
+    def models(self) -> Models:
+        if self._own_models is None:
+            from quaid.llm import Models
+            from quaid.local.model_usage import ModelRecords
+
+            records = ModelRecords(self._state / layout.LOCAL_FILE)
+            self._own_models = Models(
+                self._settings.models, own_prompts=self._state / "prompts", usage=records, answers=records
+            ).start_run()
+        return self._own_models
+
+    def is_able(self) -> bool:
+        """Whether a model is to be asked. One that was chosen by name is, even where it cannot be: that is loud."""
+        capture, provider = self._settings.capture, self._settings.models.provider
+        if provider == "none" or not (capture.facts or capture.snippets or capture.journal):
+            return False
+        return provider != "auto" or self.models.describe().provider is not None
+
+    def read(self, text: str, *, everything: bool = False) -> Lesson:
+        """What is learned from the episode note `text`; pieces that were read before cost nothing.
+
+        With `everything` also what was learned from before. Trouble with the model is in the lesson, never raised.
+        """
+        lesson = Lesson(material_of(text, everything=everything))
+        if not lesson.material.turns:
+            return replace(lesson, extraction=Extraction())
+        parts: list[Extraction] = []
+        pieces = split_material(lesson.material, self._settings.capture.piece_tokens)
+        try:
+            for number, piece in enumerate(pieces):
+                if self._progress and len(pieces) > 1:
+                    self._progress(f"Reading {lesson.material.session}", number, len(pieces))
+                lesson, part = self._ask(lesson, piece)
+                parts.append(part)
+        except ModelError as error:
+            raw = error.raw if isinstance(error, ModelAnswerError | ModelRefusedError) else ""
+            where = self._set_aside(lesson, str(error), raw) if raw else lesson.quarantined
+            return replace(lesson, problem=error, quarantined=where)
+        capture = self._settings.capture
+        extraction = extract.keep_at_most(extract.merge(parts), capture.max_facts)
+        extraction = wanted(extraction, capture)
+        named = name_relations(self.models, extraction, self._index())
+        return replace(
+            lesson,
+            extraction=extraction,
+            renamed=named.renamed,
+            usage=lesson.usage + named.usage,
+            degraded=named.degraded,
+        )
+
+    def _prompt(self, name: str) -> Prompt:
+        """The prompt `name`. What an owner's version says is theirs to choose, what form its answer has is not.
+
+        Raises:
+            PromptError: it asks for another answer than Quaid can read.
+        """
+        from quaid.llm.prompts import load_prompt
+
+        prompt = self.models.prompt(name)
+        if prompt.schema != load_prompt(name).schema:
+            raise PromptError(prompt.path, "what stands below ## Answer is not what Quaid reads: take it from its own")
+        return prompt
+
+    def _ask(self, lesson: Lesson, piece: Piece) -> tuple[Lesson, Extraction]:
+        from quaid.capture.gate import admit_all
+
+        prompt = self._prompt(extract.PROMPT)
+        inputs = piece.inputs(self._settings.owner_name)
+        answer = self.models.ask(prompt, inputs, check=lambda value: extract.find_problems(value, piece))
+        lesson = replace(lesson, model=answer.model, prompt=answer.prompt, usage=lesson.usage + answer.usage)
+        safe: Any = admit_all(answer.value)[0]
+        part = extract.read_answer(safe, piece)
+        if part.left_out:
+            where = self._set_aside(lesson, "some of it was left out", json.dumps(safe, ensure_ascii=False), part)
+            lesson = replace(lesson, quarantined=where)
+        return lesson, part
+
+    def _set_aside(self, lesson: Lesson, problem: str, raw: str, part: Extraction | None = None) -> str | None:
+        """The path of the file that has the answer now; None where it could not be written."""
+        from quaid.local import quarantine
+
+        found = quarantine.Quarantined(
+            at=datetime.now(UTC).isoformat(),
+            about=lesson.material.session,
+            problem=problem,
+            model=lesson.model or "",
+            prompt=lesson.prompt or "",
+            raw=raw,
+            left_out=tuple((item.text, item.reason) for item in part.left_out) if part else (),
+        )
+        try:
+            return quarantine.put(self._state, found).relative_to(self._root).as_posix()
+        except OSError:
+            return None
