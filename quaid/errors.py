@@ -280,3 +280,7 @@ class PromptError(ModelError):
 
     def __init__(self, where: object, problem: str) -> None:
         super().__init__(f"The prompt {where} cannot be used ({problem}). Repair that file, or delete your version.")
+
+
+TROUBLE_FOR_ALL = (ModelUnavailableError, ModelTimeoutError, BudgetExceededError)
+"""What the next question to a model would meet as well."""

@@ -92,6 +92,11 @@ class _Draft:
     new_turns: int = 0
     noted: tuple[int, ...] = ()
 
+    @property
+    def is_unmarked(self) -> bool:
+        """Whether there is an episode that does not say that it was learned from."""
+        return bool(self.text) and "extracted" not in frontmatter.parse(self.text).fields
+
 
 class _MovedOnError(Exception):
     """The episode is no longer the one that was read: somebody else has added to it or edited it meanwhile."""
@@ -228,7 +233,7 @@ class Learner:
         material = lesson.material
         if material_of(draft.text, everything=self._keeps_no_text).fingerprint != material.fingerprint:
             raise _MovedOnError
-        if not material.turns:
+        if not material.turns and draft.edit is None and not draft.is_unmarked:
             return _plan_keeping(draft)
         when = material.ended or _now()
         stored = self._plan_facts(draft, lesson, lesson.extraction, when)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from quaid.answers import Answers
 from quaid.config import CONFIG_FILE, Settings, load_settings, parse_value
-from quaid.errors import BadInputError, VaultExistsError, VaultNotFoundError
+from quaid.errors import TROUBLE_FOR_ALL, BadInputError, VaultExistsError, VaultNotFoundError
 from quaid.index import database
 from quaid.index.reader import IndexReader
 from quaid.index.views import NoteView, view_note
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import apsw
 
     from quaid.analyzing import Analyzed
+    from quaid.creation import Created
     from quaid.importing import Imported
     from quaid.learning import Extracted, Learner
     from quaid.provenance import Provenance
@@ -35,17 +36,6 @@ if TYPE_CHECKING:
     from quaid.sync.verify import Verification
     from quaid.vault.history import History
     from quaid.writer import Surroundings, Writer, Written
-
-
-@dataclass(frozen=True, slots=True)
-class Created:
-    """What `init` did. `adopted` says that the folder had files of its own."""
-
-    root: Path
-    adopted: bool
-    made_repository: bool
-    files: tuple[str, ...]
-    commit: str | None
 
 
 class Memory:
@@ -86,13 +76,15 @@ class Memory:
         Raises:
             VaultExistsError: it is one already.
         """
+        from quaid.creation import fill_vault
+
         root = Path(path).expanduser().absolute()
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
         adopted = template.has_notes(root)
         template.make_state_folder(root)
         memory = cls(root, load_settings(root))
-        return memory, memory._fill(adopted=adopted)
+        return memory, fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
         """Where long work shows how far it is, and where a wait says what it waits for."""
@@ -256,8 +248,8 @@ class Memory:
         session: str | None = None,
         **how: Any,
     ) -> Iterator[Extracted]:
-        """The same for every conversation of an export, one after the other; those in which nobody says anything are
-        passed over.
+        """The same for every conversation of an archive, one after the other; those in which nobody says anything are
+        passed over. Once nobody answers, no model is asked any more.
 
         Raises:
             BadInputError: it is no transcript Quaid knows, or nobody says anything in any of it.
@@ -270,7 +262,10 @@ class Memory:
         for conversation in _read_conversations(source, session):
             if conversation.turns:
                 found += 1
-                yield self.learner.take_in(conversation, wanted, is_lasting=is_lasting)
+                done = self.learner.take_in(conversation, wanted, is_lasting=is_lasting)
+                yield done
+                if isinstance(done.problem, TROUBLE_FOR_ALL):
+                    wanted = replace(wanted, facts=False)
         if not found:
             raise BadInputError(
                 "The transcript holds nothing that anybody said. Give one with user or assistant turns."
@@ -342,19 +337,6 @@ class Memory:
         from quaid.sync.follow import Follower
 
         return Follower(self.indexer, self.settings.sync, report, self._tell)
-
-    def _fill(self, *, adopted: bool) -> Created:
-        from quaid.vault import edits
-        from quaid.vault.messages import Message
-
-        made_repository = self.git.find_repository(self.root) is None
-        self.git.create_repository()
-        planned = tuple(template.plan_template(self.root, adopt=adopted))
-        message = Message("init: a vault for Quaid")
-        with edits.writing(self.root, self.settings.git.wait_s):
-            self.git.wait_until_ready(self._tell)
-            committed = edits.apply(self.root, edits.Change("init", planned, message), self.git)
-        return Created(self.root, adopted, made_repository, tuple(edit.rel_path for edit in planned), committed.id)
 
     # -- wiring --------------------------------------------------------------------------------------------------
 

@@ -130,10 +130,11 @@ class Reader:
         return prompt
 
     def _ask(self, lesson: Lesson, piece: Piece) -> tuple[Lesson, Extraction]:
-        from quaid.capture.gate import admit_all
+        from quaid.capture.gate import admit, admit_all
 
         prompt = self._prompt(extract.PROMPT)
-        inputs = piece.inputs(self._settings.owner_name)
+        # An episode's owner may have written into it what no transcript would have brought.
+        inputs = {slot: admit(text).text for slot, text in piece.inputs(self._settings.owner_name).items()}
         answer = self.models.ask(prompt, inputs, check=lambda value: extract.find_problems(value, piece))
         lesson = replace(lesson, model=answer.model, prompt=answer.prompt, usage=lesson.usage + answer.usage)
         safe: Any = admit_all(answer.value)[0]

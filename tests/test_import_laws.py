@@ -37,6 +37,7 @@ WIRING = {
     "bookkeeping",
     "provenance",
     "answers",
+    "creation",
     "lookups",
     "learning",
     "reading",

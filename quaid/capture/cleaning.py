@@ -19,7 +19,8 @@ _HIDDEN = frozenset({"quaid-memory", "system-reminder", "private"})
 _TAG = re.compile(rf"<(?P<closes>/?)(?P<name>{'|'.join(sorted(_HIDDEN))})\b[^<>]*>", re.IGNORECASE)
 _PARAGRAPH_END = re.compile(r"\n[ \t]*(?=\n)")
 _MEMORY_LINES = re.compile(r"^[ \t]*\[MEMORY\].*(?:\n[ \t]+\S.*)*\n?", re.MULTILINE)
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{401,}={0,2}")
+_LONGEST_RUN = 400
+_BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_LONGEST_RUN + 1},}}={{0,2}}")
 _BLANK_LINES = re.compile(r"\n{4,}")
 _STRAY_INDENT = re.compile(r"\A {1,3}(?=\S[^\n]*(?:\n\S|\Z))")
 _FENCE = re.compile(r" {0,3}(?P<marker>`{3,}|~{3,})(?P<info>.*)")
@@ -56,11 +57,18 @@ def clean_name(name: str) -> str:
 
 
 def _clean_once(text: str) -> str:
-    text = _SURROGATE.sub("\ufffd", _CONTROL.sub("", _NEWLINE.sub("\n", text)))
-    text = _MEMORY_LINES.sub("", _without(text, _hidden_spans(text)))
-    text = _BASE64.sub(_placeholder, text)
+    # Exports hold hundreds of megabytes: what a text cannot contain is not looked for.
+    if not (text.isascii() and text.replace("\n", "").isprintable()):
+        text = _SURROGATE.sub("\ufffd", _CONTROL.sub("", _NEWLINE.sub("\n", text)))
+    if "<" in text:
+        text = _without(text, _hidden_spans(text))
+    if "[MEMORY]" in text:
+        text = _MEMORY_LINES.sub("", text)
+    if len(text) > _LONGEST_RUN:
+        text = _BASE64.sub(_placeholder, text)
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
-    return _close_fence(_BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text)))
+    text = _BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text))
+    return _close_fence(text) if "```" in text or "~~~" in text else text
 
 
 def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, TypeVar
 
+from quaid.capture.cleaning import clean_text
 from quaid.capture.facts import MINIMUM_WORDS, count_words
 from quaid.capture.pieces import Material, Piece, SaidTurn
 from quaid.capture.relations import normalise_edge
@@ -136,7 +137,7 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, SaidTurn], material: M
     told = (first.said_at if first else None) or material.started
     since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
     return ExtractedFact(
-        text=with_dates(" ".join(raw["text"].split()), told),
+        text=with_dates(_word(raw["text"]), told),
         category=raw["category"],
         confidence=float(raw["confidence"]),
         speaker=_word(raw.get("speaker")) or (first.speaker if first else None) or None,
@@ -219,7 +220,7 @@ def _date(value: str | None) -> str | None:
 def _edges(found: Iterable[Mapping[str, str]]) -> Iterator[Edge]:
     for edge in found:
         try:
-            yield normalise_edge(Edge(edge["subject"], edge["relation"], edge["object"]))
+            yield normalise_edge(Edge(_word(edge["subject"]), edge["relation"], _word(edge["object"])))
         except BadInputError:
             continue
 
@@ -236,13 +237,13 @@ def _joined(one: ExtractedFact, other: ExtractedFact) -> ExtractedFact:
 
 def _lines(snippets: Mapping[str, Sequence[str] | None], file: str) -> Iterator[str]:
     for line in snippets.get(file) or ():
-        text = " ".join(line.split())
+        text = _word(line)
         if text and not _ORDER.search(text):
             yield text
 
 
 def _paragraph(journal: Mapping[str, str | None], file: str) -> Iterator[str]:
-    text = (journal.get(file) or "").strip()
+    text = clean_text(journal.get(file) or "").strip()
     if text and not _ORDER.search(text):
         yield text
 
@@ -252,7 +253,8 @@ def _filled(by_file: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]
 
 
 def _word(value: str | None) -> str:
-    return " ".join((value or "").split())
+    """On one line, as clean as what people said has to be."""
+    return " ".join(clean_text(value or "").split())
 
 
 def _unique(items: Iterable[T]) -> tuple[T, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from quaid.capture.extract import Extraction, LeftOut
+from quaid.capture.extract import ExtractedFact, Extraction, LeftOut
 from quaid.capture.facts import FactDetails
 from quaid.capture.pieces import Material
 from quaid.capture.storing import FactsPlan, NewFact
@@ -57,28 +57,35 @@ def new_facts(found: Extraction, material: Material, owner: str, episode_name: s
     return [
         NewFact(
             fact.text,
-            FactDetails(
-                type=fact.category,
-                status="pending",
-                owner=owner,
-                confidence=fact.confidence,
-                extraction_confidence=fact.confidence if fact.source == "assistant" else None,
-                durability=fact.durability,
-                privacy=fact.privacy,
-                speaker=fact.speaker,
+            replace(
+                details_of(fact, owner, fact.project),
                 source=fact.source,
+                extraction_confidence=fact.confidence if fact.source == "assistant" else None,
                 session=material.session,
-                project=fact.project,
-                technical=fact.project is not None and is_technical(fact.text),
-                valid_from=fact.valid_from,
-                valid_until=fact.valid_until,
-                keywords=fact.keywords,
                 turns=tuple(f"[[{episode_name}#^t{turn}]]" for turn in fact.turns) if episode_name else (),
-                edges=fact.edges,
             ),
         )
         for fact in found.facts
     ]
+
+
+def details_of(fact: ExtractedFact, owner: str, project: str | None) -> FactDetails:
+    """What a model has said of a fact, as a pending one of `owner` and `project`."""
+    return FactDetails(
+        type=fact.category,
+        status="pending",
+        owner=owner,
+        confidence=fact.confidence,
+        durability=fact.durability,
+        privacy=fact.privacy,
+        speaker=fact.speaker,
+        project=project,
+        technical=project is not None and is_technical(fact.text),
+        valid_from=fact.valid_from,
+        valid_until=fact.valid_until,
+        keywords=fact.keywords,
+        edges=fact.edges,
+    )
 
 
 def commit_message(lesson: Lesson, stored: FactsPlan) -> Message:

@@ -158,7 +158,7 @@ def is_name(text: str) -> bool:
     words = text.split()
     if not words or len(text) > _LONGEST_NAME or _POSSESSIVE.search(text) or not text[0].isalpha():
         return False
-    if words[0].casefold() in {"the", "a", "an", "i", "my", "our", "his", "her", "their", "user"}:
+    if words[0].casefold() in _NO_FIRST_WORDS or text.casefold() == "assistant":
         return False
     is_title = all(word[0].isupper() or not word[0].isalpha() for word in words if word.casefold() not in _LINKING)
     if is_title:
@@ -166,6 +166,7 @@ def is_name(text: str) -> bool:
     return any(map(str.isupper, words[0])) and len(words) <= _MOST_WORDS and not _SMALL.intersection(words)
 
 
+_NO_FIRST_WORDS = frozenset("the a an i my our his her their user".split())  # noqa: SIM905 - as above
 _LINKING = frozenset("of the and de von van der la le di da al & in".split())  # noqa: SIM905 - as above
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import clipped, columns, count, line_width, size, styled
-from quaid.cli.written import warn_left
+from quaid.cli.learned import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
+from quaid.cli.terminal import columns, count, size, styled
 from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError, NoteBrokenError, QuaidError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 OF_ONE_FILE = (BadInputError, NoteBrokenError, ModelAnswerError, ModelRefusedError)
 """Trouble that the next file need not have."""
-MOST_SHOWN = 10
 
 
 def run_analyze(
@@ -69,13 +68,12 @@ def run_analyze(
 
 
 def as_shape(name: str, done: Analyzed) -> dict[str, object]:
-    """`Analyzed` as JSON. Ids and paths of facts that a dry run would make do not exist yet."""
-    file, checkout, usage = done.file, done.inquiry.checkout, done.usage
+    """`Analyzed` as JSON."""
+    file, checkout = done.file, done.inquiry.checkout
     return {
         "file": name,
         "outcome": done.outcome,
         "note": done.note,
-        "dry_run": done.is_dry_run,
         "title": file.title,
         "media": file.media,
         "size": file.size,
@@ -87,34 +85,11 @@ def as_shape(name: str, done: Analyzed) -> dict[str, object]:
         "uncommitted": checkout.is_changed if checkout else None,
         "focus": done.inquiry.focus or None,
         "summary": done.summary or None,
-        "facts": [
-            {
-                "id": None if done.is_dry_run and fact.outcome == "created" else fact.id,
-                "path": None if done.is_dry_run and fact.outcome == "created" else fact.path,
-                "text": fact.text,
-                "outcome": fact.outcome,
-            }
-            for fact in done.facts
-        ],
         "missing": [{"id": fact.id, "text": fact.text} for fact in done.missing],
-        "entities": list(done.entities),
-        "edges": done.edges,
-        "left_out": [{"text": item.text, "reason": item.reason} for item in done.left_out],
+        **shape_of_learned(done),
         "redacted": dict(Counter(file.redacted)),
         "remarks": list(file.remarks),
         "pieces": done.pieces,
-        "model": done.model,
-        "prompt": done.prompt,
-        "usage": {
-            "calls": usage.calls,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cached_tokens": usage.cached_tokens,
-            "cost_usd": usage.cost_usd,
-        },
-        "degraded": list(done.degraded),
-        "commit": done.commit,
-        "left": list(done.left),
     }
 
 
@@ -128,16 +103,15 @@ def render(done: Analyzed) -> str:
     known = len(done.facts) - len(new)
     head = styled("Would learn" if done.is_dry_run else "Learned", "green")
     said = f"{count(len(new), 'new fact')}{f', {known} known already' if known else ''}"
-    width = line_width() - 12
-    rows = [("note", done.note), ("file", _described(done))]
-    rows += [("git", _checkout(done))] if done.inquiry.checkout else []
-    rows += [("summary", clipped(done.summary, width))] if done.summary else []
-    rows += _listed("facts", [fact.text for fact in new], width, len(new) if done.is_dry_run else MOST_SHOWN)
-    rows += _listed("missing", [f"{fact.text} ({fact.id[-5:]})" for fact in done.missing], width, MOST_SHOWN)
-    rows += _listed("not kept", [f"{item.text}: {item.reason}" for item in done.left_out], width, MOST_SHOWN)
-    rows += [("names", clipped(", ".join(done.entities), width))] if done.entities else []
-    rows += [("model", f"{done.model}, {done.usage.tokens:,} tokens")] if done.usage.calls else []
-    rows += [("commit", done.commit[:10])] if done.commit else []
+    rows = [
+        ("note", done.note),
+        ("file", _described(done)),
+        *([("git", _checkout(done))] if done.inquiry.checkout else []),
+        *listed("summary", [done.summary] if done.summary else []),
+        *listed("facts", [fact.text for fact in new], None if done.is_dry_run else MOST_SHOWN),
+        *listed("missing", [f"{fact.text} ({fact.id[-5:]})" for fact in done.missing], MOST_SHOWN),
+        *rows_of_learned(done),
+    ]
     body = "\n".join(f"  {line}" for line in columns(rows).splitlines())
     return f"{head}: {said} from {done.file.path.name}\n{body}"
 
@@ -155,20 +129,9 @@ def _checkout(done: Analyzed) -> str:
     return f"{checkout.repository}{commit}{', with uncommitted changes' if checkout.is_changed else ''}"
 
 
-def _listed(title: str, lines: list[str], width: int, most: int) -> list[tuple[str, str]]:
-    rows = [("" if number else title, clipped(line, width)) for number, line in enumerate(lines[:most])]
-    return rows + ([("", f"and {len(lines) - most} more")] if len(lines) > most else [])
-
-
 def _remark(invocation: Invocation, done: Analyzed) -> None:
     for remark in done.file.remarks:
         invocation.say(remark)
-    if done.file.redacted and done.outcome != "unchanged":
-        kinds = ", ".join(f"{number} {kind}" for kind, number in Counter(done.file.redacted).items())
-        invocation.say(f"Secrets were replaced before anything was read or written: {kinds}.")
+    remark_on_learned(invocation, done, done.file.redacted if done.outcome != "unchanged" else ())
     if done.missing:
         invocation.say("What the file no longer says is kept. Forget it with: quaid forget REF")
-    if "relations" in done.degraded:
-        invocation.say("New relations were stored as they were said: the fast model did not answer.")
-    if done.left:
-        warn_left(invocation, done.left)

@@ -11,27 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, count, one_line, styled
-from quaid.cli.written import warn_left, warn_redacted
-from quaid.errors import (
-    BadInputError,
-    BudgetExceededError,
-    ModelTimeoutError,
-    ModelUnavailableError,
-    NoteBrokenError,
-    QuaidError,
-    UsageError,
-)
+from quaid.cli.learned import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
+from quaid.cli.terminal import columns, count, styled
+from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NoteBrokenError, QuaidError, UsageError
 
 if TYPE_CHECKING:
     from quaid.learning import Extracted
     from quaid.memory import Memory
 
 NO_MODEL = "No model was found, so no facts can be drawn; conversations are kept and recalled as they are."
-FOR_ALL = (ModelUnavailableError, ModelTimeoutError, BudgetExceededError)
-"""Trouble that the next conversation would have as well."""
-MOST_SHOWN = 10
-LONGEST_SHOWN = 110
 
 
 def run_extract(
@@ -89,13 +77,13 @@ def run_extract(
 def _take_in(
     memory: Memory, names: list[str], session: str | None, how: dict[str, Any], refused: dict[str, QuaidError]
 ) -> Iterator[Extracted]:
-    """What was done with each conversation. One of several files that cannot be used is `refused`, and named at once."""
+    """What was done with each conversation. A file of several that cannot be used is `refused`, and named at once."""
     for name in names:
         source = sys.stdin.buffer if name == "-" else Path(name).expanduser()
         try:
             for done in memory.extract_each(source, session=session, **how):
                 yield done
-                if isinstance(done.problem, FOR_ALL):
+                if isinstance(done.problem, TROUBLE_FOR_ALL):
                     how = {**how, "facts": False}
         except (BadInputError, NoteBrokenError) as error:
             if len(names) == 1:
@@ -126,7 +114,7 @@ def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
             if not invocation.as_json:
                 invocation.print(render_extracted(done))
             _remark(invocation, done)
-            if isinstance(done.problem, FOR_ALL):
+            if isinstance(done.problem, TROUBLE_FOR_ALL):
                 break
         memory.sync()
         left = list_waiting(memory)
@@ -148,9 +136,7 @@ def _trigger(name: str) -> str:
 
 
 def _remark(invocation: Invocation, done: Extracted) -> None:
-    if done.left:
-        warn_left(invocation, done.left)
-    warn_redacted(invocation, done.redacted)
+    remark_on_learned(invocation, done, done.redacted)
     if done.problem is not None:
         kept = "nothing was written" if done.is_dry_run else "the conversation is kept and waits"
         print(f"quaid: {done.problem} ({kept}; later: quaid extract --pending)", file=sys.stderr)
@@ -158,50 +144,22 @@ def _remark(invocation: Invocation, done: Extracted) -> None:
         invocation.say("It can be recalled now. No model was asked, so no facts were drawn from it.")
     if done.quarantined:
         invocation.say(f"What could not be used is kept in {done.quarantined}")
-    if "relations" in done.degraded:
-        invocation.say("New relations were stored as they were said: the fast model did not answer.")
 
 
 def as_shape(done: Extracted) -> dict[str, object]:
-    """`Extracted` as JSON. Ids and paths of facts that a dry run would make do not exist yet."""
-    is_there = not done.is_dry_run
-    usage = done.usage
+    """`Extracted` as JSON."""
     shape: dict[str, object] = {
         "session": done.session,
         "path": done.path,
         "turns": done.turns,
         "new_turns": done.new_turns,
         "waiting": done.waiting,
-        "dry_run": done.is_dry_run,
-        "commit": done.commit,
-        "left": list(done.left),
         "skipped": done.skipped,
         "redacted": dict(Counter(done.redacted)),
-        "facts": [
-            {
-                "id": fact.id if is_there or fact.outcome != "created" else None,
-                "path": fact.path if is_there or fact.outcome != "created" else None,
-                "text": fact.text,
-                "outcome": fact.outcome,
-            }
-            for fact in done.facts
-        ],
-        "entities": list(done.entities),
-        "edges": done.edges,
+        **shape_of_learned(done),
         "snippets": done.snippets,
         "journal": list(done.journal),
-        "left_out": [{"text": item.text, "reason": item.reason} for item in done.left_out],
         "quarantined": done.quarantined,
-        "model": done.model,
-        "prompt": done.prompt,
-        "usage": {
-            "calls": usage.calls,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cached_tokens": usage.cached_tokens,
-            "cost_usd": usage.cost_usd,
-        },
-        "degraded": list(done.degraded),
     }
     if done.problem is not None:
         shape["error"] = _as_error(done.problem)
@@ -214,23 +172,18 @@ def _as_error(problem: QuaidError) -> dict[str, str]:
 
 def render_extracted(done: Extracted) -> str:
     """What was done with one conversation, for a person."""
-    rows = [("path", done.path)]
-    rows += _fact_rows(done)
-    rows += [("names", one_line(", ".join(done.entities))[:LONGEST_SHOWN])] if done.entities else []
-    rows += [("snippets", ", ".join(f"{number} for {file}" for file, number in done.snippets.items()))] * bool(
-        done.snippets
-    )
-    rows += [("journal", ", ".join(done.journal))] if done.journal else []
-    rows += [
-        ("not kept" if not number else "", f"{_short(item.text)}: {item.reason}")
-        for number, item in enumerate(done.left_out[:MOST_SHOWN])
+    marks = {"created": "", "confirmed": " (said again)", "known": " (known)"}
+    facts = [f"{fact.text}{marks[fact.outcome]}" for fact in done.facts]
+    snippets = ", ".join(f"{number} for {file}" for file, number in done.snippets.items())
+    left_out = ", ".join(f"{number:,} {reason}" for reason, number in done.skipped.items())
+    rows = [
+        ("path", done.path),
+        *listed("facts", facts, None if done.is_dry_run else MOST_SHOWN),
+        *([("snippets", snippets)] if snippets else []),
+        *([("journal", ", ".join(done.journal))] if done.journal else []),
+        *([("left out", left_out)] if left_out else []),
+        *rows_of_learned(done),
     ]
-    if done.skipped:
-        rows.append(("left out", ", ".join(f"{number:,} {reason}" for reason, number in done.skipped.items())))
-    if done.model and done.usage.calls:
-        rows.append(("model", f"{done.model}, {done.usage.tokens:,} tokens{_cost(done.usage.cost_usd)}"))
-    if done.commit:
-        rows.append(("commit", done.commit[:10]))
     return "\n".join([_head(done), *(f"  {line}" for line in columns(rows).splitlines())])
 
 
@@ -247,22 +200,3 @@ def _head(done: Extracted) -> str:
         verb = "Would keep" if done.is_dry_run else "Kept"
         return f"{styled(verb, 'green')}: {count(done.new_turns, 'new turn')} {of_session}"
     return f"Nothing new: session {done.session} is kept already, {count(done.turns, 'turn')}"
-
-
-def _fact_rows(done: Extracted) -> list[tuple[str, str]]:
-    marks = {"created": "", "confirmed": " (said again)", "known": " (known)"}
-    most = len(done.facts) if done.is_dry_run else MOST_SHOWN
-    rows = [
-        ("" if number else "facts", f"{_short(fact.text)}{marks[fact.outcome]}")
-        for number, fact in enumerate(done.facts[:most])
-    ]
-    return rows + ([("", f"and {len(done.facts) - most} more")] if len(done.facts) > most else [])
-
-
-def _short(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= LONGEST_SHOWN else f"{line[: LONGEST_SHOWN - 1].rstrip()}…"
-
-
-def _cost(cost_usd: float | None) -> str:
-    return f", ${cost_usd:.4f}" if cost_usd else ""

@@ -10,7 +10,8 @@ import typer
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, styled
-from quaid.memory import Created, Memory
+from quaid.creation import Created
+from quaid.memory import Memory
 from quaid.sync.indexer import SyncOptions, SyncReport
 
 

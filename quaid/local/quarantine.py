@@ -35,7 +35,8 @@ def put(state: Path, found: Quarantined) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     moment = datetime.fromisoformat(found.at)
     path = folder / f"{moment:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}.json"
-    path.write_text(json.dumps(asdict(found), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(asdict(found), ensure_ascii=False, indent=1) + "\n"
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")  # half a character, as JSON writes it
     for old in sorted(folder.glob("*.json"))[:-_MOST_FILES]:
         with suppress(OSError):
             old.unlink()

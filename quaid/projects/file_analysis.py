@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from quaid.capture import extract
 from quaid.capture.extract import Extraction
-from quaid.capture.facts import FactDetails
+from quaid.capture.lesson import details_of
 from quaid.capture.pieces import Material, Piece, SaidTurn, split_material
 from quaid.capture.storing import NewFact
 from quaid.projects.source_file import SourceFile
-from quaid.recall.intent import is_technical
 from quaid.vault.headings import without_control
 
 PROMPT = "analyze"
@@ -78,22 +77,10 @@ def new_facts(found: Extraction, file: SourceFile, note: str, owner: str, projec
     return [
         NewFact(
             fact.text,
-            FactDetails(
-                type=fact.category,
-                status="pending",
-                owner=owner,
-                confidence=fact.confidence,
-                durability=fact.durability,
-                privacy=fact.privacy,
-                speaker=fact.speaker,
+            replace(
+                details_of(fact, owner, project or fact.project),
                 source="import",
-                project=project or fact.project,
-                technical=(project or fact.project) is not None and is_technical(fact.text),
-                valid_from=fact.valid_from,
-                valid_until=fact.valid_until,
-                keywords=fact.keywords,
                 document=_link(note, file, fact.turns),
-                edges=fact.edges,
             ),
         )
         for fact in found.facts

@@ -1,0 +1,36 @@
+"""Making a folder a vault: a repository around it, and the files that every vault has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.vault import edits, template
+from quaid.vault.messages import Message
+
+if TYPE_CHECKING:
+    from quaid.vault.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What `init` did. `adopted` says that the folder had files of its own."""
+
+    root: Path
+    adopted: bool
+    made_repository: bool
+    files: tuple[str, ...]
+    commit: str | None
+
+
+def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str], None], *, adopted: bool) -> Created:
+    """Add what is missing to the folder `root`, in one commit; nothing that is there is changed."""
+    made_repository = history.find_repository(root) is None
+    history.create_repository()
+    planned = tuple(template.plan_template(root, adopt=adopted))
+    with edits.writing(root, wait_s):
+        history.wait_until_ready(say)
+        committed = edits.apply(root, edits.Change("init", planned, Message("init: a vault for Quaid")), history)
+    return Created(root, adopted, made_repository, tuple(edit.rel_path for edit in planned), committed.id)
