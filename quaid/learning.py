@@ -18,7 +18,7 @@ from quaid.capture import episode, storing
 from quaid.capture.extract import Extraction, LeftOut
 from quaid.capture.lesson import Lesson, commit_message, new_facts
 from quaid.capture.naming import Names
-from quaid.capture.pieces import material_of
+from quaid.capture.pieces import NOTE_SPEAKER, material_of
 from quaid.capture.storing import FactsPlan, StoredFact
 from quaid.errors import BadInputError, LockedError, NoteBrokenError, NoteNotFoundError, QuaidError
 from quaid.index import graph
@@ -324,7 +324,10 @@ def _admitted(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]
     redacted: list[str] = []
     for turn in conversation.turns:
         said = admit(turn.text)
-        turns.append(turn if said.text == turn.text else replace(turn, text=said.text))
+        # Only the queue brings notes to self: a transcript that claims to have some is no more than a transcript.
+        speaker = "User" if " ".join(turn.speaker.split()) == NOTE_SPEAKER else turn.speaker
+        is_same = (speaker, said.text) == (turn.speaker, turn.text)
+        turns.append(turn if is_same else replace(turn, speaker=speaker, text=said.text))
         redacted += said.redacted
     return replace(conversation, turns=tuple(turns)), tuple(redacted)
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,18 @@ def facts_of(*texts: str, **fields) -> dict:
     return {"v": 1, "facts": facts, "snippets": {}, "journal": {}}
 
 
+class _Requests(list):
+    """Also knows what the thread that asks has received: two may ask at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = threading.local()
+
+    def append(self, request) -> None:
+        super().append(request)
+        self.own.body = request[1]
+
+
 class Replay(Service):
     """Answers with what `answers` has for the session that is asked about, or what that makes of the question; new
     relations stay as they are.
@@ -71,6 +84,7 @@ class Replay(Service):
 
     def __init__(self, answers: dict[str, dict]) -> None:
         super().__init__()
+        self.requests = _Requests()
         self.answers = answers
 
     @property
@@ -88,8 +102,7 @@ class Replay(Service):
         pass
 
     def last_question(self) -> str:
-        body = self.asked[-1]
-        texts = [message["content"] for message in body["messages"]]
+        texts = [message["content"] for message in self.requests.own.body["messages"]]
         return "\n".join(text if isinstance(text, str) else json.dumps(text) for text in texts)
 
     @property

@@ -200,8 +200,8 @@ def _days(start: date, end: date) -> str:
 
 
 def _cited(turns: Iterable[str]) -> Iterator[int]:
-    """`t3`, `D1:3`, `3` and `[t3]` all mean the third turn."""
-    for cited in turns:
+    """`t3`, `D1:3`, `3` and `[t3]` all mean the third turn; `t3, t7` are two."""
+    for cited in ",".join(turns).split(","):
         found = _CITED.search(cited)
         if found:
             yield int(found[1])

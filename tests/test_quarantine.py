@@ -1,0 +1,59 @@
+"""What models said and nobody can use is kept as it came, a while."""
+
+from __future__ import annotations
+
+import json
+
+from quaid.local import quarantine
+from quaid.local.quarantine import Quarantined, put, read_all
+
+HALF = Quarantined("2026-11-20T14:02:03+00:00", "2f1c9a", "refused", raw="I can't \ud83d")
+FOUND = Quarantined("2026-11-20T14:02:03.123456+00:00", "2f1c9a", "it holds no JSON object", "wise", "extract@1", 'I\nam "sorry" \u2028 é\x00',
+                    (("Maya sings.", "it rests on no turn"),))  # fmt: skip
+
+
+def test_what_is_put_is_read_back(tmp_path):
+    path = put(tmp_path / ".quaid", FOUND)
+    assert path.parent == tmp_path / ".quaid" / "quarantine"
+    assert path.name.startswith("20261120-140203-")
+    assert list(read_all(tmp_path / ".quaid")) == [FOUND]
+
+
+def test_half_a_character_is_kept_as_it_came(tmp_path):
+    put(tmp_path, HALF)
+    assert list(read_all(tmp_path)) == [HALF]
+
+
+def test_nothing_is_there_at_first(tmp_path):
+    assert list(read_all(tmp_path)) == []
+
+
+def test_two_at_the_same_moment_are_two_and_the_oldest_comes_first(tmp_path):
+    for day in ("22", "20", "21", "20"):
+        put(tmp_path, Quarantined(f"2026-11-{day}T00:00:00+00:00", day, "no"))
+    assert [found.about for found in read_all(tmp_path)] == ["20", "20", "21", "22"]
+
+
+def test_only_so_many_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(quarantine, "_MOST_FILES", 3)
+    for day in range(10, 20):
+        put(tmp_path, Quarantined(f"2026-11-{day}T00:00:00+00:00", str(day), "no"))
+    assert [found.about for found in read_all(tmp_path)] == ["17", "18", "19"]
+
+
+def test_what_cannot_be_read_is_passed_over(tmp_path):
+    put(tmp_path, FOUND)
+    folder = tmp_path / "quarantine"
+    strange = ["", "null", "[]", "{", '"x"', "\udcff", '{"left_out": 5}', '{"left_out": ["ab", [1], [1, 2]]}']
+    for number, text in enumerate(strange):
+        (folder / f"1-{number}.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    (folder / "2.json").mkdir()
+    found = list(read_all(tmp_path))
+    assert found[-1] == FOUND
+    assert [one.left_out for one in found[:-1]] == [(), (("1", "2"),)]
+
+
+def test_a_file_is_plain_json_for_people(tmp_path):
+    text = put(tmp_path, FOUND).read_text("utf-8")
+    assert "é" in text
+    assert json.loads(text)["problem"] == "it holds no JSON object"
