@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -236,10 +236,14 @@ class Memory:
         Raises:
             BadInputError: it is no transcript Quaid knows, or holds several conversations.
         """
-        found = list(self.extract_each(source, session=session, **how))
-        if len(found) != 1:
-            raise BadInputError(f"It held {len(found)} conversations, not one. Take each with Memory.extract_each.")
-        return found[0]
+        from itertools import islice
+
+        said = (conversation for conversation in _read_conversations(source, session) if conversation.turns)
+        first = list(islice(said, 2))
+        if len(first) > 1:
+            raise BadInputError("It holds several conversations, not one. Take each with Memory.extract_each.")
+        (done,) = self._extract(first, is_lasting=isinstance(source, (str, os.PathLike)), **how)
+        return done
 
     def extract_each(
         self,
@@ -254,12 +258,16 @@ class Memory:
         Raises:
             BadInputError: it is no transcript Quaid knows, or nobody says anything in any of it.
         """
+        is_lasting = isinstance(source, (str, os.PathLike))
+        return self._extract(_read_conversations(source, session), is_lasting=is_lasting, **how)
+
+    def _extract(self, conversations: Iterable[Conversation], *, is_lasting: bool, **how: Any) -> Iterator[Extracted]:
         from quaid.learning import TakeIn
 
         wanted = TakeIn(**how)
-        is_lasting = isinstance(source, (str, os.PathLike))
+        self.learner.reader.begin_run()
         found = 0
-        for conversation in _read_conversations(source, session):
+        for conversation in conversations:
             if conversation.turns:
                 found += 1
                 done = self.learner.take_in(conversation, wanted, is_lasting=is_lasting)
@@ -277,6 +285,7 @@ class Memory:
         from quaid.learning import TakeIn
         from quaid.overview import list_waiting
 
+        self.learner.reader.begin_run()
         for path in list_waiting(self):
             yield self.learner.work_off(path, TakeIn(**how))
         self.sync()

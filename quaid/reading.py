@@ -14,7 +14,7 @@ from quaid.capture.extract import Extraction
 from quaid.capture.lesson import Lesson, wanted
 from quaid.capture.pieces import Piece, material_of, split_material
 from quaid.config import Settings
-from quaid.errors import ModelAnswerError, ModelError, ModelRefusedError, PromptError
+from quaid.errors import ModelAnswerError, ModelError, ModelRefusedError
 from quaid.index import graph
 from quaid.model import ModelUsage
 from quaid.vault import layout
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import apsw
 
     from quaid.llm import Models
-    from quaid.llm.prompts import Prompt
     from quaid.sync.embedding import Progress
 
 
@@ -64,6 +63,11 @@ class Reader:
         self._index = index
         self._progress = progress
         self._own_models: Models | None = None
+
+    def begin_run(self) -> None:
+        """From here on the caps of a run count anew."""
+        if self._own_models is not None:
+            self._own_models = self._own_models.start_run()
 
     @property
     def models(self) -> Models:
@@ -116,23 +120,10 @@ class Reader:
             degraded=named.degraded,
         )
 
-    def _prompt(self, name: str) -> Prompt:
-        """The prompt `name`. What an owner's version says is theirs to choose, what form its answer has is not.
-
-        Raises:
-            PromptError: it asks for another answer than Quaid can read.
-        """
-        from quaid.llm.prompts import load_prompt
-
-        prompt = self.models.prompt(name)
-        if prompt.schema != load_prompt(name).schema:
-            raise PromptError(prompt.path, "what stands below ## Answer is not what Quaid reads: take it from its own")
-        return prompt
-
     def _ask(self, lesson: Lesson, piece: Piece) -> tuple[Lesson, Extraction]:
         from quaid.capture.gate import admit, admit_all
 
-        prompt = self._prompt(extract.PROMPT)
+        prompt = self.models.prompt(extract.PROMPT)
         # An episode's owner may have written into it what no transcript would have brought.
         inputs = {slot: admit(text).text for slot, text in piece.inputs(self._settings.owner_name).items()}
         answer = self.models.ask(prompt, inputs, check=lambda value: extract.find_problems(value, piece))

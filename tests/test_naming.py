@@ -169,22 +169,28 @@ def test_a_place_is_no_person_of_the_same_first_name():
     assert written(names) == {"entities/Paris.md": ("place", [])}
 
 
-@pytest.mark.parametrize("short", ["Mel", "Mela"])
-def test_a_nickname_of_who_speaks_is_an_alias(short):
-    names = Notes().names("Caroline", "Melanie")
-    assert place(names, "Caroline", "friend_of", short) == ("Caroline", "Melanie")
-    assert written(names)["entities/Melanie.md"] == ("person", [short])
-    assert names.resolve(short.upper(), "person") == "Melanie"
+def test_a_name_that_somebody_is_called_too_is_an_alias():
+    names = Notes().names("Caroline")
+    names.learn_nickname(Edge("Melanie", "nicknamed", "Mel"))
+    assert place(names, "Caroline", "friend_of", "Mel") == ("Caroline", "Melanie")
+    assert written(names)["entities/Melanie.md"] == ("person", ["Mel"])
+    assert names.resolve("MEL", "person") == "Melanie"
 
 
-def test_a_nickname_that_may_mean_two_means_neither():
-    names = Notes().names("Melanie", "Melissa")
+def test_a_nickname_that_has_a_note_of_its_own_keeps_it():
+    names = Notes(Mel=("pet",)).names()
+    names.learn_nickname(Edge("Melanie", "nicknamed", "Mel"))
     assert names.resolve("Mel", "person") == "Mel"
-    assert names.resolve("Me", "person") == "Me"
 
 
-def test_a_nickname_belongs_to_the_note_the_speaker_has():
-    names = Notes(Melanie_Jones=("person", "Melanie")).names("Melanie")
+def test_a_name_that_only_begins_like_who_speaks_is_somebody_else():
+    names = Notes().names("Caroline")
+    assert names.resolve("Carol", "person") == "Carol"
+
+
+def test_a_nickname_belongs_to_the_note_that_is_called_so():
+    names = Notes(Melanie_Jones=("person", "Melanie")).names()
+    names.learn_nickname(Edge("Melanie", "nicknamed", "Mel"))
     assert names.resolve("Mel", "person") == "Melanie Jones"
     assert written(names) == {"entities/Melanie Jones.md": ("person", ["Melanie", "Mel"])}
 

@@ -1,8 +1,8 @@
 """Who and what is meant by the names in edges: the notes there are and those to make, and when two names are one.
 
 Nothing is merged by likeness. Two names are one thing when they differ in case or in a leading article, when one is the
-first name of exactly one person that is known, or when it is short for the name of exactly one who took part in the
-conversation. The other name becomes an alias of the note, which its owner can take away again.
+first name of exactly one person that is known, or when somebody has said that a person is called so too. The other name
+becomes an alias of the note, which its owner can take away again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _SMALL = frozenset("in to with about for from on at by that who which made".spli
 _OWNER_KEYS = ("user", "the user", "i", "me")
 _LONGEST_NAME = 60
 _MOST_WORDS = 5
-_SHORTEST_NICKNAME = 3
 
 
 @dataclass(slots=True)
@@ -71,6 +70,13 @@ class Names:
         subject_type, object_type = relations.entity_types(edge.relation)
         subject = self.resolve(edge.subject, subject_type)
         return Edge(subject, edge.relation, self.resolve(edge.object, object_type))
+
+    def learn_nickname(self, edge: Edge) -> None:
+        """What `Melanie nicknamed Mel` says, unless the other name has a note of its own."""
+        if edge.relation != relations.NICKNAMED or not (is_name(edge.subject) and is_name(edge.object)):
+            return
+        if _key(edge.object) not in self.known:
+            self._add_alias(self.resolve(edge.subject, "person"), edge.object)
 
     def resolve(self, name: str, entity_type: str) -> str:
         """The name of the note that `name` means; of none, what it is called without its article."""
@@ -121,19 +127,16 @@ class Names:
             return None
         if " " in name and entity_type != "person":  # `Melanie Pottery Studio` is no Melanie
             return None
-        note = self._nickname(name) or self._first_name(name)
+        note = self._first_name(name)
         if note is None or not self._is_person(note):
             return None
+        self._add_alias(note, name)
+        return note
+
+    def _add_alias(self, note: str, name: str) -> None:
         self.known[_key(name)] = note
         self.aliases[note].append(name)
         self.written.append((name, note))
-        return note
-
-    def _nickname(self, name: str) -> str | None:
-        if " " in name or len(name) < _SHORTEST_NICKNAME:
-            return None
-        meant = [speaker for speaker in self.speakers if speaker.startswith(name) and speaker != name]
-        return self.resolve(meant[0], "person") if len(meant) == 1 else None
 
     def _first_name(self, name: str) -> str | None:
         """`Maya` means `Maya Chen` where no other Maya is known; `Maya Chen` means `Maya` on the same terms."""

@@ -11,6 +11,9 @@ import unicodedata
 from quaid.errors import BadInputError
 from quaid.model import Edge
 
+NICKNAMED = "nicknamed"
+"""`Melanie nicknamed Mel`: another name of the same one."""
+
 INVERSES = {
     # family and people
     "child_of": "parent_of",
@@ -35,6 +38,9 @@ INVERSES = {
     "loved_by": "loves",
     "liked_by": "prefers",
     "preferred_by": "prefers",
+    "nickname_of": "nicknamed",
+    "short_for": "nicknamed",
+    "alias_of": "nicknamed",
     # work and groups
     "employs": "works_at",
     "employer_of": "works_at",
@@ -125,6 +131,10 @@ SYNONYMS = {
     "prefer": "prefers",
     "enjoy": "enjoys",
     "love": "loves",
+    "has_nickname": "nicknamed",
+    "also_known_as": "nicknamed",
+    "known_as": "nicknamed",
+    "goes_by": "nicknamed",
     # work and groups
     "employed_by": "works_at",
     "employed_at": "works_at",
@@ -197,6 +207,7 @@ TYPES = {
     ),
     **dict.fromkeys(("feels", "felt", "plans", "plans_to", "wants_to", "dreams_of"), ("person", "concept")),
     **dict.fromkeys(("manages", "encouraged", "supports", "experienced"), ("person", "concept")),
+    NICKNAMED: ("person", "person"),
     "has_pet": ("person", "pet"),
     "from_country": ("person", "place"),
     "located_in": ("concept", "place"),

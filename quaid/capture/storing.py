@@ -69,6 +69,9 @@ def plan_facts(
     fact confirms another one only when a person said it, and not in a session that it rests on already: what an
     assistant repeats it may have from this very memory.
     """
+    for fact in new:
+        for edge in fact.details.edges:
+            names.learn_nickname(relations.normalise_edge(edge))
     edges = [
         _place(fact.details.edges, names, renamed or {}) if twin is None else ()
         for fact, twin in zip(new, same, strict=True)

@@ -88,8 +88,17 @@ def load_prompt(name: str, own: Path | None = None) -> Prompt:
     Raises:
         PromptError: there is none, or it is not of the form above.
     """
-    packaged = prompts_folder() / f"{name}.md"
-    path = own / f"{name}.md" if own is not None and (own / f"{name}.md").is_file() else packaged
+    packaged = _read_prompt(name, prompts_folder() / f"{name}.md")
+    if own is None or not (own / f"{name}.md").is_file():
+        return packaged
+    prompt = _read_prompt(name, own / f"{name}.md")
+    # What an owner's version says is theirs to choose; what form its answer has, Quaid has to read.
+    if prompt.schema != packaged.schema:
+        raise PromptError(prompt.path, "what stands below ## Answer is not what Quaid reads: take it from its own")
+    return prompt
+
+
+def _read_prompt(name: str, path: Path) -> Prompt:
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -80,7 +80,7 @@ def _session(folder: Path, chance: random.Random) -> tuple[Path, tuple[str, dict
     """A transcript of 40 turns, and what the model answers."""
     name = f"bench-{chance.randrange(1 << 40):x}"
     told = [statement(chance, chance.randrange(1 << 30)) for _ in range(FACTS)]
-    lines = [{"session": name, "started": "2026-11-20T14:00:00Z"}]
+    lines = [{"session": name, "started": f"2026-11-20T{chance.randrange(24):02}:{chance.randrange(60):02}:00Z"}]
     for text in told:
         lines.append({"role": "user", "speaker": "Maya", "content": f"Did I tell you? {text}."})
         lines.append({"role": "assistant", "content": "I did not know that. Tell me more about it, if you like."})
