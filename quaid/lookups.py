@@ -42,11 +42,9 @@ class Lookups:
             for text_hash, fact in zip(hashes, new, strict=True)
         ]
         likeness = _Likeness.of(index, new, self._settings, self._embedding)
-        for place, fact in enumerate(new):
-            if found[place] is None:
-                found[place] = self._like(index, place, fact, likeness)
-            if found[place] is None:
-                found[place] = _earlier(place, new, hashes, found, likeness)
+        alike = self._find_alike(index, new, found, likeness) if likeness else {}
+        for place in range(len(new)):
+            found[place] = found[place] or alike.get(place) or _earlier(place, new, hashes, found, likeness)
         return found
 
     def find_entity(self, index: apsw.Connection, name: str) -> linking.EntityNote | None:
@@ -76,13 +74,30 @@ class Lookups:
             if data is not None:
                 yield episode.KeptEpisode(document.path, data)
 
-    def _like(self, index: apsw.Connection, place: int, fact: NewFact, likeness: _Likeness | None) -> KnownFact | None:
-        if likeness is None:
-            return None
-        nearest = dict(vectors.search(index, likeness.row, likeness.vectors[place], SIMILAR_FACTS))
-        living = documents.living_facts(index, list(nearest), fact.details.owner)
-        alike = [(document, text, nearest[chunk_id]) for chunk_id, document, text in living]
-        return self._known(dedupe.find_same(fact.statement, alike, likeness.threshold))
+    def _find_alike(
+        self, index: apsw.Connection, new: Sequence[NewFact], found: Sequence[Same], likeness: _Likeness
+    ) -> dict[int, KnownFact]:
+        """Place of a fact without a twin so far -> the known one that says the same in other words."""
+        nearest = {
+            place: dict(vectors.search(index, likeness.row, likeness.vectors[place], SIMILAR_FACTS))
+            for place in range(len(new))
+            if found[place] is None
+        }
+        chunks = {chunk_id for near in nearest.values() for chunk_id in near}
+        owners = {new[place].details.owner for place in nearest}
+        living = [row for owner in owners for row in documents.living_facts(index, chunks, owner)]
+        alike: dict[int, KnownFact] = {}
+        for place, near in nearest.items():
+            fact = new[place]
+            candidates = [
+                (document, text, near[chunk_id])
+                for chunk_id, document, text in living
+                if chunk_id in near and document.owner == fact.details.owner
+            ]
+            known = self._known(dedupe.find_same(fact.statement, candidates, likeness.threshold))
+            if known is not None:
+                alike[place] = known
+        return alike
 
     def _known(self, document: Document | None) -> KnownFact | None:
         data = files.read_note(self._root, document.path) if document else None

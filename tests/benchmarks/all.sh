@@ -18,6 +18,7 @@ measure() { # NAME SCRIPT [OPTION]...
 # Times first, while the machine is cool; scale.py before stages.py, which asks its vaults again.
 measure scale scale.py --notes 1000 --notes 10000 --notes 100000 --keep "$vaults"
 measure stages stages.py --all --keep "$vaults"
+measure extraction extraction.py --notes 10000 --keep "$vaults"
 measure as-of as_of.py --keep "$vaults"
 for facts in none observation extraction; do
     measure "locomo-$facts" locomo.py --facts "$facts" --keep "$vaults"
