@@ -27,6 +27,7 @@ BELOW = {
     "sync": {"vault", "index", "embed"},
     "recall": {"index", "embed", "llm"},
     "capture": {"vault", "recall", "llm"},
+    "janitor": {"vault", "index", "local", "embed", "llm", "sync", "recall", "capture", "projects", "evaluation"},
     "projects": {"vault", "index", "recall", "llm", "capture"},
 }
 WIRING = {
@@ -53,7 +54,7 @@ BELOW["__init__"] = {"memory"}
 
 # A foreign library -> the files or folders that may import it.
 OWNERS = {
-    "git": ["vault/history.py"],
+    "git": ["vault/git_process.py"],
     "frontmatter": ["vault/frontmatter.py"],
     "yaml": ["vault/frontmatter.py"],
     "mistune": ["vault/markdown.py"],

@@ -39,6 +39,8 @@ class Change:
     message: Message
     author: tuple[str, str] | None = None
     answer: str = ""
+    merged: str | None = None
+    """The commit that this one merges."""
 
 
 @contextmanager
@@ -77,7 +79,7 @@ def apply(root: Path, change: Change, history: History) -> Committed:
         for edit in change.edits:
             files.write_note(root, edit.rel_path, edit.before, edit.after)
             done.append(edit)
-        committed = history.commit(change.edits, change.message, author=change.author)
+        committed = history.commit(change.edits, change.message, author=change.author, merged=change.merged)
     except BaseException:
         _roll_back(root, done)
         _intention(root).unlink(missing_ok=True)
@@ -101,7 +103,7 @@ def recover(root: Path, history: History) -> Change | None:
             if files.read_note(root, edit.rel_path) != edit.after:
                 files.write_note(root, edit.rel_path, edit.before, edit.after)
         if ours:
-            history.commit(ours, change.message, author=change.author)
+            history.commit(ours, change.message, author=change.author, merged=change.merged)
     for leftover in files.iterate_leftovers(root):
         leftover.unlink(missing_ok=True)
     _intention(root).unlink(missing_ok=True)
@@ -130,6 +132,7 @@ def _write_intention(root: Path, change: Change) -> None:
         "trailers": change.message.trailers,
         "author": change.author,
         "answer": change.answer,
+        "merged": change.merged,
         "edits": [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits],
     }
     path = _intention(root)
@@ -155,7 +158,7 @@ def _read_intention(root: Path) -> Change | None:
         message = Message(data["subject"], data["body"], tuple((key, value) for key, value in data["trailers"]))
         edits = tuple(Edit(path, _decode(before), _decode(after)) for path, before, after in data["edits"])
         author = tuple(data["author"]) if data["author"] else None
-        return Change(data["key"], edits, message, author, data["answer"])
+        return Change(data["key"], edits, message, author, data["answer"], data["merged"])
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):  # written whole or not at all: not by us

@@ -1,24 +1,24 @@
 """The vault's git history: commits that hold exactly what Quaid changed, and what later asks about them.
 
-The only module that imports git. Every process runs in the work tree's top folder, with the inherited GIT_*
-variables taken away and English messages; paths go in and out vault-relative.
+Every process runs in the work tree's top folder; paths go in and out vault-relative.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quaid.config import GitSettings
-from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, QuaidError
+from quaid.errors import GitError, LockedError
 from quaid.model import Commit, Edit
 from quaid.vault import files, foreign, workshop
 from quaid.vault import repository as repositories
+from quaid.vault.branches import Branches
+from quaid.vault.git_process import Call, LockHeldError, execute, explain, run_once
 from quaid.vault.lineage import Revision, find_note, is_meant, read_boundary, read_life
 from quaid.vault.messages import LOG_FORMAT, Message, escape, parse_log
 from quaid.vault.messages import grep_trailer as grep_option
@@ -31,7 +31,6 @@ __all__ = ["Committed", "History", "Message", "RepositoryState"]
 ATTEMPTS = 10
 """How often HEAD may move under a commit before Quaid gives way."""
 
-_LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
 _COMMIT_MADE = re.compile(r"^\[\S+.*? ([0-9a-f]{4,64})\] ")
 
 
@@ -60,7 +59,7 @@ class History:
     @staticmethod
     def find_checkout(path: Path, data: bytes) -> foreign.Checkout | None:
         """What git knows of any file, holding `data`; None when it is in no repository."""
-        return foreign.find_checkout(path, data, _execute)
+        return foreign.find_checkout(path, data, execute)
 
     def create_repository(self) -> None:
         """Make the vault a repository with the branch main, unless one encloses it already.
@@ -69,9 +68,9 @@ class History:
             GitError, GitMissingError: git would not or is not there.
         """
         if repositories.find_repository(self._root) is None:
-            code, _, said = _execute(["-C", str(self._root), "init", "-q", "-b", "main"], b"", {})
+            code, _, said = execute(["-C", str(self._root), "init", "-q", "-b", "main"], b"", {})
             if code:
-                raise _explain("create a repository", said, self._root)
+                raise explain("create a repository", said, self._root)
 
     def state(self) -> RepositoryState:
         """What the repository is in the middle of.
@@ -93,11 +92,19 @@ class History:
         """
         repositories.wait_until_ready(self._repository, self._settings.wait_s, say)
 
-    def commit(self, edits: Sequence[Edit], message: Message, *, author: tuple[str, str] | None = None) -> Committed:
+    def commit(
+        self,
+        edits: Sequence[Edit],
+        message: Message,
+        *,
+        author: tuple[str, str] | None = None,
+        merged: str | None = None,
+    ) -> Committed:
         """Commit exactly these edits, already written to disk; the user's staged and unstaged work stays as it is.
 
         Where a note also holds changes of the user, only the edit's own difference is committed; where the two
-        cannot be told apart, the path is left out. `author` is (name, e-mail), by default the one in the settings.
+        cannot be told apart, the path is left out. `author` is (name, e-mail), by default the one in the settings. With
+        `merged`, the id of a commit, it is a merge of that one, whose second parent it becomes.
         On any error nothing is committed and the user's index is what it was.
 
         Raises:
@@ -111,7 +118,7 @@ class History:
             try:
                 with _translate_os_errors(self._repository.top):
                     self.recover()
-                    return self._commit_once(by_path, message, author)
+                    return self._commit_once(by_path, message, author, merged)
             except _HeadMovedError:
                 continue
         raise LockedError(f"Other commits keep arriving in {self._repository.top}")
@@ -197,6 +204,11 @@ class History:
         """What the vault was at any commit."""
         return Revisions(self._run, self._repository)
 
+    @property
+    def branches(self) -> Branches:
+        """Work beside the owner's branch, and who wrote what."""
+        return Branches(self._run, self._repository)
+
     def diff(self, commit_id: str) -> str:
         """What a commit changed in the vault, as a patch; a merge against its first parent.
 
@@ -243,7 +255,9 @@ class History:
             raise GitError("find a repository", f"{self._root} is in none. Make one there with: git init")
         return self._found
 
-    def _commit_once(self, edits: Mapping[str, Edit], message: Message, author: tuple[str, str] | None) -> Committed:
+    def _commit_once(
+        self, edits: Mapping[str, Edit], message: Message, author: tuple[str, str] | None, merged: str | None
+    ) -> Committed:
         base = self.state().head
         with workshop.open_workshop(self._repository, base) as folder:
             stage = Stage(self._run, self._repository, folder, base)
@@ -252,6 +266,8 @@ class History:
             if not plan.steps:
                 return Committed(None, left)
             stage.fill(plan.steps)
+            if merged is not None:
+                (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
             made = self._create_commit(stage, message, self._identity(author))
             if made is None:
                 return Committed(None, left)
@@ -280,7 +296,7 @@ class History:
         options = ("--edit", "--cleanup=verbatim", "--no-status", "--no-verbose", "--file=-")
         text = message.render().encode("utf-8", "replace")
         try:
-            _, out = self._patiently(_Call("commit", [*config, "commit", *options], text, env))
+            _, out = self._patiently(Call("commit", [*config, "commit", *options], text, env))
         except GitError:
             if self._has_moved(stage):
                 raise _HeadMovedError from None
@@ -356,82 +372,29 @@ class History:
             env["GIT_INDEX_FILE"] = str(index)
             # Half of a split index would be in the user's git directory, where the commit does not look.
             config += ["-c", "core.splitIndex=false"]
-        return self._patiently(_Call(doing, [*config, *args], stdin, env, accept))
+        return self._patiently(Call(doing, [*config, *args], stdin, env, accept))
 
-    def _patiently(self, call: _Call) -> tuple[int, bytes]:
+    def _patiently(self, call: Call) -> tuple[int, bytes]:
         """Run git, again and again for `git.wait_s` while another program holds the lock it needs."""
         try:
-            return _run_once(call, self._repository.top)
-        except _LockHeldError:
+            return run_once(call, self._repository.top)
+        except LockHeldError:
             from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
         retrying = Retrying(
-            retry=retry_if_exception_type(_LockHeldError),
+            retry=retry_if_exception_type(LockHeldError),
             stop=stop_after_delay(self._settings.wait_s),
             wait=wait_fixed(repositories.POLL_S),
             reraise=True,
         )
         try:
-            return retrying(_run_once, call, self._repository.top)
-        except _LockHeldError as error:
+            return retrying(run_once, call, self._repository.top)
+        except LockHeldError as error:
             raise LockedError(*repositories.describe_lock(error)) from None
-
-
-@dataclass(frozen=True)
-class _Call:
-    """One git process; exit codes that are not in `accept` are errors."""
-
-    doing: str
-    args: Sequence[str]
-    stdin: bytes
-    env: Mapping[str, str]
-    accept: Sequence[int] = (0,)
 
 
 class _HeadMovedError(Exception):
     """Somebody committed or switched branches while a commit of ours was being made."""
-
-
-class _LockHeldError(Exception):
-    """Another git process holds the lock file it names."""
-
-
-def _run_once(call: _Call, top: Path) -> tuple[int, bytes]:
-    # By -C: where GitPython cannot enter the working folder it is given, it quietly runs git in another.
-    code, out, said = _execute(["-C", str(top), *call.args], call.stdin, call.env)
-    if code in call.accept:
-        return code, out
-    held = _LOCK_HELD.search(said)
-    raise _LockHeldError(held[1]) if held else _explain(call.doing, said, top)
-
-
-def _execute(args: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> tuple[int, bytes, str]:
-    """Run git to its end: exit code, stdout, stderr."""
-    try:
-        from git.cmd import Git
-        from git.exc import GitCommandNotFound
-    except ModuleNotFoundError:
-        raise
-    except ImportError as error:
-        # GitPython asks git for its version when it is imported.
-        raise GitMissingError from error
-    # GitPython adds to the inherited environment but cannot take away from it.
-    inherited = [name for name in os.environ.keys() - env.keys() if repositories.is_stripped(name)]
-    clean = ["env", *(f"-u{name}" for name in inherited)] if inherited else []
-    command = [*clean, str(Git.GIT_PYTHON_GIT_EXECUTABLE or "git"), *args]
-    try:
-        process = Git().execute(command, istream=subprocess.PIPE, as_process=True, env=dict(env))
-    except GitCommandNotFound as error:
-        raise GitMissingError from error
-    out, err = process.communicate(stdin)
-    said = err.decode("utf-8", "replace")
-    if clean and process.returncode == 127 and said.startswith("env:"):
-        raise GitMissingError
-    return process.returncode, out, said
-
-
-def _explain(doing: str, said: str, top: Path) -> QuaidError:
-    return DiskFullError(top) if "No space left on device" in said else GitError(doing, said)
 
 
 @contextmanager

@@ -1,0 +1,87 @@
+"""Work beside the owner's branch: worktrees, what commits undo, and which lines a person wrote."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from quaid.errors import GitError
+from quaid.model import Commit
+from quaid.vault.messages import LOG_FORMAT, parse_log
+from quaid.vault.repository import Repository
+from quaid.vault.staging import RunGit
+
+_REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
+_SHAPE = ("-z", "-E", "--name-only", "--no-color", "--encoding=UTF-8", f"--format={LOG_FORMAT}")
+REVERTS, VETO = "Quaid-Reverts", "Quaid-Veto"
+
+
+class Branches:
+    """Of one repository; git runs through a callable."""
+
+    def __init__(self, run: RunGit, repository: Repository) -> None:
+        self._run = run
+        self._repository = repository
+
+    def add_worktree(self, folder: Path, commit_id: str) -> Path:
+        """Check `commit_id` out into the new `folder`; the vault in it."""
+        # --detach: no branch of ours is in the owner's list of branches.
+        self._run("make a worktree", "worktree", "add", "--quiet", "--detach", "--force", str(folder), commit_id)
+        return folder / self._repository.prefix if self._repository.prefix else folder
+
+    def remove_worktree(self, folder: Path) -> None:
+        """Take a worktree away, whatever state it is in."""
+        with suppress(GitError):
+            self._run("remove a worktree", "worktree", "remove", "--force", "--force", str(folder))
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(GitError):
+            self._run("forget worktrees", "worktree", "prune")
+
+    def undone(self, limit: int = 500) -> list[tuple[Commit, tuple[str, ...]]]:
+        """The newest commits that undo others, newest first, each with the ids of those as far as it names them."""
+        grep = ("--grep=This reverts commit", f"--grep=^{REVERTS}: ", f"--grep=^{VETO}: ")
+        args = ("-c", "log.showSignature=false", "log", *_SHAPE, f"-n{limit}", *grep)
+        code, out = self._run("read the history", *args, accept=(0, 128))
+        commits = parse_log(out, self._repository) if code == 0 else ()
+        return [(commit, (*_REVERTED.findall(commit.body), *commit.trailers.get(REVERTS, ()))) for commit in commits]
+
+    def contents(self, commit_id: str) -> list[Commit]:
+        """The commit itself; of a merge those that it brought."""
+        code, out = self._run("read a commit", "rev-parse", "--verify", "-q", f"{commit_id}^2", accept=(0, 1, 128))
+        span = [f"{commit_id}^1..{commit_id}^2"] if code == 0 and out.strip() else ["-n1", commit_id]
+        args = ("-c", "log.showSignature=false", "log", *_SHAPE, *span)
+        code, out = self._run("read the history", *args, accept=(0, 128))
+        return list(parse_log(out, self._repository)) if code == 0 else []
+
+    def written_by_others(self, own: Collection[str]) -> frozenset[str]:
+        """Paths in the vault that a commit of somebody else than the e-mail addresses `own` has touched."""
+        code, out = self._run(
+            "read the history", "log", "-z", "--no-merges", "--name-only", "--format=/%ae", accept=(0, 128)
+        )
+        found: set[str] = set()
+        is_theirs = False
+        for item in out.decode("utf-8", "surrogateescape").split("\0") if code == 0 else ():
+            for word in item.split("\n"):
+                if word.startswith("/"):
+                    is_theirs = word[1:] not in own
+                elif word and is_theirs:
+                    found.add(word)
+        return frozenset(self._repository.to_vault(path) for path in found if self._repository.is_in_vault(path))
+
+    def human_lines(self, rel_path: str, revision: str, own: Collection[str]) -> frozenset[int]:
+        """Numbers, from 1, of the lines of a file at `revision` that somebody else than `own` touched last."""
+        path = self._repository.to_git(rel_path)
+        code, out = self._run(
+            "ask who wrote a note", "blame", "--line-porcelain", revision, "--", path, accept=(0, 128)
+        )
+        lines: set[int] = set()
+        number = 0
+        for line in out.decode("utf-8", "replace").split("\n") if code == 0 else ():
+            if re.match(r"[0-9a-f]{40,64} \d+ \d+", line):
+                number = int(line.split(" ")[2])
+            elif line.startswith("author-mail ") and line.removeprefix("author-mail ").strip("<>") not in own:
+                lines.add(number)
+        return frozenset(lines)
