@@ -142,6 +142,12 @@ class Bookkeeping:
         with self._open() as books:
             return books.gaps.recent(limit), books.gaps.count()
 
+    def questions(self, limit: int) -> list[str]:
+        """The questions asked last, newest first, each once, where their words are kept. Raises as `plan_fold`."""
+        with self._open() as books:
+            asked = (entry.query for entry in books.log.recent(10 * limit))
+            return list(dict.fromkeys(text for text in asked if text))[:limit]
+
     def most_used(self, limit: int) -> list[tuple[str, Use]]:
         """The memories recalled most often, by all devices together. Raises as `plan_fold`."""
         with self._open() as books:

@@ -229,6 +229,74 @@ class GitSettings:
     email: str = "quaid@localhost"
 
 
+Policy = Literal["auto", "ask", "off"]
+"""`auto` carries a decision out, `ask` puts it before the owner, `off` leaves it."""
+Verbosity = Literal["", "off", "summary", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    """What happens to the janitor's decisions, by their kind."""
+
+    approve: Policy = "auto"  # a new fact is good as it is
+    rewrite: Policy = "auto"  # a fact says the same in better words
+    reject: Policy = "ask"  # a new fact is not worth keeping, or not true
+    date: Policy = "auto"  # a time that is told relative to its moment gets its date
+    merge: Policy = "auto"  # facts that say the same become one
+    supersede: Policy = "ask"  # of two facts that cannot both be true, one replaces the other
+    keep_both: Policy = "auto"  # both hold, each in its time
+    forget: Policy = "ask"  # a fact that nobody has needed for long goes; git keeps it
+    pin: Policy = "ask"  # such a fact never fades
+    graduate: Policy = "auto"  # an approved fact becomes active
+    promote: Policy = "ask"  # a lasting, important fact goes into a core note
+    fold: Policy = "auto"  # observations go into a core note
+    distil: Policy = "auto"  # what the journal comes to goes into a core note
+    trim: Policy = "ask"  # a core note that has grown too long is shortened
+    digest: Policy = "auto"  # what was asked in vain is listed
+    ledger: Policy = "auto"  # this device's recall counters are written down
+
+
+@dataclass(frozen=True, slots=True)
+class JanitorSettings:
+    """How far the janitor may go in one run."""
+
+    change_budget: float = 0.1
+    """Share of the notes that a run may change, 20 of them in any case; more is put off."""
+    gate: bool = True
+    """A run after which your recent questions and those of eval/ find less than before is not merged."""
+    gate_questions: int = 50
+    """So many of the questions asked last are put again."""
+    policies: PolicySettings = field(default_factory=PolicySettings)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemSettings:
+    """Which parts of Quaid are on. Off, a part does nothing by itself; what it has made stays."""
+
+    memory: bool = True  # facts are drawn from conversations, and the janitor keeps them
+    journal: bool = True  # snippets and journal are written and find their way into the core notes
+    projects: bool = True  # the documentation of projects is kept
+    workspace: bool = True  # the core notes are kept short
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationSettings:
+    """What the owner is told of what goes on while nobody looks, and where."""
+
+    level: Literal["quiet", "normal", "verbose", "debug"] = "normal"
+    """Says how much each feature tells unless its own setting does."""
+    janitor: Verbosity = ""
+    extraction: Verbosity = ""
+    retrieval: Verbosity = ""
+    docs: Verbosity = ""
+    channels: str = "terminal,desktop,file"
+    """Any of terminal, desktop, file, webhook, separated by commas."""
+    file: str = ""
+    """A .log or .txt file, from the vault's folder; empty means .quaid/log/news.log."""
+    webhook: str = ""
+    """The address that is sent {"text": …}. Whoever has it can post there: keep it in the environment, not in git."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All of quaid.toml."""
@@ -242,6 +310,9 @@ class Settings:
     recall: RecallSettings = field(default_factory=RecallSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
     git: GitSettings = field(default_factory=GitSettings)
+    janitor: JanitorSettings = field(default_factory=JanitorSettings)
+    systems: SystemSettings = field(default_factory=SystemSettings)
+    notifications: NotificationSettings = field(default_factory=NotificationSettings)
 
 
 def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Settings:

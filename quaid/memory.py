@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from quaid.provenance import Provenance
     from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
+    from quaid.tidying import Tidier
     from quaid.vault.history import History
     from quaid.writer import Surroundings, Writer, Written
 
@@ -372,6 +373,13 @@ class Memory:
 
             self._learner = Learner(self.surroundings, self.writer, self._show)
         return self._learner
+
+    @property
+    def tidier(self) -> Tidier:
+        """The janitor of this vault."""
+        from quaid.tidying import Tidier
+
+        return Tidier(self, self._tell, self._show)
 
     @property
     def surroundings(self) -> Surroundings:

@@ -184,6 +184,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         *_repository_attention(repository),
         *_note_attention(problems),
         *_interrupted(memory),
+        *_overdue(memory),
     ]
     return Status(
         vault=str(memory.root),
@@ -378,6 +379,15 @@ def _interrupted(memory: Memory) -> list[Attention]:
     if not edits.needs_recovery(memory.root):
         return []
     return [Attention("A write was interrupted", "the next write finishes it; nothing is lost")]
+
+
+def _overdue(memory: Memory) -> list[Attention]:
+    from quaid.janitor.news import overdue
+    from quaid.local.runs import Runs
+
+    path = memory.root / layout.STATE_DIR / layout.LOCAL_FILE
+    sentence = overdue(Runs(path), datetime.now(UTC)) if path.exists() else None
+    return [Attention(sentence)] if sentence else []
 
 
 def _notes(number: int) -> str:

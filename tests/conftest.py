@@ -7,6 +7,7 @@ from vaults import calm, vault  # noqa: F401 - fixtures for whoever asks for the
 
 # No test may reach a model that this machine happens to have; those that want one name their own.
 os.environ.setdefault("QUAID_MODELS_PROVIDER", "none")
+os.environ.setdefault("QUAID_NOTIFICATIONS_CHANNELS", "")  # nor pop up on the desktop of who runs it
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

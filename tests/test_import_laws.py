@@ -42,6 +42,7 @@ WIRING = {
     "lookups",
     "learning",
     "reading",
+    "tidying",
     "analyzing",
     "importing",
     "export",

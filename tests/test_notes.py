@@ -72,7 +72,7 @@ def assert_fit_for_the_index(note):
     assert 0 <= note.confirmations < 2**63
     assert note.confidence is None or abs(note.confidence) < 2**63
     assert all(0 <= citation.turn < 2**63 for citation in note.citations)
-    assert note.chunks
+    assert bool(note.chunks) is (note.kind is not Kind.REVIEW)
     assert all(chunk.text.strip() for chunk in note.chunks if note.kind is not Kind.FACT)
     assert [chunk.ordinal for chunk in note.chunks] == list(range(len(note.chunks)))
 

@@ -1,4 +1,4 @@
-"""`quaid stats --recall`, `--gaps` and `--models`: what they show on a terminal of 80 columns, and to programs."""
+"""`quaid stats --recall`, `--gaps`, `--models` and `--health`: what they show on a terminal of 80 columns, and to programs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from vaults import Vault
 
 from quaid.bookkeeping import Bookkeeping
 from quaid.cli.main import main
+from quaid.janitor.snapshot import take_snapshot
 from quaid.local.gaps import question_key
+from quaid.local.health import HealthLog, Snapshot
 from quaid.local.model_usage import ModelRecords
+from quaid.local.runs import Run, Runs
 from quaid.model import Hit, ModelUsage, PlannedCall, Recall
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -157,6 +160,74 @@ def test_where_no_model_was_asked_that_is_said(vault):
     assert json.loads(stats(vault, "--models", "--json"))["days"] == []
 
 
+@pytest.fixture
+def tidied(vault: Vault) -> Vault:
+    """A vault that the janitor has tidied on each but four of 58 days, of which one is of the future."""
+    path = vault.root / ".quaid" / "local.db"
+    health, now = HealthLog(path), datetime.now(UTC)
+    for age in (-1, *range(57)):
+        if age not in {10, 11, 12, 13}:
+            moment = (now - timedelta(days=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            health.add(
+                Snapshot(
+                    moment, {"fact": 1_000 - age, "entity": 50}, {"pending": age % 3}, 2, 60, 70, 1_100, 1_045,
+                    4_000_000, 8_000_000 - 10_000 * age, 9.5 if age else None, 1, 2, 0.05 if age else None,
+                )
+            )  # fmt: skip
+    Runs(path).add(Run("01run", (now - timedelta(hours=3)).isoformat(), "done"))
+    return vault
+
+
+def test_health_is_charted_in_eighty_columns(tidied):
+    page = stats(tidied, "--health")
+    assert max(map(len, page.splitlines())) <= 80
+    rows = {line.split()[0]: line for line in page.splitlines() if line.startswith("  ")}
+    today = datetime.now(UTC).date()
+    assert page.splitlines()[:2] == [
+        f"runs  on 53 days from {today - timedelta(days=56)} to {today}",
+        "cost  $2.60 and more, of unknown price",
+    ]
+    for name, value, change in (
+        ("notes", "1,050", "+56"), ("facts", "1,000", "+56"), ("pending", "0", "-2"), ("embedded", "95%", ""),
+        ("index", "4.0 MB", ""), ("repository", "8.0 MB", "+560.0 kB"), ("recall", "9.5 ms", ""), ("questions", "2", ""),
+        ("cost", "$0.0500", ""),
+    ):  # fmt: skip
+        shown = re.split(r"  +", rows[name].strip())
+        assert shown[1:3] == [value, change] if change else shown[1] == value, rows[name]
+    bars = rows["notes"][rows["notes"].index("▁") :]
+    assert (len(bars), bars[0], bars[-1]) == (29, "▁", "█")
+    assert bars.count(" ") == 2
+
+
+def test_health_for_programs(tidied):
+    shape = json.loads(stats(tidied, "--health", "--json"))
+    assert (shape["v"], shape["warning"], len(shape["days"])) == (1, None, 53)
+    assert shape["last_success"] < shape["until"] + "T24"
+    assert shape["days"][-1]["kinds"] == {"fact": 1_000, "entity": 50}
+    assert shape["days"][-1]["recall_p50_ms"] is None
+
+
+def test_where_the_janitor_has_not_run_that_is_said(vault):
+    assert stats(vault, "--health") == "The janitor has not run here in 60 days. Begin with: quaid janitor run\n"
+    assert json.loads(stats(vault, "--health", "--json"))["days"] == []
+    Runs(vault.root / ".quaid" / "local.db").add(Run("01run", "2026-01-01T03:30:00Z", "failed", problem="No key."))
+    assert "No key." in stats(vault, "--health")
+
+
+def test_a_snapshot_says_how_the_memory_is(asked, monkeypatch):
+    monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
+    asked.write_fact("tea", "Maya takes tea.").write_text(
+        "---\nid: 01tea\ntype: fact\nstatus: pending\nsuperseded_by: '[[oatmilk]]'\n---\n[[Maya]] takes tea.\n\n- [[Maya]] drinks [[Tea]]\n"
+    )
+    with asked.memory() as memory:
+        seen = take_snapshot(asked.root, memory.index(), NOON + timedelta(hours=1), waiting=3, cost_usd=0.2)
+    assert (seen.at, seen.kinds["fact"], seen.pending, seen.superseded) == ("2026-11-20T13:00:00Z", 2, 1, 1)
+    assert (seen.entities, seen.edges, seen.gaps, seen.waiting, seen.cost_usd) == (2, 1, 4, 3, 0.2)
+    assert (seen.chunks >= 2, seen.embedded, seen.recall_p50_ms) == (True, 0, 36.0)
+    assert seen.index_bytes > 10_000
+    assert seen.repository_bytes > 1_000
+
+
 def test_one_page_at_a_time(vault, capsys):
     assert main(["stats", "--gaps", "--models", "--vault", str(vault.root)]) == 2
     assert "Ask for one of them" in capsys.readouterr().err
@@ -164,6 +235,6 @@ def test_one_page_at_a_time(vault, capsys):
 
 def test_looking_back_changes_no_file_of_the_vault(asked):
     before = asked.notes()
-    for page in ("--recall", "--gaps", "--models"):
+    for page in ("--recall", "--gaps", "--models", "--health"):
         stats(asked, page)
     assert asked.notes() == before

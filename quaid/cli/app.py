@@ -49,6 +49,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "reindex": Entry("sync", "Build the index from nothing."),
         "verify": Entry("sync", "Prove that the index says what the files say."),
     },
+    "Tidy": {
+        "janitor": Entry("janitor", "Review, merge and fold; every decision a commit you can undo."),
+    },
     "Look around": {
         "status": Entry("status", "How the vault is, and what needs attention."),
         "doctor": Entry("doctor", "Check everything Quaid needs on this machine."),

@@ -1,10 +1,10 @@
-"""`quaid stats`: what the memory is made of, how recall does, what it could not answer, and what models took."""
+"""`quaid stats`: what the memory is made of, and pages on recall, gaps, models and health."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +17,7 @@ from quaid.overview import GapStats, MostRecalled, RecallStats, Stats, gap_stats
 
 if TYPE_CHECKING:
     from quaid.config import ModelSettings
+    from quaid.local.health import Snapshot
     from quaid.local.model_usage import DayUsage, PromptUsage
     from quaid.local.recall_numbers import Bar, Day, RecallNumbers
     from quaid.memory import Memory
@@ -26,23 +27,34 @@ WIDEST_TITLE = 56
 MOST_DAYS = 14
 MOST_GAPS = 20
 MOST_PROMPTS = 12
+HEALTH_DAYS = 60
+DAYS_A_CELL = 2
+_LEVELS = "▁▂▃▄▅▆▇█"
 
 OfRecall = Annotated[bool, typer.Option("--recall", help="How recall does: speed, answers, what is recalled most.")]
 OfGaps = Annotated[bool, typer.Option("--gaps", help="What was asked and not found, newest first.")]
 OfModels = Annotated[bool, typer.Option("--models", help="What language models took, by day and by prompt.")]
+OfHealth = Annotated[bool, typer.Option("--health", help="How the memory was after each janitor run of 60 days.")]
 
 
-def run_stats(ctx: typer.Context, recall: OfRecall = False, gaps: OfGaps = False, models: OfModels = False) -> None:
-    """What the memory is made of, in numbers; or how recall does, what it could not answer, or what models took.
+def run_stats(
+    ctx: typer.Context,
+    recall: OfRecall = False,
+    gaps: OfGaps = False,
+    models: OfModels = False,
+    health: OfHealth = False,
+) -> None:
+    """What the memory is made of, in numbers; or one page of how it does.
 
     Examples:
       quaid stats
       quaid stats --recall
       quaid stats --gaps --json | jq .gaps
       quaid stats --models
+      quaid stats --health
     """
-    if recall + gaps + models > 1:
-        raise UsageError("--recall, --gaps and --models are pages of their own. Ask for one of them.")
+    if recall + gaps + models + health > 1:
+        raise UsageError("--recall, --gaps, --models and --health are pages of their own. Ask for one of them.")
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         if recall:
@@ -59,6 +71,9 @@ def run_stats(ctx: typer.Context, recall: OfRecall = False, gaps: OfGaps = False
         elif models:
             taken = _model_stats_of(memory)
             invocation.tell(lambda: _render_models(taken), **_model_shape(taken))
+        elif health:
+            seen = _health_of(memory)
+            invocation.tell(lambda: _render_health(seen), **asdict(seen))
         else:
             stats = stats_of(memory)
             invocation.tell(lambda: _render_stats(stats), **asdict(stats))
@@ -235,6 +250,98 @@ def _render_models(stats: _ModelStats) -> str:
         section("By prompt, 90 days", aligned(prompts, right=(2, 3, 4, 5))),
     )
     return "\n\n".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Health:
+    """The snapshots of the last 60 days (UTC), one a day; `warning` when the janitor has not run for long."""
+
+    vault: str
+    until: str
+    last_success: str | None
+    warning: str | None
+    days: list[Snapshot]
+
+
+def _health_of(memory: Memory) -> _Health:
+    from quaid.janitor.news import overdue
+    from quaid.local.health import HealthLog
+    from quaid.local.runs import Runs
+    from quaid.vault import layout
+
+    path = memory.root / layout.STATE_DIR / layout.LOCAL_FILE
+    now = datetime.now(UTC)
+    runs = Runs(path)
+    last = runs.last_success()
+    until = now.date().isoformat()
+    since = (now.date() - timedelta(days=HEALTH_DAYS - 1)).isoformat()
+    return _Health(
+        str(memory.root),
+        until,
+        last.started if last else None,
+        overdue(runs, now),
+        [day for day in HealthLog(path).by_day(since) if day.day <= until],  # a clock may have been set back
+    )
+
+
+def _render_health(health: _Health) -> str:
+    if not health.days:
+        return health.warning or "The janitor has not run here in 60 days. Begin with: quaid janitor run"
+    costs = [day.cost_usd for day in health.days if day.cost_usd is not None]
+    head = [
+        ("runs", f"on {count(len(health.days), 'day')} from {health.days[0].day} to {health.days[-1].day}"),
+        ("cost", f"{_dollars(sum(costs))}{'' if len(costs) == len(health.days) else ' and more, of unknown price'}"),
+    ]
+    measures: tuple[tuple[str, Callable[[Snapshot], float | None], Callable[[float], str]], ...] = (
+        ("notes", lambda day: day.notes, _whole),
+        ("facts", lambda day: day.kinds.get("fact", 0), _whole),
+        ("pending", lambda day: day.pending, _whole),
+        ("superseded", lambda day: day.superseded, _whole),
+        ("entities", lambda day: day.entities, _whole),
+        ("edges", lambda day: day.edges, _whole),
+        ("embedded", lambda day: day.embedded_share, lambda share: _share(round(100 * share), 100)),
+        ("index", lambda day: day.index_bytes, lambda number: size(int(number))),
+        ("repository", lambda day: day.repository_bytes, lambda number: size(int(number))),
+        ("recall", lambda day: day.recall_p50_ms, milliseconds),
+        ("gaps", lambda day: day.gaps, _whole),
+        ("questions", lambda day: day.waiting, _whole),
+        ("cost", lambda day: day.cost_usd, _dollars),
+    )
+    rows = [(name, *_charted(health, value, show)) for name, value, show in measures]
+    title = f"{HEALTH_DAYS} days: the last, the change, {DAYS_A_CELL} days a bar"
+    return "\n\n".join(
+        part for part in (columns(head), section(title, aligned(rows, right=(1, 2))), health.warning) if part
+    )
+
+
+def _charted(
+    health: _Health, value: Callable[[Snapshot], float | None], show: Callable[[float], str]
+) -> tuple[str, str, str]:
+    """The last value, how far it is from the first, and a line of bars from the lowest to the highest."""
+    until = date.fromisoformat(health.until)
+    cells: list[float | None] = [None] * (HEALTH_DAYS // DAYS_A_CELL)
+    for day in health.days:
+        known = value(day)
+        if known is not None:
+            cells[-1 - (until - date.fromisoformat(day.day)).days // DAYS_A_CELL] = known
+    known_values = [known for known in map(value, health.days) if known is not None]
+    if not known_values:
+        return "-", "", ""
+    first, last = known_values[0], known_values[-1]
+    change = "" if show(first) == show(last) else f"{'+' if last > first else '-'}{show(abs(last - first))}"
+    return show(last), change, _sparkline(cells)
+
+
+def _sparkline(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    low, span = min(known), max(known) - min(known)
+    top = len(_LEVELS) - 1
+    bars = (" " if value is None else _LEVELS[round(top * (value - low) / span) if span else 0] for value in values)
+    return "".join(bars).rstrip()
+
+
+def _whole(number: float) -> str:
+    return f"{number:,.0f}"
 
 
 def _taken(usage: ModelUsage) -> tuple[str, ...]:

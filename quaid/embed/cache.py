@@ -40,6 +40,14 @@ _INSERT = """
 INSERT OR REPLACE INTO vectors (model, key, vector)
 VALUES ((SELECT model FROM models WHERE fingerprint = ?), ?, ?)
 """
+_PRUNE = """
+DELETE FROM vectors WHERE rowid IN (
+    SELECT rowid FROM vectors
+    WHERE model NOT IN (SELECT model FROM models WHERE fingerprint IN (SELECT value FROM json_each(?)))
+        OR key NOT IN (SELECT value FROM json_each(?))
+    ORDER BY rowid DESC LIMIT -1 OFFSET ?
+)
+"""
 
 
 class EmbeddingCache:
@@ -89,6 +97,27 @@ class EmbeddingCache:
                         return
             except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, OSError) as error:
                 raise VaultReadOnlyError(self._path, str(error)) from error
+
+    def prune(self, fingerprints: Iterable[str], keys: Iterable[str], spare: int) -> int:
+        """Let go of vectors that are not of these models and keys, but for the `spare` newest; how many went.
+
+        Raises: as `put_many`.
+        """
+        import apsw
+
+        named = (json.dumps(list(fingerprints)), json.dumps(list(keys)), spare)
+        with self._lock, self._guarded():
+            try:
+                connection = self._open()
+                with _transaction(connection):
+                    connection.execute(_PRUNE, named)
+                    gone = connection.changes()
+                if gone > spare:  # else the room is filled again soon
+                    connection.execute("VACUUM")
+            except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, OSError) as error:
+                raise VaultReadOnlyError(self._path, str(error)) from error
+            return gone
+        return 0
 
     def close(self) -> None:
         """Release the file. The next call opens it again."""

@@ -120,6 +120,17 @@ def schema_version(connection: apsw.Connection) -> int:
     return int(connection.pragma("user_version"))
 
 
+def copy(source: Path, target: Path) -> None:
+    """The index at `source`, as it is in one moment, as a file of its own."""
+    reader, writer = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY), apsw.Connection(str(target))
+    try:
+        with writer.backup("main", reader, "main") as backup:
+            backup.step()
+    finally:
+        writer.close()
+        reader.close()
+
+
 def clear(connection: apsw.Connection) -> None:
     """Drop everything and make the schema anew. Inside a transaction, readers keep the old index until COMMIT."""
     connection.execute("PRAGMA defer_foreign_keys = ON")

@@ -119,6 +119,11 @@ def text_key(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def list_text_keys(connection: apsw.Connection) -> set[str]:
+    """The keys of all texts that are embedded."""
+    return {str(row[0]) for row in connection.execute("SELECT DISTINCT text_key FROM chunks")}
+
+
 def replace_document(connection: apsw.Connection, note: Note, known: Known) -> int:
     """Put a note in the place of what its path held before. Its vectors come later (`embedded` = pending)."""
     remove_document(connection, note.rel_path)

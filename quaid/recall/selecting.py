@@ -29,7 +29,7 @@ MOST_CUT_SHOWN = 20
 EXACT = 1.0
 """What an exact name adds to a score."""
 
-_HIT_KINDS = {Kind.EPISODE: "turn", Kind.CORE: "note", Kind.REVIEW: "note"}
+_HIT_KINDS = {Kind.EPISODE: "turn", Kind.CORE: "note"}
 
 
 def hit_kind(candidate: Candidate) -> str:

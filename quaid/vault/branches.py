@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import GitError
@@ -40,6 +41,17 @@ class Branches:
         with suppress(GitError):
             self._run("forget worktrees", "worktree", "prune")
 
+    def reset(self, folder: Path, commit_id: str) -> None:
+        """Have the worktree at `folder` as it is at `commit_id`, and nothing else in it."""
+        self._run("reset a worktree", "-C", str(folder), "reset", "--hard", "--quiet", commit_id)
+
+    def changed_by(self, commit_id: str) -> list[str]:
+        """Paths in the vault that a commit changed; of a merge those that it brought to its first parent."""
+        args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", f"{commit_id}^1", commit_id)
+        _, out = self._run("read a commit", *args)
+        paths = [path for path in out.decode("utf-8", "surrogateescape").split("\0") if path]
+        return [self._repository.to_vault(path) for path in paths if self._repository.is_in_vault(path)]
+
     def undone(self, limit: int = 500) -> list[tuple[Commit, tuple[str, ...]]]:
         """The newest commits that undo others, newest first, each with the ids of those as far as it names them."""
         grep = ("--grep=This reverts commit", f"--grep=^{REVERTS}: ", f"--grep=^{VETO}: ")
@@ -58,18 +70,26 @@ class Branches:
 
     def written_by_others(self, own: Collection[str]) -> frozenset[str]:
         """Paths in the vault that a commit of somebody else than the e-mail addresses `own` has touched."""
-        code, out = self._run(
-            "read the history", "log", "-z", "--no-merges", "--name-only", "--format=/%ae", accept=(0, 128)
-        )
-        found: set[str] = set()
-        is_theirs = False
+        return frozenset(path for email, path in self._touched("%ae") if email not in own)
+
+    def last_written(self) -> dict[str, datetime]:
+        """When each file of the vault was last changed by a commit, in UTC."""
+        found: dict[str, datetime] = {}
+        for seconds, path in self._touched("%ct"):  # newest first
+            found.setdefault(path, datetime.fromtimestamp(int(seconds), UTC))
+        return found
+
+    def _touched(self, of: str) -> Iterator[tuple[str, str]]:
+        """(what git's format `of` gives, path in the vault) for each file of each commit, the newest first."""
+        args = ("log", "-z", "--no-merges", "--no-renames", "--name-only", f"--format=/{of}")
+        code, out = self._run("read the history", *args, accept=(0, 128))
+        told = ""
         for item in out.decode("utf-8", "surrogateescape").split("\0") if code == 0 else ():
             for word in item.split("\n"):
                 if word.startswith("/"):
-                    is_theirs = word[1:] not in own
-                elif word and is_theirs:
-                    found.add(word)
-        return frozenset(self._repository.to_vault(path) for path in found if self._repository.is_in_vault(path))
+                    told = word[1:]
+                elif word and self._repository.is_in_vault(word):
+                    yield told, self._repository.to_vault(word)
 
     def human_lines(self, rel_path: str, revision: str, own: Collection[str]) -> frozenset[int]:
         """Numbers, from 1, of the lines of a file at `revision` that somebody else than `own` touched last."""

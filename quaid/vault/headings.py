@@ -54,9 +54,14 @@ def insert_block(text: str, place: int, block: str) -> str:
     written = before.removeprefix("\ufeff")
     if written and not written.endswith("\n"):
         return f"{before}{newline}{newline}{block}{after}"
-    lead = "" if not written or _ENDS_BLANK.search(before) else newline
+    lead = "" if ends_blank(before) else newline
     trail = "" if _STARTS_BLANK.match(after) else newline
     return f"{before}{lead}{block}{newline}{trail}{after}"
+
+
+def ends_blank(text: str) -> bool:
+    """Whether what follows `text` stands behind a blank line, or first of all."""
+    return not text.removeprefix("\ufeff") or bool(_ENDS_BLANK.search(text))
 
 
 def newline_of(text: str) -> str:

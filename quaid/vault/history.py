@@ -268,6 +268,7 @@ class History:
             stage.fill(plan.steps)
             if merged is not None:
                 (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
+                (folder / "MERGE_MODE").write_text("no-ff", encoding="ascii")  # though it is ahead of HEAD
             made = self._create_commit(stage, message, self._identity(author))
             if made is None:
                 return Committed(None, left)

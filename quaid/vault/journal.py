@@ -11,7 +11,7 @@ heading or a fence gets a backslash before the mark, which markdown does not sho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -64,6 +64,37 @@ def add_entry(text: str | None, trigger: str, when: datetime, paragraph: str) ->
         place = headings.line_end(text, same[0].start + len(text[same[0].start : same[0].end].rstrip()))
         return headings.insert_block(text, place, new)
     return headings.insert_block(text, _place(entries, day, len(text)), f"## {day} - {trigger}\n\n{new}")
+
+
+def take_out(text: str, entries: Sequence[JournalEntry]) -> str:
+    """`text` without those of its entries."""
+    for entry in sorted(entries, key=lambda entry: entry.start, reverse=True):
+        text = text[: entry.start] + text[entry.end :]
+    return text
+
+
+def put_in(text: str | None, written: str) -> str:
+    """`text`, a journal or the archive of one, with an entry as another one has it, heading included.
+
+    Its lines stay as they are; it goes before the first that is not newer. One that is there is not put in again.
+    """
+    text, written = text or "", written.rstrip()
+    if re.search(rf"^{re.escape(written)}\r?$", text, re.MULTILINE):
+        return text
+    (entry,) = parse_entries(written)
+    place = _place(parse_entries(text), entry.day, len(text))
+    before, after = text[:place], text[place:]
+    newline = headings.newline_of(before + after or written)
+    if before.removeprefix("\ufeff") and not before.endswith("\n"):
+        before += newline
+    lead = "" if headings.ends_blank(before) else newline
+    return f"{before}{lead}{written}{newline}{newline if after.strip() else ''}{after}"
+
+
+def archive_path(journal_path: str, day: date) -> str:
+    """`journal/SOUL.journal.md` -> `journal/archive/SOUL-2026-02.md`"""
+    folder, name = journal_path.rsplit("/", 1)
+    return f"{folder}/archive/{name.removesuffix('.journal.md')}-{day.isoformat()[:7]}.md"
 
 
 def _place(entries: list[JournalEntry], day: date, end: int) -> int:

@@ -306,8 +306,13 @@ def _shape_by_heading(body: str, stem: str, names: Sequence[str], fields: _Field
     return "", chunks or (Chunk(0, title, "", keywords),)
 
 
+def _shape_review(_body: str, _stem: str, _names: Sequence[str], _fields: _Fields) -> _Shaped:
+    return "", ()  # what is asked about a memory is none: a list of what was asked in vain would answer it
+
+
 _SHAPES: dict[Kind, Callable[[str, str, Sequence[str], _Fields], _Shaped]] = {
     Kind.FACT: _shape_fact,
     Kind.ENTITY: _shape_entity,
     Kind.EPISODE: _shape_episode,
+    Kind.REVIEW: _shape_review,
 }

@@ -12,7 +12,7 @@ like a heading, a list or a fence gets a backslash before the mark, which markdo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -42,8 +42,9 @@ class SnippetSection:
 
 @dataclass(slots=True)
 class _Item:
-    """A list item as it is found: `end` moves on with each line that belongs to it."""
+    """A list item as it is found, from `start`: `end` moves on with each line that belongs to it."""
 
+    start: int
     end: int
     lines: list[str] = field(default_factory=list)
 
@@ -72,7 +73,7 @@ def add_bullets(text: str | None, trigger: str, when: datetime, bullets: Sequenc
         if section.when.date() == when.date() and name_key(section.trigger) == name_key(trigger)
     ]
     known = {headings.key(bullet) for section, _ in same for bullet in section.bullets}
-    new = [f"- {_escape(bullet)}" for bullet in headings.unknown(map(headings.one_line, bullets), known)]
+    new = [render_bullet(bullet) for bullet in headings.unknown(map(headings.one_line, bullets), known)]
     if not new:
         return text or ""
     if same:
@@ -81,13 +82,38 @@ def add_bullets(text: str | None, trigger: str, when: datetime, bullets: Sequenc
     return headings.insert_block(text or "", len(text or ""), block)
 
 
+def remove_bullets(text: str, bullets: Collection[str]) -> str:
+    """`text` without the observations, of whatever section, that say one of `bullets`.
+
+    A section that has nothing left goes with its last one; all else stays as it is.
+    """
+    gone = set(map(headings.key, bullets))
+    for _, stretch in reversed(list(_sections(text))):
+        items = [item for item in _items(text, stretch) if headings.key(_said(item)) in gone]
+        kept = text[stretch.body : stretch.end]
+        for item in reversed(items):
+            kept = kept[: item.start - stretch.body] + kept[item.end - stretch.body :]
+        start = stretch.body if kept.strip() or not items else stretch.start
+        text = text[:start] + (kept if start == stretch.body else "") + text[stretch.end :]
+    return text
+
+
+def render_bullet(bullet: str) -> str:
+    """The list item of an observation of one line."""
+    return f"- {_escape(bullet)}"
+
+
 def _sections(text: str) -> Iterator[tuple[SnippetSection, Stretch]]:
     for stretch in headings.stretches(text):
         title = _TITLE.fullmatch(stretch.title)
         when = _moment(title["when"]) if title else None
         if title and when:
-            bullets = tuple(_unescape(" ".join(item.lines)) for item in _items(text, stretch))
+            bullets = tuple(map(_said, _items(text, stretch)))
             yield SnippetSection(title["trigger"], when, bullets, stretch.start, stretch.end), stretch
+
+
+def _said(item: _Item) -> str:
+    return _unescape(" ".join(item.lines))
 
 
 def _moment(written: str) -> datetime | None:
@@ -105,7 +131,7 @@ def _items(text: str, stretch: Stretch) -> list[_Item]:
         bullet = _BULLET.match(line[0].rstrip())
         is_open = bool(bullet) or (is_open and (not is_after_blank or not words or line[0][0] in " \t"))
         if bullet:
-            items.append(_Item(line.end(), [bullet["text"]]))
+            items.append(_Item(line.start(), line.end(), [bullet["text"]]))
         elif is_open and words:
             items[-1].lines.append(words)
             items[-1].end = line.end()

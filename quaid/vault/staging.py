@@ -280,9 +280,20 @@ def settle(stage: Stage, made: str, steps: Sequence[Step], subject: str) -> str 
 
 
 def read_changes(run: RunGit, commit: str) -> tuple[str, dict[str, tuple[Version | None, Version | None]]]:
-    """A commit's full id, and what it changed: path to (old, new)."""
-    args = ("diff-tree", "--root", "-r", "-z", "--no-renames", "--no-abbrev", "--format=%H", f"{commit}^{{commit}}")
+    """A commit's full id, and what it changed: path to (old, new); of a merge, against its first parent."""
+    args = (
+        "diff-tree",
+        "--root",
+        "-m",
+        "-r",
+        "-z",
+        "--no-renames",
+        "--no-abbrev",
+        "--format=%H",
+        f"{commit}^{{commit}}",
+    )
     commit_id, _, out = run("read a commit", *args)[1].partition(b"\0")
+    out = out.split(commit_id + b"\0", 1)[0]
     return commit_id.decode(), {path: (old, new) for path, old, new in parse_raw(out)}
 
 

@@ -1,0 +1,63 @@
+"""All facts that nothing has replaced, with what telling them apart needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import NamedTuple
+
+import apsw
+
+
+class LivingFact(NamedTuple):
+    """A fact that nothing has replaced. `chunk_id` and `text` are of its first chunk, which is all of it if it
+    `is_whole`.
+    """
+
+    doc_id: int
+    chunk_id: int
+    path: str
+    id: str
+    owner: str
+    project: str | None
+    text: str
+    text_hash: str
+    type: str | None
+    status: str | None
+    confidence: float | None
+    confirmations: int
+    source: str | None
+    created: str | None
+    valid_from: str | None
+    valid_until: str | None
+    pinned: bool
+    verified: bool
+    is_whole: bool
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether its owner has said that it stays as it is."""
+        return self.pinned or self.verified
+
+
+def list_living(connection: apsw.Connection) -> list[LivingFact]:
+    """By path. Of notes that share an id none is listed: which of them is meant cannot be told."""
+    rows = connection.execute(
+        "SELECT d.doc_id, c.chunk_id, path, id, owner, project, c.text, text_hash, type, status, confidence, "
+        "confirmations, source, created, valid_from, valid_until, pinned <> 0, verified <> 0, "
+        "NOT EXISTS (SELECT 1 FROM chunks more WHERE more.doc_id = d.doc_id AND more.ordinal = 1) "
+        "FROM documents d JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 "
+        "WHERE kind = 'fact' AND superseded_by IS NULL "
+        "AND id NOT IN (SELECT id FROM documents GROUP BY id HAVING count(*) > 1) ORDER BY path"
+    )
+    return [LivingFact(*row[:16], *map(bool, row[16:])) for row in rows]
+
+
+def list_replaced_by(connection: apsw.Connection, names: Collection[str]) -> list[str]:
+    """Paths of facts that say they were replaced by one of the notes called `names`."""
+    rows = connection.execute(
+        "SELECT path FROM documents WHERE kind = 'fact' AND superseded_by IN (SELECT value FROM json_each(?)) "
+        "ORDER BY path",
+        (json.dumps(list(names)),),
+    )
+    return [str(row[0]) for row in rows]

@@ -1,0 +1,43 @@
+"""What a task wants: one change of the memory, with the reason and the evidence it rests on."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from quaid.model import Edit
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One thing decided about the memory.
+
+    `kind` is what its policy is kept under (approve, merge, reject …). `key` names the evidence: a decision that the
+    owner has undone is not proposed again while its key stays the same. `subject` goes behind `janitor(task): `, `why`
+    is the body of the commit, `facts` are the ids of the notes it is about. One that `is_minor` shares a commit with
+    others of its task; one that `always_asks` is a question whatever the policy says. `detail` shows its owner what is
+    at stake: the texts that are compared, the rewritten one.
+    """
+
+    task: str
+    kind: str
+    key: str
+    edits: tuple[Edit, ...]
+    subject: str
+    why: str
+    facts: tuple[str, ...] = ()
+    model: str | None = None
+    prompt: str | None = None
+    is_minor: bool = False
+    always_asks: bool = False
+    detail: str = ""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(edit.rel_path for edit in self.edits)
+
+
+def key_of(task: str, *evidence: str) -> str:
+    """Sixteen hex digits for what a decision rests on: the content hashes of the notes it judges, in any order."""
+    told = "\n".join([task, *sorted(evidence)])
+    return hashlib.sha256(told.encode()).hexdigest()[:16]

@@ -1,0 +1,201 @@
+"""The shared pass: which facts may say the same, or contradict each other. Every task that compares two facts asks it.
+
+Near in meaning, else in words, or one subject with two objects of a relation that has one: all of them only propose.
+Facts of different owners or projects never meet. A fact is compared when it is new or says something else than before,
+which the task that has compared it remembers in its judgements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from quaid.config import EmbeddingSettings
+from quaid.embed import open_embedder
+from quaid.errors import QuaidError
+from quaid.index import database, fulltext, graph, vectors
+from quaid.index.facts import LivingFact, list_living
+from quaid.index.matrix import VectorMatrix
+from quaid.index.scope import Scope
+from quaid.janitor.context import Context
+from quaid.janitor.decision import key_of
+from quaid.recall import contradictions
+
+if TYPE_CHECKING:
+    from quaid.index.vectors import EmbedderRow
+
+NEAREST = 3
+"""So many neighbours of a fact are looked at. On conv-26 they hold all 14 pairs that a model called duplicates."""
+MARGIN = 0.35
+"""Look-alikes may be this much less alike than an embedder's duplicates: real ones are worded quite otherwise."""
+USUAL_SIMILARITY = 0.97
+LEAST_SHARED = 0.35
+"""Without vectors: the share of a fact's own bm25 that its look-alike has."""
+MOST_WORDS = 24
+MOST_BY_WORDS = 2_000
+"""Facts that are compared by words in one run: a question to FTS5 each. The others wait."""
+MOST_OPPOSED = 50
+"""Pairs of one subject and relation, the newest notes first: fifty employers are a mistake in the edges."""
+_BLOCK = 512
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two facts, the one that was learned first in front. `likeness` is 1 for equal words."""
+
+    a: LivingFact
+    b: LivingFact
+    likeness: float
+    is_opposed: bool = False
+
+    @classmethod
+    def of(cls, one: LivingFact, other: LivingFact, likeness: float, *, is_opposed: bool = False) -> Pair:
+        first, second = sorted((one, other), key=lambda fact: (fact.created or "", fact.id))
+        return cls(first, second, likeness, is_opposed)
+
+    def key(self, task: str) -> str:
+        """What a verdict of `task` on these two is kept under."""
+        return key_of(task, evidence(self.a), evidence(self.b))
+
+    @cached_property
+    def is_at_one_time(self) -> bool:
+        """Whether there may be a day on which both are true."""
+        first, second = (self.a, self.b), (self.b, self.a)
+        return not any(_is_over(one, other) for one, other in (first, second))
+
+
+def evidence(fact: LivingFact) -> str:
+    """What judging a fact rests on: what it says and when it holds, and nothing that a night changes without need."""
+    return "\n".join([fact.id, fact.text_hash, fact.valid_from or "", fact.valid_until or ""])
+
+
+def days_seen(context: Context, task: str, facts: Iterable[LivingFact]) -> dict[str, str]:
+    """Id -> the day (ISO) on which `task` has compared the fact as it is now; those it has not are left out."""
+    keys = {_seen_key(task, fact): fact.id for fact in facts}
+    return {keys[key]: day for key, day in context.judgements.known(list(keys)).items()}
+
+
+def mark_seen(context: Context, task: str, facts: Iterable[LivingFact]) -> None:
+    """`task` has nothing more to ask about these, as they are or are about to be."""
+    day = context.now.date().isoformat()
+    context.judgements.add(task, {_seen_key(task, fact): day for fact in facts})
+
+
+def _seen_key(task: str, fact: LivingFact) -> str:
+    return key_of(f"{task} seen", evidence(fact))
+
+
+class Pass:
+    """One look at all living facts of an index."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._index = context.index
+        self._row = vectors.active_embedder(context.index)
+        self.facts = list_living(context.index)
+
+    def unseen(self, task: str) -> list[LivingFact]:
+        """Those that `task` has not compared as they are now, as many of them as one run can."""
+        seen = days_seen(self._context, task, self.facts)
+        new = [fact for fact in self.facts if fact.id not in seen]
+        return new if self._row is not None else new[:MOST_BY_WORDS]
+
+    @cached_property
+    def duplicate_similarity(self) -> float:
+        """Cosine from which two facts say the same, under the model of the vectors that are there."""
+        own = self._context.settings.embedding.duplicate_similarity
+        return own or (_similarity_of(self._row) if self._row else USUAL_SIMILARITY)
+
+    def pairs(self, new: Collection[LivingFact]) -> list[Pair]:
+        """Pairs of a fact of `new` with any other, each once, the most alike first."""
+        wanted = {fact.id for fact in new}
+        found: dict[frozenset[str], Pair] = {}
+        for _, group in groupby(sorted(self.facts, key=_company), key=_company):
+            facts = list(group)
+            fresh = [fact for fact in facts if fact.id in wanted]
+            if not fresh or len(facts) == 1:
+                continue
+            opposed = {frozenset((one.id, other.id)): (one, other) for one, other in self._opposed(fresh, facts)}
+            found |= {ids: Pair.of(*both, 0.0, is_opposed=True) for ids, both in opposed.items()}
+            for one, other, likeness in self._look_alikes(fresh, facts):
+                ids = frozenset((one.id, other.id))
+                found[ids] = Pair.of(one, other, round(likeness, 4), is_opposed=ids in opposed)
+        return sorted(found.values(), key=lambda pair: (-pair.likeness, pair.a.id, pair.b.id))
+
+    def _look_alikes(
+        self, fresh: Sequence[LivingFact], facts: Sequence[LivingFact]
+    ) -> Iterator[tuple[LivingFact, LivingFact, float]]:
+        whole = [fact for fact in facts if fact.is_whole]
+        fresh = [fact for fact in fresh if fact.is_whole]
+        embedded: set[str] = set()
+        if self._row is not None:
+            yield from self._near(self._row, fresh, whole, embedded)
+        yield from self._alike_in_words([fact for fact in fresh if fact.id not in embedded], whole)
+
+    def _near(
+        self, row: EmbedderRow, fresh: Sequence[LivingFact], facts: Sequence[LivingFact], embedded: set[str]
+    ) -> Iterator[tuple[LivingFact, LivingFact, float]]:
+        """Nearest neighbours of those of `fresh` that have a vector; their ids go into `embedded`."""
+        import numpy as np
+
+        database.enable_vectors(self._index)
+        by_chunk = {fact.chunk_id: fact for fact in facts}
+        held, matrix = VectorMatrix().vectors(self._index, row, list(by_chunk))
+        places = {chunk_id: place for place, chunk_id in enumerate(held)}
+        rows = [places[fact.chunk_id] for fact in fresh if fact.chunk_id in places]
+        embedded.update(by_chunk[held[place]].id for place in rows)
+        count = min(NEAREST, len(held) - 1)
+        least = self.duplicate_similarity - MARGIN
+        for block in (rows[start : start + _BLOCK] for start in range(0, len(rows) if count > 0 else 0, _BLOCK)):
+            cosines = matrix[block] @ matrix.T
+            cosines[np.arange(len(block)), block] = -2.0
+            nearest = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
+            for place, others, near in zip(block, nearest, cosines, strict=True):
+                for other in others.tolist():
+                    if near[other] >= least:
+                        yield by_chunk[held[place]], by_chunk[held[other]], min(1.0, float(near[other]))
+
+    def _alike_in_words(
+        self, fresh: Sequence[LivingFact], facts: Sequence[LivingFact]
+    ) -> Iterator[tuple[LivingFact, LivingFact, float]]:
+        by_chunk = {fact.chunk_id: fact for fact in facts}
+        for fact in fresh:
+            match = fulltext.match_any(fulltext.terms(fact.text)[:MOST_WORDS])
+            found = dict(fulltext.search(self._index, match, NEAREST + 1, by_chunk))
+            own = found.pop(fact.chunk_id, 0.0)
+            for chunk_id, score in found.items():
+                if own > 0 and score >= LEAST_SHARED * own:
+                    yield fact, by_chunk[chunk_id], min(1.0, score / own)
+
+    def _opposed(
+        self, fresh: Sequence[LivingFact], facts: Sequence[LivingFact]
+    ) -> Iterator[tuple[LivingFact, LivingFact]]:
+        """Facts that give one subject two objects of a relation that has one at a time."""
+        by_document = {fact.doc_id: fact for fact in facts}
+        new = {fact.doc_id for fact in fresh}
+        owner = Scope().narrowed("d.superseded_by IS NULL AND d.owner = :owner", owner=facts[0].owner)
+        said = graph.fetch_said(self._index, new, contradictions.SINGLE_VALUED)
+        for subject in sorted(said):
+            found = contradictions.find_pairs(graph.fetch_same(self._index, [subject], owner))
+            known = sorted(pair for pair in found if not new.isdisjoint(pair) and by_document.keys() >= set(pair))
+            for one, other in known[-MOST_OPPOSED:]:
+                yield by_document[one], by_document[other]
+
+
+def _company(fact: LivingFact) -> tuple[str, str]:
+    return fact.owner, fact.project or ""
+
+
+def _is_over(one: LivingFact, other: LivingFact) -> bool:
+    return bool(one.valid_until and other.valid_from and one.valid_until[:10] < other.valid_from[:10])
+
+
+def _similarity_of(row: EmbedderRow) -> float:
+    try:
+        embedder = open_embedder(EmbeddingSettings(**row.settings))  # type: ignore[arg-type]
+    except (QuaidError, TypeError):  # its weights are gone, its vectors are not
+        return USUAL_SIMILARITY
+    return embedder.duplicate_similarity if embedder is not None else USUAL_SIMILARITY

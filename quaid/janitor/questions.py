@@ -1,0 +1,100 @@
+"""Questions for the owner: notes in review/ with boxes to tick, in any editor.
+
+---
+type: review
+task: duplicates
+kind: merge
+key: 3f0c9a1b2c3d4e5f
+created: 2026-11-20T03:30:00Z
+---
+# merge "Maya drinks oat milk" into "Maya takes oat milk in her coffee"
+
+Both say the same …
+
+- [ ] Yes, do it
+- [ ] No, and do not ask again
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from quaid.janitor.decision import Decision
+from quaid.model import note_name
+from quaid.vault import frontmatter, notes
+
+YES, NO = "Yes, do it", "No, and do not ask again"
+FOLDER = "review"
+_TICKED = re.compile(r"^[ \t]*[-*+][ \t]+\[[xX]\][ \t]+(Yes|No)\b", re.MULTILINE)
+_MARK = re.compile(r"^([ \t]*)([-*+][ \t]+\[)[ xX](\][ \t]+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A note in review/ as its owner left it. `answer` is None while no box is ticked, or both are."""
+
+    rel_path: str
+    data: bytes
+    task: str
+    kind: str
+    key: str
+    title: str
+    answer: Literal["yes", "no"] | None
+
+
+def question_path(decision: Decision) -> str:
+    return f"{FOLDER}/{decision.kind}-{decision.key[:8]}.md"
+
+
+def render_question(decision: Decision, now: datetime) -> bytes:
+    """The note that asks whether `decision` may be carried out."""
+    about = [f"[[{note_name(path)}]]" for path in decision.paths if path.endswith(".md")]
+    head = frontmatter.render(
+        {
+            "type": "review",
+            "task": decision.task,
+            "kind": decision.kind,
+            "key": decision.key,
+            "created": notes.render_time(now),
+            "about": list(dict.fromkeys(about))[:20] or None,
+        }
+    )
+    parts = [f"# {decision.subject}", decision.why, decision.detail]
+    body = "\n\n".join(_harmless(part) for part in parts if part)
+    return f"{head}{body}\n\n- [ ] {YES}\n- [ ] {NO}\n".encode()
+
+
+def read_question(rel_path: str, data: bytes) -> Question | None:
+    """The question in a note of review/, None for any other note."""
+    head = frontmatter.parse(data.decode("utf-8", errors="replace"))
+    task, kind, key = (str(head.fields.get(name) or "") for name in ("task", "kind", "key"))
+    if head.fields.get("type") != "review" or not (task and kind and re.fullmatch("[0-9a-f]{16}", key)):
+        return None
+    ticked = {word.lower() for word in _TICKED.findall(head.body)}
+    answer: Literal["yes", "no"] | None = None
+    if len(ticked) == 1:
+        answer = "yes" if ticked == {"yes"} else "no"
+    title = next((line.removeprefix("# ") for line in head.body.splitlines() if line.startswith("# ")), rel_path)
+    return Question(rel_path, data, task, kind, key, title, answer)
+
+
+def tick(question: Question, answer: Literal["yes", "no"]) -> bytes:
+    """The note with one box ticked and the other not; nothing else of it changes."""
+    text = question.data.decode("utf-8", errors="surrogateescape")
+
+    def mark(box: re.Match[str]) -> str:
+        rest = text[box.end() :].lstrip()
+        if not rest.startswith(("Yes", "No")):
+            return box[0]
+        ticked = rest.startswith("Yes") == (answer == "yes")
+        return f"{box[1]}{box[2]}{'x' if ticked else ' '}{box[3]}"
+
+    return _MARK.sub(mark, text).encode("utf-8", errors="surrogateescape")
+
+
+def _harmless(text: str) -> str:
+    """A line of what is shown must not be taken for a box."""
+    return re.sub(r"(?m)^([ \t]*[-*+])([ \t]+\[[ xX]\])", r"\1\\\2", text)

@@ -1,0 +1,64 @@
+"""All tasks in their order: a table to read.
+
+A task of the phase `memory` that fails takes the later ones of that phase with it, and nothing graduates that night;
+the other phases go on. A task that needs a model waits where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal, cast
+
+from quaid.janitor.context import Context
+from quaid.janitor.decision import Decision
+
+Plan = Callable[[Context], Iterable[Decision]]
+Phase = Literal["prepare", "memory", "workspace", "infrastructure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One task: what it does, in words, and whether it can do without a model."""
+
+    name: str
+    phase: Phase
+    does: str
+    needs_model: bool = False
+    by_runner: bool = False
+    """The run itself does it, or it has its place here and comes with the projects: nothing is decided."""
+
+    @property
+    def plan(self) -> Plan:
+        """What the module `janitor/tasks/NAME.py` plans."""
+        return cast("Plan", import_module(f"quaid.janitor.tasks.{self.name}").plan)
+
+
+TASKS: tuple[Row, ...] = (
+    Row("embeddings", "prepare", "gives every note its vector", by_runner=True),
+    Row("review", "memory", "approves, rewrites or rejects what was learned since the last night", needs_model=True),
+    Row("temporal", "memory", "gives dates to times that are told relative to their moment"),
+    Row("dedup_review", "memory", "looks again at look-alikes that were kept apart", needs_model=True),
+    Row("duplicates", "memory", "merges facts that say the same"),
+    Row("contradictions", "memory", "finds facts that cannot both be true", needs_model=True),
+    Row("resolve", "memory", "decides which of two such facts holds, and since when", needs_model=True),
+    Row("decay", "memory", "asks about facts that nobody has needed for long"),
+    Row("decay_review", "memory", "proposes what to do with them", needs_model=True),
+    Row("graduate", "memory", "makes approved facts active"),
+    Row("promotion", "workspace", "proposes lasting, important facts for the core notes", needs_model=True),
+    Row("workspace", "workspace", "keeps the core notes short", needs_model=True),
+    Row(
+        "docs_staleness",
+        "workspace",
+        "finds documents that their sources have left behind (with projects)",
+        by_runner=True,
+    ),
+    Row("docs_cleanup", "workspace", "keeps documents short (with projects)", by_runner=True),
+    Row("snippets", "workspace", "folds observations into the core notes", needs_model=True),
+    Row("journal", "workspace", "distils the journal into the core notes", needs_model=True),
+    Row("gaps", "workspace", "lists what was asked in vain"),
+    Row("fold", "infrastructure", "writes this device's recall counters down"),
+    Row("rag", "infrastructure", "indexes the documents of projects (with projects)", by_runner=True),
+    Row("cleanup", "infrastructure", "removes what is no longer needed from .quaid/", by_runner=True),
+)

@@ -1,0 +1,405 @@
+"""One night: the tasks in their order on a bench of their own, then one merge into the owner's branch.
+
+A decision goes through a sieve before it is carried out: what its owner has vetoed or switched off is dropped, what
+touches a pinned or verified note too; what the policy says, or lines that a person wrote, make it a question; what goes
+over the budget waits. Nothing of it is seen by anybody before the merge, and the merge holds only what still fits the
+owner's files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from quaid.config import Settings
+from quaid.errors import LockedError, NoteChangedError, QuaidError, UsageError
+from quaid.index import documents
+from quaid.janitor import brake, integrity, landing, questions
+from quaid.janitor.bench import JANITOR, Bench, clear_benches, open_bench
+from quaid.janitor.brake import Budget, JanitorStoppedError
+from quaid.janitor.context import Context, Judgements, Veto
+from quaid.janitor.decision import Decision
+from quaid.janitor.questions import Question
+from quaid.janitor.registry import TASKS, Row
+from quaid.janitor.report import Report
+from quaid.janitor.steps import Step, message_of, trailers_of
+from quaid.janitor.vetoes import MOST_EXAMPLES, read_vetoes
+from quaid.model import Edit, Kind, Use
+from quaid.sync.embedding import Embedding
+from quaid.vault import layout, notes
+from quaid.vault.branches import VETO
+from quaid.vault.history import History
+from quaid.vault.messages import Message
+
+if TYPE_CHECKING:
+    from quaid.llm import Models
+    from quaid.local.gaps import Gap
+
+LOCK_FILE = "janitor.lock"
+MOST_QUESTIONS = 20
+"""Nobody answers more at a time."""
+_NEVER_TOUCHED = "it is about a pinned or verified note"
+_ENOUGH = "there are enough questions for one night"
+_SPENT = "the night's budget of changes is spent"
+_OVERLAPS = "another decision of this night has changed the same note"
+
+
+class Proposals(Protocol):
+    """Decisions that wait for their owner's word, by key."""
+
+    def put(self, decision: Decision) -> None: ...
+
+    def get(self, key: str) -> Decision | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`tasks` are names from the registry; none means all."""
+
+    tasks: tuple[str, ...] = ()
+    dry_run: bool = False
+    accept_removals: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a run works with.
+
+    `gate` compares the recall of the owner's own questions before and on the bench, with a sentence for each answer
+    that would be lost. `ledger` plans this device's counters as an edit of the tree that it is given a reader of.
+    """
+
+    root: Path
+    settings: Settings
+    embedding: Embedding
+    history: History
+    models: Callable[[], Models | None]
+    use_of: Callable[[Iterable[str]], Mapping[str, Use]]
+    judgements: Judgements
+    proposals: Proposals
+    notes_before: int | None
+    gaps: Callable[[], Sequence[Gap]]
+    gate: Callable[[Path, Sequence[Decision]], list[str]]
+    ledger: Callable[[Callable[[str], bytes | None]], Edit | None]
+    clean: Callable[[], list[str]]
+    say: Callable[[str], None]
+    progress: Callable[[str, int, int], None]
+
+
+class Runner:
+    """Carries out one run."""
+
+    def __init__(self, ground: Ground, options: Options, run: str, now: datetime | None = None) -> None:
+        self._ground = ground
+        self._options = options
+        self._now = now or datetime.now(UTC)
+        self._report = Report(run, self._now, options.dry_run)
+        self._budget = Budget(0)
+        self._vetoes: list[Veto] = []
+        self._open: dict[str, Question] = {}
+        self._consents: set[str] = set()
+        self._steps: list[Step] = []
+        self._by_others: frozenset[str] = frozenset()
+        self._written: Mapping[str, datetime] = {}
+
+    def run(self) -> Report:
+        """Do what the tasks decide, and merge it.
+
+        Raises:
+            LockedError: another janitor is at work, or a rebase or merge of the owner does not end.
+            JanitorStoppedError: the vault is not in a state to be tidied.
+        """
+        started = time.monotonic()
+        ground, report = self._ground, self._report
+        rows = _choose(self._options.tasks)
+        with self._alone():
+            clear_benches(ground.root, ground.history)
+            ground.history.wait_until_ready(ground.say)
+            if not self._options.dry_run:
+                landing.finish_killed(ground.root, ground.history, ground.settings.git.wait_s)
+                landing.commit_answers(ground.root, ground.history, ground.settings.git.wait_s)
+            state = ground.history.state()
+            if state.head is None or state.detached:
+                raise JanitorStoppedError("HEAD is on no branch, or has no commit yet", "Switch to your branch first.")
+            with open_bench(ground.root, report.run, state.head, ground.settings, ground.embedding) as bench:
+                report.notes = documents.count(bench.index())
+                if not self._options.accept_removals:
+                    brake.check_size(report.notes, ground.notes_before)
+                self._prepare(bench)
+                self._run_tasks(rows, bench)
+                self._write_questions(bench)
+                self._look_for_problems(bench)
+                if report.changed and not self._options.dry_run:
+                    self._land(bench)
+            if not self._options.dry_run and not self._options.tasks:
+                report.remarks += ground.clean()
+        report.took_s = time.monotonic() - started
+        return report
+
+    # -- before the tasks ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        from filelock import FileLock, Timeout
+
+        path = self._ground.root / layout.STATE_DIR / LOCK_FILE
+        try:
+            with FileLock(path, timeout=0):
+                yield
+        except Timeout as error:
+            raise LockedError("Another janitor is at work in this vault") from error
+
+    def _prepare(self, bench: Bench) -> None:
+        ground = self._ground
+        self._budget = Budget.of(self._report.notes, ground.settings.janitor.change_budget)
+        self._vetoes = read_vetoes(ground.history.branches)
+        own = {ground.settings.git.email, JANITOR[1]}
+        self._by_others = ground.history.branches.written_by_others(own)
+        self._written = ground.history.branches.last_written()
+        for path in sorted((bench.root / questions.FOLDER).glob("*.md")):
+            rel_path = path.relative_to(bench.root).as_posix()
+            found = questions.read_question(rel_path, bench.read(rel_path) or b"")
+            if found is not None:
+                self._open[found.key] = found
+        for question in list(self._open.values()):
+            if question.answer is not None:
+                self._carry_answer(question, bench)
+
+    def _carry_answer(self, question: Question, bench: Bench) -> None:
+        """What the owner has answered: a refusal is remembered in the history, consent is carried out."""
+        gone = Edit(question.rel_path, question.data, None)
+        if question.answer == "yes" and self._is_vetoed(question.key):  # it was done and undone: the note came back
+            answer = Decision(question.task, "answer", question.key, (gone,), question.title, "", is_minor=True)
+            self._do(Step((answer,), Message(f"janitor({question.task}): {question.title} was undone")), bench)
+            del self._open[question.key]
+            return
+        if question.answer == "no":
+            trailers = ((VETO, f"{question.task} {question.key}"), *trailers_of(question.task, self._report.run))
+            message = Message(f"janitor({question.task}): not to {question.title}", "The owner has said no.", trailers)
+            answer = Decision(question.task, "answer", question.key, (gone,), question.title, "")
+            self._do(Step((answer,), message), bench)
+            self._vetoes.append(Veto(question.task, question.key, question.title))
+            self._report.answered.append(f"no: {question.title}")
+            del self._open[question.key]
+            return
+        self._consents.add(question.key)
+        proposal = self._ground.proposals.get(question.key)
+        if proposal is not None and all(bench.read(edit.rel_path) == edit.before for edit in proposal.edits):
+            self._carry_out(replace(proposal, edits=(*proposal.edits, gone), is_minor=False), bench)
+            self._report.answered.append(f"yes: {question.title}")
+            self._open.pop(question.key, None)
+
+    # -- the tasks -----------------------------------------------------------------------------------------------
+
+    def _run_tasks(self, rows: Sequence[Row], bench: Bench) -> None:
+        models = self._ground.models()
+        is_memory_broken = False
+        for number, row in enumerate(rows):
+            self._ground.progress("Tidying", number, len(rows))
+            if row.by_runner or not _is_on(row, self._ground.settings):
+                continue
+            if row.needs_model and models is None:
+                self._report.waiting.append(row.name)
+            elif row.phase == "memory" and is_memory_broken:
+                self._report.skipped.append(row.name)
+            else:
+                try:
+                    self._run_task(row, bench, models)
+                except QuaidError as error:
+                    self._report.failed[row.name] = str(error)
+                    is_memory_broken = is_memory_broken or row.phase == "memory"
+        self._ground.progress("Tidying", len(rows), len(rows))
+        if models is not None:
+            self._report.usage = models.spent
+
+    def _look_for_problems(self, bench: Bench) -> None:
+        """What is wrong with the memory and nobody's to change but its owner's."""
+        row = Row("integrity", "infrastructure", "")
+        self._report.remarks += integrity.find_problems(self._context(row, bench, None))
+
+    def _run_task(self, row: Row, bench: Bench, models: Models | None) -> None:
+        decided = row.plan(self._context(row, bench, models))
+        minor = [decision for decision in decided if self._passes(decision) and not self._did(decision, bench)]
+        for kind in dict.fromkeys(decision.kind for decision in minor):
+            self._carry_out_batch([decision for decision in minor if decision.kind == kind], bench)
+        bench.sync()
+
+    def _context(self, row: Row, bench: Bench, models: Models | None) -> Context:
+        judgements = _Forgetful(self._ground.judgements) if self._options.dry_run else self._ground.judgements
+        return Context(
+            settings=self._ground.settings,
+            now=self._now,
+            index=bench.index(),
+            read=bench.read,
+            use_of=self._ground.use_of,
+            judgements=judgements,
+            models=models,
+            vetoes=tuple(veto for veto in self._vetoes if veto.task == row.name)[:MOST_EXAMPLES],
+            vetoed=frozenset(veto.key for veto in self._vetoes),
+            gaps=self._ground.gaps(),
+            ledger=lambda: self._ground.ledger(bench.read),
+            written=self._written,
+            progress=self._ground.progress,
+        )
+
+    def _is_vetoed(self, key: str) -> bool:
+        """Whether the owner has undone or refused it; the key tells the task as well as the evidence."""
+        return any(veto.key == key for veto in self._vetoes)
+
+    # -- the sieve -----------------------------------------------------------------------------------------------
+
+    def _passes(self, decision: Decision) -> bool:
+        """Whether `decision` is to be carried out; where not, it is put where it belongs."""
+        if self._is_vetoed(decision.key):
+            self._report.vetoed += 1
+            return False
+        policy = getattr(self._ground.settings.janitor.policies, decision.kind, "ask")
+        has_consent = decision.key in self._consents
+        if policy == "off" or (decision.key in self._open and not has_consent):
+            return False
+        question = "" if has_consent else self._why_ask(decision, policy)
+        held_back = _NEVER_TOUCHED if _is_protected(decision) else ""
+        if not held_back and question and len(self._report.asked) >= MOST_QUESTIONS:
+            held_back = _ENOUGH
+        if not held_back and not question and not self._budget.take(decision):
+            held_back = _SPENT
+        if held_back:
+            self._report.held_back.append((decision, held_back))
+        elif question:
+            self._report.asked.append(replace(decision, detail=f"{decision.detail}\n\n{question}".strip()))
+        return not (held_back or question)
+
+    def _why_ask(self, decision: Decision, policy: str) -> str:
+        if decision.always_asks:
+            return "This is always asked."
+        if policy == "ask":
+            return f"Asked because janitor.policies.{decision.kind} is ask."
+        touched = [edit.rel_path for edit in decision.edits if self._is_human(edit)]
+        return f"Asked because you wrote what it changes in {touched[0]}." if touched else ""
+
+    def _is_human(self, edit: Edit) -> bool:
+        if edit.before is None or edit.rel_path not in self._by_others:
+            return False
+        lines = brake.changed_lines(edit.before, edit.after)
+        own = {self._ground.settings.git.email, JANITOR[1]}
+        head = self._ground.history.state().head or "HEAD"
+        return bool(lines & self._ground.history.branches.human_lines(edit.rel_path, head, own))
+
+    # -- carrying out --------------------------------------------------------------------------------------------
+
+    def _did(self, decision: Decision, bench: Bench) -> bool:
+        """Carry out what has a commit of its own; False for what goes into a batch."""
+        if decision.is_minor:
+            return False
+        self._carry_out(decision, bench)
+        return True
+
+    def _carry_out(self, decision: Decision, bench: Bench) -> None:
+        try:
+            self._do(Step((decision,)), bench)
+        except NoteChangedError:
+            self._report.held_back.append((decision, _OVERLAPS))
+        else:
+            self._report.done.append(decision)
+
+    def _carry_out_batch(self, batch: Sequence[Decision], bench: Bench) -> None:
+        fresh: list[Decision] = []
+        taken: set[str] = set()
+        for decision in batch:
+            is_stale = any(bench.read(edit.rel_path) != edit.before for edit in decision.edits)
+            if is_stale or not taken.isdisjoint(decision.paths):
+                self._report.held_back.append((decision, _OVERLAPS))
+                continue
+            fresh.append(decision)
+            taken.update(decision.paths)
+        if fresh:
+            self._do(Step(tuple(fresh)), bench)
+            self._report.done += fresh
+
+    def _do(self, step: Step, bench: Bench) -> None:
+        bench.commit(step.edits, message_of(step, self._report.run))
+        self._steps.append(step)
+
+    # -- after the tasks -----------------------------------------------------------------------------------------
+
+    def _write_questions(self, bench: Bench) -> None:
+        """One commit with a note in review/ for each thing to ask."""
+        report = self._report
+        made: list[Decision] = []
+        for asked in list(report.asked):
+            path = questions.question_path(asked)
+            if bench.read(path) is not None:
+                report.asked.remove(asked)
+                continue
+            made.append(replace(asked, edits=(Edit(path, None, questions.render_question(asked, self._now)),)))
+            if not report.is_dry_run:
+                self._ground.proposals.put(asked)
+        if made:
+            subject = f"janitor: {len(made)} question{'s' * (len(made) > 1)} for you"
+            body = "\n".join(f"- {decision.subject}" for decision in made)
+            self._do(Step(tuple(made), Message(subject, body, trailers_of("questions", report.run))), bench)
+
+    def _land(self, bench: Bench) -> None:
+        ground, report = self._ground, self._report
+        bench.sync()
+        if ground.settings.janitor.gate:
+            report.lost = ground.gate(bench.root, report.done)
+        if report.lost:
+            return
+        landed = landing.land(
+            ground.root, ground.history, bench, self._steps, self._summary(), report.run, ground.settings.git
+        )
+        report.commit = landed.commit
+        report.held_back += [(decision, "you have changed the same note meanwhile") for decision in landed.dropped]
+        dropped = {decision.key for decision in landed.dropped}
+        report.done = [decision for decision in report.done if decision.key not in dropped]
+        report.remarks += [f"not committed, your own changes are in it: {path}" for path in landed.left]
+
+    def _summary(self) -> Message:
+        report = self._report
+        counts: dict[str, int] = {}
+        for decision in report.done:
+            counts[decision.kind] = counts.get(decision.kind, 0) + 1
+        parts = [f"{number} {kind}" for kind, number in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
+        parts += [f"{len(report.answered)} answered"] if report.answered else []
+        parts += [f"{len(report.asked)} to ask"] if report.asked else []
+        body = "\n".join(f"- {decision.subject}" for decision in report.done if not decision.is_minor)
+        return Message(f"janitor: {', '.join(parts)}", body, trailers_of("janitor", report.run))
+
+
+class _Forgetful:
+    """Judgements that are read and not written: for a run that only shows what it would do."""
+
+    def __init__(self, judgements: Judgements) -> None:
+        self.known = judgements.known
+
+    def add(self, task: str, verdicts: Mapping[str, str]) -> None:
+        pass
+
+
+def _is_protected(decision: Decision) -> bool:
+    """Whether it changes a fact that its owner has pinned or verified."""
+    facts = [
+        notes.parse_note(edit.rel_path, edit.before)
+        for edit in decision.edits
+        if edit.before is not None and layout.kind_of(edit.rel_path, None) is Kind.FACT
+    ]
+    return any(note.pinned or note.verified for note in facts)
+
+
+def _choose(names: Sequence[str]) -> tuple[Row, ...]:
+    unknown = [name for name in names if name not in {row.name for row in TASKS}]
+    if unknown:
+        raise UsageError(f"There is no task {unknown[0]!r}. Tasks are: {', '.join(row.name for row in TASKS)}.")
+    return tuple(row for row in TASKS if not names or row.name in names)
+
+
+def _is_on(row: Row, settings: Settings) -> bool:
+    """The owner's switches: which systems the janitor tends."""
+    system = {"memory": "memory", "workspace": "journal" if row.name in {"snippets", "journal"} else "workspace"}
+    return bool(getattr(settings.systems, system.get(row.phase, ""), True))

@@ -1,0 +1,77 @@
+"""How the memory is at the end of a run: the numbers that `quaid stats --health` charts."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.index import documents, graph
+from quaid.local import gaps, recall_log
+from quaid.local.health import Snapshot
+from quaid.local.recall_numbers import measure
+from quaid.vault import layout
+from quaid.vault.repository import find_repository
+
+if TYPE_CHECKING:
+    import apsw
+
+_MOST_RECALLS = 2_000
+
+
+def take_snapshot(
+    root: Path, index: apsw.Connection, now: datetime, *, waiting: int = 0, cost_usd: float | None = 0.0
+) -> Snapshot:
+    """The memory at `root` as its index and this machine's books have it. `waiting` and `cost_usd` are of the run.
+
+    Raises:
+        DiskFullError, LocalDamagedError, LockedError, VaultReadOnlyError: local.db cannot be had.
+    """
+    counts = graph.counts(index)
+    superseded, chunks, embedded = index.execute(
+        "SELECT (SELECT count(*) FROM documents WHERE superseded_by IS NOT NULL), count(*), "
+        "coalesce(sum(embedded = 'ready'), 0) FROM chunks"
+    ).fetchone() or (0, 0, 0)
+    state = root / layout.STATE_DIR
+    open_gaps, recall_p50_ms = _asked(state / layout.LOCAL_FILE, now)
+    repository = find_repository(root)
+    return Snapshot(
+        at=f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        kinds=documents.count_by(index, "kind"),
+        statuses=documents.count_by(index, "status"),
+        superseded=int(superseded),
+        entities=counts["entities"],
+        edges=counts["edges"],
+        chunks=int(chunks),
+        embedded=int(embedded),
+        index_bytes=_size_of(state / layout.INDEX_FILE),
+        repository_bytes=_size_of(repository.common_dir / "objects") if repository else 0,
+        recall_p50_ms=recall_p50_ms,
+        gaps=open_gaps,
+        waiting=waiting,
+        cost_usd=cost_usd,
+    )
+
+
+def _asked(path: Path, now: datetime) -> tuple[int, float | None]:
+    """How many gaps are open, and within how many milliseconds half of the last day's recalls answered."""
+    from quaid.local.database import open_local, translated
+
+    since = f"{now.astimezone(UTC) - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
+    connection = open_local(path, gaps.SCHEMA + recall_log.SCHEMA)
+    try:
+        with translated(path):
+            recent = recall_log.RecallLog(connection).recent(_MOST_RECALLS)
+            took_ms = [entry.took_ms for entry in recent if entry.at >= since]
+            return gaps.Gaps(connection).count(), measure(took_ms).p50_ms if took_ms else None
+    finally:
+        connection.close()
+
+
+def _size_of(path: Path) -> int:
+    """Bytes of a file, or of all files of a folder; what vanishes meanwhile counts nothing."""
+    if not path.is_dir():
+        return path.stat().st_size if path.exists() else 0
+    found = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)  # noqa: PTH118 - quick
+    return sum(os.lstat(name).st_size for name in found if os.path.lexists(name))

@@ -1,0 +1,16 @@
+"""This device's recall counters, written down in usage/: merging devices is adding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quaid.janitor.context import Context
+from quaid.janitor.decision import Decision, key_of
+
+
+def plan(context: Context) -> Iterator[Decision]:
+    """One edit of this device's ledger, none when it is in step."""
+    edit = context.ledger()
+    if edit is not None:
+        key = key_of("fold", edit.rel_path, context.now.isoformat())
+        yield Decision("fold", "ledger", key, (edit,), "write down what was recalled", "", is_minor=True)

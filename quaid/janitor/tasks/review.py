@@ -1,0 +1,320 @@
+"""Review: the deep model reads what was learned lately and approves, rewords or rejects each fact.
+
+A rewording is carried out where all that can be checked in it was said before. Where it says or leaves out a number or
+a name, or turns a claim around, it is a question to the owner.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quaid.capture.extract import with_dates
+from quaid.capture.facts import link_names
+from quaid.errors import ModelAnswerError
+from quaid.index import documents, graph
+from quaid.index.documents import Candidate, Document
+from quaid.janitor import folding, judging, verbs, wording
+from quaid.janitor.context import Context
+from quaid.janitor.decision import Decision, key_of
+from quaid.llm.batches import batches
+from quaid.llm.exchange import Answer
+from quaid.llm.prices import estimate_tokens
+from quaid.model import Edit, Note, name_key
+from quaid.vault import markdown, notes
+from quaid.vault.frontmatter import FrontmatterBrokenError
+
+TASK = PROMPT = "review"
+INPUT_TOKENS = 12_000
+"""Of facts in one question: a model that reads more at once reads less carefully."""
+TOKENS_PER_VERDICT = 150
+MOST_LONGER = 3
+"""So many times as long as a fact its rewording may be."""
+SHORT_CHARACTERS = 120
+"""Such a sentence is never too long: what leans on its turns can be very short."""
+SUSPICIOUS = 10
+"""An answer that rejects all of so many facts is no review."""
+_KINDS = ("approve", "rewrite", "reject")
+_MOST_TURNS = 4
+_MOST_CHARACTERS = 400
+_MOST_PROBLEMS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A fact that waits for its review: its note on disk, what its statement says, and the turns it rests on."""
+
+    document: Document
+    note: Note
+    data: bytes
+    statement: str
+    turns: tuple[Candidate, ...]
+    approval: Edit
+
+    @property
+    def key(self) -> str:
+        return key_of(TASK, self.note.content_hash, *(turn.text for turn in self.turns))
+
+    @property
+    def sources(self) -> list[str]:
+        """All that a rewording of it may take names and numbers from."""
+        told = [turn.said_at or self.note.created for turn in self.turns] or [self.note.created]
+        days = [f"{moment:%A}, {moment.day} {moment:%B %Y}" for day in told if (moment := notes.parse_time(day))]
+        said = [with_dates(turn.text, notes.parse_time(turn.said_at)) for turn in self.turns]
+        speakers = [turn.speaker or "" for turn in self.turns]
+        ends = [name for edge in self.note.edges for name in (edge.subject, edge.object)]
+        held = [notes.day(day) for day in (self.note.valid_from, self.note.valid_until) if day]
+        return [self.note.text, *days, *said, *speakers, *ends, *held, *self.note.keywords, self.note.speaker or ""]
+
+
+def plan(context: Context) -> Iterator[Decision]:
+    """Decisions about the facts that wait, the oldest first.
+
+    Raises:
+        ModelError: a batch could not be judged; what came before it stands.
+    """
+    waiting = _waiting(context) if context.models is not None else []
+    if context.models is None or not waiting:
+        return
+    prompt = context.models.prompt(PROMPT)
+    names = graph.entity_names(context.index)
+    owner = context.settings.owner_name or context.settings.owner
+    done = 0
+    for batch in batches(
+        waiting,
+        tokens_of=lambda fact: estimate_tokens(_line(1, fact)),
+        input_limit=INPUT_TOKENS,
+        output_per_item=TOKENS_PER_VERDICT,
+        output_limit=prompt.max_output_tokens,
+    ):
+        if context.progress:
+            context.progress(TASK, done, len(waiting))
+        asked = dict(enumerate(batch, 1))
+        inputs = {
+            "refused": folding.list_refused(context),
+            "facts": "\n".join(_line(number, fact) for number, fact in asked.items()),
+        }
+        answer = context.models.ask(
+            prompt,
+            inputs,
+            check=lambda value, asked=asked: _problems(value, asked, owner),  # type: ignore[misc]
+        )
+        verdicts = _verdicts(answer, asked)
+        yield from _decisions(context, answer, verdicts, asked, names, owner)
+        done += len(batch)
+
+
+def _waiting(context: Context) -> list[Learned]:
+    """The pending facts that nobody has judged on the same evidence, in the order they were learned."""
+    found = documents.find_documents(
+        context.index,
+        "kind = 'fact' AND status = 'pending' AND superseded_by IS NULL AND NOT pinned AND NOT verified",
+    )
+    turns = _turns(context, [document.doc_id for document in found])
+    readable = [
+        fact for document in found if (fact := _read(context, document, turns.get(document.doc_id, ()))) is not None
+    ]
+    settled = {*context.judgements.known([fact.key for fact in readable]), *context.vetoed}
+    new = [fact for fact in readable if fact.key not in settled and not judging.is_asked(context, fact.key, _KINDS)]
+    return sorted(new, key=_order)
+
+
+def _turns(context: Context, doc_ids: Collection[int]) -> dict[int, list[Candidate]]:
+    cited = graph.cited_turns(context.index, doc_ids)
+    said = documents.fetch_candidates(context.index, {chunk_id for _, chunk_id in cited})
+    turns: dict[int, list[Candidate]] = {}
+    for doc_id, chunk_id in sorted(set(cited)):
+        if chunk_id in said:
+            turns.setdefault(doc_id, []).append(said[chunk_id])
+    return turns
+
+
+def _read(context: Context, document: Document, turns: Sequence[Candidate]) -> Learned | None:
+    """None for a note that cannot be edited safely; `quaid doctor` names it."""
+    data = context.read(document.path)
+    if data is None:
+        return None
+    try:
+        approval = verbs.approve(document.path, data)
+    except (FrontmatterBrokenError, UnicodeDecodeError):
+        return None
+    text = data.decode("utf-8")
+    body = notes.split_body(text)[1]
+    statement = judging.plain_line(body[slice(*verbs.statement_span(body))])
+    if markdown.has_conflict_markers(text) or not statement:
+        return None
+    return Learned(document, notes.parse_note(document.path, data), data, statement, tuple(turns), approval)
+
+
+def _order(fact: Learned) -> tuple[str, str, int, str]:
+    first = fact.turns[0].turn if fact.turns else None
+    return (fact.document.created or "", fact.document.session or "", first or 0, fact.document.path)
+
+
+def _line(number: int, fact: Learned) -> str:
+    """One line of JSON: no text can end its own line and begin a fact that is none."""
+    note = fact.note
+    said = [
+        {"speaker": turn.speaker, "day": (turn.said_at or "")[:10], "text": turn.text[:_MOST_CHARACTERS]}
+        for turn in fact.turns[:_MOST_TURNS]
+    ]
+    about = {
+        "n": number,
+        "text": fact.statement,
+        "category": note.type,
+        "confidence": note.confidence,
+        "speaker": note.speaker,
+        "source": note.source,
+        "told": (note.created or "")[:10],
+        "valid_from": note.valid_from,
+        "valid_until": note.valid_until,
+        "said": said,
+    }
+    return json.dumps({key: value for key, value in about.items() if value}, ensure_ascii=False)
+
+
+def _problems(value: Mapping[str, Any], asked: Mapping[int, Learned], owner: str) -> list[str]:
+    """What the model could mend: numbers nobody gave, facts left out, rewordings that cannot be used."""
+    found = folding.number_problems([verdict["n"] for verdict in value["verdicts"]], len(asked))
+    for verdict in value["verdicts"]:
+        fact = asked.get(verdict["n"])
+        if fact is None or verdict["verdict"] != "rewrite":
+            continue
+        statement = judging.one_line(verdict.get("rewrite"))
+        fault = _fault(statement, fact)
+        invented = judging.unsaid(statement, [*fact.sources, owner])
+        if fault:
+            found.append(f"the rewrite of fact {verdict['n']} cannot be used: {fault}")
+        elif invented:
+            said = ", ".join(invented)
+            found.append(f"the rewrite of fact {verdict['n']} says {said}, which neither the fact nor its turns say")
+    return found[:_MOST_PROBLEMS]
+
+
+def _fault(statement: str, fact: Learned) -> str:
+    if len(statement) > max(SHORT_CHARACTERS, MOST_LONGER * len(fact.statement)):
+        return f"it is more than {MOST_LONGER} times as long as the fact"
+    return judging.fault_of(statement)
+
+
+def _verdicts(answer: Answer, asked: Mapping[int, Learned]) -> dict[int, Mapping[str, Any]]:
+    """The one verdict of each fact that has one.
+
+    Raises:
+        ModelAnswerError: that is no review: no fact has a verdict, or none of many may stand.
+    """
+    given = [verdict for verdict in answer.value["verdicts"] if verdict["n"] in asked]
+    numbers = [verdict["n"] for verdict in given]
+    verdicts = {verdict["n"]: verdict for verdict in given if numbers.count(verdict["n"]) == 1}
+    raw = json.dumps(answer.value, ensure_ascii=False)
+    if not verdicts:
+        raise ModelAnswerError(answer.model, answer.prompt, "no fact has one verdict", raw)
+    if len(asked) >= SUSPICIOUS and all(verdict["verdict"] == "reject" for verdict in verdicts.values()):
+        raise ModelAnswerError(answer.model, answer.prompt, f"it rejects all of {len(asked)} facts", raw)
+    return verdicts
+
+
+def _decisions(
+    context: Context,
+    answer: Answer,
+    verdicts: Mapping[int, Mapping[str, Any]],
+    asked: Mapping[int, Learned],
+    names: Sequence[tuple[str, str]],
+    owner: str,
+) -> Iterator[Decision]:
+    for number, verdict in sorted(verdicts.items()):
+        fact = asked[number]
+        if verdict["verdict"] == "approve":
+            yield _approve(fact, verdict["reason"], answer)
+        elif verdict["verdict"] == "reject":
+            yield _reject(fact, verdict["reason"], answer)
+        else:
+            statement = judging.one_line(verdict.get("rewrite"))
+            edit = None if _fault(statement, fact) else _reworded(fact, statement, names)
+            if edit is None:
+                context.judgements.add(TASK, {fact.key: "to be reworded, in words that cannot be used"})
+            elif name_key(statement) == name_key(fact.statement):
+                yield _approve(fact, verdict["reason"], answer)
+            else:
+                yield _rewrite(fact, statement, edit, verdict["reason"], answer, owner)
+
+
+def _approve(fact: Learned, reason: str, answer: Answer) -> Decision:
+    return Decision(
+        task=TASK,
+        kind="approve",
+        key=fact.key,
+        edits=(fact.approval,),
+        subject=f"approve {judging.quote(fact.statement)}",
+        why=judging.reason_of(reason, "True to what was said, and worth keeping."),
+        facts=(fact.document.id,),
+        model=answer.model,
+        prompt=answer.prompt,
+        is_minor=True,
+    )
+
+
+def _reject(fact: Learned, reason: str, answer: Answer) -> Decision:
+    return Decision(
+        task=TASK,
+        kind="reject",
+        key=fact.key,
+        edits=(Edit(fact.document.path, fact.data, None),),
+        subject=f"reject {judging.quote(fact.statement)}",
+        why=judging.reason_of(reason, "Not worth keeping."),
+        facts=(fact.document.id,),
+        model=answer.model,
+        prompt=answer.prompt,
+        detail="\n".join([fact.statement, *_rests_on(fact)]),
+    )
+
+
+def _rewrite(fact: Learned, statement: str, edit: Edit, reason: str, answer: Answer, owner: str) -> Decision:
+    doubt = _doubt(statement, fact, owner)
+    why = judging.reason_of(reason, "It says the same in words that stand alone.")
+    return Decision(
+        task=TASK,
+        kind="rewrite",
+        key=fact.key,
+        edits=(edit,),
+        subject=f"rewrite {judging.quote(fact.statement)}",
+        why=f"{why} {doubt}".strip(),
+        facts=(fact.document.id,),
+        model=answer.model,
+        prompt=answer.prompt,
+        always_asks=bool(doubt),
+        detail="\n".join([f"Before: {fact.statement}", "", f"After: {statement}", *_rests_on(fact)]),
+    )
+
+
+def _doubt(statement: str, fact: Learned, owner: str) -> str:
+    """What only the owner can know to be right about a rewording; empty where nothing is in doubt."""
+    added = judging.unsaid(statement, [*fact.sources, owner])
+    lost = judging.lost(statement, fact.statement)
+    if added:
+        return f"Nobody said {', '.join(added)}."
+    if lost is not None:
+        return f"It leaves out {lost}."
+    differs = wording.difference(statement, fact.statement)
+    return {"negation": "It denies what was said.", "dates": "It changes a date."}.get(differs or "", "")
+
+
+def _reworded(fact: Learned, statement: str, names: Sequence[tuple[str, str]]) -> Edit | None:
+    """The edit, with the links that the old wording had and others that its names suggest; None if it does not read
+    back as it should.
+    """
+    linked = {name_key(target) for target in fact.note.links}
+    own = [pair for pair in names if name_key(pair[1]) in linked]
+    taken = {name for name, _ in own}
+    text = link_names(statement, [*own, *(pair for pair in names if pair[0] not in taken)])
+    edit = verbs.rewrite(fact.document.path, fact.data, text, {"status": "approved"})
+    after = notes.parse_note(fact.document.path, edit.after or b"")
+    said = after.text == fact.note.text.replace(fact.statement, statement, 1) or after.text.startswith(statement)
+    return edit if said and after.edges == fact.note.edges and after.id == fact.note.id else None
+
+
+def _rests_on(fact: Learned) -> list[str]:
+    said = [f"> {turn.speaker or 'Somebody'}: {judging.one_line(turn.text)[:_MOST_CHARACTERS]}" for turn in fact.turns]
+    return ["", *said[:_MOST_TURNS]] if said else []

@@ -1,0 +1,92 @@
+"""Temporal: a time that was told relative to its moment gets its date, `yesterday (7 May 2023)`. No model is asked.
+
+New facts have it from the start (capture.extract.with_dates); those written by hand, imported or older may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quaid.capture.extract import with_dates
+from quaid.index import documents, graph
+from quaid.index.documents import Candidate
+from quaid.janitor import judging, verbs
+from quaid.janitor.context import Context
+from quaid.janitor.decision import Decision, key_of
+from quaid.model import Edit, Note
+from quaid.vault import markdown, notes
+
+TASK = "temporal"
+
+
+def plan(context: Context) -> Iterator[Decision]:
+    """A decision for each fact whose statement has a relative time without its date."""
+    found = documents.find_documents(
+        context.index, "kind = 'fact' AND superseded_by IS NULL AND NOT pinned AND NOT verified"
+    )
+    opening = documents.first_chunks(context.index, [document.doc_id for document in found])
+    facts = documents.fetch_candidates(context.index, opening).values()
+    for fact in sorted(facts, key=lambda fact: fact.path):
+        if fact.status == "pending" and context.models is not None:
+            continue  # what the review has left so waits for its owner's word, which is about the note as it is
+        # Any day does: whether there is a relative time does not depend on it, and most facts have none.
+        if with_dates(fact.text, context.now) != fact.text:
+            yield from _date(context, fact)
+
+
+def _date(context: Context, fact: Candidate) -> Iterator[Decision]:
+    data = context.read(fact.path)
+    if data is None:
+        return
+    note = notes.parse_note(fact.path, data)
+    told, by = _told(context, fact, note)
+    edit = _dated(note, data, told)
+    if told is None or edit is None:
+        return
+    yield Decision(
+        task=TASK,
+        kind="date",
+        key=key_of(TASK, note.content_hash, told),
+        edits=(edit,),
+        subject=f"give a date to {judging.quote(fact.text)}",
+        why=f"It was told on {notes.day(told)}, as {by} says.",
+        facts=(note.id,),
+        is_minor=True,
+        detail=f"After: {notes.parse_note(fact.path, edit.after or b'').text}",
+    )
+
+
+def _told(context: Context, fact: Candidate, note: Note) -> tuple[str | None, str]:
+    """When a fact was told, ISO 8601, and what says so: the first turn it cites, else its note.
+
+    Of what another memory kept without a date nobody knows: its note was made when it was imported.
+    """
+    cited = {chunk_id for _, chunk_id in graph.cited_turns(context.index, [fact.doc_id])}
+    turns = documents.fetch_candidates(context.index, cited).values()
+    said = {(turn.title, turn.turn): turn.said_at for turn in turns}
+    for citation in note.citations:
+        if said_at := said.get((citation.episode, citation.turn)):
+            return said_at, f"turn {citation.turn} of {citation.episode}"
+    if note.source == "import":
+        return note.valid_from, "`valid_from`"
+    return note.created, "`created`"
+
+
+def _dated(note: Note, data: bytes, told: str | None) -> Edit | None:
+    """The edit that puts the dates in; None where it would touch a link, an edge or a citation, or change nothing."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if markdown.has_conflict_markers(text):
+        return None
+    moment = notes.parse_time(told)
+    head, body = notes.split_body(text)
+    start, end = verbs.statement_span(body)
+    said = with_dates(body[start:end], moment)
+    edit = Edit(note.rel_path, data, f"{head}{body[:start]}{said}{body[end:]}".encode())
+    after = notes.parse_note(note.rel_path, edit.after or b"")
+    plain = markdown.plain(body[start:end])
+    is_sound = after.text == note.text.replace(plain, with_dates(plain, moment), 1)
+    same = (after.edges, after.links, after.citations, after.id) == (note.edges, note.links, note.citations, note.id)
+    return edit if is_sound and same and edit.after != data else None

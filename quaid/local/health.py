@@ -1,0 +1,112 @@
+"""How the memory was after each run of the janitor, in local.db: numbers to chart, one snapshot a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import date, timedelta
+from pathlib import Path
+
+_SCHEMA = """
+-- One look at the memory, as JSON.
+CREATE TABLE IF NOT EXISTS health (at TEXT PRIMARY KEY, snapshot TEXT NOT NULL) STRICT, WITHOUT ROWID;
+"""
+_KEPT_DAYS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The memory at a moment (ISO 8601, UTC).
+
+    `kinds` and `statuses` count notes, `chunks` and `embedded` what can be searched and what of it by meaning. Sizes
+    are bytes; `repository_bytes` is what git keeps. `recall_p50_ms` is of the day before, None when nothing was asked.
+    `waiting` questions waited for the owner. `cost_usd` is what the run took, None where a price is unknown.
+    """
+
+    at: str
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    superseded: int = 0
+    entities: int = 0
+    edges: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    index_bytes: int = 0
+    repository_bytes: int = 0
+    recall_p50_ms: float | None = None
+    gaps: int = 0
+    waiting: int = 0
+    cost_usd: float | None = 0.0
+
+    @property
+    def day(self) -> str:
+        return self.at[:10]
+
+    @property
+    def notes(self) -> int:
+        return sum(self.kinds.values())
+
+    @property
+    def pending(self) -> int:
+        """Facts that were not reviewed yet."""
+        return self.statuses.get("pending", 0)
+
+    @property
+    def embedded_share(self) -> float | None:
+        return self.embedded / self.chunks if self.chunks else None
+
+
+class HealthLog:
+    """The snapshots in local.db at `path`. Making one touches nothing.
+
+    Raises:
+        DiskFullError, LocalDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Keep it, and let go of what is older than 400 days."""
+        from quaid.local.database import open_local, transaction, translated
+
+        oldest = (date.fromisoformat(snapshot.day) - timedelta(days=_KEPT_DAYS)).isoformat()
+        connection = open_local(self._path, _SCHEMA)
+        try:
+            with translated(self._path), transaction(connection):
+                row = (snapshot.at, json.dumps(asdict(snapshot)))
+                connection.execute("INSERT OR REPLACE INTO health VALUES (?,?)", row)
+                connection.execute("DELETE FROM health WHERE at < ?", (oldest,))
+        finally:
+            connection.close()
+
+    def by_day(self, since: str) -> list[Snapshot]:
+        """The last snapshot of each day from `since` (ISO) on, oldest first, with the cost of all runs of the day."""
+        if not self._path.exists():
+            return []
+        from quaid.local.database import open_local, translated
+
+        connection = open_local(self._path, _SCHEMA)
+        try:
+            with translated(self._path):
+                rows = connection.execute("SELECT snapshot FROM health WHERE at >= ? ORDER BY at", (since,)).fetchall()
+        finally:
+            connection.close()
+        days: dict[str, Snapshot] = {}
+        for row in rows:
+            snapshot = _snapshot(str(row[0]))
+            earlier = days.get(snapshot.day, Snapshot(snapshot.at, cost_usd=None))
+            days[snapshot.day] = replace(snapshot, cost_usd=_sum(earlier.cost_usd, snapshot.cost_usd))
+        return list(days.values())
+
+
+def _snapshot(text: str) -> Snapshot:
+    """What an older or newer Quaid counted besides is passed over, what it did not is zero."""
+    known = {one.name for one in fields(Snapshot)}
+    return Snapshot(**{key: value for key, value in json.loads(text).items() if key in known})
+
+
+def _sum(*costs: float | None) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None

@@ -1,0 +1,268 @@
+"""What the janitor remembers on this machine, in local.db: its runs, its verdicts, and what waits for the owner.
+
+Losing it asks some questions again and forgets the diary; what was decided is in the history.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from quaid.errors import AmbiguousReferenceError
+from quaid.model import Edit
+
+if TYPE_CHECKING:
+    import apsw
+
+_SCHEMA = """
+-- One run of the janitor. `decisions` and `degraded` are JSON lists.
+CREATE TABLE IF NOT EXISTS janitor_runs (
+    run TEXT PRIMARY KEY, started TEXT NOT NULL, outcome TEXT NOT NULL, ended TEXT, commit_id TEXT,
+    decisions TEXT NOT NULL, waiting INTEGER NOT NULL, cost_usd REAL, notes_before INTEGER NOT NULL,
+    notes_after INTEGER, degraded TEXT NOT NULL, problem TEXT
+) STRICT, WITHOUT ROWID;
+-- A verdict that changed nothing, by the hash of its evidence. `day` is when it was last of use.
+CREATE TABLE IF NOT EXISTS judgements (
+    key TEXT PRIMARY KEY, task TEXT NOT NULL, verdict TEXT NOT NULL, day TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS judgements_by_day ON judgements (day);
+-- A decision that its owner has not answered yet. `proposal` is JSON, bytes in base64.
+CREATE TABLE IF NOT EXISTS proposals (
+    key TEXT PRIMARY KEY, day TEXT NOT NULL, proposal TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+KEPT_DAYS = 400
+"""Runs and verdicts that are older go."""
+_FRESH_DAYS = 30
+"""A verdict that is of use again is dated anew only when its day is older: not every look writes."""
+
+Outcome = Literal["running", "done", "stopped", "failed", "killed"]
+"""`done` is the only success, though there was nothing to do. `stopped` by a brake or the gate. `killed` was found
+still `running` when the next one began.
+"""
+
+
+class Run(NamedTuple):
+    """One run. `run` is a ULID; times are ISO 8601, UTC; `commit` is the merge, None when nothing was merged.
+
+    `decisions` are what it decided, as plain data. `waiting` questions wait for the owner. `cost_usd` is None where a
+    model's price is unknown. `degraded` names what it went without, `problem` says why it did not end well.
+    """
+
+    run: str
+    started: str
+    outcome: Outcome = "running"
+    ended: str | None = None
+    commit: str | None = None
+    decisions: tuple[Mapping[str, Any], ...] = ()
+    waiting: int = 0
+    cost_usd: float | None = 0.0
+    notes_before: int = 0
+    notes_after: int | None = None
+    degraded: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+class Judgement(NamedTuple):
+    """A verdict that changed nothing, and the day (ISO) on which it was last of use."""
+
+    key: str
+    task: str
+    verdict: str
+    day: str
+
+
+class Proposal(NamedTuple):
+    """A decision that waits for the owner, with all that is needed to carry it out. `key` names its evidence."""
+
+    key: str
+    task: str
+    kind: str
+    subject: str
+    why: str
+    edits: tuple[Edit, ...]
+    day: str
+    detail: str = ""
+    facts: tuple[str, ...] = ()
+    model: str | None = None
+    prompt: str | None = None
+
+
+class _Tables:
+    """The janitor's tables in local.db at `path`. Making one touches nothing; each call opens and closes.
+
+    Safe for several threads and processes.
+
+    Raises:
+        DiskFullError, LocalDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def _rows(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
+        if not self._path.exists():
+            return []
+        with self._open() as connection:
+            return list(connection.execute(query, values))
+
+    @contextmanager
+    def _open(self) -> Iterator[apsw.Connection]:
+        from quaid.local.database import open_local, translated
+
+        connection = open_local(self._path, _SCHEMA)
+        try:
+            with translated(self._path):
+                yield connection
+        finally:
+            connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[apsw.Connection]:
+        from quaid.local.database import transaction
+
+        with self._open() as connection, transaction(connection):
+            yield connection
+
+
+class Runs(_Tables):
+    """The janitor's diary."""
+
+    def add(self, run: Run) -> None:
+        """A run begins. Only one runs at a time, so those that seem to be running still were killed."""
+        with self._transaction() as connection:
+            connection.execute("UPDATE janitor_runs SET outcome = 'killed' WHERE outcome = 'running'")
+            connection.execute("DELETE FROM janitor_runs WHERE started < ?", (_days_before(run.started, KEPT_DAYS),))
+            _insert(connection, run)
+
+    def finish(self, run: Run) -> None:
+        """Put the whole of a run in the place of its beginning."""
+        with self._transaction() as connection:
+            _insert(connection, run)
+
+    def list(self, limit: int) -> list[Run]:
+        """The last `limit` runs, newest first."""
+        return [_run(row) for row in self._rows(f"{_EACH_RUN} ORDER BY started DESC, run DESC LIMIT ?", limit)]
+
+    def get(self, reference: str) -> Run | None:
+        """The run whose id is, begins or ends with `reference`.
+
+        Raises:
+            AmbiguousReferenceError: several do.
+        """
+        wanted = reference.strip().lower()
+        where = "run = ?1 OR ?1 <> '' AND (substr(run, 1, length(?1)) = ?1 OR substr(run, -length(?1)) = ?1)"
+        found = [_run(row) for row in self._rows(f"{_EACH_RUN} WHERE {where} ORDER BY run = ?1 DESC, run", wanted)]
+        if len(found) > 1 and found[0].run != wanted:
+            raise AmbiguousReferenceError(reference, [run.run for run in found])
+        return found[0] if found else None
+
+    def last_success(self) -> Run | None:
+        """The newest run that was done."""
+        rows = self._rows(f"{_EACH_RUN} WHERE outcome = 'done' ORDER BY started DESC, run DESC LIMIT 1")
+        return _run(rows[0]) if rows else None
+
+
+class Judgements(_Tables):
+    """What was judged before and changed nothing, so that it is not asked again while its evidence is the same.
+
+    `day` (ISO) is the day of the run.
+    """
+
+    def __init__(self, path: Path, day: str) -> None:
+        super().__init__(path)
+        self._day = day
+
+    def known(self, keys: Collection[str]) -> Mapping[str, str]:
+        """Of `keys` those that were judged, with the verdict. A verdict that is asked for does not grow old."""
+        if not keys or not self._path.exists():
+            return {}
+        chosen = "key IN (SELECT value FROM json_each(?))"
+        wanted = json.dumps(list(keys))
+        with self._transaction() as connection:
+            rows = connection.execute(f"SELECT key, verdict FROM judgements WHERE {chosen}", (wanted,)).fetchall()
+            stale = (self._day, wanted, _days_before(self._day, _FRESH_DAYS))
+            connection.execute(f"UPDATE judgements SET day = ? WHERE {chosen} AND day < ?", stale)
+        return {str(key): str(verdict) for key, verdict in rows}
+
+    def add(self, task: str, verdicts: Mapping[str, str]) -> None:
+        """Remember the verdict of each key, and let go of what was of no use for 400 days."""
+        rows = [(key, task, verdict, self._day) for key, verdict in verdicts.items()]
+        if not rows:
+            return
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO judgements VALUES (?,?,?,?)", rows)
+            connection.execute("DELETE FROM judgements WHERE day < ?", (_days_before(self._day, KEPT_DAYS),))
+
+    def recent(self, task: str, verdict: str, limit: int) -> list[Judgement]:
+        """The last verdicts of this kind, newest first."""
+        query = "SELECT * FROM judgements WHERE task = ? AND verdict = ? ORDER BY day DESC, key LIMIT ?"
+        return [Judgement(*row) for row in self._rows(query, task, verdict, limit)]
+
+
+class Proposals(_Tables):
+    """What waits for the owner's answer."""
+
+    def put(self, proposal: Proposal) -> None:
+        """Keep it, in the place of an older one on the same evidence."""
+        with self._transaction() as connection:
+            row = (proposal.key, proposal.day, _to_json(proposal))
+            connection.execute("INSERT OR REPLACE INTO proposals VALUES (?,?,?)", row)
+
+    def get(self, key: str) -> Proposal | None:
+        rows = self._rows("SELECT proposal FROM proposals WHERE key = ?", key)
+        return _from_json(rows[0][0]) if rows else None
+
+    def list(self) -> list[Proposal]:
+        """All of them, oldest first."""
+        return [_from_json(row[0]) for row in self._rows("SELECT proposal FROM proposals ORDER BY day, key")]
+
+    def remove(self, key: str) -> bool:
+        """Forget it; whether there was one."""
+        return bool(self._rows("DELETE FROM proposals WHERE key = ? RETURNING key", key))
+
+
+_COLUMNS = (
+    "run, started, outcome, ended, commit_id, decisions, waiting, cost_usd, notes_before, notes_after, "
+    "degraded, problem"
+)
+_EACH_RUN = f"SELECT {_COLUMNS} FROM janitor_runs"
+
+
+def _insert(connection: apsw.Connection, run: Run) -> None:
+    row = run._replace(decisions=json.dumps(run.decisions), degraded=json.dumps(run.degraded))  # type: ignore[arg-type]
+    connection.execute(f"INSERT OR REPLACE INTO janitor_runs ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", row)
+
+
+def _run(row: tuple[Any, ...]) -> Run:
+    run = Run(*row)
+    return run._replace(decisions=tuple(json.loads(row[5])), degraded=tuple(json.loads(row[10])))
+
+
+def _to_json(proposal: Proposal) -> str:
+    edits = [(edit.rel_path, _encoded(edit.before), _encoded(edit.after)) for edit in proposal.edits]
+    return json.dumps({**proposal._asdict(), "edits": edits})
+
+
+def _from_json(text: str) -> Proposal:
+    fields = json.loads(text)
+    edits = tuple(Edit(path, _decoded(before), _decoded(after)) for path, before, after in fields["edits"])
+    return Proposal(**{**fields, "edits": edits, "facts": tuple(fields["facts"])})
+
+
+def _encoded(data: bytes | None) -> str | None:
+    return None if data is None else b64encode(data).decode()
+
+
+def _decoded(text: str | None) -> bytes | None:
+    return None if text is None else b64decode(text)
+
+
+def _days_before(moment: str, days: int) -> str:
+    """The day (ISO) that many days before an ISO moment."""
+    return (date.fromisoformat(moment[:10]) - timedelta(days=days)).isoformat()

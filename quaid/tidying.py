@@ -1,0 +1,342 @@
+"""The janitor of a vault, wired: runs, the gate on recall, the owner's answers, and taking back what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from quaid.bookkeeping import Bookkeeping
+from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
+from quaid.evaluation import parse_questions
+from quaid.janitor import questions
+from quaid.janitor.bench import JANITOR
+from quaid.janitor.decision import Decision
+from quaid.janitor.news import deliver, level_of, render_news
+from quaid.janitor.questions import Question
+from quaid.janitor.report import Report
+from quaid.janitor.runner import Ground, Options, Runner
+from quaid.janitor.snapshot import take_snapshot
+from quaid.local.health import HealthLog
+from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
+from quaid.model import Commit, Edit
+from quaid.recall.expectation import find_expected, list_meant
+from quaid.vault import edits, files, layout
+from quaid.vault.branches import REVERTS
+from quaid.vault.merge import merge_lines
+from quaid.vault.messages import Message
+
+if TYPE_CHECKING:
+    from quaid.llm import Models
+    from quaid.memory import Memory
+    from quaid.sync.embedding import Progress
+
+GATE_BEST = 3
+"""Of a question from the log, so many of the best answers must still be found …"""
+GATE_DEPTH = 10
+"""… among so many."""
+MOST_GAPS = 100
+Answer = Literal["yes", "no"]
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What `undo` did: the commits it took back, and the one that does."""
+
+    commits: tuple[Commit, ...]
+    commit: str | None
+    left: tuple[str, ...] = ()
+
+
+class Tidier:
+    """One vault's janitor."""
+
+    def __init__(self, memory: Memory, say: Callable[[str], None], progress: Progress | None = None) -> None:
+        self._memory = memory
+        self._root = memory.root
+        self._say = say
+        self._progress = progress or (lambda _what, _done, _total: None)
+        local = memory.root / layout.STATE_DIR / layout.LOCAL_FILE
+        self._runs = Runs(local)
+        self._judgements = Judgements(local, datetime.now(UTC).date().isoformat())
+        self._proposals = Proposals(local)
+
+    def run(self, options: Options) -> Report:
+        """One run, written into the diary however it ends.
+
+        Raises:
+            LockedError, JanitorStoppedError: nothing was done.
+        """
+        now = datetime.now(UTC)
+        name = layout.new_id(now)
+        last = self._runs.last_success()
+        began = Run(name, now.isoformat(), notes_before=(last.notes_after or 0) if last else 0)
+        if not options.dry_run:
+            self._runs.add(began)
+        try:
+            report = self._run(options, name, now, last.notes_after if last else None)
+        except QuaidError as error:
+            if not options.dry_run:
+                self._runs.finish(began._replace(outcome="stopped", ended=_now(), problem=str(error)))
+                self._tell(f"Quaid's janitor stopped: {error}")
+            raise
+        self._memory.sync()
+        if not options.dry_run:
+            self._write_diary(self._diary(began, report), report)
+        return report
+
+    def open_questions(self) -> list[Question]:
+        """What waits for the owner, oldest first."""
+        found = []
+        for path in sorted((self._root / questions.FOLDER).glob("*.md")):
+            rel_path = path.relative_to(self._root).as_posix()
+            question = questions.read_question(rel_path, files.read_note(self._root, rel_path) or b"")
+            found += [question] if question else []
+        return found
+
+    def answer(self, reference: str, answer: Answer) -> list[Question]:
+        """Tick a box of a question, named by its file or key, or of `all`; the next run carries it out.
+
+        Raises:
+            NoteNotFoundError: nothing of that name waits.
+        """
+        meant = [question for question in self.open_questions() if self._is_meant(question, reference)]
+        if not meant:
+            raise NoteNotFoundError(reference)
+        changes = tuple(Edit(q.rel_path, q.data, questions.tick(q, answer)) for q in meant)
+        message = Message(
+            f"review: {answer} to {len(meant)} question{'s' * (len(meant) > 1)}",
+            "\n".join(f"- {question.title}" for question in meant),
+            (("Quaid-Task", "review"),),
+        )
+        self._apply(f"answer {reference} {answer}", changes, message)
+        return meant
+
+    def runs(self, limit: int) -> list[Run]:
+        """The last runs, newest first."""
+        return self._runs.list(limit)
+
+    def commits_of(self, reference: str) -> list[Commit]:
+        """What a run or one commit of the janitor's has done, newest first.
+
+        Raises:
+            BadInputError: there is no such run or commit.
+        """
+        return self._memory.git.branches.contents(self._find(reference))
+
+    def undo(self, reference: str) -> Undone:
+        """Take back a run or one of its commits, keeping what was changed since; the same is not proposed again.
+
+        Raises:
+            BadInputError: there is no such thing, or the same lines were changed since: nothing was done.
+        """
+        git = self._memory.git
+        commit_id = self._find(reference)
+        # A question that was answered is not asked again because its answer is taken back.
+        paths = [path for path in git.branches.changed_by(commit_id) if not path.startswith(f"{questions.FOLDER}/")]
+        undoing = [self._undoing(path, commit_id) for path in sorted(paths)]
+        collided = [path for path, edit in undoing if edit is None]
+        if collided:
+            raise BadInputError(
+                f"{', '.join(collided[:3])} was changed since in the same lines: nothing was undone. "
+                f"Undo single commits instead: quaid janitor show {reference}"
+            )
+        changes = tuple(edit for _, edit in undoing if edit is not None and edit.before != edit.after)
+        commits = tuple(git.branches.contents(commit_id))
+        if not changes:
+            return Undone(commits, None)
+        subject = commits[0].subject if len(commits) == 1 else f"{len(commits)} commits of a run"
+        message = Message(
+            f"janitor: undo {subject}",
+            f"This reverts commit {commit_id}.",
+            ((REVERTS, commit_id), ("Quaid-Task", "undo")),
+        )
+        committed = self._apply(f"undo {commit_id}", changes, message)
+        return Undone(commits, committed.id, committed.left)
+
+    def _undoing(self, path: str, commit_id: str) -> tuple[str, Edit | None]:
+        """What takes a commit's change of one file back, None where somebody has changed the same lines since."""
+        git = self._memory.git
+        before, after = git.read_at(f"{commit_id}^1", path), git.read_at(commit_id, path)
+        now = files.read_note(self._root, path)
+        if now in (before, after):
+            return path, Edit(path, now, before)
+        if before is None or after is None or now is None:
+            return path, None
+        merged = merge_lines(after, now, before)
+        return path, None if merged is None else Edit(path, now, merged)
+
+    # -- a run ---------------------------------------------------------------------------------------------------
+
+    def _run(self, options: Options, name: str, now: datetime, notes_before: int | None) -> Report:
+        memory = self._memory
+        with Bookkeeping(self._root, memory.settings) as books:
+            ground = Ground(
+                root=self._root,
+                settings=memory.settings,
+                embedding=memory.embedding,
+                history=memory.git,
+                models=self._models,
+                use_of=books.strengths,
+                judgements=self._judgements,
+                proposals=_Kept(self._proposals, now),
+                notes_before=notes_before,
+                gaps=lambda: books.gaps(MOST_GAPS)[0],
+                gate=self._gate,
+                ledger=books.plan_fold,
+                clean=self._clean,
+                say=self._say,
+                progress=self._progress,
+            )
+            memory.sync()
+            return Runner(ground, options, name, now).run()
+
+    def _models(self) -> Models | None:
+        from quaid.llm import Models
+        from quaid.local.model_usage import ModelRecords
+
+        state = self._root / layout.STATE_DIR
+        records = ModelRecords(state / layout.LOCAL_FILE)
+        models = Models(self._memory.settings.models, own_prompts=state / "prompts", usage=records, answers=records)
+        return None if models.describe().provider is None else models.start_run()
+
+    def _clean(self) -> list[str]:
+        from quaid.janitor.cleanup import clean
+
+        return clean(self._root / layout.STATE_DIR, datetime.now(UTC))
+
+    def _diary(self, began: Run, report: Report) -> Run:
+        decisions = [_as_row(decision, "done") for decision in report.done]
+        decisions += [_as_row(decision, "asked") for decision in report.asked]
+        decisions += [_as_row(decision, reason) for decision, reason in report.held_back]
+        return began._replace(
+            outcome="stopped" if report.lost else "failed" if report.failed else "done",
+            ended=_now(),
+            commit=report.commit,
+            decisions=tuple(decisions),
+            waiting=len(self.open_questions()),
+            cost_usd=report.usage.cost_usd,
+            notes_after=report.notes,
+            degraded=tuple(report.waiting),
+            problem="; ".join([*(f"{task}: {why}" for task, why in report.failed.items()), *report.lost]) or None,
+        )
+
+    def _write_diary(self, run: Run, report: Report) -> None:
+        """The run in the diary, a snapshot of the memory beside it, and the news of it on its way."""
+        memory = self._memory
+        self._runs.finish(run)
+        cost = report.usage.cost_usd
+        taken = take_snapshot(self._root, memory.index(), datetime.now(UTC), waiting=run.waiting, cost_usd=cost)
+        HealthLog(self._root / layout.STATE_DIR / layout.LOCAL_FILE).add(taken)
+        level = level_of(memory.settings.notifications, "janitor")
+        report.remarks += self._tell(render_news(report, level, questions=run.waiting))
+
+    def _tell(self, text: str) -> list[str]:
+        return deliver(self._root, self._memory.settings.notifications, "janitor", text)
+
+    # -- the gate ------------------------------------------------------------------------------------------------
+
+    def _gate(self, bench: Path, done: Sequence[Decision]) -> list[str]:
+        """The owner's own questions, before and on the bench: a sentence for each answer that would be lost."""
+        from quaid.memory import Memory
+
+        touched = {path for decision in done for path in decision.paths}
+        other = Memory(bench, self._memory.settings)
+        with other:
+            lost = [sentence for text in self._asked() for sentence in self._compare(text, other, touched)]
+            for path in sorted((self._root / "eval").glob("*.md")):
+                lost += self._compare_page(path, other)
+        return lost
+
+    def _asked(self) -> list[str]:
+        """The questions asked last, each once."""
+        with Bookkeeping(self._root, self._memory.settings) as books:
+            return books.questions(self._memory.settings.janitor.gate_questions)
+
+    def _compare(self, text: str, other: Memory, touched: set[str]) -> Iterator[str]:
+        before = self._memory.recall(text, GATE_BEST, depth="fast", keep=False).hits
+        after = {hit.id for hit in other.recall(text, GATE_DEPTH, depth="fast", keep=False).hits}
+        for hit in before:
+            if hit.id not in after and hit.path not in touched:
+                yield f"{text!r} would no longer find {hit.id}: {hit.text[:80]}"
+
+    def _compare_page(self, path: Path, other: Memory) -> Iterator[str]:
+        for question in parse_questions(path.read_text(encoding="utf-8"), path.name):
+            before = self._memory.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
+            after = other.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
+            for reference in question.expected:
+                was = find_expected(before, reference, list_meant(self._memory.index(), reference))
+                now = find_expected(after, reference, list_meant(other.index(), reference))
+                if was is not None and now is None:
+                    yield f"{question.text!r} ({question.place}) would no longer find {reference}"
+
+    # -- wiring --------------------------------------------------------------------------------------------------
+
+    def _find(self, reference: str) -> str:
+        """The commit that is meant: the merge of a run, or a commit."""
+        for run in self._runs.list(1000):
+            if run.commit and len(reference) >= 4 and (run.run.startswith(reference) or run.run.endswith(reference)):
+                return run.commit
+        try:
+            return self._memory.git.revisions.find(reference).id
+        except QuaidError as error:
+            raise BadInputError(
+                f"No run and no commit is called {reference!r}. See them with: quaid janitor list"
+            ) from error
+
+    def _is_meant(self, question: Question, reference: str) -> bool:
+        name = question.rel_path.removeprefix(f"{questions.FOLDER}/").removesuffix(".md")
+        return reference in {"all", question.rel_path, name} or (
+            len(reference) >= 4 and question.key.startswith(reference)
+        )
+
+    def _apply(self, key: str, changes: tuple[Edit, ...], message: Message) -> Any:
+        memory = self._memory
+        with edits.writing(self._root, memory.settings.git.wait_s):
+            memory.git.wait_until_ready(self._say)
+            edits.recover(self._root, memory.git)
+            committed = edits.apply(self._root, edits.Change(key, changes, message, author=JANITOR), memory.git)
+        memory.sync()
+        return committed
+
+
+class _Kept:
+    """Decisions that wait, in local.db."""
+
+    def __init__(self, proposals: Proposals, now: datetime) -> None:
+        self._proposals = proposals
+        self._day = now.date().isoformat()
+
+    def put(self, decision: Decision) -> None:
+        self._proposals.put(
+            Proposal(
+                decision.key, decision.task, decision.kind, decision.subject, decision.why, decision.edits, self._day,
+                decision.detail, decision.facts, decision.model, decision.prompt,
+            )
+        )  # fmt: skip
+
+    def get(self, key: str) -> Decision | None:
+        found = self._proposals.get(key)
+        if found is None:
+            return None
+        return Decision(
+            found.task, found.kind, found.key, found.edits, found.subject, found.why, found.facts, found.model,
+            found.prompt, detail=found.detail,
+        )  # fmt: skip
+
+
+def _as_row(decision: Decision, outcome: str) -> Mapping[str, Any]:
+    return {
+        "task": decision.task,
+        "kind": decision.kind,
+        "key": decision.key,
+        "subject": decision.subject,
+        "facts": list(decision.facts),
+        "outcome": outcome,
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

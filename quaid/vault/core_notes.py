@@ -1,0 +1,72 @@
+"""The grammar of SOUL.md, USER.md, MEMORY.md and AGENTS.md: sections of the owner's, and bullets put below them.
+
+They are read before every conversation, so they have to stay short. Nothing here changes a byte that is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from quaid.model import name_key
+from quaid.vault import headings, snippets
+
+LEARNED = "Learned"
+"""The section that bullets go to where no other one is named; made when it is needed."""
+MOST_CHARACTERS = 8_000
+MOST_LINES = 200
+
+_COMMENT = re.compile(r"%%.*?%%|<!--.*?-->", re.DOTALL)
+_DEEPER = re.compile(r"^ {0,3}#{3,6}[ \t]", re.MULTILINE)
+_ITEM = re.compile(r"[ \t]*[-*+][ \t]+\S|[ \t]+\S")
+_BULLET = re.compile(r"\s*[-*+]\s+")
+
+
+def is_long(text: str) -> bool:
+    """Whether a core note is longer than one should be that is read before every conversation."""
+    return len(text) > MOST_CHARACTERS or text.count("\n") > MOST_LINES
+
+
+def section_titles(text: str) -> list[str]:
+    """The headings below which a bullet can be put, `Learned` among them, there or not. One that has headings of its
+    own below it, or that is commented out, is none.
+    """
+    return list(dict.fromkeys([*(title for title, _ in _places(text)), LEARNED]))
+
+
+def add_bullets(text: str | None, section: str, bullets: Sequence[str]) -> str:
+    """`text` with those of `bullets`, of one line each, that no line of it says yet.
+
+    They go to the end of `section`, else of `## Learned`, which is made if it is not there.
+    """
+    text = text or ""
+    new = list(headings.unknown(map(headings.one_line, bullets), _said(text)))
+    if not new:
+        return text
+    lines = "\n".join(map(snippets.render_bullet, new))
+    places = {name_key(title): place for title, place in reversed(list(_places(text)))}
+    place = places.get(name_key(section), places.get(name_key(LEARNED)))
+    if place is None:
+        return headings.insert_block(text, len(text), f"## {LEARNED}\n\n{lines}")
+    before, after = text[:place], text[place:]
+    if not _ITEM.match(before[before.rstrip("\n").rfind("\n") + 1 :]):
+        return headings.insert_block(text, place, lines)
+    newline = headings.newline_of(text)
+    lines = lines.replace("\n", newline)
+    return f"{before}{lines}{newline}{after}" if before.endswith("\n") else f"{before}{newline}{lines}{after}"
+
+
+def _places(text: str) -> Iterator[tuple[str, int]]:
+    """Each section that takes bullets, with the place behind its last line."""
+    hidden = [comment.span() for comment in _COMMENT.finditer(text)]
+    for stretch in headings.stretches(text):
+        title = headings.one_line(stretch.title)
+        place = headings.line_end(text, stretch.start + len(text[stretch.start : stretch.end].rstrip()) - 1)
+        if not title or _DEEPER.search(text[stretch.body : stretch.end]):
+            continue
+        if not any(start < stretch.start < end or start < place < end for start, end in hidden):
+            yield title, place
+
+
+def _said(text: str) -> set[str]:
+    return {headings.key(_BULLET.sub("", line, count=1)) for line in text.splitlines()}

@@ -1,0 +1,74 @@
+"""Facts in a vault, and a model that judges pairs of them."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+from quaid.vault import frontmatter
+
+DIFFERENT = {"verdict": "different", "keep": None, "merged_text": None, "reason": "They are two."}
+COMPATIBLE = {"verdict": "compatible", "reason": "Both can be true."}
+_CREATED = count()
+
+
+def write_fact(vault, name, text, edges="", **head):
+    """facts/NAME.md, a minute younger than the one before; its path."""
+    number = next(_CREATED)
+    fields = {
+        "id": f"01{name}",
+        "type": "fact",
+        "status": "active",
+        "confidence": 0.9,
+        "created": f"2026-11-01T{number // 60 % 24:02}:{number % 60:02}:00Z",
+        **head,
+    }
+    vault.write(f"facts/{name}.md", frontmatter.render(fields) + f"{text}\n" + (f"\n{edges}\n" if edges else ""))
+    return f"facts/{name}.md"
+
+
+def pairs_in(question):
+    """The pairs that a model was asked about: (number, what a says, what b says)."""
+    lines = [json.loads(line) for line in question.splitlines() if line.startswith('{"n"')]
+    return [(line["n"], line["a"]["text"], line["b"]["text"]) for line in lines]
+
+
+def judging(verdict_of):
+    """An answer with what `verdict_of(a, b)` says of each pair; sent back for repair, it says so again."""
+    asked = []
+
+    def answer(question):
+        asked[:] = pairs_in(question) or asked
+        return {"pairs": [{"n": n, **verdict_of(a, b)} for n, a, b in asked]}
+
+    return answer
+
+
+def saying(table, otherwise):
+    """Verdicts by the two texts in either order, `keep` turned round with them; `otherwise` for all others."""
+    turned = {"a": "b", "b": "a", "keep_a": "keep_b", "keep_b": "keep_a"}
+
+    def verdict_of(a, b):
+        if (a, b) in table:
+            return table[a, b]
+        if (b, a) in table:
+            found = table[b, a]
+            return {
+                key: turned.get(value, value) if key in {"keep", "resolution"} else value
+                for key, value in found.items()
+            }
+        return otherwise
+
+    return judging(verdict_of)
+
+
+def keep(which, reason="It says all.", text=None):
+    return {"verdict": "duplicate", "keep": which, "merged_text": text, "reason": reason}
+
+
+def head_of(vault, path):
+    return frontmatter.parse((vault.root / path).read_text()).fields
+
+
+def body_of(vault, path):
+    return frontmatter.parse((vault.root / path).read_text()).body.strip()

@@ -1,0 +1,252 @@
+"""Which facts are compared, what tells them apart for certain, and conversation 26 judged by a real model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from janitor_facts import COMPATIBLE, DIFFERENT, body_of, head_of, saying, write_fact
+from janitor_ground import Known, Scripted, carry_out, context_of
+from replay import needs
+from vaults import need_weights
+
+from quaid.janitor import pairs, wording
+from quaid.janitor.pairs import Pass
+from quaid.janitor.tasks import contradictions, duplicates, resolve
+
+
+def texts_of(found):
+    return {frozenset((pair.a.text, pair.b.text)) for pair in found}
+
+
+def seen_by(memory, **options):
+    memory.sync()
+    context = context_of(memory, **options)
+    look = Pass(context)
+    return look.pairs(look.facts)
+
+
+def test_words_propose_where_there_are_no_vectors(vault):
+    write_fact(vault, "one", "Maya takes oat milk in her coffee.")
+    write_fact(vault, "two", "Maya likes her coffee with oat milk.")
+    write_fact(vault, "three", "Tom repairs bicycles in Leeds.")
+    with vault.memory() as memory:
+        (pair,) = seen_by(memory)
+    assert (pair.a.id, pair.b.id) == ("01one", "01two")
+    assert 0 < pair.likeness <= 1
+
+
+def test_vectors_propose_what_has_no_word_in_common(vault, monkeypatch):
+    need_weights(monkeypatch)
+    write_fact(vault, "one", "Maya finds making pottery calming.")
+    write_fact(vault, "two", "Maya is relaxed by ceramics.")
+    write_fact(vault, "three", "Tom repairs bicycles in Leeds.")
+    with vault.memory() as memory:
+        (pair,) = seen_by(memory)
+    assert {pair.a.id, pair.b.id} == {"01one", "01two"}
+
+
+def test_two_objects_of_a_relation_that_has_one_are_opposed(vault):
+    write_fact(vault, "one", "Maya is a designer with Acme.", "- [[Maya]] works_at [[Acme]]")
+    write_fact(vault, "two", "Beta pays a salary since autumn.", "- [[maya]] works_at [[Beta]]")
+    write_fact(vault, "three", "Friends of hers swim.", "- [[Maya]] friend_of [[Tom]]")
+    write_fact(vault, "four", "Other friends dance.", "- [[Maya]] friend_of [[Ana]]")
+    with vault.memory() as memory:
+        found = [pair for pair in seen_by(memory) if pair.is_opposed]
+    assert [(pair.a.id, pair.b.id) for pair in found] == [("01one", "01two")]
+
+
+@pytest.mark.parametrize(
+    "apart", [{"owner": "tom"}, {"project": "quaid"}, {"superseded_by": "[[one]]"}, {"id": "01one"}]
+)
+def test_facts_that_never_meet(vault, apart):
+    write_fact(vault, "one", "Maya takes oat milk in her coffee.", "- [[Maya]] lives_in [[Oslo]]")
+    write_fact(vault, "two", "Maya likes her coffee with oat milk.", "- [[Maya]] lives_in [[Leeds]]", **apart)
+    with vault.memory() as memory:
+        assert seen_by(memory) == []
+
+
+def test_only_pairs_with_a_new_fact_are_looked_at(vault):
+    for name in ("one", "two", "three"):
+        write_fact(vault, name, f"Maya takes oat milk in her {name} coffee.")
+    with vault.memory() as memory:
+        memory.sync()
+        context = context_of(memory, judged=Known())
+        look = Pass(context)
+        assert len(look.unseen("duplicates")) == 3
+        pairs.mark_seen(context, "duplicates", [fact for fact in look.facts if fact.id != "01two"])
+        (new,) = look.unseen("duplicates")
+        assert new.id == "01two"
+        assert all("01two" in (pair.a.id, pair.b.id) for pair in look.pairs([new]))
+        assert pairs.days_seen(context, "duplicates", look.facts) == {"01one": "2026-11-20", "01three": "2026-11-20"}
+        assert len(look.unseen("contradictions")) == 3
+
+
+def test_a_fact_is_new_again_when_it_says_or_holds_otherwise(vault):
+    path = vault.root / write_fact(vault, "one", "Maya takes oat milk in her coffee.")
+    known = Known()
+    with vault.memory() as memory:
+
+        def is_new():
+            memory.sync()
+            return bool(Pass(context_of(memory, judged=known)).unseen("duplicates"))
+
+        context = context_of(memory, judged=known)
+        pairs.mark_seen(context, "duplicates", Pass(context).facts)
+        assert not is_new()
+        path.write_text(path.read_text().replace("status: active", "status: approved\nconfirmations: 3"))
+        assert not is_new()
+        path.write_text(path.read_text().replace("---\nMaya", "valid_until: 2026-12-01\n---\nMaya"))
+        assert is_new()
+
+
+@pytest.mark.parametrize(("one", "other", "what"), [
+    ("Maya swam on 3 May 2026.", "Maya swam on 10 May 2026.", "dates"),
+    ("Maya swam on Friday 11 August 2023.", "Maya swam on Friday 18 August 2023.", "dates"),
+    ("Maya swam on 3 May.", "Maya swam on 3 May 2023.", None),
+    ("Maya swam in June 2023.", "Maya swam on 10 June 2023.", None),
+    ("Maya swam a few weeks before 15 July 2023.", "Maya swam in the week before 3 July 2023 (26 June-2 July).", None),
+    ("Maya swam in 2022.", "Maya swam.", None),
+    ("Maya has 2 cats and 3 dogs.", "Maya has 3 cats and 2 dogs.", "numbers"),
+    ("Maya has two cats.", "Maya has 2 cats called Rex and Bo.", None),
+    ("The rent is 1,000 euros.", "The rent is 1000 euros a month.", None),
+    ("The train leaves at 10:30.", "The train leaves at 10:40.", "numbers"),
+    ("Version 1.2.3 broke the build.", "Version 1.2.4 broke the build.", "numbers"),
+    ("Maya met Ana in Oslo.", "Maya met Ana in Bergen.", "names"),
+    ("Maya met Ana.", "Maya met Ana in Bergen.", None),
+    ("Maya manages Tom.", "Tom manages Maya.", "names"),
+    ("Maya likes tea.", "Tom likes tea.", "names"),
+    ("Painting calms Maya.", "Drawing calms Maya.", None),  # for a model to say
+    ("Maya takes the left seat.", "Maya takes the right seat.", "words"),
+    ("Maya eats meat.", "Maya doesn’t eat meat.", "negation"),
+    ("", "", None),
+])  # fmt: skip
+def test_what_tells_two_statements_apart(one, other, what):
+    assert wording.difference(one, other) == wording.difference(other, one) == what
+
+
+@pytest.mark.parametrize(("statement", "wrong"), [
+    ("Maya has two cats, Rex and Bo, since May 2023.", False),
+    ("Maya has 2 cats, Rex and Bo, since 3 May 2023.", False),
+    ("Maya has two cats, Rex and Bo.", True),  # no date
+    ("Maya has two cats since 3 May 2023, one of them Rex.", True),  # Bo
+    ("Maya has three cats, Rex and Bo, two of them since 3 May 2023.", True),
+    ("Maya has two cats, Rex and Bo, from Oslo, since 3 May 2023.", True),
+    ("Maya has not two cats, Rex and Bo, since 3 May 2023.", True),
+])  # fmt: skip
+def test_a_new_wording_loses_and_adds_nothing(statement, wrong):
+    sources = ("Maya has two cats since 3 May 2023.", "Maya has cats called Rex and Bo.")
+    assert (wording.problem_of(statement, sources) is not None) == wrong
+
+
+# Conversation 26, as a real model has judged it
+
+
+def gold(name):
+    return json.loads((needs("extraction/conv-26") / "janitor" / f"{name}.json").read_text("utf-8"))
+
+
+def write_judged(vault, cases):
+    """The facts of `cases`, learned on the days of their sessions; what each says -> its path."""
+    folder = needs("extraction/conv-26")
+    wanted = {(side["file"], side["index"]) for case in cases for side in (case["a"], case["b"])}
+    written = {}
+    for file, index in sorted(wanted, key=lambda item: (int(item[0].split("_")[1].removesuffix(".json")), item[1])):
+        fact = json.loads((folder / file).read_text("utf-8"))["facts"][index]
+        session = int(file.split("_")[1].removesuffix(".json"))
+        written[fact["text"]] = write_fact(
+            vault, f"s{session}-{index}", fact["text"], type=fact["category"], confidence=fact["confidence"],
+            valid_from=fact["valid_from"], valid_until=fact["valid_until"], durability=fact["durability"],
+            created=f"2023-{4 + session // 3:02}-{1 + session % 3 * 9:02}T10:00:00Z",
+        )  # fmt: skip
+    return written
+
+
+MERGED = {
+    "Melanie has a dog and a cat.": "Melanie has a dog, a cat and another cat named Bailey.",
+    "Caroline's friends and family have helped her through her transition with love, guidance and acceptance.": (
+        "Caroline's friends and family have helped her through her transition with love, guidance and acceptance, but a "
+        "few close friends could not handle it."
+    ),
+    "Melanie and her children painted a sunset with a palm tree on the weekend of 8-9 July 2023.": (
+        "Melanie and her children painted a sunset with a palm tree on the weekend of 8-9 July 2023, and she went camping "
+        "with her family two weekends before 17 July 2023 (8-9 July)."
+    ),
+}
+"""What the model's verdicts to merge leave open."""
+
+
+def test_duplicates_of_a_real_model_are_merged_as_it_says(vault, monkeypatch):
+    need_weights(monkeypatch)
+    cases = gold("dedup")
+    paths = write_judged(vault, cases)
+    table = {
+        (case["a"]["text"], case["b"]["text"]): {key: case[key] for key in ("verdict", "keep", "merged_text", "reason")}
+        for case in cases
+    }
+    service, known = Scripted(duplicates=saying(table, DIFFERENT)), Known()
+    try:
+        with vault.memory() as memory:
+            memory.sync()
+            context = context_of(memory, models=service.models("anthropic"), judged=known)
+            decided = list(duplicates.plan(context))
+            expected = [case for case in cases if case["verdict"] == "duplicate"]
+            assert len(decided) == len(expected) == 14
+            carry_out(memory, decided)
+            assert list(duplicates.plan(replace(context, index=memory.index()))) == []
+    finally:
+        service.close()
+    assert len(service.asked) == 2  # a batch holds 37 pairs
+    for case in expected:
+        sides = {side: paths[case[side]["text"]] for side in "ab"}
+        (winner,) = (side for side in "ab" if "superseded_by" not in head_of(vault, sides[side]))
+        assert case["keep"] in {winner, "merge"}
+        assert body_of(vault, sides[winner]) == (case["merged_text"] or case[winner]["text"])
+    for case in cases:
+        if case["verdict"] == "different":
+            text = [body_of(vault, paths[case[side]["text"]]) for side in "ab"]
+            assert text[0] != text[1]
+
+
+def test_conflicts_of_a_real_model_are_resolved_as_it_says(vault):
+    cases = gold("contradictions")
+    paths = write_judged(vault, cases)
+    found = {
+        (case["a"]["text"], case["b"]["text"]): {
+            "verdict": case["verdict"], "resolution": case["resolution"], "reason": case["reason"],
+            "merged_text": MERGED[case["a"]["text"]] if case["resolution"] == "merge" else None,
+        }
+        for case in cases
+    }  # fmt: skip
+    conflict = {"verdict": "contradiction", "reason": "They cannot both be true."}
+    service = Scripted(
+        contradictions=saying(dict.fromkeys(found, conflict), COMPATIBLE),
+        resolve=saying(found, {"verdict": "compatible", "resolution": "keep_both", "reason": "Both."}),
+    )
+    # Two of the conflicts are of dates alone, which no likeness proposes: all pairs are put to the model here.
+    try:
+        with vault.memory() as memory, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pairs, "NEAREST", 30)
+            patch.setattr(pairs, "LEAST_SHARED", 0.0)
+            memory.sync()
+            context = context_of(memory, models=service.models("anthropic"), judged=Known())
+            assert list(contradictions.plan(context)) == []
+            decided = list(resolve.plan(context))
+    finally:
+        service.close()
+    told = {frozenset(decision.facts): decision for decision in decided}
+    ids = {text: head_of(vault, path)["id"] for text, path in paths.items()}
+    kinds = {"keep_a": "supersede", "keep_b": "supersede", "merge": "merge"}
+    for case in cases:
+        decision = told.pop(frozenset(ids[case[side]["text"]] for side in "ab"), None)
+        if case["resolution"] == "keep_both":
+            assert decision is None
+            continue
+        assert decision is not None, case
+        assert decision.kind == kinds[case["resolution"]]
+        if decision.kind == "supersede":
+            loser = case["b" if case["resolution"] == "keep_a" else "a"]["text"]
+            assert decision.paths == (paths[loser],)
+        assert case["reason"][:40] in decision.why
+    assert told == {}

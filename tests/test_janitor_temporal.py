@@ -1,0 +1,129 @@
+"""Relative times get the day they were told from, graduation, and nothing else of a note changes."""
+
+from __future__ import annotations
+
+import pytest
+from janitor_ground import carry_out, context_of
+from vaults import assert_verified
+
+from quaid.janitor.tasks import graduate, temporal
+
+FACT = "---\nid: 01{name}\nstatus: {status}\n{more}---\n{text}\n"
+EPISODE = (
+    "---\ntype: episode\nsession: s1\nstarted: 2023-05-08T13:56:00Z\n---\n"
+    "**Caroline** (13:56): I went to a support group yesterday. ^t1\n\n**Melanie** (13:57): Wow. ^t2\n"
+)
+CREATED = "created: 2026-11-20T10:00:00Z\n"
+
+
+def fact(vault, name, text, more=CREATED, status="active"):
+    return vault.write(f"facts/{name}.md", FACT.format(name=name, text=text, more=more, status=status))
+
+
+def tidy(vault, task=temporal):
+    """What the task decides, carried out; the bytes of every note after it."""
+    with vault.memory() as memory:
+        decisions = list(task.plan(context_of(memory)))
+        carry_out(memory, decisions)
+        assert list(task.plan(context_of(memory))) == [], "nothing is done twice"
+        assert_verified(memory)
+    return decisions, vault.notes()
+
+
+@pytest.mark.parametrize(
+    ("text", "dated"),
+    [
+        ("Maya moved to Leeds yesterday.", "Maya moved to Leeds yesterday (19 November 2026)."),
+        ("[[Maya]] starts at [[Acme]] next week.", "[[Maya]] starts at [[Acme]] next week (23 November 2026 to 29 November 2026)."),
+        ("Maya was in Rome last year.\n\nMy own note of yesterday.", "Maya was in Rome last year (2025).\n\nMy own note of yesterday."),
+        ("# Move\n\nMaya moved last month. ^b1\n\n- [[Maya]] lives_in [[Leeds]]", "# Move\n\nMaya moved last month (October 2026). ^b1\n\n- [[Maya]] lives_in [[Leeds]]"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_relative_time_gets_the_days_that_are_meant(vault, text, dated, newline):
+    path = fact(vault, "one", text)
+    path.write_bytes(path.read_bytes().replace(b"\n", newline.encode()))
+    before = path.read_bytes()
+    (decision,), notes = tidy(vault)
+    was, becomes = (part.replace("\n", newline).encode() for part in (text, dated))
+    assert notes["facts/one.md"] == before.replace(was, becomes)
+    assert (decision.kind, decision.is_minor, decision.facts) == ("date", True, ("01one",))
+    assert decision.why == "It was told on 20 November 2026, as `created` says."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Maya moved to Leeds on 3 May 2026.", "Maya moved yesterday (19 November 2026) to Leeds.", "Maya moved on 19 November 2026, yesterday.",
+        "Maya read Tomorrow, and Tomorrow, and Tomorrow.", "Maya likes [[last Friday]] by Katy Perry.", "Maya's last name is Chen, she says.",
+        "Maya likes her morning tea.", "- [[Maya]] met_yesterday [[Tom]]",
+    ],
+)  # fmt: skip
+def test_what_has_its_date_or_is_no_time_stays(vault, text):
+    path = fact(vault, "one", text)
+    before = path.read_bytes()
+    assert tidy(vault)[0] == []
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('turns: ["[[08-1356-s1#^t1]]"]\n' + CREATED, "(7 May 2023)"),
+        ('turns: ["[[gone#^t1]]", "[[08-1356-s1#^t2]]"]\n' + CREATED, "(7 May 2023)"),
+        ('turns: ["[[gone#^t1]]"]\n' + CREATED, "(19 November 2026)"),
+        ("source: import\nvalid_from: 2024-03-02\n" + CREATED, "(1 March 2024)"),
+    ],
+)
+def test_the_turn_it_rests_on_knows_best_when_it_was_told(vault, more, said):
+    vault.write("episodes/2023/05/08-1356-s1.md", EPISODE)
+    fact(vault, "one", "Caroline went to a support group yesterday.", more)
+    _, notes = tidy(vault)
+    assert f"yesterday {said}." in notes["facts/one.md"].decode()
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["", "created: some day\n", "source: import\n" + CREATED, "pinned: true\n" + CREATED, "verified: true\n" + CREATED,
+     'superseded_by: "[[other]]"\n' + CREATED],
+)  # fmt: skip
+def test_without_a_moment_or_under_protection_nothing_is_guessed(vault, more):
+    fact(vault, "one", "Maya moved to Leeds yesterday.", more)
+    assert tidy(vault)[0] == []
+
+
+def test_broken_notes_stop_nothing(vault):
+    vault.write("facts/latin.md", b"---\ncreated: 2026-11-20\n---\nMaya moved to the caf\xe9 yesterday.\n")
+    vault.write(
+        "facts/clash.md",
+        "---\ncreated: 2026-11-20\n---\n<<<<<<< a\nMaya left yesterday.\n=======\nMaya left today.\n>>>>>>> b\n",
+    )
+    vault.write("note.md", "I left yesterday.\n")
+    fact(vault, "good", "Maya moved to Leeds yesterday.", status="pending")
+    decisions, _ = tidy(vault)
+    assert [decision.facts for decision in decisions] == [("01good",)]
+
+
+def test_what_waits_for_its_owner_after_a_review_is_left_as_it_is(vault):
+    fact(vault, "one", "Maya moved to Leeds yesterday.", status="pending")
+    with vault.memory() as memory:
+        assert list(temporal.plan(context_of(memory, models=object()))) == []
+        assert len(list(temporal.plan(context_of(memory)))) == 1
+
+
+# --- graduation
+
+
+def test_what_was_approved_becomes_active(vault):
+    fact(vault, "one", "Maya likes tea.  # not a comment", "confidence: .9\n", "approved   # by hand")
+    fact(vault, "two", "Maya likes mate.", status="pending")
+    fact(vault, "three", "Maya likes milk.", 'superseded_by: "[[one]]"\n', "approved")
+    fact(vault, "four", "Maya likes rum.", "pinned: true\n", "approved")
+    vault.write("facts/broken.md", "---\nstatus: approved\nid: [\n---\nMaya likes green tea.\n")
+    before = vault.notes()
+    (decision,), after = tidy(vault, graduate)
+    assert (decision.kind, decision.is_minor) == ("graduate", True)
+    assert decision.subject == 'graduate "Maya likes tea. # not a comment"'
+    changed = {path for path in before if before[path] != after[path]}
+    assert changed == {"facts/one.md"}
+    assert after["facts/one.md"] == before["facts/one.md"].replace(b"status: approved   #", b"status: active   #")
