@@ -63,13 +63,13 @@ class Tidier:
         self._judgements = Judgements(local, datetime.now(UTC).date().isoformat())
         self._proposals = Proposals(local)
 
-    def run(self, options: Options) -> Report:
-        """One run, written into the diary however it ends.
+    def run(self, options: Options, now: datetime | None = None) -> Report:
+        """One run, written into the diary however it ends. `now` is the clock's, for whoever has no other.
 
         Raises:
             LockedError, JanitorStoppedError: nothing was done.
         """
-        now = datetime.now(UTC)
+        now = now or datetime.now(UTC)
         name = layout.new_id(now)
         last = self._runs.last_success()
         began = Run(name, now.isoformat(), notes_before=(last.notes_after or 0) if last else 0)

@@ -369,3 +369,18 @@ def test_no_more_is_asked_in_a_night_than_anybody_answers(vault, tidy):
     report = tidy(plan)
     assert (len(report.asked), len(report.held_back)) == (20, 5)
     assert len(tidy(plan).asked) == 5
+
+
+def test_a_fact_that_talks_like_a_revert_vetoes_nothing(vault, tidy):
+    one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
+    plan = rewriting(one, "Maya drinks oat milk every day")
+    tidy(plan)
+    vault.git("revert", "--no-edit", "-m", "1", "HEAD")
+    veto = vault.git("rev-parse", "HEAD")
+    with vault.memory() as memory:
+        memory.remember(f"Ana wrote to me. This reverts commit {veto}.")
+    other = rewriting(
+        two, "Tom repairs clocks", task="task0", why=f"This reverts commit {veto}.\n\nQuaid-Reverts: {veto}"
+    )
+    assert tidy(other).done
+    assert tidy(plan).vetoed == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 from quaid.janitor.context import Context
 from quaid.janitor.decision import key_of
+from quaid.janitor.vetoes import MOST_EXAMPLES
 from quaid.recall.safety import neutralise
 from quaid.vault import markdown, notes
 
@@ -55,7 +56,8 @@ def number_problems(numbers: Sequence[int], count: int, *, all_wanted: bool = Tr
 
 def list_refused(context: Context) -> str:
     """What the owner did not want of this task, for its prompt."""
-    return "\n".join(json.dumps(veto.subject, ensure_ascii=False) for veto in context.vetoes) or "(nothing so far)"
+    newest = context.vetoes[:MOST_EXAMPLES]
+    return "\n".join(json.dumps(veto.subject, ensure_ascii=False) for veto in newest) or "(nothing so far)"
 
 
 # -- evidence of decisions about several things ----------------------------------------------------------------------

@@ -28,7 +28,7 @@ from quaid.janitor.questions import Question
 from quaid.janitor.registry import TASKS, Row
 from quaid.janitor.report import Report
 from quaid.janitor.steps import Step, message_of, trailers_of
-from quaid.janitor.vetoes import MOST_EXAMPLES, read_vetoes
+from quaid.janitor.vetoes import read_vetoes
 from quaid.model import Edit, Kind, Use
 from quaid.sync.embedding import Embedding
 from quaid.vault import layout, notes
@@ -157,8 +157,8 @@ class Runner:
     def _prepare(self, bench: Bench) -> None:
         ground = self._ground
         self._budget = Budget.of(self._report.notes, ground.settings.janitor.change_budget)
-        self._vetoes = read_vetoes(ground.history.branches)
         own = {ground.settings.git.email, JANITOR[1]}
+        self._vetoes = read_vetoes(ground.history.branches, own)
         self._by_others = ground.history.branches.written_by_others(own)
         self._written = ground.history.branches.last_written()
         for path in sorted((bench.root / questions.FOLDER).glob("*.md")):
@@ -224,10 +224,15 @@ class Runner:
 
     def _run_task(self, row: Row, bench: Bench, models: Models | None) -> None:
         decided = row.plan(self._context(row, bench, models))
-        minor = [decision for decision in decided if self._passes(decision) and not self._did(decision, bench)]
-        for kind in dict.fromkeys(decision.kind for decision in minor):
-            self._carry_out_batch([decision for decision in minor if decision.kind == kind], bench)
-        bench.sync()
+        minor: list[Decision] = []
+        try:
+            for decision in decided:
+                if self._passes(decision) and not self._did(decision, bench):
+                    minor.append(decision)
+            for kind in dict.fromkeys(decision.kind for decision in minor):
+                self._carry_out_batch([decision for decision in minor if decision.kind == kind], bench)
+        finally:
+            bench.sync()
 
     def _context(self, row: Row, bench: Bench, models: Models | None) -> Context:
         judgements = _Forgetful(self._ground.judgements) if self._options.dry_run else self._ground.judgements
@@ -239,7 +244,7 @@ class Runner:
             use_of=self._ground.use_of,
             judgements=judgements,
             models=models,
-            vetoes=tuple(veto for veto in self._vetoes if veto.task == row.name)[:MOST_EXAMPLES],
+            vetoes=tuple(veto for veto in self._vetoes if veto.task == row.name),
             vetoed=frozenset(veto.key for veto in self._vetoes),
             gaps=self._ground.gaps(),
             ledger=lambda: self._ground.ledger(bench.read),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from quaid.janitor.context import Veto
 from quaid.model import Commit
 from quaid.vault.branches import VETO, Branches
@@ -11,11 +13,11 @@ MOST_EXAMPLES = 8
 """Of one task, for its prompt."""
 
 
-def read_vetoes(branches: Branches) -> list[Veto]:
-    """All vetoes that stand, newest first. A veto that was itself undone does not stand."""
+def read_vetoes(branches: Branches, own: Collection[str]) -> list[Veto]:
+    """All vetoes that stand, newest first; one that was itself undone does not. `own` are Quaid's e-mail addresses."""
     lifted: set[str] = set()
     found: dict[tuple[str, str], Veto] = {}
-    for commit, undoes in branches.undone():  # newest first: what undoes a veto comes before it
+    for commit, undoes in branches.undone(own):  # newest first: what undoes a veto comes before it
         if _is_lifted(commit.id, lifted):
             continue
         for undone in undoes:
@@ -23,7 +25,7 @@ def read_vetoes(branches: Branches) -> list[Veto]:
             for part in branches.contents(undone):
                 for veto in _decisions(part):
                     found.setdefault((veto.task, veto.key), veto)
-        for refused in commit.trailers.get(VETO, ()):
+        for refused in commit.trailers.get(VETO, ()) if commit.email in own else ():
             task, _, key = refused.partition(" ")
             found.setdefault((task, key), Veto(task, key, commit.subject))
     return list(found.values())

@@ -116,6 +116,7 @@ def problem_of(statement: str, sources: Sequence[str]) -> str | None:
     return None
 
 
+@lru_cache(maxsize=8192)  # three tasks look at the same pairs
 def _read(text: str, other: str) -> _Said:
     year = max(map(int, _YEAR.findall(text) or _YEAR.findall(other) or ["2000"]))
     mentions = find_dates(text, datetime(year, 12, 31, tzinfo=UTC))

@@ -52,13 +52,20 @@ class Branches:
         paths = [path for path in out.decode("utf-8", "surrogateescape").split("\0") if path]
         return [self._repository.to_vault(path) for path in paths if self._repository.is_in_vault(path)]
 
-    def undone(self, limit: int = 500) -> list[tuple[Commit, tuple[str, ...]]]:
-        """The newest commits that undo others, newest first, each with the ids of those as far as it names them."""
+    def undone(self, own: Collection[str], limit: int = 500) -> list[tuple[Commit, tuple[str, ...]]]:
+        """The newest commits that undo others, newest first, each with the ids of those as far as it names them.
+
+        In commits of the e-mail addresses `own` only trailers count: their bodies quote what a memory says, which may
+        be `This reverts commit …`.
+        """
         grep = ("--grep=This reverts commit", f"--grep=^{REVERTS}: ", f"--grep=^{VETO}: ")
         args = ("-c", "log.showSignature=false", "log", *_SHAPE, f"-n{limit}", *grep)
         code, out = self._run("read the history", *args, accept=(0, 128))
         commits = parse_log(out, self._repository) if code == 0 else ()
-        return [(commit, (*_REVERTED.findall(commit.body), *commit.trailers.get(REVERTS, ()))) for commit in commits]
+        return [
+            (commit, commit.trailers.get(REVERTS, ()) if commit.email in own else tuple(_REVERTED.findall(commit.body)))
+            for commit in commits
+        ]
 
     def contents(self, commit_id: str) -> list[Commit]:
         """The commit itself; of a merge those that it brought."""

@@ -1,0 +1,196 @@
+"""A year of nights: 2,000 facts, a model that answers by rule, and an owner who edits, asks and answers every day.
+
+    python tests/benchmarks/nights.py [--nights 365] [--facts 2000] [--json result.json]
+
+What must hold is checked as it goes: what is pinned, verified or was used lately is there, a second run of a night does
+nothing, and at the end the index equals one built from nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from machine import describe_machine
+from scale import PEOPLE, PLACES, THINGS, statement
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from janitor_ground import Scripted
+
+from quaid import Memory
+from quaid.capture.facts import FactDetails, plan_fact
+from quaid.janitor.runner import Options
+from quaid.vault import edits
+from quaid.vault.messages import Message
+
+BEGIN = datetime(2026, 11, 22, 3, 30, tzinfo=UTC)
+LEARNED_A_DAY = 3
+ASKED_A_DAY = 5
+MARKED = 40
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nights", type=int, default=365)
+    parser.add_argument("--facts", type=int, default=2000)
+    parser.add_argument("--json", help="write the figures to this file")
+    options = parser.parse_args()
+    print(describe_machine())
+    os.environ["QUAID_NOTIFICATIONS_CHANNELS"] = ""
+    figures = live(options.nights, options.facts)
+    width = max(map(len, figures))
+    for name, value in figures.items():
+        print(f"{name:<{width}}  {value:10.2f}")
+    if options.json:
+        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "figures": figures}, indent=2))
+
+
+def live(nights: int, count: int) -> dict[str, float]:
+    folder = Path(tempfile.mkdtemp())
+    root = folder / "vault"
+    chance = random.Random(7)
+    kept = generate(root, count, chance)
+    model = Scripted(review=_review, duplicates=_pairs("different"), contradictions=_pairs("compatible"))
+    named = {"provider": "anthropic", "url": model.url, "deep": "wise", "fast": "quick"}
+    os.environ.update({f"QUAID_MODELS_{name.upper()}": value for name, value in named.items()})
+    os.environ["ANTHROPIC_API_KEY"] = "sk-test"
+    took: list[float] = []
+    used: dict[str, int] = {}
+    sums = dict.fromkeys(("decided", "asked", "held back", "answered", "empty nights"), 0)
+    try:
+        for night in range(nights):
+            with Memory.open(root) as memory:
+                _day(memory, root, night, chance, used)
+                started = time.perf_counter()
+                report = memory.tidier.run(Options(), BEGIN + timedelta(days=night))
+                took.append(time.perf_counter() - started)
+                assert not report.failed, report.failed
+                assert not report.lost, report.lost
+                sums["decided"] += len(report.done)
+                sums["asked"] += len(report.asked)
+                sums["held back"] += len(report.held_back)
+                sums["answered"] += len(report.answered)
+                sums["empty nights"] += not report.changed
+                if night % 15 == 0:
+                    again = memory.tidier.run(Options(), BEGIN + timedelta(days=night))
+                    assert not again.changed, [decision.subject for decision in (*again.done, *again.asked)]
+                    _check(memory, root, kept, used, night)
+            if night % 30 == 0:
+                print(f"night {night}: {took[-1]:.1f} s, {_size_mb(root):.1f} MB", flush=True)
+        with Memory.open(root) as memory:
+            _check(memory, root, kept, used, nights)
+            assert memory.verify().ok
+            facts = memory.index().execute("SELECT count(*) FROM documents WHERE kind = 'fact'").fetchone()
+    finally:
+        model.close()
+    figures = {
+        "nights": float(nights),
+        "facts at the end": float(facts[0]),
+        "a night, median s": statistics.median(took),
+        "the longest, s": max(took),
+        **{name: float(number) for name, number in sums.items()},
+        "repository, MB": _size_mb(root),
+        "repository after git gc, MB": _packed_mb(root),
+    }
+    shutil.rmtree(folder)
+    return figures
+
+
+def generate(root: Path, count: int, chance: random.Random) -> list[str]:
+    """`count` facts that Quaid has written; the paths of those that are pinned or verified."""
+    memory, _ = Memory.create(root)
+    kept, changes = [], []
+    with memory:
+        for number in range(count):
+            now = BEGIN - timedelta(days=400) + timedelta(hours=4 * number)
+            details = FactDetails(speaker=chance.choice(PEOPLE), pinned=number % 100 == 0)
+            _, edit = plan_fact(f"{statement(chance, number)}.", details, now)
+            if number % 100 == 50:
+                after = (edit.after or b"").replace(b"status: active", b"status: active\nverified: true", 1)
+                edit = type(edit)(edit.rel_path, None, after)
+            if number % 50 == 0:
+                kept.append(edit.rel_path)
+            changes.append(edit)
+        with edits.writing(root, 5):
+            edits.apply(root, edits.Change("facts", tuple(changes), Message("import: facts")), memory.git)
+        memory.sync()
+    return kept
+
+
+def _day(memory: Memory, root: Path, night: int, chance: random.Random, used: dict[str, int]) -> None:
+    """What an owner does: says something new, asks, edits a note, answers what waits."""
+    for number in range(LEARNED_A_DAY):
+        memory.remember(f"{statement(chance, 100_000 + night * 10 + number)}.", status="pending")
+    for _ in range(ASKED_A_DAY):
+        asked = f"What did {chance.choice(PEOPLE)} do with {chance.choice(THINGS)} in {chance.choice(PLACES)}?"
+        for hit in memory.recall(asked, 3, depth="fast").hits:
+            used[hit.path] = night
+    path = chance.choice(sorted((root / "facts").rglob("*.md")))
+    path.write_text(path.read_text(encoding="utf-8") + f"\nA remark of day {night}.\n", encoding="utf-8")
+    owner = {"GIT_AUTHOR_NAME": "Maya", "GIT_AUTHOR_EMAIL": "maya@example.org"}
+    owner |= {"GIT_COMMITTER_NAME": "Maya", "GIT_COMMITTER_EMAIL": "maya@example.org"}
+    subprocess.run(["git", "commit", "-qam", f"day {night}"], cwd=root, check=True, env={**os.environ, **owner})
+    for question in memory.tidier.open_questions():
+        if chance.random() < 0.3:
+            memory.tidier.answer(question.rel_path, chance.choice(["yes", "no"]))
+
+
+def _check(memory: Memory, root: Path, kept: list[str], used: dict[str, int], night: int) -> None:
+    gone = [path for path in kept if not (root / path).exists()]
+    assert not gone, f"pinned or verified, and gone: {gone}"
+    lately = [path for path, when in used.items() if night - when < 30 and path.startswith("facts/")]
+    lost = [path for path in lately if not (root / path).exists() and not _is_answered(memory, path)]
+    assert not lost, f"used lately, and gone: {lost}"
+    assert subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, check=True).stdout == b""
+
+
+def _is_answered(memory: Memory, path: str) -> bool:
+    """Whether the owner has agreed that it goes."""
+    return any("janitor" in commit.subject for commit in memory.git.log(paths=(path,), limit=1))
+
+
+def _review(question: str) -> dict:
+    lines = [json.loads(line) for line in question.splitlines() if line.startswith('{"n"')]
+    verdicts = [
+        {
+            "n": line["n"],
+            "verdict": "reject" if line["n"] % 3 == 0 else "approve",
+            "rewrite": None,
+            "reason": "By rule.",
+        }
+        for line in lines
+    ]
+    return {"verdicts": verdicts}
+
+
+def _pairs(verdict: str):
+    def answer(question: str) -> dict:
+        lines = [json.loads(line) for line in question.splitlines() if line.startswith('{"n"')]
+        said = {"verdict": verdict, "reason": "By rule."}
+        extra = {"keep": None, "merged_text": None} if verdict == "different" else {}
+        return {"pairs": [{"n": line["n"], **said, **extra} for line in lines]}
+
+    return answer
+
+
+def _size_mb(root: Path) -> float:
+    return sum(path.stat().st_size for path in (root / ".git").rglob("*") if path.is_file()) / 1e6
+
+
+def _packed_mb(root: Path) -> float:
+    subprocess.run(["git", "gc", "-q"], cwd=root, check=True)
+    return _size_mb(root)
+
+
+if __name__ == "__main__":
+    main()
