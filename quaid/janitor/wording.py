@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
 from quaid.index.fulltext import STOP_WORDS
 from quaid.recall.dates import DateMention, find_dates
