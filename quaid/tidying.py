@@ -25,7 +25,7 @@ from quaid.model import Commit, Edit
 from quaid.recall.expectation import find_expected, list_meant
 from quaid.vault import edits, files, layout
 from quaid.vault.branches import REVERTS
-from quaid.vault.merge import merge_lines
+from quaid.vault.merge import take_back
 from quaid.vault.messages import Message
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ class Tidier:
             return path, Edit(path, now, before)
         if before is None or after is None or now is None:
             return path, None
-        merged = merge_lines(after, now, before)
-        return path, None if merged is None else Edit(path, now, merged)
+        undone = take_back(before, after, now)
+        return path, None if undone is None else Edit(path, now, undone)
 
     # -- a run ---------------------------------------------------------------------------------------------------
 

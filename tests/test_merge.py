@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.vault.merge import merge_lines
+from quaid.vault.merge import merge_lines, take_back
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n", b"d"]), max_size=8).map(b"".join)
 
@@ -30,3 +30,24 @@ def test_both_sides_are_kept_unless_they_change_the_same(base, ours, theirs, mer
 def test_a_side_that_changed_nothing_gives_way(base, other):
     assert merge_lines(base, other, base) == merge_lines(base, base, other) == other
     assert merge_lines(base, other, other) == other
+
+
+def note(status, text, remark="", more=""):
+    return f"---\nid: 01x\nstatus: {status}\n{more}---\n{text}\n{remark}".encode()
+
+
+def test_a_change_is_taken_back_and_what_came_after_it_stays():
+    before, after = note("pending", "Maya drinks milk"), note("approved", "Maya drinks oat milk")
+    now = note("active", "Maya drinks oat milk", "\nAsk her.\n", "pinned: true\n")
+    assert take_back(before, after, now) == note("active", "Maya drinks milk", "\nAsk her.\n", "pinned: true\n")
+    assert take_back(before, after, after) == before
+    assert take_back(before, after, note("active", "Maya drinks soy milk")) is None
+    broken = b"---\nstatus: [\n---\nMaya drinks oat milk\n"
+    assert take_back(before, after, broken) == broken.replace(b"oat ", b"")
+
+
+def test_a_key_that_came_with_the_change_goes_unless_it_was_changed_since():
+    before, after = note("active", "A"), note("active", "B", more="confirmations: 2\n")
+    assert take_back(before, after, note("active", "B", "C\n", "confirmations: 2\n")) == note("active", "A", "C\n")
+    now = note("pinned", "B", more="confirmations: 3\n")
+    assert take_back(before, after, now) == note("pinned", "A", more="confirmations: 3\n")

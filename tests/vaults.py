@@ -159,13 +159,18 @@ def refused(call: Callable[[], object], kind: type[QuaidError] = QuaidError) -> 
 
 @pytest.fixture
 def calm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No model, no settings of this machine's user, no identity in git."""
+    be_calm(monkeypatch)
+
+
+def be_calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model, no settings of this machine's user, no identity in git, nothing on the desktop."""
     for name in list(os.environ):
         if name.startswith(("GIT_", "QUAID_")) and name not in {"QUAID_STRESS_S", "QUAID_CACHE_DIR"}:
             monkeypatch.delenv(name)
     for name, value in {
         "QUAID_EMBEDDING_PROVIDER": "none",
         "QUAID_MODELS_PROVIDER": "none",
+        "QUAID_NOTIFICATIONS_CHANNELS": "",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "PYTHONPATH": str(Path(__file__).parents[1]),

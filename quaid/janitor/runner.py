@@ -224,11 +224,8 @@ class Runner:
 
     def _run_task(self, row: Row, bench: Bench, models: Models | None) -> None:
         decided = row.plan(self._context(row, bench, models))
-        minor: list[Decision] = []
         try:
-            for decision in decided:
-                if self._passes(decision) and not self._did(decision, bench):
-                    minor.append(decision)
+            minor = [decision for decision in decided if self._passes(decision) and not self._did(decision, bench)]
             for kind in dict.fromkeys(decision.kind for decision in minor):
                 self._carry_out_batch([decision for decision in minor if decision.kind == kind], bench)
         finally:

@@ -1,4 +1,4 @@
-"""Three versions of a text into one, line by line."""
+"""Three versions of a text into one, line by line; a change of the past taken out of what it has become."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import NamedTuple
+
+from quaid.vault import frontmatter
 
 
 class _Change(NamedTuple):
@@ -32,6 +34,27 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         merged += [*lines[position : change.start], *change.lines]
         position = change.end
     return b"".join([*merged, *lines[position:]])
+
+
+def take_back(before: bytes, after: bytes, now: bytes) -> bytes | None:
+    """`now` without what made `after` of `before`; None where the same lines of the body were changed since.
+
+    A key of the head that was changed again keeps the value it has now: who undoes a wording does not mean the status
+    that came after it.
+    """
+    plain = merge_lines(after, now, before)
+    if plain is not None:
+        return plain
+    try:
+        past, then, today = (before.decode(), after.decode(), now.decode())
+        heads = [frontmatter.parse(text).fields for text in (past, then, today)]
+        names = dict.fromkeys(name for head in heads for name in head)
+        values = {name: [head.get(name) for head in heads] for name in names}
+        changed_again = {name: last for name, (first, middle, last) in values.items() if first != middle != last}
+        texts = [frontmatter.set_fields(text, changed_again).encode() for text in (past, then)]
+    except (UnicodeDecodeError, frontmatter.FrontmatterBrokenError):
+        return None
+    return merge_lines(texts[1], now, texts[0])
 
 
 def _changes(base: Sequence[bytes], other: bytes) -> list[_Change]:
