@@ -205,6 +205,23 @@ def check_watcher(context: Context) -> Finding:
     return Finding("watcher", "ok", f"Process {heartbeat.pid} follows by {heartbeat.mode}")
 
 
+def check_janitor(context: Context) -> Finding:
+    """The janitor runs by itself, and has run."""
+    from quaid.janitor.news import overdue
+    from quaid.janitor.schedule import describe
+    from quaid.local.runs import Runs
+
+    planned = describe(context.root)
+    local = context.root / layout.STATE_DIR / layout.LOCAL_FILE
+    late = overdue(Runs(local), datetime.now(UTC)) if local.exists() else None
+    if late:
+        sentence, _, step = late.partition(" Run it with: ")
+        return Finding("janitor", "warning", sentence, step)
+    return Finding(
+        "janitor", "ok", (planned or "Runs when you say so; every night with: quaid janitor install").rstrip(".")
+    )
+
+
 def check_obsidian_git(context: Context) -> Finding:
     """Obsidian's git plugin does not commit behind Quaid's back."""
     try:
@@ -255,6 +272,7 @@ OF_A_VAULT: tuple[Check, ...] = (
     check_embedding,
     check_models,
     check_watcher,
+    check_janitor,
     check_obsidian_git,
     check_conflict_copies,
     check_disk,

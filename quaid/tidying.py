@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -186,7 +186,7 @@ class Tidier:
                 gaps=lambda: books.gaps(MOST_GAPS)[0],
                 gate=self._gate,
                 ledger=books.plan_fold,
-                clean=self._clean,
+                keep_house=lambda tasks: self._keep_house(tasks, options),
                 say=self._say,
                 progress=self._progress,
             )
@@ -202,10 +202,18 @@ class Tidier:
         models = Models(self._memory.settings.models, own_prompts=state / "prompts", usage=records, answers=records)
         return None if models.describe().provider is None else models.start_run()
 
-    def _clean(self) -> list[str]:
-        from quaid.janitor.cleanup import clean
+    def _keep_house(self, tasks: Collection[str], options: Options) -> list[str]:
+        """What the tasks do that decide nothing, in sentences."""
+        from quaid.janitor import cleanup, developer
 
-        return clean(self._root / layout.STATE_DIR, datetime.now(UTC))
+        said = developer.run_tests() if "tests" in tasks else []
+        if "cleanup" in tasks:
+            said += cleanup.clean(self._root / layout.STATE_DIR, datetime.now(UTC))
+            try:
+                self._memory.git.pack()
+            except QuaidError as error:
+                said.append(str(error))
+        return [*said, cleanup.update_check()] if "update_check" in options.tasks else said
 
     def _diary(self, began: Run, report: Report) -> Run:
         decisions = [_as_row(decision, "done") for decision in report.done]

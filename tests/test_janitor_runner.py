@@ -29,8 +29,6 @@ def _without_vectors(monkeypatch):
 def tidy(vault: Vault, monkeypatch):
     """`tidy(plan, …)` runs a night in which the tasks plan so; it gives the report."""
 
-    monkeypatch.setattr("quaid.tidying.Tidier._clean", lambda self: [])
-
     def run(*plans, phase="memory", **options):
         rows = [
             SimpleNamespace(name=f"task{n}", phase=phase, needs_model=False, by_runner=False, plan=p)
@@ -384,3 +382,14 @@ def test_a_fact_that_talks_like_a_revert_vetoes_nothing(vault, tidy):
     )
     assert tidy(other).done
     assert tidy(plan).vetoed == 1
+
+
+def test_the_history_is_packed_when_git_finds_it_worth_while(vault):
+    for number in range(1500):  # git guesses how many there are from one folder of 256
+        vault.write(f"notes/{number}.md", f"{number}\n")
+    vault.save()
+    vault.git("config", "gc.auto", "500")
+    with vault.memory() as memory:
+        memory.tidier.run(Options(tasks=("cleanup",)))
+    assert vault.git("count-objects").startswith("0 objects")
+    vault.assert_sound()

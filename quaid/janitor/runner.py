@@ -9,7 +9,7 @@ owner's files.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -86,7 +86,7 @@ class Ground:
     gaps: Callable[[], Sequence[Gap]]
     gate: Callable[[Path, Sequence[Decision]], list[str]]
     ledger: Callable[[Callable[[str], bytes | None]], Edit | None]
-    clean: Callable[[], list[str]]
+    keep_house: Callable[[Collection[str]], list[str]]
     say: Callable[[str], None]
     progress: Callable[[str, int, int], None]
 
@@ -136,8 +136,8 @@ class Runner:
                 self._look_for_problems(bench)
                 if report.changed and not self._options.dry_run:
                     self._land(bench)
-            if not self._options.dry_run and not self._options.tasks:
-                report.remarks += ground.clean()
+            if not self._options.dry_run:
+                report.remarks += ground.keep_house([row.name for row in rows])
         report.took_s = time.monotonic() - started
         return report
 

@@ -130,6 +130,14 @@ class History:
         """
         workshop.recover(self._run, self._repository, self.state().head)
 
+    def pack(self) -> None:
+        """Let git pack what has piled up, where it finds it worth while: our way of committing never makes it look.
+
+        Raises:
+            GitError, GitMissingError: it would not.
+        """
+        self._run("pack the history", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
+
     def log(
         self,
         *,
