@@ -84,16 +84,15 @@ def test_a_byte_order_mark_is_borne(tmp_path):
     assert changed == '\ufeffowner = "tom"\r\n'
 
 
-@pytest.mark.parametrize("key", ALL)
-def test_every_setting_can_be_overridden_by_the_environment(tmp_path, key):
-    value = ALL[key]
-    other = {bool: "yes", int: "7", float: "0.25"}.get(type(value), "other")
-    if not isinstance(value, (bool, int, float)):
-        other = next((choice for choice in _choices(key) if choice != value), other)
-    environ = {"QUAID_" + key.replace(".", "_").upper(): other}
-    changed = dict(list_settings(load_settings(tmp_path, environ)))
-    assert changed[key] == parse_value(key, other) != value or value == parse_value(key, other)
-    assert {k: v for k, v in changed.items() if k != key} == {k: v for k, v in ALL.items() if k != key}
+def test_every_setting_can_be_overridden_by_the_environment(tmp_path):
+    for key, value in ALL.items():
+        other = {bool: "yes", int: "7", float: "0.25"}.get(type(value), "other")
+        if not isinstance(value, (bool, int, float)):
+            other = next((choice for choice in _choices(key) if choice != value), other)
+        environ = {"QUAID_" + key.replace(".", "_").upper(): other}
+        changed = dict(list_settings(load_settings(tmp_path, environ)))
+        assert changed[key] == parse_value(key, other) != value or value == parse_value(key, other)
+        assert {k: v for k, v in changed.items() if k != key} == {k: v for k, v in ALL.items() if k != key}
 
 
 def _choices(key):
@@ -139,23 +138,22 @@ def test_what_is_no_setting_is_refused(key):
 TEMPLATE = (ROOT / "vault-template" / CONFIG_FILE).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("key", ALL)
 @pytest.mark.parametrize("text", [
     "", TEMPLATE, "# mine\nowner = 'x' # why\n\n[recall]\nlimit = 3 # few\n[git]\n",
     "[recall]\nlimit = 3\n\n[sync]\npoll = true\n\n# apart\n[recall.stages]\nfold = false # mine\n",
     "[recall.stages]\ncut = false\n", "[recall]\nstages.fold = false\n",
 ])  # fmt: skip
-def test_setting_one_key_keeps_every_other_line(tmp_path, key, text):
-    value = ALL[key]
-    changed = render_setting(text, key, value)
-    assert dict(list_settings(load(tmp_path, changed)))[key] == value
-    kept = [
-        line
-        for line in text.splitlines()
-        if line.strip() and not re.match(rf"(?:\w+\.)*{key.rpartition('.')[2]}\s*=", line)
-    ]
-    lines = iter(changed.splitlines())
-    assert all(any(line == other for other in lines) for line in kept)
+def test_setting_one_key_keeps_every_other_line(tmp_path, text):
+    for key, value in ALL.items():
+        changed = render_setting(text, key, value)
+        assert dict(list_settings(load(tmp_path, changed)))[key] == value
+        kept = [
+            line
+            for line in text.splitlines()
+            if line.strip() and not re.match(rf"(?:\w+\.)*{key.rpartition('.')[2]}\s*=", line)
+        ]
+        lines = iter(changed.splitlines())
+        assert all(any(line == other for other in lines) for line in kept), key
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",)), max_size=30))

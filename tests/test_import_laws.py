@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -113,9 +114,19 @@ def walk(node):
             yield from walk(child)
 
 
+def text_of(path):
+    return (PACKAGE / path).read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path):
+    return ast.parse(text_of(path))
+
+
+@cache
 def imported(path, *, with_types=False):
     """Dotted names a module imports, `from a import b` as `a.b` too."""
-    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    tree = tree_of(path)
     found = set()
     for node in ast.walk(tree) if with_types else walk(tree):
         if isinstance(node, ast.Import):
@@ -135,11 +146,11 @@ def rooms_imported(path):
     return {name for name in names if (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()}
 
 
-@pytest.mark.parametrize("path", MODULES)
-def test_imports_go_down_the_house_only(path):
-    room = room_of(path)
-    assert room in BELOW, f"{room} has no place in the order yet; put it into BELOW"
-    assert rooms_imported(path) <= BELOW[room] | FOR_ALL | {room}
+def test_imports_go_down_the_house_only():
+    for path in MODULES:
+        room = room_of(path)
+        assert room in BELOW, f"{room} has no place in the order yet; put it into BELOW"
+        assert rooms_imported(path) <= BELOW[room] | FOR_ALL | {room}, path
 
 
 def test_no_door_imports_another():
@@ -153,38 +164,34 @@ def test_nothing_below_the_doors_imports_the_wiring():
             assert not rooms_imported(path) & (WIRING | DOORS), path
 
 
-@pytest.mark.parametrize("path", MODULES)
-def test_a_foreign_library_has_its_own_room(path):
-    for name in {name.split(".")[0] for name in imported(path)} & OWNERS.keys():
-        assert any(path == owner or (owner.endswith("/") and path.startswith(owner)) for owner in OWNERS[name]), (
-            f"quaid/{path} imports {name}, which only {', '.join(OWNERS[name])} may"
-        )
+def test_a_foreign_library_has_its_own_room():
+    for path in MODULES:
+        for name in {name.split(".")[0] for name in imported(path)} & OWNERS.keys():
+            assert any(path == owner or (owner.endswith("/") and path.startswith(owner)) for owner in OWNERS[name]), (
+                f"quaid/{path} imports {name}, which only {', '.join(OWNERS[name])} may"
+            )
 
 
-@pytest.mark.parametrize("path", MODULES)
-def test_no_module_imports_what_quaid_does_without(path):
-    assert not {name.split(".")[0] for name in imported(path, with_types=True)} & BANNED
+def test_no_module_imports_what_quaid_does_without():
+    for path in MODULES:
+        assert not {name.split(".")[0] for name in imported(path, with_types=True)} & BANNED, path
 
 
-@pytest.mark.parametrize("path", MODULES)
-def test_a_private_name_stays_in_its_module(path):
-    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("quaid"):
-            assert not [
-                alias.name for alias in node.names if alias.name.startswith("_") and not alias.name.endswith("__")
-            ]
+def test_a_private_name_stays_in_its_module():
+    for path in MODULES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("quaid"):
+                names = [alias.name for alias in node.names]
+                assert not [name for name in names if name.startswith("_") and not name.endswith("__")], path
 
 
-@pytest.mark.parametrize("path", MODULES)
-def test_a_module_stays_short(path):
-    assert len((PACKAGE / path).read_text(encoding="utf-8").splitlines()) < MOST_LINES
+def test_a_module_stays_short():
+    lengths = {path: text_of(path).count("\n") for path in MODULES}
+    assert {path: length for path, length in lengths.items() if length >= MOST_LINES} == {}
 
 
-@pytest.mark.parametrize("path", MODULES)
-def test_every_module_says_what_it_is_for(path):
-    text = (PACKAGE / path).read_text(encoding="utf-8")
-    assert not text.strip() or ast.get_docstring(ast.parse(text))
+def test_every_module_says_what_it_is_for():
+    assert [path for path in MODULES if text_of(path).strip() and not ast.get_docstring(tree_of(path))] == []
 
 
 @pytest.mark.parametrize(("statement", "left_out"), [

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 from vaults import Vault
 
+from quaid.capture.facts import FactDetails, plan_fact
 from quaid.errors import ModelTimeoutError
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision, key_of
 from quaid.janitor.runner import Options
 from quaid.janitor.verbs import approve, rewrite
 from quaid.model import Edit
+from quaid.vault import edits
 from quaid.vault.history import History
+from quaid.vault.messages import Message
 
 pytestmark = pytest.mark.usefixtures("_without_vectors")
 
@@ -59,8 +63,11 @@ def rewriting(path, text, **fields):
 
 
 def remember(vault, *texts):
-    with vault.memory() as memory:
-        return [memory.remember(text).path for text in texts]
+    """Paths of facts that Quaid has written, all in one commit."""
+    planned = [plan_fact(text, FactDetails(), datetime.now(UTC))[1] for text in texts]
+    with vault.memory() as memory, edits.writing(vault.root, 5):
+        edits.apply(vault.root, edits.Change("facts", tuple(planned), Message("remember: facts")), memory.git)
+    return [edit.rel_path for edit in planned]
 
 
 def first_parents(vault):
