@@ -60,7 +60,9 @@ def live(nights: int, count: int) -> dict[str, float]:
     root = folder / "vault"
     chance = random.Random(7)
     kept = generate(root, count, chance)
-    model = Scripted(review=_review, duplicates=_pairs("different"), contradictions=_pairs("compatible"))
+    model = Scripted(
+        review=answer_review, duplicates=answer_pairs("different"), contradictions=answer_pairs("compatible")
+    )
     named = {"provider": "anthropic", "url": model.url, "deep": "wise", "fast": "quick"}
     os.environ.update({f"QUAID_MODELS_{name.upper()}": value for name, value in named.items()})
     os.environ["ANTHROPIC_API_KEY"] = "sk-test"
@@ -159,7 +161,7 @@ def _is_answered(memory: Memory, path: str) -> bool:
     return any("janitor" in commit.subject for commit in memory.git.log(paths=(path,), limit=1))
 
 
-def _review(question: str) -> dict:
+def answer_review(question: str) -> dict:
     lines = [json.loads(line) for line in question.splitlines() if line.startswith('{"n"')]
     verdicts = [
         {
@@ -173,7 +175,7 @@ def _review(question: str) -> dict:
     return {"verdicts": verdicts}
 
 
-def _pairs(verdict: str):
+def answer_pairs(verdict: str):
     def answer(question: str) -> dict:
         lines = [json.loads(line) for line in question.splitlines() if line.startswith('{"n"')]
         said = {"verdict": verdict, "reason": "By rule."}

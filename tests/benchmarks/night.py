@@ -1,0 +1,106 @@
+"""One night in a large vault: how long the worktree, and how long the whole run takes beside the model's own time.
+
+    python tests/benchmarks/night.py [--notes 10000] [--pending 200] [--keep FOLDER] [--json result.json]
+
+The vault is the one of scale.py (FOLDER/quaid-scale-NOTES, made where it is missing), copied. A local service answers
+at once, by rule.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from machine import describe_machine
+from nights import Scripted, answer_pairs, answer_review
+from scale import PEOPLE, generate, statement
+
+from quaid import Memory
+from quaid.capture.facts import FactDetails, plan_fact
+from quaid.janitor.bench import open_bench
+from quaid.janitor.runner import Options
+from quaid.vault import edits
+from quaid.vault.messages import Message
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--notes", type=int, default=10_000)
+    parser.add_argument("--pending", type=int, default=200)
+    parser.add_argument("--keep", help="the folder of the vaults")
+    parser.add_argument("--json", help="write the figures to this file")
+    options = parser.parse_args()
+    print(describe_machine())
+    os.environ["QUAID_NOTIFICATIONS_CHANNELS"] = ""
+    figures = measure(options.notes, options.pending, options.keep)
+    width = max(map(len, figures))
+    for name, value in figures.items():
+        print(f"{name:<{width}}  {value:10.2f}")
+    if options.json:
+        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "figures": figures}, indent=2))
+
+
+def measure(notes: int, pending: int, keep: str | None) -> dict[str, float]:
+    source = Path(keep or tempfile.gettempdir()) / f"quaid-scale-{notes}"
+    if not source.exists():
+        generate(source, notes)
+    folder = Path(tempfile.mkdtemp())
+    root = Path(shutil.copytree(source, folder / "vault", symlinks=True))
+    subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, check=True)  # reads each file anew
+    model = Scripted(
+        review=answer_review, duplicates=answer_pairs("different"), contradictions=answer_pairs("compatible")
+    )
+    named = {"provider": "anthropic", "url": model.url, "deep": "wise", "fast": "quick"}
+    os.environ.update({f"QUAID_MODELS_{name.upper()}": value for name, value in named.items()})
+    os.environ["ANTHROPIC_API_KEY"] = "sk-test"
+    try:
+        with Memory.open(root) as memory:
+            learn(memory, root, pending)
+            memory.sync()
+            head = memory.git.state().head
+            started = time.perf_counter()
+            with open_bench(root, "measured", head, memory.settings, memory.embedding):
+                bench_s = time.perf_counter() - started
+            now = datetime.now(UTC)
+            first, first_s = run(memory, now)
+            second, second_s = run(memory, now + timedelta(minutes=1))
+            assert not first.failed, first.failed
+            assert not first.lost, first.lost
+            assert memory.verify().ok
+            count = memory.index().execute("SELECT count(*) FROM documents").fetchone()[0]
+    finally:
+        model.close()
+        shutil.rmtree(folder)
+    return {
+        "notes": float(count), "pending": float(pending), "worktree, s": bench_s, "the night, s": first_s,
+        "done": float(len(first.done)), "asked": float(len(first.asked)), "held back": float(len(first.held_back)),
+        "calls of a model": float(first.usage.calls), "once more, s": second_s, "done once more": float(len(second.done)),
+    }  # fmt: skip
+
+
+def learn(memory: Memory, root: Path, count: int) -> None:
+    """`count` new facts, as an extraction writes them."""
+    chance = random.Random(11)
+    now = datetime.now(UTC) - timedelta(days=1)
+    told = [f"{statement(chance, 500_000 + number)}." for number in range(count)]
+    planned = [plan_fact(text, FactDetails(speaker=chance.choice(PEOPLE), status="pending"), now)[1] for text in told]
+    with edits.writing(root, 5):
+        edits.apply(root, edits.Change("facts", tuple(planned), Message("extract: facts")), memory.git)
+
+
+def run(memory: Memory, now: datetime):
+    started = time.perf_counter()
+    report = memory.tidier.run(Options(), now)
+    return report, time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()
