@@ -224,12 +224,14 @@ class Runner:
 
     def _run_task(self, row: Row, bench: Bench, models: Models | None) -> None:
         decided = row.plan(self._context(row, bench, models))
+        done_before = len(self._steps)
         try:
             minor = [decision for decision in decided if self._passes(decision) and not self._did(decision, bench)]
             for kind in dict.fromkeys(decision.kind for decision in minor):
                 self._carry_out_batch([decision for decision in minor if decision.kind == kind], bench)
         finally:
-            bench.sync()
+            if len(self._steps) > done_before:
+                bench.sync()
 
     def _context(self, row: Row, bench: Bench, models: Models | None) -> Context:
         judgements = _Forgetful(self._ground.judgements) if self._options.dry_run else self._ground.judgements

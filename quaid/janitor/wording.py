@@ -59,6 +59,18 @@ class _Said:
     is_negated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """What can be told of a text without the other; `capitalised` are (stem, word, whether it begins a sentence)."""
+
+    windows: tuple[Window, ...]
+    numbers: frozenset[tuple[str, str]]
+    words: frozenset[str]
+    small: frozenset[str]
+    capitalised: tuple[tuple[str, str, bool], ...]
+    is_negated: bool
+
+
 def difference(one: str, other: str) -> str | None:
     """What tells two statements apart for certain: `dates`, `numbers`, `names`, `words` or `negation`. None if nothing
     does.
@@ -119,19 +131,33 @@ def problem_of(statement: str, sources: Sequence[str]) -> str | None:
 
 @lru_cache(maxsize=8192)  # three tasks look at the same pairs
 def _read(text: str, other: str) -> _Said:
-    year = max(map(int, _YEAR.findall(text) or _YEAR.findall(other) or ["2000"]))
+    year = _latest_year(text) or _latest_year(other) or 2000
+    read = _read_alone(text, year)
+    small = read.small | _read_alone(other, _latest_year(other) or year).small
+    names = (name for name, word, begins in read.capitalised if not (begins and word in small))
+    return _Said(read.windows, read.numbers, tuple(dict.fromkeys(names)), read.words, read.is_negated)
+
+
+def _latest_year(text: str) -> int | None:
+    return max(map(int, _YEAR.findall(text)), default=None)
+
+
+@lru_cache(maxsize=32768)  # a text is in many pairs
+def _read_alone(text: str, year: int) -> _Alone:
+    """`year` is that of dates without one."""
     mentions = find_dates(text, datetime(year, 12, 31, tzinfo=UTC))
     undated = text
     for mention in reversed(mentions):
         first, last = mention.span
         undated = f"{undated[:first]} . {undated[last:]}"
-    words = [_stem(word) for word in _WORD.findall(text)]
-    return _Said(
+    words = _WORD.findall(text)
+    return _Alone(
         windows=tuple(_windows(text, mentions)),
         numbers=frozenset(_numbers(undated)),
-        names=tuple(dict.fromkeys(_names(undated, other))),
-        words=frozenset(words),
-        is_negated=not _NEGATIONS.isdisjoint(word.lower().replace("’", "'") for word in _WORD.findall(text)),  # noqa: RUF001
+        words=frozenset(map(_stem, words)),
+        small=frozenset(word for word in words if word.islower()),
+        capitalised=tuple(_capitalised(undated)),
+        is_negated=not _NEGATIONS.isdisjoint(word.lower().replace("’", "'") for word in words),  # noqa: RUF001
     )
 
 
@@ -200,16 +226,15 @@ def _differ_in_names(left: _Said, right: _Said) -> bool:
     return shared != [name for name in right.names if name in left.names]
 
 
-def _names(text: str, other: str) -> Iterator[str]:
-    """Capitalised words: in the midst of a sentence for certain, at its beginning if they are no common word."""
-    small = {word for word in _WORD.findall(f"{text} {other}") if word.islower()}
+def _capitalised(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Names: in the midst of a sentence for certain, at its beginning if they are no common word."""
     begins = True
     end = 0
     for found in _WORD.finditer(text):
         begins = begins or any(mark in text[end : found.start()] for mark in ".!?:")
         word, end = found[0], found.end()
-        if word[0].isupper() and not _is_common(word) and not (begins and word.lower() in small):
-            yield _stem(word)
+        if word[0].isupper() and not _is_common(word):
+            yield _stem(word), word.lower(), begins
         begins = False
 
 
