@@ -209,7 +209,7 @@ def test_words_that_cannot_stand_in_a_note_change_nothing_and_are_not_asked_for_
     answer = verdict_on({}, ("rewrite", words))
     assert decide(vault, model, answer, judged=judged) == {}
     assert len(model.asked) == 2, "it went back once"
-    assert list(judged.values()) == ["to be reworded, in words that cannot be used"]
+    assert [review.parse_judged(said).says for said in judged.values()] == ["rewrite"]
     assert decide(vault, model, answer, judged=judged) == {}
     assert len(model.asked) == 2
 
@@ -271,7 +271,19 @@ def test_a_fact_without_a_verdict_comes_again(vault, model):
     found = decide(vault, model, answer, judged=judged)
     assert list(found) == ["one"]
     assert found["one"].why == "Quaid-Fact: x"
-    assert judged == {}
+    assert list(judged) == [found["one"].key]
+
+
+def test_what_was_judged_and_not_carried_out_is_decided_again_without_a_model(vault, model):
+    """Held back for a night: questions enough, the budget spent, the policy `off`."""
+    pending(vault, "one", "Maya likes her cats.")
+    judged = Known()
+    first = decide(vault, model, verdict_on({}, "reject"), judged=judged)
+    asked = len(model.asked)
+    assert decide(vault, model, verdict_on({}, "approve"), judged=judged) == first
+    assert len(model.asked) == asked
+    judged.update(dict.fromkeys(judged, "no verdict any more"))
+    assert decide(vault, model, verdict_on({}, "approve"), judged=judged)["one"].kind == "approve"
 
 
 def test_facts_are_data(vault, model):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from quaid.capture.extract import with_dates
 from quaid.capture.facts import link_names
@@ -25,6 +25,9 @@ from quaid.llm.prices import estimate_tokens
 from quaid.model import Edit, Note, name_key
 from quaid.vault import markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
+
+if TYPE_CHECKING:
+    from quaid.llm import Models
 
 TASK = PROMPT = "review"
 INPUT_TOKENS = 12_000
@@ -69,8 +72,33 @@ class Learned:
         return [self.note.text, *days, *said, *speakers, *ends, *held, *self.note.keywords, self.note.speaker or ""]
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a model said of a fact: `says` is `approve`, `rewrite` or `reject`; `rewrite` is the statement in its
+    words, empty where it has none.
+    """
+
+    says: str
+    reason: str
+    rewrite: str
+    model: str
+    prompt: str
+
+    def render(self) -> str:
+        """As JSON, which `parse_judged` reads."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+def parse_judged(kept: str) -> Judged | None:
+    """What `render` made; None where that cannot be read any more, so that it is asked again."""
+    try:
+        return Judged(**json.loads(kept))
+    except (ValueError, TypeError):
+        return None
+
+
 def plan(context: Context) -> Iterator[Decision]:
-    """Decisions about the facts that wait, the oldest first.
+    """Decisions about the facts that wait: first what was judged before and not carried out, then the oldest first.
 
     Raises:
         ModelError: a batch could not be judged; what came before it stands.
@@ -78,9 +106,24 @@ def plan(context: Context) -> Iterator[Decision]:
     waiting = _waiting(context) if context.models is not None else []
     if context.models is None or not waiting:
         return
-    prompt = context.models.prompt(PROMPT)
     names = graph.entity_names(context.index)
     owner = context.settings.owner_name or context.settings.owner
+    told = context.judgements.known([fact.key for fact in waiting])
+    kept = {key: judged for key, said in told.items() if (judged := parse_judged(said)) is not None}
+    for fact in waiting:
+        if fact.key in kept:
+            yield from _decide(fact, kept[fact.key], names, owner)
+    for fact, judged in _judge(context, context.models, [fact for fact in waiting if fact.key not in kept], owner):
+        yield from _decide(fact, judged, names, owner)
+
+
+def _judge(
+    context: Context, models: Models, waiting: Sequence[Learned], owner: str
+) -> Iterator[tuple[Learned, Judged]]:
+    """What the model says of each, batch by batch, kept so that it is asked once. A fact without one verdict is left
+    out.
+    """
+    prompt = models.prompt(PROMPT)
     done = 0
     for batch in batches(
         waiting,
@@ -96,18 +139,19 @@ def plan(context: Context) -> Iterator[Decision]:
             "refused": folding.list_refused(context),
             "facts": "\n".join(_line(number, fact) for number, fact in asked.items()),
         }
-        answer = context.models.ask(
+        answer = models.ask(
             prompt,
             inputs,
             check=lambda value, asked=asked: _problems(value, asked, owner),  # type: ignore[misc]
         )
-        verdicts = _verdicts(answer, asked)
-        yield from _decisions(context, answer, verdicts, asked, names, owner)
+        judged = [(asked[number], _judged(said, answer)) for number, said in sorted(_verdicts(answer, asked).items())]
+        context.judgements.add(TASK, {fact.key: said.render() for fact, said in judged})
+        yield from judged
         done += len(batch)
 
 
 def _waiting(context: Context) -> list[Learned]:
-    """The pending facts that nobody has judged on the same evidence, in the order they were learned."""
+    """The pending facts that their owner has not refused and is not asked about, in the order they were learned."""
     found = documents.find_documents(
         context.index,
         "kind = 'fact' AND status = 'pending' AND superseded_by IS NULL AND NOT pinned AND NOT verified",
@@ -116,8 +160,9 @@ def _waiting(context: Context) -> list[Learned]:
     readable = [
         fact for document in found if (fact := _read(context, document, turns.get(document.doc_id, ()))) is not None
     ]
-    settled = {*context.judgements.known([fact.key for fact in readable]), *context.vetoed}
-    new = [fact for fact in readable if fact.key not in settled and not judging.is_asked(context, fact.key, _KINDS)]
+    new = [
+        fact for fact in readable if fact.key not in context.vetoed and not judging.is_asked(context, fact.key, _KINDS)
+    ]
     return sorted(new, key=_order)
 
 
@@ -216,64 +261,56 @@ def _verdicts(answer: Answer, asked: Mapping[int, Learned]) -> dict[int, Mapping
     return verdicts
 
 
-def _decisions(
-    context: Context,
-    answer: Answer,
-    verdicts: Mapping[int, Mapping[str, Any]],
-    asked: Mapping[int, Learned],
-    names: Sequence[tuple[str, str]],
-    owner: str,
-) -> Iterator[Decision]:
-    for number, verdict in sorted(verdicts.items()):
-        fact = asked[number]
-        if verdict["verdict"] == "approve":
-            yield _approve(fact, verdict["reason"], answer)
-        elif verdict["verdict"] == "reject":
-            yield _reject(fact, verdict["reason"], answer)
-        else:
-            statement = judging.one_line(verdict.get("rewrite"))
-            edit = None if _fault(statement, fact) else _reworded(fact, statement, names)
-            if edit is None:
-                context.judgements.add(TASK, {fact.key: "to be reworded, in words that cannot be used"})
-            elif name_key(statement) == name_key(fact.statement):
-                yield _approve(fact, verdict["reason"], answer)
-            else:
-                yield _rewrite(fact, statement, edit, verdict["reason"], answer, owner)
+def _judged(verdict: Mapping[str, Any], answer: Answer) -> Judged:
+    rewrite = judging.one_line(verdict.get("rewrite"))
+    return Judged(verdict["verdict"], verdict["reason"], rewrite, answer.model, answer.prompt)
 
 
-def _approve(fact: Learned, reason: str, answer: Answer) -> Decision:
+def _decide(fact: Learned, judged: Judged, names: Sequence[tuple[str, str]], owner: str) -> Iterator[Decision]:
+    """Nothing for a rewording that cannot be written: the fact stays as it is and waits for its owner."""
+    if judged.says == "reject":
+        yield _reject(fact, judged)
+    elif judged.says == "approve" or name_key(judged.rewrite) == name_key(fact.statement):
+        yield _approve(fact, judged)
+    elif not _fault(judged.rewrite, fact):
+        edit = _reworded(fact, judged.rewrite, names)
+        if edit is not None:
+            yield _rewrite(fact, judged, edit, owner)
+
+
+def _approve(fact: Learned, judged: Judged) -> Decision:
     return Decision(
         task=TASK,
         kind="approve",
         key=fact.key,
         edits=(fact.approval,),
         subject=f"approve {judging.quote(fact.statement)}",
-        why=judging.reason_of(reason, "True to what was said, and worth keeping."),
+        why=judging.reason_of(judged.reason, "True to what was said, and worth keeping."),
         facts=(fact.document.id,),
-        model=answer.model,
-        prompt=answer.prompt,
+        model=judged.model,
+        prompt=judged.prompt,
         is_minor=True,
     )
 
 
-def _reject(fact: Learned, reason: str, answer: Answer) -> Decision:
+def _reject(fact: Learned, judged: Judged) -> Decision:
     return Decision(
         task=TASK,
         kind="reject",
         key=fact.key,
         edits=(Edit(fact.document.path, fact.data, None),),
         subject=f"reject {judging.quote(fact.statement)}",
-        why=judging.reason_of(reason, "Not worth keeping."),
+        why=judging.reason_of(judged.reason, "Not worth keeping."),
         facts=(fact.document.id,),
-        model=answer.model,
-        prompt=answer.prompt,
+        model=judged.model,
+        prompt=judged.prompt,
         detail="\n".join([fact.statement, *_rests_on(fact)]),
     )
 
 
-def _rewrite(fact: Learned, statement: str, edit: Edit, reason: str, answer: Answer, owner: str) -> Decision:
-    doubt = _doubt(statement, fact, owner)
-    why = judging.reason_of(reason, "It says the same in words that stand alone.")
+def _rewrite(fact: Learned, judged: Judged, edit: Edit, owner: str) -> Decision:
+    doubt = _doubt(judged.rewrite, fact, owner)
+    why = judging.reason_of(judged.reason, "It says the same in words that stand alone.")
     return Decision(
         task=TASK,
         kind="rewrite",
@@ -282,10 +319,10 @@ def _rewrite(fact: Learned, statement: str, edit: Edit, reason: str, answer: Ans
         subject=f"rewrite {judging.quote(fact.statement)}",
         why=f"{why} {doubt}".strip(),
         facts=(fact.document.id,),
-        model=answer.model,
-        prompt=answer.prompt,
+        model=judged.model,
+        prompt=judged.prompt,
         always_asks=bool(doubt),
-        detail="\n".join([f"Before: {fact.statement}", "", f"After: {statement}", *_rests_on(fact)]),
+        detail="\n".join([f"Before: {fact.statement}", "", f"After: {judged.rewrite}", *_rests_on(fact)]),
     )
 
 
