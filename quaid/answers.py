@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.config import Settings, load_settings
+from quaid.config import load_settings
 from quaid.errors import VaultNotFoundError
 from quaid.index import vectors
 from quaid.index.matrix import VectorMatrix
@@ -18,6 +18,7 @@ from quaid.recall import pipeline
 from quaid.recall.asking import Sources
 from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
+from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
 from quaid.vault import layout

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from quaid.config import RecallSettings, Settings
 from quaid.errors import DiskFullError, LocalDamagedError, LockedError, QuaidError, VaultReadOnlyError
 from quaid.model import Edit, Hit, Recall, Use
 from quaid.recall.answering import AGAIN
+from quaid.settings import RecallSettings, Settings
 from quaid.vault import ledger
 from quaid.vault.layout import LOCAL_FILE, STATE_DIR
 

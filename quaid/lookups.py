@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from quaid.capture import dedupe, episode, linking
 from quaid.capture.storing import KnownFact, NewFact, Same
-from quaid.config import Settings
 from quaid.errors import EmbeddingError
 from quaid.index import database, documents, vectors
 from quaid.index.documents import Document
 from quaid.model import name_key, note_name
+from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.vault import files, markdown, notes
 

@@ -10,13 +10,14 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from quaid.answers import Answers
-from quaid.config import CONFIG_FILE, Settings, load_settings, parse_value
+from quaid.config import CONFIG_FILE, load_settings, parse_value
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, VaultExistsError, VaultNotFoundError
 from quaid.index import database
 from quaid.index.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
 from quaid.recall.options import RecallOptions
+from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
 from quaid.sync.indexer import Indexer, SyncOptions, SyncReport

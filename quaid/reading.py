@@ -13,10 +13,10 @@ from quaid.capture import arbitration, extract
 from quaid.capture.extract import Extraction
 from quaid.capture.lesson import Lesson, wanted
 from quaid.capture.pieces import Piece, material_of, split_material
-from quaid.config import Settings
 from quaid.errors import ModelAnswerError, ModelError, ModelRefusedError
 from quaid.index import graph
 from quaid.model import ModelUsage
+from quaid.settings import Settings
 from quaid.vault import layout
 
 if TYPE_CHECKING:

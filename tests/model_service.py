@@ -8,9 +8,9 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from quaid.config import ModelSettings
 from quaid.llm import Models
 from quaid.llm.prompts import parse_prompt
+from quaid.settings import ModelSettings
 
 PROMPT = """---
 tier: fast

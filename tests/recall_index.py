@@ -10,7 +10,6 @@ from typing import Any
 import apsw
 import numpy as np
 
-from quaid.config import RecallSettings, StageSettings
 from quaid.index import database, documents, vectors
 from quaid.index.documents import Candidate, Known
 from quaid.index.matrix import VectorMatrix
@@ -19,6 +18,7 @@ from quaid.recall import pipeline
 from quaid.recall.asking import Sources
 from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
+from quaid.settings import RecallSettings, StageSettings
 from quaid.vault.notes import parse_note
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

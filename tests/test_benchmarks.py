@@ -109,7 +109,7 @@ def test_the_page_has_a_block_for_every_benchmark(benchmark):
 def test_every_stage_is_ablated_or_says_why_not(benchmark):
     from dataclasses import fields
 
-    from quaid.config import StageSettings
+    from quaid.settings import StageSettings
 
     ablation = benchmark("ablation")
     stages = {item.name for item in fields(StageSettings)}

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from vaults import Vault, mounted
 
 from quaid.bookkeeping import WAIT_MS, Bookkeeping, difficulty, list_recalled
-from quaid.config import RecallSettings, Settings
 from quaid.model import ChannelRank, Hit, Recall
 from quaid.recall.answering import AGAIN
+from quaid.settings import RecallSettings, Settings
 from quaid.vault.ledger import add_ledgers, list_ledgers, read_ledger
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -181,7 +181,7 @@ class TestFold:
     def test_a_process_killed_while_it_records_and_folds_leaves_whole_counters(self, vault):
         code = (
             "import sys\nfrom datetime import UTC, datetime\nfrom pathlib import Path\n"
-            "from quaid.bookkeeping import Bookkeeping\nfrom quaid.config import Settings\nfrom quaid.model import Hit, Recall\n"
+            "from quaid.bookkeeping import Bookkeeping\nfrom quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
             "root = Path(sys.argv[1])\nbooks = Bookkeeping(root, Settings())\n"
             "found = Recall('what', (Hit('a', 'fact', 't', 1.0, 'p'), Hit('b', 'fact', 't', 1.0, 'p')))\n"
             "for number in range(10**6):\n"
@@ -322,7 +322,7 @@ class TestTrouble:
     def test_the_way_of_a_recall_imports_nothing_heavy(self, vault):
         code = (
             "import sys\nfrom pathlib import Path\nfrom quaid.bookkeeping import Bookkeeping\n"
-            "from quaid.config import Settings\nfrom quaid.model import Hit, Recall\n"
+            "from quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
             "books = Bookkeeping(Path(sys.argv[1]), Settings())\nbooks.strengths(['a'])\n"
             "assert books.after_recall(Recall('q', (Hit('a', 'fact', 't', 1.0, 'p'),)), door='cli', depth='quick') is None\n"
             "books.close()\n"

@@ -26,9 +26,10 @@ from quaid.cli.invocation import Invocation, render_json
 from quaid.cli.main import main
 from quaid.cli.progress import ProgressBar
 from quaid.cli.terminal import columns, count, seconds, size, styled
-from quaid.config import Settings, list_settings
+from quaid.config import list_settings
 from quaid.errors import LockedError
 from quaid.model import Hit
+from quaid.settings import Settings
 
 REPOSITORY = Path(__file__).parents[1]
 DOCS = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")

@@ -18,8 +18,9 @@ from quaid.cli.asked import Asked
 from quaid.cli.explain import FILLS, REST, render_explanation
 from quaid.cli.hits import render_answer
 from quaid.cli.main import main
-from quaid.config import RecallSettings, StageSettings, list_settings
+from quaid.config import list_settings
 from quaid.model import ChannelRank, Hit, Recall
+from quaid.settings import RecallSettings, StageSettings
 
 DOCS = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
 

@@ -10,7 +10,8 @@ import pytest
 
 from quaid import errors
 from quaid.cli.app import COMMANDS, build_group
-from quaid.config import Settings, list_settings
+from quaid.config import list_settings
+from quaid.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from quaid.config import GitSettings
 from quaid.errors import DiskFullError, GitError, LockedError, NoteChangedError
 from quaid.model import Edit
+from quaid.settings import GitSettings
 from quaid.vault import edits, files, layout
 from quaid.vault.edits import Change, apply, needs_recovery, recover, writing
 from quaid.vault.history import History

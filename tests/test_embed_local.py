@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from embed_tiny import HEADS, HIDDEN, MAX_TOKENS, SPECIAL, WORDS, random_weights, reference, write_tiny_model
 
-from quaid.config import EmbeddingSettings
 from quaid.embed import fetch_weights, open_embedder
 from quaid.errors import EmbeddingError, WeightsMissingError
+from quaid.settings import EmbeddingSettings
 
 TEXTS = ["maya likes oat milk", "the dog sleeps all day long and the dog sleeps", "tea", "", "Rex, the DOG!"]
 
@@ -190,7 +190,7 @@ def test_numpy_may_be_imported_while_the_model_is_warming(tmp_path):
     folder = write_tiny_model(tmp_path / "model")
     fetch_weights(EmbeddingSettings(model=str(folder)))
     code = (
-        "import sys, time; from quaid.config import EmbeddingSettings; from quaid.embed import open_embedder\n"
+        "import sys, time; from quaid.settings import EmbeddingSettings; from quaid.embed import open_embedder\n"
         f"embedder = open_embedder(EmbeddingSettings(model={str(folder)!r})); embedder.warm()\n"
         "time.sleep(float(sys.argv[1])); import numpy; import numpy.linalg\n"
         "assert embedder.embed_query('tea').shape == (32,)"
@@ -207,7 +207,7 @@ def test_opening_imports_nothing_heavy(tmp_path):
     folder = write_tiny_model(tmp_path / "model")
     fetch_weights(EmbeddingSettings(model=str(folder)))
     code = (
-        "import sys; from quaid.config import EmbeddingSettings; from quaid.embed import open_embedder\n"
+        "import sys; from quaid.settings import EmbeddingSettings; from quaid.embed import open_embedder\n"
         f"embedder = open_embedder(EmbeddingSettings(model={str(folder)!r}))\n"
         "assert embedder.dimension and embedder.fingerprint\n"
         "print([name for name in ('numpy', 'onnxruntime', 'tokenizers', 'onnx', 'httpx', 'apsw', 'tenacity',"

@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from quaid.config import EmbeddingSettings
 from quaid.embed import open_embedder
 from quaid.errors import EmbeddingError
+from quaid.settings import EmbeddingSettings
 
 
 class Service:

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from embed_tiny import HIDDEN, write_tiny_model
 
-from quaid.config import EmbeddingSettings
 from quaid.embed import fetch_weights, open_embedder, weights
 from quaid.errors import WeightsMissingError
+from quaid.settings import EmbeddingSettings
 
 SETTINGS = EmbeddingSettings(model="tiny")
 PACKAGE = "tiny-weights==0.1.0"
@@ -203,7 +203,7 @@ def test_leftovers_of_a_killed_process_are_swept(hub, tmp_path):
 def test_two_processes_fetch_at_once_and_one_of_them_downloads(hub, published):
     code = (
         "import sys, json; from quaid.embed import fetch_weights, open_embedder, weights\n"
-        "from quaid.config import EmbeddingSettings\n"
+        "from quaid.settings import EmbeddingSettings\n"
         "weights.KNOWN_MODELS['tiny'] = weights.KnownModel(**json.loads(sys.argv[1]))\n"
         "settings = EmbeddingSettings(model='tiny'); fetch_weights(settings)\n"
         "print(open_embedder(settings).embed(['tea']).shape)\n"

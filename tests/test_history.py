@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from quaid.config import GitSettings
 from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, VaultReadOnlyError
 from quaid.model import Edit
+from quaid.settings import GitSettings
 from quaid.vault import history as history_module
 from quaid.vault import staging, workshop
 from quaid.vault.history import Committed, History, Message
@@ -1004,7 +1004,7 @@ def test_a_missing_git_is_said_so(vault, monkeypatch, tmp_path):
 def test_a_missing_git_is_said_so_by_the_first_call_of_a_process(vault):
     script = (
         "import os, pathlib, sys; os.environ['PATH'] = '/nowhere'\n"
-        "from quaid.vault.history import History; from quaid.config import GitSettings\n"
+        "from quaid.vault.history import History; from quaid.settings import GitSettings\n"
         "from quaid.errors import GitMissingError\n"
         "try: History(pathlib.Path(sys.argv[1]), GitSettings()).log()\n"
         "except GitMissingError: print('missing')"
@@ -1056,7 +1056,7 @@ def test_a_broken_repository_is_said_so_in_gits_words(vault):
 
 KILLED = """
 import os, pathlib, sys
-from quaid.config import GitSettings
+from quaid.settings import GitSettings
 from quaid.model import Edit
 from quaid.vault import {module} as module
 from quaid.vault.history import History, Message
@@ -1286,7 +1286,7 @@ def test_reading_writes_nothing_and_takes_no_lock(vault):
 
 def test_finding_a_repository_and_its_state_imports_no_git(vault):
     script = (
-        "import pathlib, sys; from quaid.vault.history import History; from quaid.config import GitSettings\n"
+        "import pathlib, sys; from quaid.vault.history import History; from quaid.settings import GitSettings\n"
         "root = pathlib.Path(sys.argv[1]); History.find_repository(root); History(root, GitSettings()).state()\n"
         "History(root, GitSettings()).wait_until_ready(); sys.exit('git' in sys.modules or 'tenacity' in sys.modules)"
     )

@@ -14,11 +14,12 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "quaid"
 
 # Each room and the rooms it may import besides itself and those that all may.
-FOR_ALL = {"errors", "model", "config"}
+FOR_ALL = {"errors", "model", "settings", "config"}
 BELOW = {
     "errors": set(),
     "model": set(),
-    "config": {"errors"},
+    "settings": set(),
+    "config": {"errors", "settings"},
     "vault": set(),
     "index": set(),
     "local": set(),
@@ -49,7 +50,7 @@ WIRING = {
     "export",
 }
 DOORS = {"cli", "mcp", "hooks"}
-HOUSE = set(BELOW) - {"errors", "model", "config"}
+HOUSE = set(BELOW) - FOR_ALL
 BELOW |= dict.fromkeys(WIRING, HOUSE | WIRING)
 BELOW |= dict.fromkeys(DOORS, HOUSE | WIRING)
 BELOW["__init__"] = {"memory"}

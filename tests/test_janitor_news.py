@@ -14,13 +14,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from vaults import wait_for
 
-from quaid.config import NotificationSettings
 from quaid.janitor import news
 from quaid.janitor.decision import Decision
 from quaid.janitor.news import deliver, level_of, overdue, render_news
 from quaid.janitor.report import Report
 from quaid.local.runs import Run, Runs
 from quaid.model import ModelUsage
+from quaid.settings import NotificationSettings
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -13,9 +13,9 @@ import pytest
 from model_service import RED, colour
 from vaults import wait_for
 
-from quaid.config import ModelSettings
 from quaid.errors import ModelAnswerError, ModelRefusedError, ModelTimeoutError, ModelUnavailableError
 from quaid.llm import Models
+from quaid.settings import ModelSettings
 
 CLAUDE = """#!{python}
 import json, os, pathlib, subprocess, sys, time

@@ -16,7 +16,6 @@ import pytest
 from model_service import RED, Service, colour
 from vaults import wait_for
 
-from quaid.config import ModelSettings
 from quaid.errors import (
     BudgetExceededError,
     ModelTimeoutError,
@@ -26,6 +25,7 @@ from quaid.errors import (
 from quaid.llm import Models, ModelUsage, PlannedCall
 from quaid.llm.prices import estimate_tokens, price_of, with_cost
 from quaid.local.model_usage import ModelRecords
+from quaid.settings import ModelSettings
 
 TODAY = "2026-11-20"
 
@@ -474,7 +474,7 @@ def test_an_unknown_provider_is_refused_with_the_settings(tmp_path):
 
 def test_making_models_asks_and_loads_nothing(service, tmp_path):
     code = (
-        "import sys\nfrom pathlib import Path\nfrom quaid.config import ModelSettings\nfrom quaid.llm import Models\n"
+        "import sys\nfrom pathlib import Path\nfrom quaid.settings import ModelSettings\nfrom quaid.llm import Models\n"
         "from quaid.local.model_usage import ModelRecords\nfrom quaid.recall.rerank import ModelJudge\n"
         f"records = ModelRecords(Path({str(tmp_path)!r}) / 'local.db')\n"
         "ModelJudge(Models(ModelSettings(), usage=records, answers=records))\n"

@@ -342,6 +342,6 @@ def test_ollama_host_may_lack_what_an_address_needs(service, host, reached):
 
 
 def test_models_is_made_of_nothing_but_settings():
-    from quaid.config import ModelSettings
+    from quaid.settings import ModelSettings
 
     assert Models(ModelSettings(provider="none")).spent.calls == 0

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_index import NOTES, ByWords, ask, embed, everything, ids, make_index, paths, put, stages
 
-from quaid.config import RecallSettings, StageSettings
 from quaid.errors import EmbeddingError
 from quaid.index.matrix import VectorMatrix
 from quaid.model import Edge
 from quaid.recall.cutoff import tokens
+from quaid.settings import RecallSettings, StageSettings
 
 
 @pytest.fixture

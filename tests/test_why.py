@@ -17,9 +17,9 @@ from vaults import Vault
 
 from quaid import Memory
 from quaid.cli.main import main
-from quaid.config import GitSettings
 from quaid.model import Edit, Turn
 from quaid.provenance import Provenance, Step
+from quaid.settings import GitSettings
 from quaid.vault.differences import describe
 from quaid.vault.history import History, Message
 

@@ -18,9 +18,9 @@ import apsw
 import pytest
 
 from quaid import Memory
-from quaid.config import EmbeddingSettings
 from quaid.errors import QuaidError
 from quaid.index import database
+from quaid.settings import EmbeddingSettings
 from quaid.sync.verify import verify
 
 OWNER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org", "-c", "core.quotePath=false")

@@ -9,10 +9,10 @@ from quaid.capture.extract import ExtractedFact, Extraction, LeftOut
 from quaid.capture.facts import FactDetails
 from quaid.capture.pieces import Material
 from quaid.capture.storing import FactsPlan, NewFact
-from quaid.config import CaptureSettings
 from quaid.errors import QuaidError
 from quaid.model import ModelUsage
 from quaid.recall.intent import is_technical
+from quaid.settings import CaptureSettings
 from quaid.vault.messages import Message
 
 MOST_LISTED = 100

@@ -16,11 +16,11 @@ from quaid.model import ModelUsage
 from quaid.overview import GapStats, MostRecalled, RecallStats, Stats, gap_stats_of, recall_stats_of, stats_of
 
 if TYPE_CHECKING:
-    from quaid.config import ModelSettings
     from quaid.local.health import Snapshot
     from quaid.local.model_usage import DayUsage, PromptUsage
     from quaid.local.recall_numbers import Bar, Day, RecallNumbers
     from quaid.memory import Memory
+    from quaid.settings import ModelSettings
 
 WIDEST_BAR = 32
 WIDEST_TITLE = 56

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from quaid.config import EmbeddingSettings
 from quaid.embed.cache import EmbeddingCache
 from quaid.embed.weights import find_build
+from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.config import EmbeddingSettings
 from quaid.embed.bert import Shape, write_graph
 from quaid.embed.build import (
     TOKENIZER_FILE,
@@ -23,6 +22,7 @@ from quaid.embed.build import (
     write_description,
 )
 from quaid.errors import EmbeddingError
+from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
     import numpy as np

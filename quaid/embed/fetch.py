@@ -14,12 +14,12 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from quaid.config import EmbeddingSettings
 from quaid.embed.build import WEIGHTS_FILE, read_description
 from quaid.embed.convert import convert
 from quaid.embed.download import from_hub, from_package
 from quaid.embed.weights import SOURCE_FOLDER, KnownModel, Place, locate
 from quaid.errors import EmbeddingError, LockedError, WeightsMissingError
+from quaid.settings import EmbeddingSettings
 
 _RETRY_AFTER_S = 600.0
 _LOCK_WAIT_S = 900.0

@@ -9,9 +9,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from quaid.config import EmbeddingSettings
 from quaid.embed.build import GRAPH_FILE, TOKENIZER_FILE, Build
 from quaid.errors import EmbeddingError
+from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from quaid.config import EmbeddingSettings
 from quaid.embed.wire import RemoteEmbedder
+from quaid.settings import EmbeddingSettings
 
 _DEFAULT_URL = "http://localhost:11434"
 _DEFAULT_PORT = 11434

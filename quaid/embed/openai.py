@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from quaid.config import EmbeddingSettings
 from quaid.embed.wire import RemoteEmbedder
 from quaid.errors import EmbeddingError
+from quaid.settings import EmbeddingSettings
 
 _DEFAULT_URL = "https://api.openai.com/v1"
 _DEFAULT_MODEL = "text-embedding-3-small"

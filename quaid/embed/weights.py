@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from quaid.config import EmbeddingSettings
 from quaid.embed.build import CONVERTER_VERSION, WEIGHTS_FILE, Build, read_description, stamp_of
 from quaid.errors import WeightsMissingError
+from quaid.settings import EmbeddingSettings
 
 DUPLICATE_SIMILARITY = 0.97
 RELEVANT_SIMILARITY = 0.5

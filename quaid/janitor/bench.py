@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.config import Settings
 from quaid.index import database
 from quaid.index.reader import IndexReader
 from quaid.model import Edit
+from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.sync.indexer import Indexer, SyncOptions
 from quaid.vault import edits, files, layout

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from quaid.config import Settings
 from quaid.index.documents import Document
 from quaid.model import Edit, Use
+from quaid.settings import Settings
 from quaid.vault import notes
 
 if TYPE_CHECKING:

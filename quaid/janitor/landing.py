@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quaid.config import GitSettings
 from quaid.errors import LockedError, NoteChangedError
 from quaid.janitor import questions
 from quaid.janitor.bench import JANITOR, Bench
 from quaid.janitor.decision import Decision
 from quaid.janitor.steps import Step, message_of, without
 from quaid.model import Edit
+from quaid.settings import GitSettings
 from quaid.vault import edits, files
 from quaid.vault.history import History
 from quaid.vault.messages import Message

@@ -17,11 +17,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from quaid.config import NotificationSettings
 from quaid.errors import QuaidError
 from quaid.janitor.report import Report
 from quaid.local.runs import Runs
 from quaid.recall.safety import neutralise
+from quaid.settings import NotificationSettings
 from quaid.vault import layout
 
 Level = Literal["off", "summary", "full"]

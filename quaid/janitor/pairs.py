@@ -13,7 +13,6 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from quaid.config import EmbeddingSettings
 from quaid.embed import open_embedder
 from quaid.errors import QuaidError
 from quaid.index import database, fulltext, graph, vectors
@@ -23,6 +22,7 @@ from quaid.index.scope import Scope
 from quaid.janitor.context import Context
 from quaid.janitor.decision import key_of
 from quaid.recall import contradictions
+from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
     from quaid.index.vectors import EmbedderRow

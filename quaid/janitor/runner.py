@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from quaid.config import Settings
 from quaid.errors import LockedError, NoteChangedError, QuaidError, UsageError
 from quaid.index import documents
 from quaid.janitor import brake, integrity, landing, questions
@@ -30,6 +29,7 @@ from quaid.janitor.report import Report
 from quaid.janitor.steps import Step, message_of, trailers_of
 from quaid.janitor.vetoes import read_vetoes
 from quaid.model import Edit, Kind, Use
+from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.vault import layout, notes
 from quaid.vault.branches import VETO

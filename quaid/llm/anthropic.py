@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from quaid.config import ModelSettings
 from quaid.llm.exchange import Reply, Request, Stop
 from quaid.llm.schema import for_the_wire
 from quaid.llm.wire import RemoteProvider, bearer, explain_status
 from quaid.model import ModelUsage, Tier
+from quaid.settings import ModelSettings
 
 DEFAULT_URL = "https://api.anthropic.com"
 KEY_ENV = "ANTHROPIC_API_KEY"

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from quaid.config import ModelSettings
 from quaid.errors import BudgetExceededError, ModelError, ModelUnavailableError, QuaidError
 from quaid.llm.exchange import UsageStore
 from quaid.model import ModelUsage, PlannedCall
+from quaid.settings import ModelSettings
 
 _RUN = "run"
 

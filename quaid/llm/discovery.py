@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from quaid.config import ModelSettings
 from quaid.errors import ModelUnavailableError
 from quaid.llm.exchange import Provider
 from quaid.model import Tier
+from quaid.settings import ModelSettings
 
 KNOCK_S = 0.2
 _FOUND_FOR_S = 60.0

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from quaid.config import ModelSettings
 from quaid.errors import (
     ModelAnswerError,
     ModelError,
@@ -31,6 +30,7 @@ from quaid.llm.prices import Price, estimate_tokens, price_of, with_cost
 from quaid.llm.prompts import Prompt, load_prompt
 from quaid.llm.schema import violations
 from quaid.model import ModelUsage, PlannedCall, Tier
+from quaid.settings import ModelSettings
 
 THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}
 """Room for what a model thinks before it answers: providers count it as output, and some models cannot leave it."""

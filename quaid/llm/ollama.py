@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quaid.config import ModelSettings
 from quaid.llm.exchange import Reply, Request, Stop
 from quaid.llm.prices import estimate_tokens
 from quaid.llm.wire import RemoteProvider, bearer, explain_status, is_local
 from quaid.model import ModelUsage, Tier
+from quaid.settings import ModelSettings
 
 HOST_ENV = "OLLAMA_HOST"
 _DEFAULT_URL = "http://localhost:11434"

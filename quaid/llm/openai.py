@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quaid.config import ModelSettings
 from quaid.llm.exchange import Reply, Request, Stop
 from quaid.llm.schema import for_the_wire
 from quaid.llm.wire import RemoteProvider, bearer, explain_status
 from quaid.model import ModelUsage, Tier
+from quaid.settings import ModelSettings
 
 DEFAULT_URL = "https://api.openai.com/v1"
 KEY_ENV = "OPENAI_API_KEY"

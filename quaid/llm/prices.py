@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from quaid.config import ModelSettings
 from quaid.errors import ModelUnavailableError
 from quaid.model import ModelUsage, Tier
+from quaid.settings import ModelSettings
 
 _BYTES_PER_TOKEN = 3
 """English has 4, Chinese 3, code in between: an estimate for a cap may be too high and never too low."""

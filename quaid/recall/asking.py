@@ -8,7 +8,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from quaid.config import RecallSettings
 from quaid.embed import Embedder
 from quaid.errors import EmbeddingError
 from quaid.index import vectors
@@ -20,6 +19,7 @@ from quaid.recall.fusion import Ranking
 from quaid.recall.options import RecallOptions, of_kinds
 from quaid.recall.query import Query
 from quaid.recall.trace import Trace
+from quaid.settings import RecallSettings
 
 if TYPE_CHECKING:
     import apsw

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from quaid.config import RecallSettings
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.index.scope import Scope
@@ -17,6 +16,7 @@ from quaid.recall.evidence import Pool, Row
 from quaid.recall.options import RecallOptions, of_kinds
 from quaid.recall.query import Query
 from quaid.recall.trace import Trace
+from quaid.settings import RecallSettings
 
 if TYPE_CHECKING:
     import apsw

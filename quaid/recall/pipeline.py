@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from quaid.config import RecallSettings
 from quaid.errors import EmbeddingError, ModelError
 from quaid.index import documents, fulltext
 from quaid.index.documents import Candidate
@@ -38,6 +37,7 @@ from quaid.recall.query import Query
 from quaid.recall.rerank import MOST_JUDGED, Judge, blend, losers
 from quaid.recall.selecting import Chosen, hit_id
 from quaid.recall.trace import Trace
+from quaid.settings import RecallSettings
 
 ATTEMPTS = 3
 """A sync may replace a note between its being found and fetched: then the question is asked again."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from quaid.config import RecallSettings
 from quaid.index import documents
 from quaid.index.documents import Candidate
 from quaid.index.scope import Scope
@@ -18,6 +17,7 @@ from quaid.recall.intent import Intent
 from quaid.recall.options import RecallOptions
 from quaid.recall.query import Query
 from quaid.recall.trace import Trace
+from quaid.settings import RecallSettings
 
 if TYPE_CHECKING:
     import apsw

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.config import EmbeddingSettings
 from quaid.embed import Embedder, EmbeddingCache, fetch_weights, open_embedder
 from quaid.errors import EmbeddingError, QuaidError, WeightsMissingError
 from quaid.index import database, documents, vectors
 from quaid.index.vectors import EmbedderRow
+from quaid.settings import EmbeddingSettings
 from quaid.vault import layout
 
 if TYPE_CHECKING:

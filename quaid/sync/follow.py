@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.config import SyncSettings
 from quaid.errors import LockedError, QuaidError, VaultNotFoundError
+from quaid.settings import SyncSettings
 from quaid.sync.indexer import Indexer, SyncReport
 from quaid.sync.watcher import concerns_notes, observe
 from quaid.vault import layout

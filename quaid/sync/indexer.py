@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.config import CONFIG_FILE, Settings
+from quaid.config import CONFIG_FILE
 from quaid.errors import DiskFullError, LockedError, MassRemovalError, VaultNotFoundError, VaultReadOnlyError
 from quaid.index import database, documents
 from quaid.index.documents import Known
+from quaid.settings import Settings
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.watcher import remove_stale_cookies

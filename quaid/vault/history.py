@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from quaid.config import GitSettings
 from quaid.errors import GitError, LockedError
 from quaid.model import Commit, Edit
+from quaid.settings import GitSettings
 from quaid.vault import files, foreign, workshop
 from quaid.vault import repository as repositories
 from quaid.vault.branches import Branches

@@ -36,8 +36,9 @@ from machine import describe_machine
 from precision import DATA, Bench, Case, judge, read_case
 
 from quaid import Memory
-from quaid.config import Settings, StageSettings, load_settings
+from quaid.config import load_settings
 from quaid.model import Hit
+from quaid.settings import Settings, StageSettings
 
 FACTS = "observation"
 LEAST = 0.003

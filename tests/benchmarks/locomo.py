@@ -31,8 +31,9 @@ from locomo_data import CATEGORIES, Question, Turn, all_turns, has_facts, ingest
 from machine import describe_machine
 
 from quaid import Memory
-from quaid.config import Settings, StageSettings, load_settings, parse_value
+from quaid.config import load_settings, parse_value
 from quaid.index import graph
+from quaid.settings import Settings, StageSettings
 
 DEPTH = 20
 MOST_TURNS = 100
