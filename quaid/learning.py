@@ -22,6 +22,7 @@ from quaid.capture.pieces import NOTE_SPEAKER, material_of
 from quaid.capture.storing import FactsPlan, StoredFact
 from quaid.errors import BadInputError, LockedError, NoteBrokenError, NoteNotFoundError, QuaidError
 from quaid.index import graph
+from quaid.local.in_flight import extracting
 from quaid.local.notes_to_self import NotesToSelf
 from quaid.model import Conversation, Edit, ModelUsage, Turn, note_name
 from quaid.reading import Reader
@@ -120,7 +121,8 @@ class Learner:
             BadInputError: the settings leave nothing to do.
         """
         safe, redacted = _admitted(conversation)
-        with _Queue(self._root / layout.STATE_DIR / layout.LOCAL_FILE) as queue:
+        state = self._root / layout.STATE_DIR
+        with extracting(state), _Queue(state / layout.LOCAL_FILE) as queue:
             keep_first = how.facts and not (is_lasting or how.dry_run or self._keeps_no_text)
             kept = self._take_in(safe, replace(how, facts=False), queue) if keep_first else None
             done = self._take_in(safe, how, queue)
@@ -137,7 +139,8 @@ class Learner:
     def work_off(self, path: str, how: TakeIn) -> Extracted:
         """Learn from the kept episode at `path`. That it is gone or broken is its `problem`: others wait behind it."""
         try:
-            return self._learn(lambda: self._kept_draft(path), _key(path), how)[0]
+            with extracting(self._root / layout.STATE_DIR):
+                return self._learn(lambda: self._kept_draft(path), _key(path), how)[0]
         except (NoteNotFoundError, NoteBrokenError) as error:
             return Extracted(note_name(path), path, turns=0, new_turns=0, problem=error)
 
