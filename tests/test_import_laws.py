@@ -24,6 +24,7 @@ BELOW = {
     "index": set(),
     "local": set(),
     "evaluation": set(),
+    "hosts": set(),
     "embed": set(),
     "llm": set(),
     "sync": {"vault", "index", "embed"},
@@ -48,6 +49,8 @@ WIRING = {
     "analyzing",
     "importing",
     "export",
+    "installing",
+    "canary",
 }
 DOORS = {"cli", "mcp", "hooks"}
 HOUSE = set(BELOW) - FOR_ALL
@@ -71,7 +74,7 @@ OWNERS = {
     "safetensors": ["embed/"],
     "typer": ["cli/"],
     "rich": ["cli/"],
-    "tomlkit": ["config.py"],
+    "tomlkit": ["config.py", "hosts/tomledit.py"],
     "mcp": ["mcp/"],
     "dateutil": ["recall/windows.py"],
     "threadpoolctl": ["index/matrix.py"],

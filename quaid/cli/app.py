@@ -43,6 +43,10 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "link": Entry("notes", "Connect two things in the graph."),
         "note": Entry("notes", "Queue a line for the next conversation that is taken in."),
     },
+    "Where agents live": {
+        "install": Entry("install", "Put Quaid into the program your agent lives in."),
+        "uninstall": Entry("install", "Take it out again."),
+    },
     "Keep in step": {
         "watch": Entry("watch", "Follow every change of the files until stopped."),
         "sync": Entry("sync", "Bring the index in step with the files."),
