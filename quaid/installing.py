@@ -111,7 +111,9 @@ def install(machine: Machine, host: Host, wanted: Wanted, *, dry_run: bool = Fal
         except ConfigTextError as error:
             raise HostConfigError(target.path, str(error)) from error
         if merged.changed:
-            changes.append((target, held, Change(target.path, merged.changed, held.data, merged.text.encode())))
+            is_empty = left is not None and left.backup is None and not entries.read(merged.text, target.syntax)
+            after = None if is_empty else merged.text.encode()
+            changes.append((target, held, Change(target.path, merged.changed, held.data, after)))
     done = changes if dry_run else _carry_out(machine, changes)
     return Done(host, tuple(change for _, _, change in done), host.still_to_do(wanted))
 
@@ -224,7 +226,7 @@ def _take_back(target: Target, held: files.Held, left: Receipt | None) -> Change
     if left.backup is None and not entries.read(removed.text, target.syntax):
         return replace(change, after=None, exact=True)
     backup = target.path.with_name(left.backup) if left.backup else None
-    if left.after == receipts.fingerprint(held.data) and backup is not None and backup.is_file():
+    if _is_as_left(held, left) and backup is not None and backup.is_file():
         with suppress(QuaidError):
             return replace(change, after=files.read(backup).data, exact=True, backup=backup)
     return change
@@ -235,9 +237,12 @@ def _carry_out(
 ) -> list[tuple[Target, files.Held, Change]]:
     """Back up, write, remember. Whatever fails, what was written before is put back."""
     done: list[tuple[Target, files.Held, Change]] = []
+    known = receipts.load(receipts_file(machine))
     try:
         for target, held, change in changes:
-            kept = change if change.exact else replace(change, backup=files.back_up(held))
+            # As we left it, its backup is there already, or there was nothing to keep.
+            is_kept = change.exact or _is_as_left(held, known.get(str(target.path)))
+            kept = change if is_kept else replace(change, backup=files.back_up(held))
             done.append((target, held, kept))
             files.replace(held, change.after)
         if done:
@@ -264,12 +269,16 @@ def _remember(machine: Machine, done: Sequence[tuple[Target, files.Held, Change]
         if not _is_installed(target, change):
             continue
         after, backup = receipts.fingerprint(change.after), change.backup.name if change.backup else None
-        if before is not None and before.after == receipts.fingerprint(held.data):
-            backup = before.backup  # nobody was at the file between: the first backup is what it was before Quaid
+        if before is not None and _is_as_left(held, before):
+            backup = before.backup
         elif before is not None:
             after = ""  # somebody was: no backup is what it would be without Quaid
         known[name] = Receipt(after, backup, target.wanted)
     receipts.save(path, known)
+
+
+def _is_as_left(held: files.Held, left: Receipt | None) -> bool:
+    return left is not None and left.after == receipts.fingerprint(held.data)
 
 
 def _is_installed(target: Target, change: Change) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from quaid.hosts import jsonc, jsonedit
 
-settings.register_profile("jsonc", max_examples=int(os.environ.get("JSONC_EXAMPLES", "40")), deadline=None)
+settings.register_profile("jsonc", max_examples=int(os.environ.get("JSONC_EXAMPLES", "25")), deadline=None)
 settings.load_profile("jsonc")
 KEYS = st.text(max_size=6) | st.sampled_from(["mcpServers", "quaid", "a", "b"])
 LEAVES = (

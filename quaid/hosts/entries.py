@@ -91,7 +91,7 @@ def remove(text: str, syntax: Syntax, entries: Sequence[Entry], written: Sequenc
             continue
         taken.append(entry.name)
         left = known.get(entry.path) if entry.kind != "item" else None
-        now = _at(read(text, syntax), places[0])
+        now = at(read(text, syntax), places[0])
         if left is not None and not same(now, left["hooks"][0] if entry.kind == "hook" else left):
             altered.append(entry.name)
         text = _without(text, syntax, entry)
@@ -115,7 +115,7 @@ def read(text: str, syntax: Syntax) -> Any:
 
 def find(plain: Any, entry: Entry) -> Iterator[Path]:
     """The places where `entry` stands in a config, in whatever version Quaid or its owner left it."""
-    found = _at(plain, entry.path)
+    found = at(plain, entry.path)
     if entry.kind == "key":
         if found is not None:
             yield entry.path
@@ -142,7 +142,8 @@ def _is_our_hook(handler: Any, entry: Entry) -> bool:
     return re.search(rf"quaid\S*\s+hook\s+{entry.like}\b", command_line(handler)) is not None
 
 
-def _at(plain: Any, path: Sequence[Step]) -> Any:
+def at(plain: Any, path: Sequence[Step]) -> Any:
+    """What stands at `path`; None for nothing."""
     for step in path:
         if isinstance(step, str):
             plain = plain.get(step) if isinstance(plain, dict) else None
@@ -157,7 +158,7 @@ def _check(text: str, syntax: Syntax, entries: Sequence[Entry]) -> None:
         raise ConfigTextError(f"it holds {_kind(plain)} where an object must be")
     for entry in entries:
         for depth in range(1, len(entry.path) + 1):
-            found = _at(plain, entry.path[:depth])
+            found = at(plain, entry.path[:depth])
             wanted = list if depth == len(entry.path) and entry.kind != "key" else dict
             if depth == len(entry.path) and not isinstance(entry.value, dict) and entry.kind == "key":
                 continue
@@ -174,7 +175,7 @@ def _kind(value: Any) -> str:
 def _with(text: str, syntax: Syntax, entry: Entry) -> str:
     plain = read(text, syntax)
     if entry.kind == "key":
-        return _put(text, syntax, entry.path, entry.value, _at(plain, entry.path))
+        return _put(text, syntax, entry.path, entry.value, at(plain, entry.path))
     places = list(find(plain, entry))
     if not places:
         return jsonedit.append(text, entry.path, entry.value)
@@ -216,8 +217,8 @@ def _pruned(text: str, syntax: Syntax, place: Path, length: int) -> str:
             raise ConfigTextError(str(error)) from error
     text = jsonedit.drop(text, place)
     place = place[:-1]
-    if len(place) > length and not _at(jsonedit.read(text), place):
+    if len(place) > length and not at(jsonedit.read(text), place):
         text, place = jsonedit.drop(text, place[:-1]), place[:-2]
-    while place and _at(jsonedit.read(text), place) in ({}, []):
+    while place and at(jsonedit.read(text), place) in ({}, []):
         text, place = jsonedit.drop(text, place), place[:-1]
     return text

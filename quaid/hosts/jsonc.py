@@ -152,7 +152,7 @@ class _Reader:
         items: list[Item] = []
         while not self.sees(closing):
             if items and items[-1].comma is None:
-                raise self.error("a comma is missing")
+                raise self.error("a comma is missing" if self.token else "the end is missing")
             items.append(self.item(depth, has_key=opening.text == "{"))
         end = self.take().end
         values = [item.value.plain for item in items]

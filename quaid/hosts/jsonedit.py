@@ -183,8 +183,8 @@ def _cut(text: str, node: Node, position: int) -> str:
     if item.comma is not None and start < item.start:
         return text[:start] + text[end:]
     if item.comma is not None:  # on a line with others: the space on its one side goes with it
-        is_last = item is node.items[-1]
-        return text[:start].rstrip(" \t") + text[end:] if is_last else text[:start] + text[end:].lstrip(" \t")
+        ends_line = item is node.items[-1] or re.match(r"[ \t]*\r?\n", text[end:])
+        return text[:start].rstrip(" \t") + text[end:] if ends_line else text[:start] + text[end:].lstrip(" \t")
     comma = node.items[position - 1].comma
     assert comma is not None
     gap = text[comma + 1 : start]

@@ -121,7 +121,7 @@ def _claude_code(machine: Machine, wanted: Wanted) -> tuple[Target, ...]:
     servers = machine.folder / ".mcp.json" if wanted.project else _claude_state(machine)
     folder = machine.folder / ".claude" if wanted.project else _claude_folder(machine)
     mcp = (server(wanted, "mcpServers", typed=True),)
-    apart = (*_hooks(wanted), *_permissions("mcp__quaid__"))
+    apart = (*hooks_of(wanted), *_permissions("mcp__quaid__"))
     plugin = (*_plugin(machine), *_permissions("mcp__plugin_quaid_quaid__"))
     if wanted.plugin:
         # A plugin's commands are its own; which vault is meant stands in the environment.
@@ -130,7 +130,8 @@ def _claude_code(machine: Machine, wanted: Wanted) -> tuple[Target, ...]:
     return Target(servers, "json", mcp), Target(folder / "settings.json", "json", apart, plugin)
 
 
-def _hooks(wanted: Wanted) -> tuple[Entry, ...]:
+def hooks_of(wanted: Wanted) -> tuple[Entry, ...]:
+    """Claude Code's hooks, without a shell between: no quoting, and a millisecond less."""
     entries = []
     for event, name in _EVENTS.items():
         handler: dict[str, object] = {"type": "command", "command": wanted.command[0]}
