@@ -19,7 +19,7 @@ from quaid.errors import HostConfigError, HostNotFoundError, QuaidError, UsageEr
 from quaid.hosts import entries, files, receipts
 from quaid.hosts.entries import ConfigTextError
 from quaid.hosts.receipts import Receipt
-from quaid.hosts.registry import HOSTS, Host, Machine, Target, Wanted
+from quaid.hosts.registry import HOSTS, Host, Machine, Target, Wanted, left_behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,8 @@ def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: b
         if change.names:
             changes.append((target, held, change))
     done = changes if dry_run else _carry_out(machine, changes)
-    return Done(host, tuple(change for _, _, change in done))
+    still_to_do = left_behind(name for _, _, change in done for name in change.names)
+    return Done(host, tuple(change for _, _, change in done), still_to_do)
 
 
 def survey(machine: Machine) -> tuple[Standing, ...]:

@@ -164,7 +164,9 @@ def _render_uninstalled(done: Done, *, dry_run: bool) -> str:
     altered = [name for change in done.changes for name in change.altered]
     if altered:
         lines.append(f"  Not as Quaid had left it, and taken out all the same: {', '.join(altered)}")
-    return "\n".join([*lines, "", f"{title} notices when it is started again."])
+    lines += ["", f"{title} notices when it is started again."]
+    lines += [f"  {line}" for step in done.still_to_do for line in step.splitlines()]
+    return "\n".join(lines)
 
 
 def _render_changes(done: Done) -> list[str]:

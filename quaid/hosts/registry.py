@@ -6,7 +6,7 @@ read about it is told apart in docs/install.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -164,11 +164,18 @@ def _claude_code_to_do(wanted: Wanted) -> tuple[str, ...]:
             "The command is a path of this machine: for a team, let everybody run this in their own copy.",
         ]
     if wanted.plugin:
-        steps.append("The plugin is copied when Claude Code starts; after an upgrade of Quaid it is copied anew.")
+        steps.append("The plugin starts quaid by its name: it must be on the PATH of whatever starts Claude Code.")
     return (
         *steps,
         "Reading the memory is allowed from now on; for storing and forgetting Claude Code asks you every time.",
     )
+
+
+def left_behind(names: Iterable[str]) -> tuple[str, ...]:
+    """What a host keeps of itself when `names` are taken out of its configs, with the command that ends it."""
+    if any(name.startswith("enabledPlugins.") for name in names):
+        return ("Claude Code still knows where the plugin came from:\nclaude plugin marketplace remove quaid",)
+    return ()
 
 
 def _claude_desktop_file(machine: Machine) -> Path:
