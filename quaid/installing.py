@@ -111,7 +111,7 @@ def install(machine: Machine, host: Host, wanted: Wanted, *, dry_run: bool = Fal
         except ConfigTextError as error:
             raise HostConfigError(target.path, str(error)) from error
         if merged.changed:
-            is_empty = left is not None and left.backup is None and not entries.read(merged.text, target.syntax)
+            is_empty = left is not None and left.backup is None and _is_blank(merged.text)
             after = None if is_empty else merged.text.encode()
             changes.append((target, held, Change(target.path, merged.changed, held.data, after)))
     done = changes if dry_run else _carry_out(machine, changes)
@@ -190,6 +190,7 @@ def _standing(machine: Machine, host: Host) -> Standing:
             next(entries.find(entries.read(files.read(target.path).text, target.syntax), entry), None)
             for target in targets
             for entry in target.wanted
+            if entry.kind != "item"
         )
     except ConfigTextError as error:
         return Standing(host, found, installed=False, paths=paths, problem=str(error))
@@ -224,7 +225,7 @@ def _take_back(target: Target, held: files.Held, left: Receipt | None) -> Change
     change = Change(target.path, removed.taken, held.data, removed.text.encode(), removed.altered)
     if left is None:
         return change
-    if left.backup is None and not entries.read(removed.text, target.syntax):
+    if left.backup is None and _is_blank(removed.text):
         return replace(change, after=None, exact=True)
     backup = target.path.with_name(left.backup) if left.backup else None
     if _is_as_left(held, left) and backup is not None and backup.is_file():
@@ -276,6 +277,11 @@ def _remember(machine: Machine, done: Sequence[tuple[Target, files.Held, Change]
             after = ""  # somebody was: no backup is what it would be without Quaid
         known[name] = Receipt(after, backup, target.wanted)
     receipts.save(path, known)
+
+
+def _is_blank(text: str) -> bool:
+    """Whether nobody would miss it: no entry and no comment."""
+    return "".join(text.removeprefix("\ufeff").split()) in {"", "{}"}
 
 
 def _is_as_left(held: files.Held, left: Receipt | None) -> bool:

@@ -307,6 +307,13 @@ class TestKeeping:
         assert real.read_text() == '{"mcpServers": {}}'
         assert config(machine, "cursor").is_symlink()
 
+    def test_a_comment_is_somebodys(self, machine):
+        path = config(machine, "vscode")
+        install(machine, "vscode")
+        path.write_text(path.read_text().replace("{", "{ // my servers", 1))
+        uninstall(machine, "vscode")
+        assert path.read_text() == "{ // my servers\n}\n"
+
     def test_a_file_of_its_own_is_nobody_elses(self, machine):
         install(machine, "cursor")
         assert stat.S_IMODE(config(machine, "cursor").stat().st_mode) == 0o600

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -65,14 +66,15 @@ def merge(text: str, syntax: Syntax, wanted: Sequence[Entry], unwanted: Sequence
     """
     _check(text, syntax, (*wanted, *unwanted))
     changed = []
-    for entry in unwanted:
-        after = _without(text, syntax, entry)
-        changed += [f"{entry.name} (taken out)"] if after != text else []
-        text = after
-    for entry in wanted:
-        after = _with(text, syntax, entry)
-        changed += [entry.name] if after != text else []
-        text = after
+    with _refusing():
+        for entry in unwanted:
+            after = _without(text, syntax, entry)
+            changed += [f"{entry.name} (taken out)"] if after != text else []
+            text = after
+        for entry in wanted:
+            after = _with(text, syntax, entry)
+            changed += [entry.name] if after != text else []
+            text = after
     return Merged(text, tuple(dict.fromkeys(changed)))
 
 
@@ -94,7 +96,8 @@ def remove(text: str, syntax: Syntax, entries: Sequence[Entry], written: Sequenc
         now = at(read(text, syntax), places[0])
         if left is not None and not same(now, left["hooks"][0] if entry.kind == "hook" else left):
             altered.append(entry.name)
-        text = _without(text, syntax, entry)
+        with _refusing():
+            text = _without(text, syntax, entry)
     return Removed(text, tuple(dict.fromkeys(taken)), tuple(altered))
 
 
@@ -104,13 +107,11 @@ def read(text: str, syntax: Syntax) -> Any:
     Raises:
         ConfigTextError: it is broken.
     """
-    try:
+    with _refusing():
         if syntax == "toml":
             return tomledit.read(text)
         jsonc.check(text, syntax)
         return jsonedit.read(text)
-    except ValueError as error:
-        raise ConfigTextError(str(error)) from error
 
 
 def find(plain: Any, entry: Entry) -> Iterator[Path]:
@@ -136,6 +137,14 @@ def command_line(handler: Any) -> str:
         return ""
     arguments = handler.get("args")
     return " ".join(map(str, [handler.get("command", ""), *(arguments if isinstance(arguments, list) else [])]))
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigTextError(str(error)) from error
 
 
 def _is_our_hook(handler: Any, entry: Entry) -> bool:
@@ -193,10 +202,7 @@ def _put(text: str, syntax: Syntax, path: Path, value: Any, present: Any) -> str
         return text
     if present is not None and same(present, value):
         return text
-    try:
-        return tomledit.put(text, path, value) if syntax == "toml" else jsonedit.put(text, path, value)
-    except ValueError as error:
-        raise ConfigTextError(str(error)) from error
+    return tomledit.put(text, path, value) if syntax == "toml" else jsonedit.put(text, path, value)
 
 
 def _without(text: str, syntax: Syntax, entry: Entry) -> str:
@@ -211,10 +217,7 @@ def _pruned(text: str, syntax: Syntax, place: Path, length: int) -> str:
     A hook's group is empty when its list of handlers is; `length` is that of the entry's own path.
     """
     if syntax == "toml":
-        try:
-            return tomledit.drop(text, place)
-        except ValueError as error:
-            raise ConfigTextError(str(error)) from error
+        return tomledit.drop(text, place)
     text = jsonedit.drop(text, place)
     place = place[:-1]
     if len(place) > length and not at(jsonedit.read(text), place):

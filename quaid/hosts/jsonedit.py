@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quaid.hosts.jsonc import Node, parse, tokens
+from quaid.hosts.jsonc import Node, parse, read_plain, tokens
 
 Step = str | int
 """A key of an object, or a position in a list."""
@@ -20,6 +20,9 @@ def read(text: str) -> Any:
     Raises:
         JsonError: it is no JSON.
     """
+    plain = read_plain(text)
+    if plain is not None:
+        return plain
     root = parse(text)
     return {} if root is None else root.plain
 
@@ -36,17 +39,16 @@ def put(text: str, path: Sequence[str | int], value: Any) -> str:
         return _begin(text, _nest(path, value))
     found = _descend(root, path)
     node, rest = found[-1], path[len(found) - 1 :]
-    style = _Style.of(text, root)
     if rest and node.plain is None:  # nothing is a fine place to begin
         value, rest = _nest(rest, value), ()
     if rest and not isinstance(node.plain, dict):
         raise TypeError(f"only an object can hold {rest[0]!r}")
     if rest:
-        return _insert(text, node, str(rest[0]), _nest(rest[1:], value), style)
+        return _insert(text, root, node, str(rest[0]), _nest(rest[1:], value))
     if same(node.plain, value):
         return text
-    is_inline = "\n" not in text[root.start : root.end]
-    shown = _inline(value) if is_inline else style.render(value, _indent_of_line(text, node.start))
+    style = _Style.of(text, root)
+    shown = style.render(value, _indent_of_line(text, node.start)) if _has_lines(text, root) else _inline(value)
     return text[: node.start] + shown + text[node.end :]
 
 
@@ -56,19 +58,19 @@ def append(text: str, path: Sequence[Step], value: Any) -> str:
     found = _descend(root, path) if root is not None else []
     if root is None or len(found) <= len(path) or found[-1].plain is None:
         return put(text, path, [value])
-    return _insert(text, found[-1], None, value, _Style.of(text, root))
+    return _insert(text, root, found[-1], None, value)
 
 
 def drop(text: str, path: Sequence[Step]) -> str:
     """Take out what stands at `path`, however often its key is given; the text as it is when there is nothing."""
-    while (root := parse(text)) is not None:
-        found = _descend(root, path)
-        if len(found) <= len(path):
-            return text
-        text = _cut(text, found[-2], _last(found[-2], path[-1]))
-        if isinstance(path[-1], int):
-            break
-    return text
+    root = parse(text)
+    found = _descend(root, path) if root is not None else []
+    if len(found) <= len(path):
+        return text
+    node = found[-2]
+    after = _cut(text, node, _last(node, path[-1]))
+    is_twice = sum(item.key == path[-1] for item in node.items) > 1
+    return drop(after, path) if is_twice else after
 
 
 def same(one: Any, other: Any) -> bool:
@@ -129,6 +131,10 @@ class _Style:
         return f"{opening}{self.newline}{inner}{body}{self.newline}{indent}{closing}"
 
 
+def _has_lines(text: str, node: Node) -> bool:
+    return "\n" in text[node.start : node.end]
+
+
 def _inline(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
@@ -140,11 +146,12 @@ def _begin(text: str, value: Any) -> str:
     return before + _Style(newline, "  ").render(value, "") + newline
 
 
-def _insert(text: str, node: Node, key: str | None, value: Any, style: _Style) -> str:
+def _insert(text: str, root: Node, node: Node, key: str | None, value: Any) -> str:
     """Put one more into a container, at its end."""
     name = "" if key is None else f"{_inline(key)}: "
     if not node.items:
-        return _insert_first(text, node, name, value, style)
+        return _insert_first(text, root, node, name, value)
+    style = _Style.of(text, root)
     last = node.items[-1]
     stop = last.value.end if last.comma is None else last.comma + 1
     comma, trailing = ("," if last.comma is None else ""), ("" if last.comma is None else ",")
@@ -158,14 +165,13 @@ def _insert(text: str, node: Node, key: str | None, value: Any, style: _Style) -
     return text[:stop] + comma + text[stop:at] + added + text[at:]
 
 
-def _insert_first(text: str, node: Node, name: str, value: Any, style: _Style) -> str:
+def _insert_first(text: str, root: Node, node: Node, name: str, value: Any) -> str:
     inside = text[node.start + 1 : node.end - 1]
     comments = list(tokens(inside))
     start = node.start + 1 + (comments[-1].end if comments else 0)
-    whole = parse(text)
-    if whole is not None and whole.items and "\n" not in text[whole.start : whole.end]:
+    if root.items and not _has_lines(text, root):
         return f"{text[:start]}{name}{_inline(value)}{text[start:]}"
-    outer = _indent_of_line(text, node.start)
+    style, outer = _Style.of(text, root), _indent_of_line(text, node.start)
     indent = outer + style.unit
     added = f"{style.newline}{indent}{name}{style.render(value, indent)}{style.newline}{outer}"
     return text[:start] + added + text[node.end - 1 :]
