@@ -289,5 +289,27 @@ class PromptError(ModelError):
         super().__init__(f"The prompt {where} cannot be used ({problem}). Repair that file, or delete your version.")
 
 
+class HostConfigError(QuaidError):
+    """The config of a program that agents live in cannot be read, understood or written."""
+
+    code = "host_config"
+
+    def __init__(self, path: object, problem: str) -> None:
+        super().__init__(f"{path} was left alone ({problem}): nothing was changed. Put that right and try again.")
+
+
+class HostNotFoundError(QuaidError):
+    code = "host_not_found"
+
+    def __init__(self, title: str, looked_for: object) -> None:
+        super().__init__(f"{title} was not found here: there is no {looked_for}. Install it, start it once, try again.")
+
+
+class HookProofError(QuaidError):
+    """What a host would start did not do what Quaid installed it for."""
+
+    code = "hook_proof"
+
+
 TROUBLE_FOR_ALL = (ModelUnavailableError, ModelTimeoutError, BudgetExceededError)
 """What the next question to a model would meet as well."""

@@ -26,6 +26,7 @@ BELOW = {
     "local": set(),
     "evaluation": set(),
     "news": {"recall", "vault"},
+    "hosts": set(),
     "embed": set(),
     "llm": set(),
     "sync": {"vault", "index", "embed"},
@@ -65,6 +66,8 @@ WIRING = {
     "context",
     "prompting",
     "standby",
+    "installing",
+    "canary",
 }
 DOORS = {"cli", "mcp", "hooks"}
 OPENS = {"cli/hook.py": {"hooks"}, "cli/mcp.py": {"mcp"}}  # commands that open another door
@@ -90,7 +93,7 @@ OWNERS = {
     "safetensors": ["embed/"],
     "typer": ["cli/"],
     "rich": ["cli/"],
-    "tomlkit": ["config.py"],
+    "tomlkit": ["config.py", "hosts/tomledit.py"],
     "mcp": ["mcp/"],
     "dateutil": ["recall/windows.py"],
     "threadpoolctl": ["index/matrix.py"],

@@ -53,6 +53,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "janitor": Entry("janitor", "Review, merge and fold; every decision a commit you can undo."),
     },
     "Where agents live": {
+        "install": Entry("install", "Put Quaid into the program your agent lives in."),
+        "uninstall": Entry("install", "Take it out again."),
         "context": Entry("context", "Print what an agent should have before it starts."),
         "hook": Entry("hook", "Answer an event of a program that an agent lives in."),
     },

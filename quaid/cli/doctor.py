@@ -20,12 +20,16 @@ _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 def run_doctor(
     ctx: typer.Context,
     fetch: Annotated[bool, typer.Option("--fetch", help="Fetch the embedding model first if it is missing.")] = False,
+    hooks: Annotated[
+        bool, typer.Option("--hooks", help="Prove what is installed in other programs, by starting it.")
+    ] = False,
 ) -> int:
     """Check everything Quaid needs on this machine; exit code 1 when something is broken.
 
     Examples:
       quaid doctor
       quaid doctor --fetch
+      quaid doctor --hooks
       quaid doctor --json | jq '.findings[] | select(.level != "ok")'
     """
     invocation: Invocation = ctx.obj
@@ -34,6 +38,11 @@ def run_doctor(
         with invocation.open() as memory:
             fetch_model(invocation, memory, force=True)
     findings = examine(root)
+    if hooks:
+        from quaid.canary import prove
+        from quaid.installing import this_machine
+
+        findings += prove(this_machine(), invocation.say)
     ok = all(finding.level != "error" for finding in findings)
     shape = {"ok": ok, "vault": root, "findings": [asdict(finding) for finding in findings]}
     invocation.tell(lambda: _render(findings), **shape)
