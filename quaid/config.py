@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from quaid.errors import ConfigError
+from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
-
-CONFIG_FILE = "quaid.toml"
 
 
 def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
@@ -37,6 +36,14 @@ def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Setti
     settings: Settings = _build(Settings, table, "")
     overridden: Settings = _override(settings, "", environ if environ is not None else os.environ)
     return overridden
+
+
+def own_names(root: Path, settings: Settings) -> frozenset[str]:
+    """The names of the one who asks: what belongs to nobody in particular belongs to the vault's own owner."""
+    mine = settings.owner
+    # Without a name of one's own it is the same whatever quaid.toml says, and that is not read twice.
+    is_own = mine == "default" or mine == load_settings(root, environ={}).owner
+    return frozenset({mine, "default"} if is_own else {mine})
 
 
 def list_settings(settings: Settings) -> Iterator[tuple[str, Any]]:

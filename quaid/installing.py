@@ -72,7 +72,7 @@ def this_machine(folder: Path | None = None) -> Machine:
 def our_command() -> tuple[str, ...]:
     """What starts this installation from anywhere, without a PATH: its script, else its interpreter."""
     script = Path(sys.executable).with_name("quaid")
-    return (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-P", "-m", "quaid.cli.main")
+    return (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-P", "-m", "quaid")
 
 
 def find_host(name: str) -> Host:

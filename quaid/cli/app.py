@@ -43,10 +43,6 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "link": Entry("notes", "Connect two things in the graph."),
         "note": Entry("notes", "Queue a line for the next conversation that is taken in."),
     },
-    "Where agents live": {
-        "install": Entry("install", "Put Quaid into the program your agent lives in."),
-        "uninstall": Entry("install", "Take it out again."),
-    },
     "Keep in step": {
         "watch": Entry("watch", "Follow every change of the files until stopped."),
         "sync": Entry("sync", "Bring the index in step with the files."),
@@ -55,6 +51,12 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Tidy": {
         "janitor": Entry("janitor", "Review, merge and fold; every decision a commit you can undo."),
+    },
+    "Where agents live": {
+        "install": Entry("install", "Put Quaid into the program your agent lives in."),
+        "uninstall": Entry("install", "Take it out again."),
+        "context": Entry("context", "Print what an agent should have before it starts."),
+        "hook": Entry("hook", "Answer an event of a program that an agent lives in."),
     },
     "Look around": {
         "status": Entry("status", "How the vault is, and what needs attention."),

@@ -19,6 +19,8 @@ measure() { # NAME SCRIPT [OPTION]...
 measure scale scale.py --notes 1000 --notes 10000 --notes 100000 --keep "$vaults"
 measure stages stages.py --all --keep "$vaults"
 measure extraction extraction.py --notes 10000 --keep "$vaults"
+measure hooks hooks.py --keep "$vaults"
+measure night night.py --keep "$vaults"
 measure as-of as_of.py --keep "$vaults"
 for facts in none observation extraction; do
     measure "locomo-$facts" locomo.py --facts "$facts" --keep "$vaults"
@@ -26,4 +28,5 @@ done
 measure precision precision.py
 measure weights learn_weights.py --keep "$vaults"
 measure ablation ablation.py --keep "$vaults"
+measure nights nights.py # a year: half an hour
 python "$here/report.py" "$out"
