@@ -21,7 +21,6 @@ export interface Prompt {
 
 interface Begun {
   readonly source: string | undefined;
-  readonly compactedAt: string | undefined;
   /** What it was given; undefined when it has not been asked for. */
   text?: Promise<string | null>;
 }
@@ -47,21 +46,16 @@ export class Context {
   }
 
   /** The session has lost what it knew, or is the heir of one: it begins again, for the reason `source`. */
-  beginAgain(session: string, source: "compact" | "clear", at: Date = new Date()): void {
-    this.#remember(session, { source, compactedAt: source === "compact" ? at.toISOString() : undefined });
+  beginAgain(session: string, source: "compact" | "clear"): void {
+    this.#remember(session, { source });
   }
 
   end(session: string): void {
     this.#sessions.delete(session);
   }
 
-  /** When the session was last compacted, as far as this process knows. */
-  compactedAt(session: string): string | undefined {
-    return this.#sessions.get(session)?.compactedAt;
-  }
-
   async #beginning({ session, cwd, hasHistory }: Prompt): Promise<string | null> {
-    const begun = this.#sessions.get(session) ?? { source: undefined, compactedAt: undefined };
+    const begun = this.#sessions.get(session) ?? { source: undefined };
     this.#remember(session, begun);
     const source = begun.source ?? (hasHistory ? "resume" : "startup");
     begun.text ??= this.#text("session-start", { session_id: session, cwd, source, host: "openclaw" }, cwd);

@@ -106,8 +106,6 @@ export default definePluginEntry({
     });
     api.on("gateway_stop", () => extraction.stop());
 
-    api.registerTool((place) => makeTools(ask, settings, place, (session) => context.compactedAt(session)), {
-      names: [...TOOL_NAMES],
-    });
+    api.registerTool((place) => makeTools(ask, settings, place), { names: [...TOOL_NAMES] });
   },
 });

@@ -25,7 +25,7 @@ interface Tool {
   readonly properties: Readonly<Record<string, object>>;
   readonly required: readonly string[];
   /** Every value stands behind `=`, behind `--` or on stdin, so that none is taken for an option. */
-  command(params: Params, session: readonly string[], compactedAt: string | undefined): Command;
+  command(params: Params, session: readonly string[]): Command;
   render(answer: Record<string, unknown>): string;
 }
 
@@ -48,14 +48,13 @@ const TOOLS: readonly Tool[] = [
       dateTo: { type: "string", maxLength: 40, description: "Only what is up to this day: YYYY-MM-DD." },
     },
     required: ["query"],
-    command: (params, session, compactedAt) => ({
+    // The session is not named: who asks of their own accord wants all of it, also what they have just stored.
+    command: (params) => ({
       args: [
         "recall",
         ...option("limit", params["limit"]),
         ...option("from", params["dateFrom"]),
         ...option("to", params["dateTo"]),
-        ...session,
-        ...(session.length ? option("compacted-at", compactedAt) : []),
         "--",
         text(params, "query"),
       ],
@@ -123,16 +122,11 @@ const TOOLS: readonly Tool[] = [
 ];
 
 /** The tools for one conversation; none where the memory is not served. */
-export function makeTools(
-  ask: Ask,
-  settings: Settings,
-  place: OpenClawPluginToolContext,
-  compactedAt: (session: string) => string | undefined,
-): AnyAgentTool[] | null {
+export function makeTools(ask: Ask, settings: Settings, place: OpenClawPluginToolContext): AnyAgentTool[] | null {
   if (!isServed(place, settings.groups)) {
     return null;
   }
-  const session = nameSession(place);
+  const session = option("session", nameSession(place));
   return TOOLS.map((tool) => ({
     name: tool.name,
     label: tool.label,
@@ -144,8 +138,7 @@ export function makeTools(
       additionalProperties: false,
     },
     async execute(_call: string, params: unknown) {
-      const since = session === undefined ? undefined : compactedAt(session);
-      const command = tool.command(isObject(params) ? params : {}, option("session", session), since);
+      const command = tool.command(isObject(params) ? params : {}, session);
       const args = ["--json", ...command.args];
       const details = read(await ask({ ...command, args, cwd: place.workspaceDir, timeoutMs: settings.toolTimeoutMs }));
       return { content: [{ type: "text" as const, text: tool.render(details) }], details };

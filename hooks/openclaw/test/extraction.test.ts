@@ -157,7 +157,7 @@ test("machines, incognito sessions, groups, and owners who do not want it leave 
     { trigger: "heartbeat" }, { trigger: "cron" }, { inputProvenance: { kind: "internal_system" } },
     ...["subagent:1", "dashboard:incognito-1", "discord:channel:7"].map((rest) => ({ sessionKey: `agent:main:${rest}` })),
     { sessionId: undefined, sessionKey: undefined },
-  ]; // prettier-ignore
+  ];
   const host = new Host(ground);
   for (const place of places) {
     await host.fire("agent_end", turn(), place);
