@@ -15,12 +15,12 @@ export interface Prompt {
   readonly session: string;
   readonly cwd: string | undefined;
   readonly text: string;
-  /** Whether something was said in the session before. */
-  readonly hasHistory: boolean;
 }
 
+type Source = "startup" | "compact" | "clear";
+
 interface Begun {
-  readonly source: string | undefined;
+  readonly source: Source;
   /** What it was given; undefined when it has not been asked for. */
   text?: Promise<string | null>;
 }
@@ -39,25 +39,31 @@ export class Context {
 
   /** What is added to the prompt, or undefined when there is nothing to add. */
   async before(prompt: Prompt): Promise<{ appendSystemContext?: string; prependContext?: string } | undefined> {
-    const [known, recalled] = await Promise.all([this.#beginning(prompt), this.#recalled(prompt)]);
+    const [known, recalled] = await Promise.all([this.#beginning(prompt.session, prompt.cwd), this.#recalled(prompt)]);
     return known || recalled
       ? { ...(known ? { appendSystemContext: known } : {}), ...(recalled ? { prependContext: recalled } : {}) }
       : undefined;
   }
 
-  /** The session has lost what it knew, or is the heir of one: it begins again, for the reason `source`. */
-  beginAgain(session: string, source: "compact" | "clear"): void {
+  /** The session has lost what it knew, or is the heir of one: it begins again. Where its folder is known, what it should
+   * know is asked for at once, so that its next prompt need not wait.
+   */
+  beginAgain(session: string, source: Exclude<Source, "startup">, cwd?: string): void {
     this.#remember(session, { source });
+    if (cwd !== undefined) {
+      void this.#beginning(session, cwd);
+    }
   }
 
   end(session: string): void {
     this.#sessions.delete(session);
   }
 
-  async #beginning({ session, cwd, hasHistory }: Prompt): Promise<string | null> {
-    const begun = this.#sessions.get(session) ?? { source: undefined };
+  async #beginning(session: string, cwd: string | undefined): Promise<string | null> {
+    // Also one that was there before this process: nothing that it was given is left.
+    const begun: Begun = this.#sessions.get(session) ?? { source: "startup" };
     this.#remember(session, begun);
-    const source = begun.source ?? (hasHistory ? "resume" : "startup");
+    const { source } = begun;
     begun.text ??= this.#text("session-start", { session_id: session, cwd, source, host: "openclaw" }, cwd);
     const text = await begun.text;
     if (text === null) {
@@ -67,12 +73,8 @@ export class Context {
   }
 
   async #recalled({ session, cwd, text }: Prompt): Promise<string | null> {
-    const { recall } = this.#settings;
-    if (recall === "off") {
-      return null;
-    }
-    const env = recall === undefined ? {} : { QUAID_HOOKS_RECALL: recall };
-    return this.#text("user-prompt-submit", { session_id: session, cwd, prompt: text, host: "openclaw" }, cwd, env);
+    const input = { session_id: session, cwd, prompt: text, host: "openclaw" };
+    return this.#settings.recall ? this.#text("user-prompt-submit", input, cwd) : null;
   }
 
   /** What `quaid hook` has to say, possibly nothing; null when it could not be asked or said too much. */
@@ -80,16 +82,9 @@ export class Context {
     event: string,
     input: Readonly<Record<string, string | undefined>>,
     cwd: string | undefined,
-    env: Readonly<Record<string, string>> = {},
   ): Promise<string | null> {
-    const timeoutMs = this.#settings.promptTimeoutMs;
-    const { out, problem } = await this.#ask({
-      args: ["hook", event, "--text"],
-      input: JSON.stringify(input),
-      timeoutMs,
-      cwd,
-      env,
-    });
+    const call = { args: ["hook", event, "--text"], input: JSON.stringify(input), cwd };
+    const { out, problem } = await this.#ask({ ...call, timeoutMs: this.#settings.promptTimeoutMs });
     const text = out.trim();
     if (problem !== null || text.length > LONGEST_TEXT) {
       this.#tell(`nothing from memory with this prompt: ${problem ?? `${event} said more than ${LONGEST_TEXT} characters`}`);

@@ -10,7 +10,7 @@ import type { Ask } from "./quaid.ts";
 import type { Settings } from "./settings.ts";
 import { grow, type Unextracted } from "./unextracted.ts";
 
-export type Occasion = "pre-compact" | "session-end" | "stop";
+export type Occasion = "pre-compact" | "session-end";
 
 export interface HandOver {
   readonly session: string;
@@ -86,7 +86,7 @@ export class Extraction {
       if (signal?.aborted) {
         return;
       }
-      await this.handOver("stop", { session: kept.session, cwd: kept.cwd, source: "restart" });
+      await this.handOver("session-end", { session: kept.session, cwd: kept.cwd, source: "restart" });
     }
   }
 
@@ -125,7 +125,7 @@ export class Extraction {
 
   #arm(session: string): void {
     if (this.#settings.idleMinutes > 0) {
-      const silence = () => void this.handOver("stop", { session, source: "idle" });
+      const silence = () => void this.handOver("session-end", { session, source: "idle" });
       this.#timers.set(session, setTimeout(silence, this.#settings.idleMinutes * 60_000).unref());
     }
   }

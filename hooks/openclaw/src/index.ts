@@ -41,7 +41,7 @@ export default definePluginEntry({
         if (session === undefined || !text || !isServed(place, settings.groups) || !isPersonal(place)) {
           return undefined;
         }
-        return context.before({ session, cwd: place.workspaceDir, text, hasHistory: event.messages.length > 0 });
+        return context.before({ session, cwd: place.workspaceDir, text });
       },
       { timeoutMs: settings.promptTimeoutMs + GRACE_MS },
     );
@@ -68,7 +68,7 @@ export default definePluginEntry({
     api.on("after_compaction", (_event, place) => {
       const session = nameSession(place);
       if (session !== undefined) {
-        context.beginAgain(session, "compact");
+        context.beginAgain(session, "compact", place.workspaceDir);
       }
     });
 

@@ -16,12 +16,11 @@ export interface Call {
   readonly input?: string;
   /** Where Quaid looks for a vault; a folder that is not there counts as not given. */
   readonly cwd?: string | undefined;
-  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface Answer {
   readonly out: string;
-  /** A sentence for the owner, or null when Quaid left with exit code 0. */
+  /** A sentence for the owner, or null when Quaid has done what it was asked. */
   readonly problem: string | null;
 }
 
@@ -47,13 +46,12 @@ function run(command: string, call: Call, cwd: string | undefined): Promise<Answ
       killSignal: "SIGKILL",
       maxBuffer: LONGEST_OUTPUT,
       windowsHide: true,
-      env: { ...process.env, ...call.env },
       ...(cwd === undefined ? {} : { cwd }),
     } as const;
     // No argument of a process may hold a NUL.
     const args = call.args.map((arg) => arg.replaceAll("\0", " "));
     const child = execFile(command, args, options, (error, out, talk) => {
-      resolve({ out, problem: error ? describe(error, command, call.timeoutMs, out, talk) : null });
+      resolve({ out, problem: error ? describe(error, command, call.timeoutMs, out, talk) : hookProblem(talk) });
     });
     // A process that leaves without reading is told of by its exit code.
     child.stdin?.on("error", () => undefined);
@@ -81,6 +79,11 @@ function describe(error: Failure, command: string, timeoutMs: number, out: strin
   }
   const said = ownWords(out) ?? talk.trim().split("\n").at(-1)?.replace(/^quaid: /, "") ?? "";
   return (said || `Quaid left with ${error.code ?? "a signal"}.`).slice(0, LONGEST_PROBLEM);
+}
+
+/** What a hook says went wrong: it leaves with 0 whatever happens. */
+function hookProblem(talk: string): string | null {
+  return /^quaid: hook [\w-]+: (.+)$/m.exec(talk)?.[1]?.slice(0, LONGEST_PROBLEM) ?? null;
 }
 
 /** The sentence in Quaid's error object. */

@@ -3,8 +3,7 @@
 export interface Settings {
   readonly command: string;
   readonly vault: string | undefined;
-  /** Undefined leaves it to the vault's own setting `hooks.recall`. */
-  readonly recall: "auto" | "on" | "off" | undefined;
+  readonly recall: boolean;
   readonly extract: boolean;
   readonly groups: boolean;
   readonly idleMinutes: number;
@@ -15,11 +14,10 @@ export interface Settings {
 
 /** The settings in `config`. The host has held it against the schema; what does not fit all the same is as if unset. */
 export function readSettings(config: Record<string, unknown> = {}): Settings {
-  const recall = config["recall"];
   return {
     command: textOf(config["command"]) ?? "quaid",
     vault: textOf(config["vault"]),
-    recall: recall === "auto" || recall === "on" || recall === "off" ? recall : undefined,
+    recall: config["recall"] !== false,
     extract: config["extract"] !== false,
     groups: config["groups"] === true,
     idleMinutes: numberOr(config["idleMinutes"], 10, 0, 1440),

@@ -70,7 +70,7 @@ test("silence is an occasion to learn, and a word ends it", { timeout: 10_000 },
   await host.fire("agent_end", turn());
   await until(() => ground.kept().length === 0);
   const calls = handed(ground);
-  assert.deepEqual(calls.map(({ event, source }) => [event, source]), [["stop", "idle"]]);
+  assert.deepEqual(calls.map(({ event, source }) => [event, source]), [["session-end", "idle"]]);
   assert.deepEqual(calls[0]?.messages, SAID);
 });
 
@@ -94,7 +94,7 @@ test("a restart in the middle loses nothing", { timeout: 10_000 }, async (t) => 
   await after.fire("gateway_start", { port: 1 }, {});
   await until(() => ground.kept().length === 0);
   const [call] = handed(ground);
-  assert.deepEqual([call?.event, call?.source, call?.session_id, call?.cwd], ["stop", "restart", SESSION, ground.folder]);
+  assert.deepEqual([call?.event, call?.source, call?.session_id, call?.cwd], ["session-end", "restart", SESSION, ground.folder]);
   assert.deepEqual(call?.messages, SAID);
 });
 
@@ -134,6 +134,9 @@ test("what Quaid could not take is kept and grows", async (t) => {
   ground.reply({ hook: { code: 3, talk: "quaid: a bug in Quaid" } });
   await host.fire("before_compaction", { messageCount: 2 });
   assert.match(host.warnings.join(), /could not be handed over and is kept: a bug in Quaid/);
+  ground.reply({ hook: { talk: "quaid: hook session-end: there is no vault; make one with: quaid init" } });
+  await host.fire("before_reset", {});
+  assert.match(host.warnings.join(), /is kept: there is no vault/);
   ground.reply({});
   ground.calls();
   await host.fire("agent_end", turn([...TALK.slice(1), user("Small, but mine")]));

@@ -16,7 +16,6 @@ export interface Call {
   args: string[];
   input: string;
   cwd: string;
-  recall: string | null;
 }
 
 type Reply = { out?: unknown; talk?: string; code?: number; afterMs?: number };

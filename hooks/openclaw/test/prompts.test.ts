@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Ground, Host, SESSION, user } from "./ground.ts";
+import { type Call, Ground, Host, SESSION, until, user } from "./ground.ts";
 
 const MEMORY = "<quaid-memory>\n[MEMORY] (2026-11-20) Maya takes oat milk\n</quaid-memory>";
 const CORE = "<quaid-memory>\n# USER.md\n</quaid-memory>";
@@ -39,15 +39,17 @@ test("OpenClaw keeps nothing of it, so the session's part is given again without
   assert.deepEqual(events(ground), ["session-start", "user-prompt-submit", "user-prompt-submit"]);
 });
 
-test("after a compaction the session begins again", async (t) => {
+test("after a compaction the session begins again, before its next prompt", { timeout: 10_000 }, async (t) => {
   const ground = new Ground(t);
   const host = new Host(ground);
   await host.fire("before_prompt_build", prompt("one two three"));
-  await host.fire("after_compaction", { messageCount: 3, compactedCount: 40 });
   ground.calls();
+  await host.fire("after_compaction", { messageCount: 3, compactedCount: 40 });
+  const calls: Call[] = [];
+  await until(() => calls.push(...ground.calls()) > 0);
+  assert.equal(JSON.parse(calls[0]?.input ?? "").source, "compact");
   await host.fire("before_prompt_build", prompt("four five six"));
-  const start = ground.calls().find((call) => call.args.includes("session-start"));
-  assert.equal(JSON.parse(start?.input ?? "").source, "compact");
+  assert.deepEqual(events(ground), ["user-prompt-submit"]);
 });
 
 test("the heir of a session begins as its parent ended", async (t) => {
@@ -61,11 +63,11 @@ test("the heir of a session begins as its parent ended", async (t) => {
   }
 });
 
-test("a session that this process has not seen begin is resumed", async (t) => {
+test("of a session that was there before this process nothing is left: it begins", async (t) => {
   const ground = new Ground(t);
   await new Host(ground).fire("before_prompt_build", prompt("and then?", { messages: [user("before")] }));
   const start = ground.calls().find((call) => call.args.includes("session-start"));
-  assert.equal(JSON.parse(start?.input ?? "").source, "resume");
+  assert.equal(JSON.parse(start?.input ?? "").source, "startup");
 });
 
 test("the request itself is asked, not what the host has put around it", async (t) => {
@@ -93,15 +95,20 @@ test("nobody's prompt, and one that is not served, starts no process", async (t)
   assert.deepEqual(ground.calls(), []);
 });
 
-test("recall is as the owner has set it", async (t) => {
+test("without recall a session still begins with what it should know", async (t) => {
   const ground = new Ground(t);
-  const recallOf = async (config: object) => {
-    await new Host(ground, { ...config }).fire("before_prompt_build", prompt("what milk?"));
-    return ground.calls().filter((call) => call.args.includes("user-prompt-submit")).map((call) => call.recall);
-  };
-  assert.deepEqual(await recallOf({}), [null]);
-  assert.deepEqual(await recallOf({ recall: "on" }), ["on"]);
-  assert.deepEqual(await recallOf({ recall: "off" }), []);
+  ground.reply(REPLIES);
+  const host = new Host(ground, { recall: false });
+  assert.deepEqual(await host.fire("before_prompt_build", prompt("what milk?")), { appendSystemContext: CORE });
+  assert.deepEqual(events(ground), ["session-start"]);
+});
+
+test("what a hook says went wrong is told, though it leaves with 0", async (t) => {
+  const ground = new Ground(t);
+  ground.reply({ hook: { talk: "quaid: hook session-start: there is no vault; make one with: quaid init\n" } });
+  const host = new Host(ground);
+  assert.equal(await host.fire("before_prompt_build", prompt("what milk?")), undefined);
+  assert.match(host.warnings.join(), /there is no vault; make one with: quaid init$/);
 });
 
 test("what Quaid cannot say in time is left out, and asked for again", { timeout: 10_000 }, async (t) => {

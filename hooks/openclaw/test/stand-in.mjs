@@ -7,7 +7,7 @@ import { setTimeout } from "node:timers/promises";
 const folder = process.env.STAND_IN;
 const args = process.argv.slice(2);
 const input = readFileSync(0, "utf8");
-const call = { args, input, cwd: process.cwd(), recall: process.env.QUAID_HOOKS_RECALL ?? null };
+const call = { args, input, cwd: process.cwd() };
 writeFileSync(join(folder, `call-${process.hrtime.bigint()}-${process.pid}.json`), JSON.stringify(call));
 
 const replies = JSON.parse(readFileSync(join(folder, "replies.json"), "utf8"));
