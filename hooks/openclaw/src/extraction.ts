@@ -5,12 +5,14 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 
-import { listSaid, type Said } from "./conversation.ts";
+import { listSaid } from "./conversation.ts";
+import { type Conversation, grow, type KeptConversations } from "./kept.ts";
 import type { Ask } from "./quaid.ts";
 import type { Settings } from "./settings.ts";
-import { grow, type Unextracted } from "./unextracted.ts";
 
 export type Occasion = "pre-compact" | "session-end";
+
+const FORGOTTEN_AFTER_MS = 30 * 86_400_000;
 
 export interface HandOver {
   readonly session: string;
@@ -20,6 +22,8 @@ export interface HandOver {
   /** What the host says the conversation was; it may say nothing. */
   readonly messages?: unknown;
   readonly transcript?: string | undefined;
+  /** Whether nothing more will be said under this name. */
+  readonly isOver?: boolean;
 }
 
 type Tell = (problem: string) => void;
@@ -27,15 +31,15 @@ type Tell = (problem: string) => void;
 export class Extraction {
   readonly #ask: Ask;
   readonly #settings: Settings;
-  readonly #unextracted: Unextracted;
+  readonly #kept: KeptConversations;
   readonly #tell: Tell;
   readonly #timers = new Map<string, NodeJS.Timeout>();
   readonly #underWay = new Map<string, Promise<void>>();
 
-  constructor(ask: Ask, settings: Settings, unextracted: Unextracted, tell: Tell) {
+  constructor(ask: Ask, settings: Settings, kept: KeptConversations, tell: Tell) {
     this.#ask = ask;
     this.#settings = settings;
-    this.#unextracted = unextracted;
+    this.#kept = kept;
     this.#tell = tell;
   }
 
@@ -43,28 +47,39 @@ export class Extraction {
   async turnEnded(session: string, cwd: string | undefined, messages: unknown): Promise<void> {
     this.#disarm(session);
     await this.#inTurn(session, async () => {
-      const before = (await this.#unextracted.find(session))?.kept.messages ?? [];
-      const said = grow(before, listSaid(messages));
-      if (said.length) {
-        await this.#unextracted.keep({ session, cwd, messages: said });
+      const before = (await this.#kept.find(session))?.conversation ?? anew(session);
+      const said = grow(before.messages, listSaid(messages));
+      if (said.length > before.messages.length) {
+        await this.#kept.keep({ ...before, cwd, messages: said });
       }
     });
     this.#arm(session);
   }
 
-  /** Give Quaid the conversation as the host tells it, else as it was kept. It stays kept when that fails. */
+  /** Give Quaid the conversation, with what the host tells of it, if there is anything that it has not got. What it could
+   * not take stays for the next occasion.
+   */
   async handOver(occasion: Occasion, given: HandOver): Promise<void> {
-    this.#disarm(given.session);
-    await this.#inTurn(given.session, async () => {
-      const found = await this.#unextracted.find(given.session);
-      const said = grow(found?.kept.messages ?? [], listSaid(given.messages));
+    const { session } = given;
+    this.#disarm(session);
+    await this.#inTurn(session, async () => {
+      const found = await this.#kept.find(session);
+      const before = found?.conversation ?? anew(session);
+      const said = grow(before.messages, listSaid(given.messages));
+      const now = { ...before, cwd: given.cwd ?? before.cwd, messages: said };
       const transcript = said.length ? undefined : await existingFile(given.transcript);
-      if (!said.length && transcript === undefined) {
+      const isTaken =
+        transcript !== undefined || said.length > before.handedOver
+          ? await this.#give(occasion, given.source, now, transcript)
+          : true;
+      // Another gateway may have added to it meanwhile; then there is something to hand over still.
+      if (!(await this.#kept.isAsFound(session, found))) {
         return;
       }
-      const isTaken = await this.#give(occasion, given, found?.kept.cwd, said, transcript);
-      if (isTaken && found) {
-        await this.#unextracted.remove(found);
+      if (isTaken && given.isOver) {
+        await this.#kept.remove(session);
+      } else if (said.length) {
+        await this.#kept.keep({ ...now, handedOver: isTaken ? said.length : before.handedOver });
       }
     });
   }
@@ -72,21 +87,21 @@ export class Extraction {
   /** Do not learn from what was kept of a conversation: its owner has deleted it. */
   async forget(session: string): Promise<void> {
     this.#disarm(session);
-    await this.#inTurn(session, async () => {
-      const found = await this.#unextracted.find(session);
-      if (found) {
-        await this.#unextracted.remove(found);
-      }
-    });
+    await this.#inTurn(session, () => this.#kept.remove(session));
   }
 
   /** Hand over what a gateway left behind that was stopped or killed; one after the other, until `signal` says no. */
-  async recover(signal?: AbortSignal): Promise<void> {
-    for (const { kept } of await this.#unextracted.list()) {
+  async recover(signal?: AbortSignal, now: Date = new Date()): Promise<void> {
+    for (const { conversation, at } of await this.#kept.list()) {
+      const { session, messages, handedOver } = conversation;
       if (signal?.aborted) {
         return;
       }
-      await this.handOver("session-end", { session: kept.session, cwd: kept.cwd, source: "restart" });
+      if (messages.length > handedOver) {
+        await this.handOver("session-end", { session, source: "restart" });
+      } else if (now.getTime() - at.getTime() > FORGOTTEN_AFTER_MS) {
+        await this.forget(session);
+      }
     }
   }
 
@@ -99,23 +114,16 @@ export class Extraction {
 
   async #give(
     occasion: Occasion,
-    given: HandOver,
-    keptCwd: string | undefined,
-    messages: readonly Said[],
+    source: string | undefined,
+    { session, cwd, messages }: Conversation,
     transcript: string | undefined,
   ): Promise<boolean> {
-    const cwd = given.cwd ?? keptCwd;
+    const what = transcript === undefined ? { messages } : { transcript_path: transcript };
     const { problem } = await this.#ask({
       args: ["hook", occasion],
-      cwd,
+      input: JSON.stringify({ session_id: session, cwd, host: "openclaw", source, ...what }),
       timeoutMs: this.#settings.handOverTimeoutMs,
-      input: JSON.stringify({
-        session_id: given.session,
-        cwd,
-        host: "openclaw",
-        source: given.source,
-        ...(transcript === undefined ? { messages } : { transcript_path: transcript }),
-      }),
+      cwd,
     });
     if (problem !== null) {
       this.#tell(`a conversation could not be handed over and is kept: ${problem}`);
@@ -148,6 +156,10 @@ export class Extraction {
       this.#underWay.delete(session);
     }
   }
+}
+
+function anew(session: string): Conversation {
+  return { session, cwd: undefined, messages: [], handedOver: 0 };
 }
 
 /** The path, if a file is there. What OpenClaw calls a session file is a name for rows of its database by now. */

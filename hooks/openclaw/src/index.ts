@@ -7,10 +7,10 @@ import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 import { Context } from "./context.ts";
 import { isPersonal, isServed, nameSession, type Place } from "./conversation.ts";
 import { Extraction } from "./extraction.ts";
+import { KeptConversations } from "./kept.ts";
 import { makeAsk } from "./quaid.ts";
 import { readSettings } from "./settings.ts";
 import { makeTools, TOOL_NAMES } from "./tools.ts";
-import { Unextracted } from "./unextracted.ts";
 
 /** What the host may wait beyond a limit of ours, so that ours is the one that counts. */
 const GRACE_MS = 1_000;
@@ -25,9 +25,9 @@ export default definePluginEntry({
     const settings = readSettings(api.pluginConfig);
     const tell = (problem: string) => api.logger.warn(`quaid: ${problem}`);
     const ask = makeAsk(settings);
-    const unextracted = new Unextracted(() => join(api.runtime.state.resolveStateDir(), "quaid", "unextracted"));
+    const kept = new KeptConversations(() => join(api.runtime.state.resolveStateDir(), "quaid", "conversations"));
     const context = new Context(ask, settings, tell);
-    const extraction = new Extraction(ask, settings, unextracted, tell);
+    const extraction = new Extraction(ask, settings, kept, tell);
 
     /** The session to learn from in this place, if it is one. */
     const recorded = (place: Place): string | undefined =>
@@ -86,17 +86,21 @@ export default definePluginEntry({
 
     api.on("session_end", async (event, ctx) => {
       const { reason, sessionId: session, nextSessionId: heir, sessionFile: transcript } = event;
-      if (heir !== undefined && heir !== session) {
-        context.beginAgain(heir, reason === "compaction" ? "compact" : "clear");
-      }
       if (PAUSES.has(reason ?? "")) {
         return;
       }
-      context.end(session);
+      // After a reset most sessions are their own heirs.
+      const isOver = heir !== session;
+      if (isOver) {
+        context.end(session);
+      }
+      if (heir !== undefined) {
+        context.beginAgain(heir, reason === "compaction" ? "compact" : "clear");
+      }
       if (reason === "deleted") {
         await extraction.forget(session);
       } else if (recorded({ sessionId: session, sessionKey: event.sessionKey ?? ctx.sessionKey }) !== undefined) {
-        await extraction.handOver("session-end", { session, source: reason, transcript });
+        await extraction.handOver("session-end", { session, source: reason, transcript, isOver });
       }
     });
 

@@ -7,7 +7,7 @@ import type { Answer, Ask } from "./quaid.ts";
 import { renderNote, renderRecall, renderWritten } from "./rendering.ts";
 import type { Settings } from "./settings.ts";
 
-export const TOOL_NAMES = ["memory_recall", "memory_store", "memory_note", "memory_get", "memory_forget"] as const;
+export const TOOL_NAMES = ["memory_recall", "memory_store", "memory_note", "memory_read", "memory_forget"] as const;
 
 const FACT_TYPES = ["fact", "preference", "belief", "experience", "event", "decision"];
 
@@ -100,7 +100,7 @@ const TOOLS: readonly Tool[] = [
     render: () => "Noted; it is kept when this conversation is learned from.",
   },
   {
-    name: "memory_get",
+    name: "memory_read",
     label: "Read a memory",
     description: "Read one memory in full with what it is connected to: a fact, a note, or a turn of a conversation.",
     properties: { ref: { ...REF, description: "Its id as memory_recall gives it, its path, or the name of a person or thing." } },

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { existsSync, writeFileSync } from "node:fs";
+import { utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { assistant, Ground, Host, SESSION, until, user } from "./ground.ts";
+import { assistant, Ground, Host, SESSION, until, user, waiting } from "./ground.ts";
 
 const TALK = [user("I moved to Leeds last week"), assistant([{ type: "text", text: "How is the flat?" }])];
 const SAID = [
@@ -18,7 +18,7 @@ test("a turn's end keeps the conversation and starts nothing", async (t) => {
   const ground = new Ground(t);
   await new Host(ground).fire("agent_end", turn());
   assert.deepEqual(ground.calls(), []);
-  assert.equal(ground.kept().length, 1);
+  assert.deepEqual(waiting(ground), [2]);
 });
 
 test("a compaction tells no messages: what was kept is handed over, once", async (t) => {
@@ -28,9 +28,26 @@ test("a compaction tells no messages: what was kept is handed over, once", async
   await host.fire("before_compaction", { messageCount: 2 }, { workspaceDir: ground.folder });
   const common = { session_id: SESSION, cwd: ground.folder, host: "openclaw" };
   assert.deepEqual(handed(ground), [{ event: "pre-compact", ...common, messages: SAID }]);
-  assert.deepEqual(ground.kept(), []);
+  assert.deepEqual(waiting(ground), [0]);
   await host.fire("before_compaction", { messageCount: 2 });
   assert.deepEqual(ground.calls(), []);
+});
+
+test("a session goes on after compactions and resets, and is handed over as it was from its beginning", async (t) => {
+  const ground = new Ground(t);
+  const host = new Host(ground);
+  const [more, evenMore] = [user("The flat has a garden"), user("hi again")];
+  const reset = { reason: "reset", messageCount: 0, sessionId: SESSION, nextSessionId: SESSION };
+  await host.fire("agent_end", turn());
+  await host.fire("before_compaction", { messageCount: 2 });
+  await host.fire("agent_end", turn([{ role: "compactionSummary", summary: "Leeds" }, ...TALK.slice(1), more]));
+  await host.fire("before_reset", { messages: [...TALK, more], reason: "reset" });
+  await host.fire("session_end", reset);
+  await host.fire("agent_end", turn([evenMore]));
+  await host.fire("before_reset", { messages: [evenMore], reason: "reset" });
+  const counts = handed(ground).map((call) => [call.event, call.messages.length]);
+  assert.deepEqual(counts, [["pre-compact", 2], ["session-end", 3], ["session-end", 4]]);
+  assert.deepEqual(waiting(ground), [0]);
 });
 
 test("a reset tells the conversation, and the end that comes with it brings nothing more", async (t) => {
@@ -46,6 +63,7 @@ test("a reset tells the conversation, and the end that comes with it brings noth
   assert.equal(first?.source, "new");
   assert.deepEqual(first?.messages, SAID);
   assert.deepEqual(rest, []);
+  assert.deepEqual(ground.kept(), []);
 });
 
 test("a session file is named when it is one and nothing else is known", async (t) => {
@@ -68,7 +86,7 @@ test("silence is an occasion to learn, and a word ends it", { timeout: 10_000 },
   const host = new Host(ground, { idleMinutes: 0.005 });
   await host.fire("agent_end", turn(TALK.slice(0, 1)));
   await host.fire("agent_end", turn());
-  await until(() => ground.kept().length === 0);
+  await until(() => waiting(ground)[0] === 0);
   const calls = handed(ground);
   assert.deepEqual(calls.map(({ event, source }) => [event, source]), [["session-end", "idle"]]);
   assert.deepEqual(calls[0]?.messages, SAID);
@@ -92,10 +110,17 @@ test("a restart in the middle loses nothing", { timeout: 10_000 }, async (t) => 
 
   const after = new Host(ground);
   await after.fire("gateway_start", { port: 1 }, {});
-  await until(() => ground.kept().length === 0);
+  await until(() => waiting(ground)[0] === 0);
   const [call] = handed(ground);
   assert.deepEqual([call?.event, call?.source, call?.session_id, call?.cwd], ["session-end", "restart", SESSION, ground.folder]);
   assert.deepEqual(call?.messages, SAID);
+});
+
+test("what was never kept is, when Quaid cannot take it", async (t) => {
+  const ground = new Ground(t);
+  const host = new Host(ground, { command: "/nowhere/quaid" });
+  await host.fire("before_reset", { messages: TALK, reason: "new" });
+  assert.deepEqual(waiting(ground), [2]);
 });
 
 test("two gateways that start at once lose nothing and fail at nothing", { timeout: 10_000 }, async (t) => {
@@ -103,7 +128,7 @@ test("two gateways that start at once lose nothing and fail at nothing", { timeo
   await new Host(ground).fire("agent_end", turn());
   const [one, other] = [new Host(ground), new Host(ground)];
   await Promise.all([one.fire("gateway_start", { port: 1 }), other.fire("gateway_start", { port: 2 })]);
-  await until(() => ground.kept().length === 0);
+  await until(() => waiting(ground)[0] === 0);
   await Promise.all([one.fire("gateway_stop", {}), other.fire("gateway_stop", {})]);
   const calls = handed(ground);
   assert.ok(calls.length >= 1);
@@ -119,12 +144,32 @@ test("a broken state file stops nobody", { timeout: 10_000 }, async (t) => {
   const host = new Host(ground);
   await host.fire("agent_end", turn());
   await host.fire("gateway_start", { port: 1 });
-  await until(() => ground.kept().length === 1);
-  assert.deepEqual(handed(ground).map((call) => call.session_id), [SESSION]);
+  const calls: object[] = [];
+  await until(() => calls.push(...handed(ground)) > 0);
+  await host.fire("gateway_stop", {});
+  assert.deepEqual(calls.map((call) => Reflect.get(call, "session_id")), [SESSION]);
   await host.fire("agent_end", turn(), { sessionId: "broken" });
   await host.fire("before_compaction", { messageCount: 2 }, { sessionId: "broken" });
   assert.deepEqual(handed(ground)[0]?.messages, SAID);
-  assert.ok(!existsSync(broken));
+});
+
+test("what was handed over a month ago is not kept any longer", { timeout: 10_000 }, async (t) => {
+  const ground = new Ground(t);
+  const host = new Host(ground);
+  for (const sessionId of ["old", "waiting", "new"]) {
+    await host.fire("agent_end", turn(), { sessionId });
+    if (sessionId !== "waiting") {
+      await host.fire("before_compaction", { messageCount: 2 }, { sessionId });
+    }
+    if (sessionId !== "new") {
+      ground.kept().forEach((path) => utimesSync(path, 0, 0));
+    }
+  }
+  ground.calls();
+  await host.fire("gateway_start", { port: 1 });
+  await until(() => ground.kept().length === 2 && waiting(ground).every((count) => count === 0));
+  await host.fire("gateway_stop", {});
+  assert.deepEqual(handed(ground).map((call) => call.session_id), ["waiting"]);
 });
 
 test("what Quaid could not take is kept and grows", async (t) => {

@@ -46,14 +46,21 @@ export class Ground {
     return calls;
   }
 
+  /** The files of conversations. */
   kept(): string[] {
-    const folder = join(this.state, "quaid", "unextracted");
+    const folder = join(this.state, "quaid", "conversations");
     try {
       return readdirSync(folder).map((name) => join(folder, name));
     } catch {
       return [];
     }
   }
+}
+
+/** So many messages of each conversation Quaid has not been given. */
+export function waiting(ground: Ground): number[] {
+  const kept = ground.kept().map((path) => JSON.parse(readFileSync(path, "utf8")));
+  return kept.map(({ messages, handedOver }) => messages.length - handedOver);
 }
 
 type Handler = (event: never, place: never) => unknown;

@@ -55,7 +55,8 @@ test("after a compaction the session begins again, before its next prompt", { ti
 test("the heir of a session begins as its parent ended", async (t) => {
   const ground = new Ground(t);
   const host = new Host(ground);
-  for (const [reason, heir, source] of [["compaction", "h1", "compact"], ["reset", "h2", "clear"]] as const) {
+  const ends = [["compaction", "h1", "compact"], ["reset", "h2", "clear"], ["reset", SESSION, "clear"]] as const;
+  for (const [reason, heir, source] of ends) {
     await host.fire("session_end", { sessionId: SESSION, messageCount: 9, reason, nextSessionId: heir });
     await host.fire("before_prompt_build", prompt("one two three"), { sessionId: heir });
     const start = ground.calls().find((call) => call.args.includes("session-start"));

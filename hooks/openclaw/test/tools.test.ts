@@ -18,6 +18,8 @@ test("the manifest names the tools that there are, and leaves the memory slot al
   const names = new Host(new Ground(t)).tools().map((tool) => tool.name);
   assert.deepEqual(names.toSorted(), MANIFEST.contracts.tools.toSorted());
   assert.equal(MANIFEST.kind, undefined);
+  // OpenClaw drops the second tool of a name, and these are its own memory's.
+  assert.deepEqual(names.filter((name) => ["memory_get", "memory_search"].includes(name)), []);
 });
 
 test("how many memories come back is Quaid's to say", async (t) => {
@@ -78,7 +80,7 @@ test("no argument becomes an option", async (t) => {
   const host = new Host(ground);
   ground.reply({ hook: {}, forget: { out: {} }, get: { out: {} }, note: { out: {} }, recall: { out: {} } });
   await host.use("memory_forget", { ref: "--help" });
-  await host.use("memory_get", { ref: "-x" });
+  await host.use("memory_read", { ref: "-x" });
   await host.use("memory_note", { text: "--session=other" });
   await host.use("memory_recall", { query: "--as-of=HEAD\0~1", dateFrom: "--limit=1" });
   assert.deepEqual(ground.calls().map((call) => call.args.slice(1)), [
@@ -94,7 +96,7 @@ test("a note is read with its edges", async (t) => {
   const note = { path: "facts/a.md", id: "01k", kind: "fact", status: "active", speaker: "Maya", created: "2026-11-20T14:30:00Z", superseded_by: "01m" };
   const edges = [{ subject: "Maya Chen", relation: "prefers", object: "Oat milk" }];
   ground.reply({ get: { out: { v: 1, note, turn: null, text: "Maya takes oat milk", edges } } });
-  assert.deepEqual((await new Host(ground).use("memory_get", { ref: "01k" })).split("\n"), [
+  assert.deepEqual((await new Host(ground).use("memory_read", { ref: "01k" })).split("\n"), [
     "[superseded] (fact, by Maya, 2026-11-20, status active, id 01k, in facts/a.md)",
     "Maya takes oat milk",
     "- Maya Chen prefers Oat milk",
@@ -104,7 +106,7 @@ test("a note is read with its edges", async (t) => {
 test("what goes wrong is an error that can be read", async (t) => {
   const ground = new Ground(t);
   const host = new Host(ground);
-  const failing = async (reply: object, tool = "memory_get", params: object = { ref: "x" }) => {
+  const failing = async (reply: object, tool = "memory_read", params: object = { ref: "x" }) => {
     ground.reply({ get: reply });
     return host.use(tool, params).then(() => assert.fail(), (error: Error) => error.message);
   };
@@ -114,16 +116,16 @@ test("what goes wrong is an error that can be read", async (t) => {
   assert.equal(await failing({ code: 3 }), "Quaid left with 3.");
   assert.match(await failing({ out: "Traceback" }), /cannot be read/);
   assert.match(await failing({ out: "[1]" }), /cannot be read/);
-  assert.match(await failing({}, "memory_get", { ref: " " }), /^ref must be/);
+  assert.match(await failing({}, "memory_read", { ref: " " }), /^ref must be/);
   assert.match(await failing({}, "memory_recall", { query: 7 }), /^query must be/);
   const nowhere = new Host(ground, { command: "no-such-quaid" });
-  await assert.rejects(nowhere.use("memory_get", { ref: "x" }), /no-such-quaid cannot be run\. Install Quaid/);
+  await assert.rejects(nowhere.use("memory_read", { ref: "x" }), /no-such-quaid cannot be run\. Install Quaid/);
 });
 
 test("more than can be read is refused", { timeout: 20_000 }, async (t) => {
   const ground = new Ground(t);
   ground.reply({ get: { out: "x".repeat(17 * 1024 * 1024) } });
-  await assert.rejects(new Host(ground).use("memory_get", { ref: "x" }), /more than can be read/);
+  await assert.rejects(new Host(ground).use("memory_read", { ref: "x" }), /more than can be read/);
 });
 
 test("there are no tools where the memory is not served", (t) => {
