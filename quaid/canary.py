@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 from quaid.doctor import Finding
@@ -28,6 +29,7 @@ from quaid.hosts.registry import HOSTS, NAME, Host, Machine, Wanted, hooks_of
 NEEDED_TOOL = "memory_recall"
 LONGEST_WAIT_S = 30.0
 """For the conversation to be taken in by the worker that the hooks start."""
+LONGEST_FAREWELL_S = 5.0
 _ENDINGS = ("SessionEnd", "PreCompact")
 """Events that hand the transcript over; the first that is installed is tried."""
 _QUIET = """\
@@ -167,15 +169,20 @@ def _wait_for(root: Path, word: str, hook: Command) -> None:
 
 @contextmanager
 def _throwaway() -> Iterator[Path]:
-    """A vault for the proof. What the worker still does in it afterwards does not matter."""
+    """A vault for the proof, taken away when the worker that the hooks started has ended too."""
     from quaid.memory import Memory
 
-    with TemporaryDirectory(prefix="quaid-canary-", ignore_cleanup_errors=True) as folder:
-        root = Path(folder) / "vault"
-        memory, _ = Memory.create(root)
+    folder = Path(mkdtemp(prefix="quaid-canary-"))
+    try:
+        memory, _ = Memory.create(folder / "vault")
         memory.close()
-        (root / "quaid.toml").write_text(_QUIET, encoding="utf-8")
-        yield root
+        (folder / "vault" / "quaid.toml").write_text(_QUIET, encoding="utf-8")
+        yield folder / "vault"
+    finally:
+        deadline = time.monotonic() + LONGEST_FAREWELL_S
+        while folder.exists() and time.monotonic() < deadline:
+            shutil.rmtree(folder, ignore_errors=True)
+            time.sleep(0.05)
 
 
 def _environ(found: Installed, root: Path) -> dict[str, str]:

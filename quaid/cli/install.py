@@ -163,7 +163,7 @@ def _render_uninstalled(done: Done, *, dry_run: bool) -> str:
     lines = [f"{styled('Quaid is taken out of ' + title, 'bold')}. Your memory stays.", *_render_changes(done)]
     altered = [name for change in done.changes for name in change.altered]
     if altered:
-        lines.append(f"  Not as Quaid had left it, and taken out all the same: {', '.join(altered)}")
+        lines.append(f"  Not as Quaid had left it, and taken out all the same: {'; '.join(_summed(tuple(altered)))}")
     lines += ["", f"{title} notices when it is started again."]
     lines += [f"  {line}" for step in done.still_to_do for line in step.splitlines()]
     return "\n".join(lines)
