@@ -29,28 +29,40 @@ export interface Found {
   readonly at: Date;
 }
 
-/** `before` with what `seen` has beyond it. `seen` begins somewhere in `before` and goes on after its end; or was rewound
- * and goes another way, which two shared messages tell; or is all new.
+/** `before` with what `seen` has beyond it. The two overlap: `seen` may begin earlier, later or where `before` does, and
+ * goes on after its end; or it was rewound and goes another way. Nothing in common means that all of it is new.
  */
 export function grow(before: readonly Said[], seen: readonly Said[]): readonly Said[] {
-  let shared = 0;
-  for (let place = 0; place < before.length; place += 1) {
-    const run = countShared(before, place, seen);
-    if (place + run === before.length) {
-      shared = run;
-      break;
-    }
-    shared = run >= FEWEST_SHARED ? Math.max(shared, run) : shared;
-  }
-  return [...before, ...seen.slice(shared)];
+  return [...before, ...seen.slice(countToEnd(before, seen) || countToFork(before, seen))];
 }
 
-function countShared(before: readonly Said[], place: number, seen: readonly Said[]): number {
-  let run = 0;
-  while (place + run < before.length && run < seen.length && isSame(before[place + run], seen[run])) {
-    run += 1;
+/** How many messages of `seen` lead to the end of `before`: up to where most of what stands before it is the same. */
+function countToEnd(before: readonly Said[], seen: readonly Said[]): number {
+  let [longest, count] = [0, 0];
+  for (let end = 1; end <= seen.length; end += 1) {
+    let run = 0;
+    while (run < before.length && run < end && isSame(before[before.length - 1 - run], seen[end - 1 - run])) {
+      run += 1;
+    }
+    const isWhole = run === before.length || run === end;
+    if (run > longest && (isWhole || run >= FEWEST_SHARED)) {
+      [longest, count] = [run, end];
+    }
   }
-  return run;
+  return count;
+}
+
+/** How many messages `seen` begins with that stand in `before` too; a single one may be chance. */
+function countToFork(before: readonly Said[], seen: readonly Said[]): number {
+  let longest = 0;
+  for (let place = 0; place < before.length; place += 1) {
+    let run = 0;
+    while (place + run < before.length && run < seen.length && isSame(before[place + run], seen[run])) {
+      run += 1;
+    }
+    longest = Math.max(longest, run);
+  }
+  return longest >= FEWEST_SHARED ? longest : 0;
 }
 
 /** Times do not count: the host tells them in two ways. */

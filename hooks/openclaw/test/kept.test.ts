@@ -24,6 +24,16 @@ test("what a compaction or a reset has left is joined where the two meet", () =>
   assert.deepEqual(grow(said("hi", "a", "b"), said("hi", "c")), said("hi", "a", "b", "hi", "c"));
 });
 
+test("a host that tells more than was heard is followed from where they agree", () => {
+  assert.deepEqual(grow(said("b", "c"), said("a", "b", "c", "d")), said("b", "c", "d"));
+  assert.deepEqual(grow(said("c"), said("a", "b", "c", "d")), said("c", "d"));
+  assert.deepEqual(grow(said("x", "ok", "y", "ok"), said("w", "x", "ok", "y", "ok", "z", "ok")), said("x", "ok", "y", "ok", "z", "ok"));
+});
+
+test("one word in common is chance", () => {
+  assert.deepEqual(grow(said("a", "ok"), said("b", "ok", "c")), said("a", "ok", "b", "ok", "c"));
+});
+
 test("where a conversation was rewound, what came instead is added", () => {
   assert.deepEqual(grow(said("a", "b", "c"), said("a", "b", "c2", "d")), said("a", "b", "c", "c2", "d"));
   assert.deepEqual(grow(said("x", "a", "b", "c"), said("a", "b", "c2")), said("x", "a", "b", "c", "c2"));
