@@ -16,9 +16,11 @@ from messages_api import Call, MessagesApi, as_text, since_the_last_answer, tool
 from replay import Replay, facts_of
 from vaults import Vault, be_calm, copy_vault, wait_for
 
+from quaid.local import queue
 from quaid.model import CORE_FILES
 from quaid.recall.safety import CLOSING, OPENING
 from quaid.vault import frontmatter
+from quaid.vault.layout import STATE_DIR
 
 TOOLS = "mcp__plugin_quaid_quaid__"
 NEWS = "By the way, yesterday I adopted a quokka called Biscuit."
@@ -146,7 +148,7 @@ def begin(monkey, tmp_path_factory):
 @pytest.fixture(scope="module")
 def lived(begin) -> Life:
     """A morning: hello, a question, a tool, an edit, news, a compaction, and off."""
-    life = begin()
+    life = begin(QUAID_HOOKS_RECALL="on")  # by words alone nothing is beyond doubt
     life.model.answers[life.identity] = learn_the_news
     life.api.script |= {
         "Ask the memory": Call("memory_recall", {"query": "Where does Ines live?"}),
@@ -239,10 +241,14 @@ def test_memories_that_were_injected_are_not_learned_again(lived):
 
 def test_the_history_says_what_happened(lived):
     assert lived.vault.status() == ""
-    learned = lived.vault.git("log", "-1", "--format=%an%n%s%n%b", "--", "facts", "episodes")
+    learned = lived.vault.git("log", "-1", "--format=%an%n%s%n%b", "--grep", "^extract:", "--", "facts")
     assert re.match(r"Quaid\nextract: 1 fact from session ", learned)
     assert f"Quaid-Session: {lived.identity}" in learned
     lived.vault.assert_sound()
+
+
+def test_edited_files_are_noted(lived):
+    assert queue.take_edited(lived.vault.root / STATE_DIR) == [str(lived.claude.project / "glaze.md")]
 
 
 def test_a_resumed_session_learns_nothing_twice(lived):
@@ -257,6 +263,14 @@ def test_a_resumed_session_learns_nothing_twice(lived):
     (fact,) = facts(lived.vault, LEARNED)
     assert "confirmations" not in fact
     assert not any(NEWS in read_of(prompt) for prompt in lived.model.prompts[asked:])
+
+
+def test_the_next_session_knows_what_this_one_taught(lived):
+    with lived.claude.session() as session:
+        lived.say(session, "next", "Hello again!")
+    told = just_injected(lived.steps["next"][0])
+    assert LEARNED in told
+    assert "still to be learned" not in told
 
 
 def test_without_a_model_the_conversation_is_kept_and_waits(begin):
