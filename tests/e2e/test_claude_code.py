@@ -168,7 +168,10 @@ def lived(begin) -> Life:
 
 
 def test_a_session_begins_with_what_an_agent_should_know(lived):
-    assert "Maya Chen is a potter in Berlin." in just_injected(lived.steps["start"][0])
+    told = just_injected(lived.steps["start"][0])
+    assert "Maya Chen is a potter in Berlin." in told
+    assert "takes oat milk" in told
+    assert "lives in Porto" in told
 
 
 def test_a_prompt_brings_the_memory_that_answers_it(lived):
@@ -199,7 +202,8 @@ def test_a_memory_tool_is_called_and_answers(lived):
 def test_the_context_is_there_again_after_compaction(lived):
     request = lived.steps["after"][0]
     assert len(request["messages"]) < len(lived.steps["compact"][0]["messages"])
-    assert "Maya Chen is a potter in Berlin." in injected(request)
+    assert "Maya Chen is a potter in Berlin." in just_injected(request)
+    assert "still to be learned" not in just_injected(request)
 
 
 def test_nothing_goes_wrong_in_the_session(lived):
@@ -303,6 +307,25 @@ def test_a_command_may_use_the_memory_without_asking(begin):
     asked = "\n".join(as_text(message["content"]) for message in first["messages"])
     assert "<question>\nwhere does Ines live?\n</question>" in asked
     assert "lives in Porto" in tool_results(second["messages"])[0]
+
+
+@pytest.mark.parametrize(("command", "denied"), [("list --json", []), ("accept all", ["Bash"])])
+def test_a_review_may_look_and_must_ask_before_it_answers(begin, command, denied):
+    life = begin(QUAID_MODELS_PROVIDER="none")
+    life.api.script["open questions of the memory"] = Call("Bash", {"command": f"quaid janitor {command}"})
+    with life.claude.session() as session:
+        life.say(session, "review", "/quaid:review")
+    assert [found["tool_name"] for found in life.results["review"]["permission_denials"]] == denied
+    (answer,) = tool_results(life.steps["review"][1]["messages"])
+    assert ('"questions": []' in answer) == (not denied)
+
+
+def test_without_quaid_claude_code_goes_on_and_says_what_is_missing(begin):
+    life = begin(PATH=os.defpath)
+    with life.claude.session() as session:
+        life.say(session, "hello", "Good morning!")
+    assert life.results["hello"]["result"] == "Understood."
+    assert 'not found in $PATH: "quaid"' in (life.claude.home / "stderr").read_text()
 
 
 def test_what_stands_in_the_way_of_quaid_does_not_stand_in_the_way_of_claude_code(begin):
