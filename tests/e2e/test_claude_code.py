@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from claude_code import PLUGIN, ClaudeCode, find_claude
+from claude_code import LIMIT_S, PLUGIN, ClaudeCode, find_claude
 from messages_api import Call, MessagesApi, as_text, since_the_last_answer, tool_results
 from replay import Replay, facts_of
 from vaults import Vault, be_calm, copy_vault, wait_for
@@ -22,6 +24,9 @@ from quaid.recall.safety import CLOSING, OPENING
 from quaid.vault import frontmatter
 from quaid.vault.layout import STATE_DIR
 
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/environ").exists(), reason="waits for processes that it finds in /proc"
+)
 TOOLS = "mcp__plugin_quaid_quaid__"
 NEWS = "By the way, yesterday I adopted a quokka called Biscuit."
 LEARNED = "Maya Chen adopted a quokka called Biscuit."
@@ -86,16 +91,14 @@ def facts(vault: Vault, text: str) -> list[dict]:
     return [dict(frontmatter.parse(note).fields) for note in found if text in note]
 
 
-def is_at_rest(vault: Vault) -> bool:
-    """Nothing of Quaid's runs for this vault any more."""
-    marker = f"QUAID_HOME={vault.root}".encode()
+def workers(vault: Vault) -> list[int]:
+    """Processes that run for this vault."""
+    marker, found = f"QUAID_HOME={vault.root}".encode(), []
     for environ in Path("/proc").glob("[0-9]*/environ"):
-        try:
+        with suppress(OSError):
             if marker in environ.read_bytes().split(b"\0"):
-                return False
-        except OSError:
-            continue
-    return True
+                found.append(int(environ.parent.name))
+    return found
 
 
 @dataclass
@@ -116,7 +119,7 @@ class Life:
         self.steps[step] = self.api.requests[before:]
 
     def rest(self) -> None:
-        wait_for(lambda: is_at_rest(self.vault), "Quaid's work for the vault")
+        wait_for(lambda: not workers(self.vault), "Quaid's work for the vault")
 
 
 @pytest.fixture(scope="module")
@@ -269,6 +272,19 @@ def test_a_resumed_session_learns_nothing_twice(lived):
     assert not any(NEWS in read_of(prompt) for prompt in lived.model.prompts[asked:])
 
 
+def test_a_fork_learns_nothing_twice(lived):
+    asked = len(lived.model.prompts)
+    fork = str(uuid4())
+    with lived.claude.session("--resume", lived.identity, "--fork-session", "--session-id", fork) as session:
+        lived.say(session, "fork", "Let us try another glaze.")
+    lived.rest()
+    (told,) = [episode for episode in episodes(lived.vault) if "another glaze" in episode]
+    assert NEWS not in told
+    assert frontmatter.parse(told).fields["session"] == fork
+    assert len(facts(lived.vault, LEARNED)) == 1
+    assert not any(NEWS in read_of(prompt) for prompt in lived.model.prompts[asked:])
+
+
 def test_the_next_session_knows_what_this_one_taught(lived):
     with lived.claude.session() as session:
         lived.say(session, "next", "Hello again!")
@@ -286,6 +302,26 @@ def test_without_a_model_the_conversation_is_kept_and_waits(begin):
     assert NEWS in episode
     assert "extracted" not in frontmatter.parse(episode).fields
     assert facts(life.vault, "Biscuit") == []
+
+
+def test_what_a_killed_worker_left_is_learned_by_the_next_session(begin):
+    life = begin()
+    life.model.answers[life.identity] = learn_the_news
+    life.model.delay_s = LIMIT_S
+    with life.claude.session("--session-id", life.identity) as session:
+        life.say(session, "news", NEWS)
+    wait_for(lambda: life.model.requests, "the worker asks the model")
+    for worker in workers(life.vault):
+        os.kill(worker, signal.SIGKILL)
+    life.rest()
+    assert facts(life.vault, LEARNED) == []
+    life.model.delay_s = 0.0
+    with life.claude.session() as session:
+        life.say(session, "next", "Good morning!")
+    life.rest()
+    (fact,) = facts(life.vault, LEARNED)
+    assert "confirmations" not in fact
+    life.vault.assert_sound()
 
 
 def test_what_forgets_is_not_done_unasked(begin):
