@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.config import load_settings
+from quaid.context import read_core_notes
 from quaid.errors import VaultNotFoundError
 from quaid.index import vectors
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
-from quaid.model import CORE_FILES, Recall
+from quaid.model import Recall
 from quaid.recall import pipeline
 from quaid.recall.asking import Sources
 from quaid.recall.options import RecallOptions
@@ -68,7 +69,7 @@ class Answers:
         sources = Sources(connection, beside, self._embedding.embedder_of, self._matrix, self._scoped)
         answer = self._answer(query, options, sources)
         if options.context:
-            answer = replace(answer, context=self._core_notes())
+            answer = replace(answer, context=tuple(read_core_notes(self._root)))
         return _with_degraded(answer, [*stale, *self._pending(connection, options)])
 
     def keep(self, answer: Recall, options: RecallOptions, *, door: str, session: str | None) -> Recall:
@@ -157,20 +158,6 @@ class Answers:
                 return None
             self._judge = ModelJudge(models)
         return self._judge
-
-    def _core_notes(self) -> tuple[tuple[str, str], ...]:
-        import re
-
-        from quaid.vault import files, frontmatter, markdown
-
-        found = []
-        for name in CORE_FILES:
-            data = files.read_note(self._root, name)
-            if data is not None:
-                body = frontmatter.parse(data.decode("utf-8", "replace")).body
-                found.append((name, markdown.without_comments(body).strip()))
-        # The template's notes have a heading each and nothing under it yet.
-        return tuple((name, text) for name, text in found if re.search(r"(?m)^(?!#)\s*\S", text))
 
     def _pending(self, connection: apsw.Connection, options: RecallOptions) -> Iterable[str]:
         if options.keyword_only or self._settings.embedding.provider == "none":

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from quaid.errors import ConfigError
+from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
-
-CONFIG_FILE = "quaid.toml"
 
 
 def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Settings:

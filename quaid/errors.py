@@ -138,6 +138,13 @@ class BadInputError(QuaidError):
     code = "bad_input"
 
 
+class NothingSaidError(BadInputError):
+    """A transcript in which nobody says anything."""
+
+    def __init__(self) -> None:
+        super().__init__("The transcript holds nothing that anybody said. Give one with user or assistant turns.")
+
+
 class ConfigError(QuaidError):
     code = "config"
 

@@ -17,10 +17,10 @@ from quaid.capture.importing import note_folder
 from quaid.capture.importing.formats import choose_format
 from quaid.capture.importing.found import Admit, Found, Source
 from quaid.capture.importing.planning import Candidate, ImportPlan, Progress, Vault, list_candidates, plan_import
-from quaid.config import CONFIG_FILE
 from quaid.errors import BadInputError
 from quaid.index import documents, graph
 from quaid.model import CORE_FILES, Kind, name_key, note_name
+from quaid.place import CONFIG_FILE
 from quaid.vault import files, layout, template
 from quaid.vault.messages import Message
 from quaid.writer import Plan, Writer, Written

@@ -10,12 +10,13 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from quaid.answers import Answers
-from quaid.config import CONFIG_FILE, load_settings, parse_value
-from quaid.errors import TROUBLE_FOR_ALL, BadInputError, VaultExistsError, VaultNotFoundError
+from quaid.config import load_settings, parse_value
+from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NothingSaidError, VaultExistsError, VaultNotFoundError
 from quaid.index import database
 from quaid.index.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
+from quaid.place import CONFIG_FILE, locate_vault
 from quaid.recall.options import RecallOptions
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
@@ -163,6 +164,13 @@ class Memory:
 
         return self._ask(explained)
 
+    def context(self, tokens: int | None = None) -> str:
+        """What an agent should have before it starts, at most `tokens` (else `hooks.context_tokens`); may be empty."""
+        from quaid.context import tell
+
+        wanted = self.settings.hooks.context_tokens if tokens is None else tokens
+        return self._ask(lambda: tell(self.root, self.index(), self.answers.owners(), wanted))
+
     def index(self) -> apsw.Connection:
         """A read-only connection to the index, brought up to date first."""
         return self.answers.fresh()[0]
@@ -277,9 +285,7 @@ class Memory:
                 if isinstance(done.problem, TROUBLE_FOR_ALL):
                     wanted = replace(wanted, facts=False)
         if not found:
-            raise BadInputError(
-                "The transcript holds nothing that anybody said. Give one with user or assistant turns."
-            )
+            raise NothingSaidError
         self.sync()
 
     def extract_waiting(self, **how: Any) -> Iterator[Extracted]:
@@ -410,16 +416,6 @@ class Memory:
         self.answers.release()
         budget_s = self.settings.recall.embed_budget_s
         self.sync(SyncOptions(rebuild=True, accept_removals=True, embed_budget_s=budget_s, fetch_weights=False))
-
-
-def locate_vault(path: str | os.PathLike[str] | None = None) -> Path:
-    """The vault that is meant: `path`, `$QUAID_HOME`, the one around the working folder, `~/quaid`."""
-    if path is not None:
-        return Path(path).expanduser().absolute()
-    home = os.environ.get("QUAID_HOME")
-    if home:
-        return Path(home).expanduser().absolute()
-    return layout.find_vault(Path.cwd()) or Path.home() / "quaid"
 
 
 def _read_conversations(

@@ -295,6 +295,8 @@ class HookSettings:
     recall_tokens: int = 600
     extract: bool = True
     """A conversation is taken in when it ends or is compacted."""
+    idle_minutes: int = 30
+    """One that was never ended is taken in when nothing has been added to it for so long."""
 
 
 @dataclass(frozen=True, slots=True)

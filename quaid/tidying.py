@@ -14,7 +14,7 @@ from quaid.evaluation import parse_questions
 from quaid.janitor import questions
 from quaid.janitor.bench import JANITOR
 from quaid.janitor.decision import Decision
-from quaid.janitor.news import deliver, level_of, render_news
+from quaid.janitor.news import render_news
 from quaid.janitor.questions import Question
 from quaid.janitor.report import Report
 from quaid.janitor.runner import Ground, Options, Runner
@@ -22,6 +22,7 @@ from quaid.janitor.snapshot import take_snapshot
 from quaid.local.health import HealthLog
 from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
 from quaid.model import Commit, Edit
+from quaid.news import deliver, level_of
 from quaid.recall.expectation import find_expected, list_meant
 from quaid.vault import edits, files, layout
 from quaid.vault.branches import REVERTS

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from quaid.capture import facts, linking
 from quaid.capture.facts import FactDetails
 from quaid.capture.storing import KnownFact, NewFact
-from quaid.config import CONFIG_FILE, render_setting, render_value
+from quaid.config import render_setting, render_value
 from quaid.errors import (
     NoteBrokenError,
     NoteChangedError,
@@ -29,6 +29,7 @@ from quaid.index import database, documents, graph
 from quaid.index.documents import Document
 from quaid.lookups import Lookups
 from quaid.model import Edge, Edit, Kind
+from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.vault import edits, episodes, files, frontmatter, notes

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.config import CONFIG_FILE, list_settings, load_settings, parse_value, render_setting, render_value
+from quaid.config import list_settings, load_settings, parse_value, render_setting, render_value
 from quaid.errors import ConfigError
+from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
 
 ROOT = Path(__file__).parents[1]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quaid.model import Kind
+from quaid.place import find_vault
 from quaid.vault import layout
 from quaid.vault.layout import entity_path, is_conflict_copy, is_note_name, kind_of, new_id, slug
 
@@ -173,11 +174,11 @@ def test_temporary_names_are_hidden_unique_and_known_again(name):
 def test_the_vault_is_the_nearest_folder_upwards_with_settings(tmp_path):
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
-    assert layout.find_vault(inner) is None
+    assert find_vault(inner) is None
     (tmp_path / "quaid.toml").touch()
-    assert layout.find_vault(inner) == tmp_path
+    assert find_vault(inner) == tmp_path
     (tmp_path / "a" / "quaid.toml").touch()
-    assert layout.find_vault(inner) == tmp_path / "a"
+    assert find_vault(inner) == tmp_path / "a"
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,10 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Tidy": {
         "janitor": Entry("janitor", "Review, merge and fold; every decision a commit you can undo."),
     },
+    "Where agents live": {
+        "context": Entry("context", "Print what an agent should have before it starts."),
+        "hook": Entry("hook", "Answer an event of a program that an agent lives in."),
+    },
     "Look around": {
         "status": Entry("status", "How the vault is, and what needs attention."),
         "doctor": Entry("doctor", "Check everything Quaid needs on this machine."),

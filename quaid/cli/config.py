@@ -13,8 +13,9 @@ import typer
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns
 from quaid.cli.written import as_shape, tell_written
-from quaid.config import CONFIG_FILE, list_settings, render_value
+from quaid.config import list_settings, render_value
 from quaid.errors import ConfigError
+from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
 
 

@@ -12,7 +12,7 @@ from quaid.cli.init import fetch_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import styled
 from quaid.doctor import Finding, examine
-from quaid.memory import locate_vault
+from quaid.place import locate_vault
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 

@@ -341,6 +341,17 @@ def living_facts(
     return [(row[0], Document(*row[2:]), row[1]) for row in rows]
 
 
+def list_latest_facts(connection: apsw.Connection, scope: Scope, limit: int) -> list[tuple[str, str]]:
+    """(created, text) of the `limit` newest facts in `scope` that hold, newest first."""
+    rows = connection.execute(
+        "SELECT d.created, c.text FROM documents d JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 "
+        f"WHERE d.kind = 'fact' AND d.created IS NOT NULL AND {_HOLDS} {scope.and_documents} "
+        "ORDER BY d.created DESC, d.path LIMIT :limit",
+        {"limit": limit, **scope.values},
+    )
+    return [(str(row[0]), str(row[1])) for row in rows]
+
+
 def list_beginnings(
     connection: apsw.Connection, references: Collection[str], scope: Scope = EVERYTHING
 ) -> dict[str, str]:

@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.config import CONFIG_FILE
 from quaid.errors import LockedError
 from quaid.index import carry_over, database, documents, vectors
 from quaid.index.documents import Known
+from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.indexer import max_note_bytes, parse_note, silent, translate_index_errors

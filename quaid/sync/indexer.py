@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.config import CONFIG_FILE
 from quaid.errors import DiskFullError, LockedError, MassRemovalError, VaultNotFoundError, VaultReadOnlyError
 from quaid.index import database, documents
 from quaid.index.documents import Known
+from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress

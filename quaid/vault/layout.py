@@ -8,13 +8,13 @@ import time
 import unicodedata
 from collections.abc import Container
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from quaid.config import CONFIG_FILE
+from quaid import place
 from quaid.errors import BadInputError
 from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, Kind
 
-STATE_DIR = ".quaid"
+STATE_DIR = place.STATE_DIR
 INDEX_FILE = "index.db"
 CACHE_FILE = "cache.db"
 LOCAL_FILE = "local.db"
@@ -46,14 +46,6 @@ _LONGEST_NAME = 190
 """Bytes of an entity's name as a file; file systems take 255."""
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{20,24}\.tmp", re.DOTALL)
 _RESERVED = re.compile(r"^(con|prn|aux|nul|conin\$|conout\$|com[\d¹²³]|lpt[\d¹²³])(?= *(?:\.|$))", re.IGNORECASE)
-
-
-def find_vault(start: Path) -> Path | None:
-    """The vault that encloses `start`: the nearest folder upwards that holds quaid.toml."""
-    for folder in (start, *start.parents):
-        if (folder / CONFIG_FILE).is_file():
-            return folder
-    return None
 
 
 def kind_of(rel_path: str, note_type: str | None, keys: Container[str] = ()) -> Kind:

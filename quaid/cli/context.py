@@ -1,0 +1,29 @@
+"""`quaid context`: what an agent should have before it starts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from quaid.cli.invocation import Invocation
+
+
+def run_context(
+    ctx: typer.Context,
+    tokens: Annotated[int | None, typer.Option("--tokens", metavar="N", min=50, help="How long it may be.")] = None,
+) -> None:
+    """Print what an agent should have before it starts: core notes, projects, open questions, what was learned lately.
+
+    Hooks give the same text to the agents of connected programs.
+
+    Examples:
+      quaid context
+      quaid context --tokens 500
+    """
+    invocation: Invocation = ctx.obj
+    with invocation.open() as memory:
+        text = memory.context(tokens)
+    if not text:
+        invocation.say("There is nothing to tell yet. Write something into USER.md, or: quaid remember 'a fact'")
+    invocation.tell(lambda: text, text=text, tokens=-(-len(text) // 4))

@@ -1,0 +1,32 @@
+"""`quaid hook`: the help of a command that programs call; `quaid.hooks` answers it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from quaid.cli.invocation import Invocation
+
+
+def run_hook(
+    ctx: typer.Context,
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="session-start, user-prompt-submit, post-tool-use, "
+                                         "pre-compact, stop or session-end; work does what is queued.")],
+    text: Annotated[bool, typer.Option("--text", help="Answer with the bare text instead of JSON.")] = False,
+) -> int:  # fmt: skip
+    """Answer an event of a program that an agent lives in; the event comes as JSON on stdin, as Claude Code gives it.
+
+    A session begins with what an agent should know; a prompt gets the memories that answer it; conversations that end
+    or are compacted are queued, and a worker in the background takes them in. Always exits 0; says nothing where
+    QUAID_NO_HOOKS is set. Connect a program with: quaid install
+
+    Examples:
+      echo '{"session_id": "s1", "prompt": "What milk does Maya take?"}' | quaid hook user-prompt-submit --text
+      quaid hook work
+    """
+    from quaid.hooks.entry import main
+
+    invocation: Invocation = ctx.obj
+    vault = ["--vault", str(invocation.vault)] if invocation.vault else []
+    return main([event, *(["--text"] if text else []), *vault])

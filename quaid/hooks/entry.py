@@ -1,0 +1,117 @@
+"""`quaid hook EVENT`: where an agent's program begins and ends.
+
+Whatever happens in here, the agent goes on: the answer is given within a moment or not at all, and the exit code is 0.
+Nothing is imported that the event at hand does not need.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from quaid import place
+
+NO_HOOKS = "QUAID_NO_HOOKS"
+"""Set for the models that Quaid itself asks: what they are told must not be answered from memory, nor be learned."""
+LONGEST_ANSWER = 8_000
+"""Characters. Claude Code takes 10,000 and shows its agent a fifth of what is longer."""
+LONGEST_INPUT = 64_000_000
+LONGEST_LOG = 1_000_000
+EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "stop", "session-end")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Answer one event. `arguments` are its name, and `--text` for the bare text instead of JSON."""
+    if os.environ.get(NO_HOOKS):
+        return 0
+    started = time.perf_counter()
+    name = _in_kebab_case(arguments[0]) if arguments else ""
+    root, problem = None, ""
+    try:
+        given = _read(sys.stdin.buffer) if name in EVENTS else {}
+        root = _find_vault(arguments, given)
+        if root is None:
+            problem = "there is no vault; make one with: quaid init"
+        elif name == "work":
+            from quaid.hooks.work import work
+
+            work(root)
+        elif name not in EVENTS:
+            problem = f"there is no event {name!r}; known are {', '.join(EVENTS)}"
+        else:
+            from quaid.hooks.events import answer
+
+            told = answer(name, root, given)
+            _print(told, name, as_text="--text" in arguments)
+    except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
+        problem = f"{type(error).__name__}: {error}"
+    if problem:
+        print(f"quaid: hook {name}: {problem}", file=sys.stderr)
+    with suppress(OSError):
+        _log(root, name, (time.perf_counter() - started) * 1000, problem)
+    return 0
+
+
+def _in_kebab_case(name: str) -> str:
+    """`SessionStart`, as Claude Code calls it, is `session-start`."""
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).strip("-")
+
+
+def _read(stream: Any) -> dict[str, Any]:
+    """What the program tells; nothing where it tells nothing that can be read."""
+    if stream.isatty():
+        return {}
+    try:
+        given = json.loads(stream.read(LONGEST_INPUT))
+    except ValueError:
+        return {}
+    return given if isinstance(given, dict) else {}
+
+
+def _find_vault(arguments: Sequence[str], given: dict[str, Any]) -> Path | None:
+    named = arguments[arguments.index("--vault") + 1] if "--vault" in arguments[:-1] else None
+    cwd = given.get("cwd")
+    start = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") else None
+    root = place.locate_vault(named, start=start)
+    return root if (root / place.CONFIG_FILE).is_file() else None
+
+
+def _print(told: Any, name: str, *, as_text: bool) -> None:
+    """The answer in the form of Claude Code's hooks, or the bare text. Too long an answer is none."""
+    if as_text:
+        shown = told.text
+    else:
+        output: dict[str, Any] = {}
+        if told.text:
+            event = "".join(part.capitalize() for part in name.split("-"))
+            output["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": told.text}
+        if told.news:
+            output["systemMessage"] = told.news
+        shown = json.dumps(output, ensure_ascii=False) if output else ""
+    if shown and len(shown) <= LONGEST_ANSWER:
+        sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace") + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _log(root: Path | None, name: str, took_ms: float, problem: str) -> None:
+    """A line for each event: what `quaid doctor --hooks` shows. One write, so lines of two hooks do not mix."""
+    if root is None:
+        return
+    path = root / place.STATE_DIR / "log" / "hooks.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        if path.stat().st_size > LONGEST_LOG:
+            path.replace(path.with_name("hooks.log.1"))
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = f"{when}  {name}  {took_ms:.0f} ms  {' '.join(problem.split())}".rstrip() + "\n"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(handle, line.encode("utf-8", "backslashreplace"))
+    finally:
+        os.close(handle)

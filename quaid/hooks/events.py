@@ -1,0 +1,154 @@
+"""What each event means: give the agent something from memory, or leave something for the worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.local import queue
+from quaid.place import STATE_DIR
+
+if TYPE_CHECKING:
+    from quaid.settings import Settings
+
+Event = Mapping[str, Any]
+_GIVES_CONTEXT = frozenset({"startup", "clear", "compact", ""})
+"""A session that is resumed or forked has what it was given before."""
+_LOSES_CONTEXT = frozenset({"clear", "compact"})
+_WRITING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+_LONGEST_FIELD = 4_000
+
+
+class Told(NamedTuple):
+    """`text` is for the agent, `news` for the person at the terminal."""
+
+    text: str = ""
+    news: str = ""
+
+
+def answer(name: str, root: Path, event: Event) -> Told:
+    """What the agent is told at the event `name` in the vault at `root`."""
+    state = root / STATE_DIR
+    session = _field(event, "session_id")
+    if name == "session-start":
+        return _begin(root, state, session, _field(event, "source"))
+    if name == "user-prompt-submit":
+        return _prompt(root, session, event)
+    if name == "post-tool-use":
+        _edited(state, session, event)
+    elif name == "stop":
+        _queue(root, state, session, event, "idle", "session")
+    elif name == "pre-compact":
+        _queue(root, state, session, event, "now", "compaction")
+    elif name == "session-end":
+        _queue(root, state, session, event, "now", "session")
+    return Told()
+
+
+def _begin(root: Path, state: Path, session: str, source: str) -> Told:
+    from quaid.hooks.work import start_worker
+
+    if session and source in _LOSES_CONTEXT:
+        from datetime import UTC, datetime
+
+        from quaid.local import sessions
+
+        sessions.compact(state, session, datetime.now(UTC))
+    if queue.is_any(state):
+        start_worker(root)  # what was never ended, or left by a worker that was killed
+    if source not in _GIVES_CONTEXT:
+        return Told()
+    from quaid.config import load_settings
+
+    settings = load_settings(root)
+    return Told(_context(root, state, settings)) if settings.hooks.context else Told()
+
+
+def _context(root: Path, state: Path, settings: Settings) -> str:
+    """As long as there is room for it in JSON, where quotes and newlines take two characters."""
+    import json
+
+    from quaid.context import tell
+    from quaid.hooks.entry import LONGEST_ANSWER
+    from quaid.index.reader import IndexReader
+    from quaid.vault import layout
+
+    reader = IndexReader(state / layout.INDEX_FILE)
+    try:
+        index, owners, tokens = reader.open(), frozenset({settings.owner, "default"}), settings.hooks.context_tokens
+        while len(json.dumps(text := tell(root, index, owners, tokens), ensure_ascii=False)) > LONGEST_ANSWER - 200:
+            tokens = tokens * 9 // 10
+    finally:
+        reader.close()
+    return text
+
+
+def _prompt(root: Path, session: str, event: Event) -> Told:
+    prompt = event.get("prompt")
+    if not isinstance(prompt, str) or not prompt.strip():
+        return Told()
+    from quaid.standby import ask
+
+    told = ask(
+        root, {"prompt": prompt[:_LONGEST_FIELD] + prompt[_LONGEST_FIELD:][-_LONGEST_FIELD:], "session": session}
+    )
+    if told is not None:
+        return Told(str(told.get("text", "")), str(told.get("news", "")))
+    return _recall_alone(root, prompt, session)
+
+
+def _recall_alone(root: Path, prompt: str, session: str) -> Told:
+    """Without a process that has the embedding model loaded: by words and graph, which is what there is time for."""
+    from dataclasses import replace
+
+    from quaid.config import load_settings
+    from quaid.prompting import before_prompt, question_in
+
+    settings = load_settings(root)
+    if settings.hooks.recall == "off" or question_in(prompt) is None:
+        return Told()
+    from quaid.memory import Memory
+
+    quick = replace(
+        settings,
+        embedding=replace(settings.embedding, provider="none"),
+        models=replace(settings.models, provider="none"),
+    )
+    with Memory(root, quick) as memory:
+        return Told(*before_prompt(memory, prompt, session))
+
+
+def _edited(state: Path, session: str, event: Event) -> None:
+    given = event.get("tool_input")
+    if event.get("tool_name") not in _WRITING_TOOLS or not isinstance(given, Mapping):
+        return
+    path = given.get("file_path") or given.get("notebook_path")
+    if isinstance(path, str) and 0 < len(path) <= _LONGEST_FIELD:
+        queue.note_edited(state, path, session)
+
+
+def _queue(root: Path, state: Path, session: str, event: Event, when: queue.When, reason: str) -> None:
+    """Leave the conversation for the worker: the program's own transcript, else a copy of the messages it gives."""
+    transcript = event.get("transcript_path")
+    messages = event.get("messages")
+    spooled = False
+    if isinstance(transcript, str) and transcript:
+        path = transcript
+    elif isinstance(messages, list) and messages and session:
+        path = str(queue.spool(state, session, [message for message in messages if isinstance(message, dict)]))
+        spooled = True
+    else:
+        return
+    item = queue.Item(session or path, path, when, reason, time.time(), spooled=spooled)
+    queue.put(state, item)
+    if when == "now":
+        from quaid.hooks.work import start_worker
+
+        start_worker(root)
+
+
+def _field(event: Event, name: str) -> str:
+    value = event.get(name)
+    return value[:_LONGEST_FIELD] if isinstance(value, str) else ""

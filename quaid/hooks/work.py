@@ -1,0 +1,159 @@
+"""The worker: takes in what hooks have left in the queue, beside whatever the agent does, and ends.
+
+One at a time in a vault; it is started by hooks and outlives the program that they belong to.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.local import queue
+from quaid.place import STATE_DIR
+
+if TYPE_CHECKING:
+    from quaid.learning import Extracted
+    from quaid.memory import Memory
+
+LOCK_FILE = "worker.lock"
+LOG_FILE = "worker.log"
+LONGEST_LOG = 1_000_000
+RETRY_S = 300.0
+"""After a failure; after the second one twice as long."""
+
+
+def start_worker(root: Path) -> None:
+    """Start a worker for the vault at `root` and do not wait for it. It ends at once where one is at work."""
+    log = root / STATE_DIR / "log" / LOG_FILE
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        if log.stat().st_size > LONGEST_LOG:
+            log.replace(log.with_name(f"{LOG_FILE}.1"))
+    # -P: the folder that the agent works in may hold a quaid/ or a json.py of its own.
+    argv = [sys.executable, "-P", "-m", "quaid.hooks.work", str(root)]
+    files = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 2, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+    ]
+    environ = {**os.environ, "QUAID_NO_HOOKS": "1"}
+    # A session of its own: the terminal that is closed takes the agent's program along, not the worker.
+    os.posix_spawn(sys.executable, argv, environ, file_actions=files, setsid=True)
+
+
+def work(root: Path, *, idle_s: float | None = None) -> int:
+    """Take in what is due; how many conversations were. 0 as well where another worker is at it.
+
+    `idle_s` overrules `hooks.idle_minutes`: a conversation that was never ended is due when it has been silent so long.
+    """
+    from quaid.local import sessions
+    from quaid.memory import Memory
+
+    state = root / STATE_DIR
+    taken = 0
+    with Memory.open(root) as memory:
+        hooks = memory.settings.hooks
+        silent_s = hooks.idle_minutes * 60.0 if idle_s is None else idle_s
+        # Once more after letting go: what came in meanwhile has found its worker at work and started none.
+        while _due(state, silent_s):
+            with _alone(state) as is_ours:
+                if not is_ours:
+                    break
+                sessions.clear_old(state)
+                for item in _due(state, silent_s):
+                    if hooks.extract and memory.settings.systems.memory:
+                        taken += _take_in(memory, state, item)
+                    else:
+                        queue.done(state, item)
+    return taken
+
+
+def _due(state: Path, silent_s: float) -> list[queue.Item]:
+    now = time.time()
+    return [
+        item
+        for item in queue.waiting(state)
+        if now - item.at >= item.attempts * RETRY_S and (item.when == "now" or _is_silent(item, silent_s))
+    ]
+
+
+def _is_silent(item: queue.Item, idle_s: float) -> bool:
+    latest = item.at
+    with suppress(OSError):
+        latest = max(latest, Path(item.transcript).stat().st_mtime)
+    return time.time() - latest >= idle_s
+
+
+def _take_in(memory: Memory, state: Path, item: queue.Item) -> int:
+    from quaid.errors import BadInputError, NothingSaidError, QuaidError
+
+    try:
+        done = list(memory.extract_each(item.transcript, trigger=item.reason.capitalize()))
+    except NothingSaidError:
+        queue.done(state, item)
+        return 0
+    except QuaidError as error:
+        problem, for_good = str(error), isinstance(error, BadInputError)
+    except Exception as error:  # noqa: BLE001 - one conversation must not keep the others
+        problem, for_good = f"{type(error).__name__}: {error}", False
+    else:
+        queue.done(state, item)
+        _tell(memory, done)
+        return len(done)
+    queue.fail(state, item, problem, for_good=for_good)
+    print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}  {problem}", file=sys.stderr, flush=True)
+    return 0
+
+
+def _tell(memory: Memory, done: list[Extracted]) -> None:
+    from quaid.news import deliver, level_of
+
+    settings = memory.settings.notifications
+    level = level_of(settings, "extraction")
+    facts = [fact for extracted in done for fact in extracted.facts]
+    if level == "off" or not facts:
+        return
+    count = "1 fact" if len(facts) == 1 else f"{len(facts)} facts"
+    sessions = ", ".join(extracted.session for extracted in done)
+    lines = [f"Quaid learned {count} from {sessions}."]
+    if level == "full":
+        lines += [f"- {fact.text}" for fact in facts]
+    if warning := _overdue(memory):
+        lines.append(warning)
+    deliver(memory.root, settings, "extraction", "\n".join(lines))
+
+
+def _overdue(memory: Memory) -> str | None:
+    from datetime import UTC, datetime
+
+    from quaid.janitor.news import overdue
+    from quaid.local.runs import Runs
+    from quaid.vault import layout
+
+    return overdue(Runs(memory.root / layout.STATE_DIR / layout.LOCAL_FILE), datetime.now(UTC))
+
+
+@contextmanager
+def _alone(state: Path) -> Iterator[bool]:
+    """Whether this is the only worker; the lock dies with its holder."""
+    state.mkdir(exist_ok=True)
+    lock = os.open(state / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(lock)
+
+
+if __name__ == "__main__":
+    work(Path(sys.argv[1]))

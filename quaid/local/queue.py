@@ -1,0 +1,174 @@
+"""What agents' programs have reported and nobody has worked off yet: `.quaid/queue/`, a JSON file each.
+
+A hook must return at once and may be killed at any time, so it only leaves a file here, written aside and renamed. A
+session has one file for each reason to take it in: the newest report replaces the one before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+FOLDER = "queue"
+FAILED = "failed"
+ATTEMPTS = 3
+_EDITED = "edited.jsonl"
+_LONGEST_EDITED = 4_000_000
+"""Bytes; then the list of edited files is begun anew."""
+_MOST_FAILED = 100
+
+When = Literal["now", "idle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A conversation to take in: `now`, or `idle`, when nothing has been added to it for a while.
+
+    `at` is when it was reported or tried last, in seconds. `spooled` says that the transcript is a copy made for the
+    queue, gone when it is done.
+    """
+
+    session: str
+    transcript: str
+    when: When
+    reason: str
+    at: float
+    attempts: int = 0
+    problem: str = ""
+    spooled: bool = False
+
+
+def put(state: Path, item: Item) -> None:
+    """Queue `item` in the vault's `.quaid`."""
+    folder = state / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / _name(item), item)
+
+
+def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -> Path:
+    """Keep the messages of a program without a transcript file as one (generic JSONL); the path of it."""
+    folder = state / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{_digest(session)}-{time.time_ns()}.jsonl"
+    lines = [json.dumps({"session": session}), *(json.dumps(message) for message in messages)]
+    _write_text(path, "\n".join(lines) + "\n")
+    return path
+
+
+def waiting(state: Path) -> list[Item]:
+    """What is queued, oldest first. A file that cannot be read is taken away: nobody could work it off."""
+    return sorted((item for _, item in _list(state / FOLDER)), key=lambda item: item.at)
+
+
+def is_any(state: Path) -> bool:
+    """Whether a conversation is queued; cheap."""
+    return any((state / FOLDER).glob("*.json"))
+
+
+def failed(state: Path) -> list[Item]:
+    """What was given up, with its problem."""
+    return [item for _, item in _list(state / FOLDER / FAILED)]
+
+
+def done(state: Path, item: Item) -> None:
+    """Take `item` out, unless the session was reported again meanwhile."""
+    path = state / FOLDER / _name(item)
+    if _read(path) == item:
+        path.unlink(missing_ok=True)
+    if item.spooled:
+        Path(item.transcript).unlink(missing_ok=True)
+
+
+def fail(state: Path, item: Item, problem: str, *, for_good: bool = False) -> None:
+    """Try `item` again later, or give it up after `ATTEMPTS`; then it stays in `failed/` with its problem."""
+    tried = replace(item, attempts=item.attempts + 1, problem=problem, at=time.time())
+    path = state / FOLDER / _name(item)
+    if _read(path) != item:
+        return
+    if not (for_good or tried.attempts >= ATTEMPTS):
+        _write(path, tried)
+        return
+    folder = state / FOLDER / FAILED
+    folder.mkdir(exist_ok=True)
+    _write(folder / path.name, tried)
+    path.unlink(missing_ok=True)
+    for old in sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-_MOST_FAILED]:
+        with suppress(OSError):
+            old.unlink()
+
+
+def note_edited(state: Path, path: str, session: str) -> None:
+    """Remember that an agent has edited the file `path`."""
+    folder = state / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    line = json.dumps({"path": path, "session": session, "at": time.time()}) + "\n"
+    target = folder / _EDITED
+    with suppress(OSError):
+        if target.stat().st_size > _LONGEST_EDITED:
+            target.unlink()
+    # One write of one line in append mode: those of several hooks do not mix.
+    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(handle, line.encode())
+    finally:
+        os.close(handle)
+
+
+def take_edited(state: Path) -> list[str]:
+    """The paths that were edited since this was asked last, each once, in the order they were edited first."""
+    source, taken = state / FOLDER / _EDITED, state / FOLDER / f"{_EDITED}.taken"
+    with suppress(FileNotFoundError):
+        source.replace(taken)
+    try:
+        lines = taken.read_text("utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    found: dict[str, None] = {}
+    for line in lines:
+        with suppress(ValueError, KeyError, TypeError):
+            found[str(json.loads(line)["path"])] = None
+    taken.unlink(missing_ok=True)
+    return list(found)
+
+
+def _list(folder: Path) -> Iterator[tuple[Path, Item]]:
+    for path in folder.glob("*.json"):
+        item = _read(path)
+        if item is None:
+            path.unlink(missing_ok=True)
+        else:
+            yield path, item
+
+
+def _read(path: Path) -> Item | None:
+    try:
+        return Item(**json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _write(path: Path, item: Item) -> None:
+    _write_text(path, json.dumps(asdict(item)))
+
+
+def _write_text(path: Path, text: str) -> None:
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{time.time_ns()}")
+    aside.write_text(text, "utf-8", errors="backslashreplace")
+    aside.replace(path)
+
+
+def _name(item: Item) -> str:
+    source = f"-{Path(item.transcript).stem[-8:]}" if item.spooled else ""
+    return f"{_digest(item.session)}{source}.{item.when}.json"
+
+
+def _digest(session: str) -> str:
+    """A file name for any session id, however it was chosen."""
+    return hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:16]

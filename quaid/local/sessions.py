@@ -1,0 +1,78 @@
+"""What an agent's session has been given from memory already, so that it is not given twice: `.quaid/sessions/`.
+
+A file a session, to which lines are only added. Losing one costs a repetition.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+FOLDER = "sessions"
+_OLDEST_S = 30 * 86400
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """`ids` are those of the hits that the session still has before it; what was said up to `compacted_at` it has no
+    longer.
+    """
+
+    ids: frozenset[str] = frozenset()
+    compacted_at: datetime | None = None
+
+
+def read(state: Path, session: str) -> Given:
+    """What `session` was given since it began or was compacted. `state` is the vault's .quaid/."""
+    ids: set[str] = set()
+    compacted_at: datetime | None = None
+    try:
+        lines = _path(state, session).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return Given()
+    for line in lines:
+        with suppress(ValueError, TypeError, AttributeError):
+            told = json.loads(line)
+            if told.get("compacted_at"):
+                ids, compacted_at = set(), datetime.fromisoformat(told["compacted_at"])
+            ids |= {str(one) for one in told.get("ids", ())}
+    return Given(frozenset(ids), compacted_at)
+
+
+def give(state: Path, session: str, ids: Iterable[str]) -> None:
+    """Remember that `session` was given these hits."""
+    _add(state, session, {"ids": list(ids)})
+
+
+def compact(state: Path, session: str, now: datetime) -> None:
+    """`session` has lost what it had before it: it was compacted or cleared."""
+    _add(state, session, {"compacted_at": now.isoformat()})
+
+
+def clear_old(state: Path) -> None:
+    """Forget sessions nobody has continued for a month."""
+    for path in (state / FOLDER).glob("*.jsonl"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _OLDEST_S:
+                path.unlink()
+
+
+def _add(state: Path, session: str, told: object) -> None:
+    path = _path(state, session)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(handle, (json.dumps(told) + "\n").encode())
+    finally:
+        os.close(handle)
+
+
+def _path(state: Path, session: str) -> Path:
+    return state / FOLDER / f"{hashlib.sha256(session.encode('utf-8', 'replace')).hexdigest()[:16]}.jsonl"

@@ -1,0 +1,104 @@
+"""What of the memory goes before a prompt: the question in it, what answers it, and what its session has not had."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.context import CHARACTERS_PER_TOKEN
+from quaid.index.fulltext import STOP_WORDS
+from quaid.local import sessions
+from quaid.model import Hit
+from quaid.place import STATE_DIR
+from quaid.recall.safety import LONGEST_BLOCK, neutralise, render_memory_block
+
+if TYPE_CHECKING:
+    from quaid.memory import Memory
+
+MOST_HITS = 8
+LONGEST_QUESTION = 1_000
+_TOLD = 60
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")  # noqa: RUF001
+_COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?:\s|\Z)|[!#<])")
+_SAYING_LITTLE = frozenset(
+    """ok okay k kk yes yep yeah y no nope n sure fine thanks thank thx ty please great good nice cool perfect awesome
+    excellent right correct exactly agreed done continue proceed go ahead next again stop wait hi hello hey bye lgtm
+    looks works working try retry run fix undo redo more less now then also too all both first second last one two three
+    a b c d approve approved confirm confirmed ship merge commit push test tests it's that's let's don't didn't
+    """.split()  # noqa: SIM905
+)
+
+
+class Prompted(NamedTuple):
+    """`text` goes before the prompt, `news` is for the person at the terminal; both may be empty."""
+
+    text: str = ""
+    news: str = ""
+
+
+def question_in(prompt: str) -> str | None:
+    """What of `prompt` can be asked of a memory: None for commands, and for `ok`, `yes` and the like."""
+    if _COMMAND.match(prompt):
+        return None
+    words = [word.lower() for word in _WORD.findall(prompt[:LONGEST_QUESTION])]
+    if all(word in STOP_WORDS or word in _SAYING_LITTLE or word.isdigit() for word in words):
+        return None
+    if len(prompt) <= LONGEST_QUESTION:
+        return prompt
+    # What is pasted stands mostly in the middle.
+    return f"{prompt[: LONGEST_QUESTION // 2]}\n{prompt[-LONGEST_QUESTION // 2 :]}"
+
+
+def before_prompt(memory: Memory, prompt: str, session: str) -> Prompted:
+    """What `memory` has for `prompt` and `session` has not been given since it began or was compacted. It is given
+    with that: asked again, the answer is another.
+    """
+    settings = memory.settings
+    question = question_in(prompt)
+    if question is None or settings.hooks.recall == "off":
+        return Prompted()
+    state = memory.root / STATE_DIR
+    given = sessions.read(state, session)
+    found = memory.recall(
+        question,
+        MOST_HITS,
+        session=session or None,
+        door="hook",
+        depth="fast",
+        exclude_session=session or None,
+        compacted_at=given.compacted_at,
+    )
+    if found.doubt and settings.hooks.recall == "auto":
+        return Prompted()
+    new = [hit for hit in found.hits if hit.id not in given.ids]
+    longest = min(LONGEST_BLOCK, settings.hooks.recall_tokens * CHARACTERS_PER_TOKEN)
+    shown, text = _fitting(new, longest)
+    if not shown:
+        return Prompted()
+    sessions.give(state, session, [hit.id for hit in shown])
+    return Prompted(text, _news(shown, memory))
+
+
+def _fitting(hits: Sequence[Hit], longest: int) -> tuple[Sequence[Hit], str]:
+    """As many of `hits` as the block has room for: what is left out for length is not given."""
+    for count in range(len(hits), 0, -1):
+        text = render_memory_block(hits[:count], longest=10**9)
+        if len(text) <= longest:
+            return hits[:count], text
+    return (), ""
+
+
+def _news(hits: Sequence[Hit], memory: Memory) -> str:
+    """What the person at the terminal is told. No popup at every prompt, and no waiting for a webhook."""
+    from quaid.news import deliver, level_of, list_channels
+
+    settings = memory.settings.notifications
+    level = level_of(settings, "retrieval")
+    if level == "off":
+        return ""
+    told = "Quaid recalled 1 memory." if len(hits) == 1 else f"Quaid recalled {len(hits)} memories."
+    if level == "full":
+        told += "".join(f"\n- {' '.join(hit.text.split())[:_TOLD]} ({hit.score:.2f})" for hit in hits)
+    deliver(memory.root, settings, "retrieval", told, only=("file",))
+    return neutralise(told) if "terminal" in list_channels(settings) else ""

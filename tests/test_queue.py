@@ -1,0 +1,119 @@
+"""What hooks leave behind: nothing is lost, nothing is done twice, and no file that is broken holds up the others."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+
+import pytest
+
+from quaid.local import queue, sessions
+from quaid.local.queue import Item
+
+
+def item(session="s1", when="now", at=1.0, **fields):
+    return Item(session, f"/tmp/{session}.jsonl", when, "session", at, **fields)
+
+
+def test_a_session_is_queued_once_for_each_reason_and_the_newest_report_counts(tmp_path):
+    for one in (item(at=3), item(at=4), item(when="idle", at=2), item("s2", at=1), item("../../x", at=5)):
+        queue.put(tmp_path, one)
+    assert [(one.session, one.when, one.at) for one in queue.waiting(tmp_path)] == [
+        ("s2", "now", 1), ("s1", "idle", 2), ("s1", "now", 4), ("../../x", "now", 5),
+    ]  # fmt: skip
+    assert all(path.parent == tmp_path / "queue" for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_what_is_done_is_gone_unless_it_was_reported_again(tmp_path):
+    first = item()
+    queue.put(tmp_path, first)
+    queue.put(tmp_path, replace(first, at=2.0))
+    queue.done(tmp_path, first)
+    (again,) = queue.waiting(tmp_path)
+    queue.done(tmp_path, again)
+    assert queue.waiting(tmp_path) == []
+    assert not queue.is_any(tmp_path)
+
+
+def test_what_fails_comes_again_and_is_given_up_with_its_problem(tmp_path):
+    queue.put(tmp_path, item())
+    for attempt in (1, 2):
+        (waiting,) = queue.waiting(tmp_path)
+        queue.fail(tmp_path, waiting, "no room")
+        (waiting,) = queue.waiting(tmp_path)
+        assert (waiting.attempts, waiting.problem) == (attempt, "no room")
+        assert time.time() - waiting.at < 60
+    queue.fail(tmp_path, waiting, "still no room")
+    assert queue.waiting(tmp_path) == []
+    assert [given.problem for given in queue.failed(tmp_path)] == ["still no room"]
+    queue.put(tmp_path, item("s2"))
+    queue.fail(tmp_path, queue.waiting(tmp_path)[0], "gone", for_good=True)
+    assert queue.waiting(tmp_path) == []
+    assert len(queue.failed(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"session": 1, "more": 2}', b"\xff\xfe"])
+def test_a_file_that_cannot_be_read_is_taken_away(tmp_path, data):
+    queue.put(tmp_path, item())
+    (tmp_path / "queue" / "broken.json").write_bytes(data)
+    assert len(queue.waiting(tmp_path)) == 1
+    assert not (tmp_path / "queue" / "broken.json").exists()
+
+
+def test_a_report_that_was_cut_off_is_none(tmp_path):
+    (tmp_path / "queue").mkdir()
+    (tmp_path / "queue" / ".abc.now.json.1.2").write_text("{")
+    assert queue.waiting(tmp_path) == []
+    assert not queue.is_any(tmp_path)
+
+
+def test_messages_are_kept_as_a_transcript_until_they_are_done(tmp_path):
+    path = queue.spool(tmp_path, "s1", [{"role": "user", "content": "half a \ud83d character"}])
+    other = queue.spool(tmp_path, "s1", [{"role": "user", "content": "more"}])
+    assert path != other
+    for one in (path, other):
+        queue.put(tmp_path, Item("s1", str(one), "now", "session", 1.0, spooled=True))
+    assert len(queue.waiting(tmp_path)) == 2
+    for waiting in queue.waiting(tmp_path):
+        queue.done(tmp_path, waiting)
+    assert not path.exists()
+    assert not other.exists()
+
+
+def test_edited_files_are_told_once_in_their_order(tmp_path):
+    assert queue.take_edited(tmp_path) == []
+    for path in ("/a", "/b", "/a", "/ü\n"):
+        queue.note_edited(tmp_path, path, "s1")
+    with (tmp_path / "queue" / "edited.jsonl").open("ab") as file:
+        file.write(b'{"path"\n[]\n')
+    queue.note_edited(tmp_path, "/c", "s1")
+    assert queue.take_edited(tmp_path) == ["/a", "/b", "/ü\n", "/c"]
+    assert queue.take_edited(tmp_path) == []
+
+
+def test_a_session_remembers_what_it_was_given_until_it_is_compacted(tmp_path):
+    from datetime import UTC, datetime
+
+    assert sessions.read(tmp_path, "s1") == sessions.Given()
+    sessions.give(tmp_path, "s1", ["a", "b"])
+    sessions.give(tmp_path, "s1", ["c"])
+    sessions.give(tmp_path, "../s2", ["d"])
+    assert sessions.read(tmp_path, "s1").ids == {"a", "b", "c"}
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    sessions.compact(tmp_path, "s1", now)
+    sessions.give(tmp_path, "s1", ["e"])
+    with next(iter((tmp_path / "sessions").iterdir())).open("ab") as file:
+        file.write(b'{"ids": [1\n{"compacted_at": "soon"}\n[]\n')
+    assert sessions.read(tmp_path, "s1").ids in ({"e"}, {"d", "e"})
+    assert sessions.read(tmp_path, "s1").compacted_at == now
+    assert {path.parent for path in tmp_path.rglob("*.jsonl")} == {tmp_path / "sessions"}
+
+
+def test_sessions_of_long_ago_are_forgotten(tmp_path):
+    sessions.give(tmp_path, "old", ["a"])
+    os.utime(next((tmp_path / "sessions").iterdir()), (1, 1))
+    sessions.give(tmp_path, "new", ["b"])
+    sessions.clear_old(tmp_path)
+    assert not sessions.read(tmp_path, "old").ids
+    assert sessions.read(tmp_path, "new").ids
