@@ -222,6 +222,23 @@ def check_janitor(context: Context) -> Finding:
     )
 
 
+def check_hooks(context: Context) -> Finding:
+    """The hooks of agents' programs answer, quickly, and what they left is worked off."""
+    from quaid.local import hook_log, queue
+
+    state = context.root / layout.STATE_DIR
+    calls = hook_log.read(state)
+    waiting = len(queue.waiting(state))
+    if not calls:
+        return Finding("hooks", "ok", "No program has called yet; connect one with: quaid install")
+    last = calls[-1]
+    if last.problem:
+        return Finding("hooks", "warning", f"At {last.at}, {last.event}: {last.problem}", "quaid doctor --hooks")
+    slowest = max(calls, key=lambda call: call.took_ms)
+    told = f"Last {last.event} at {last.at}; the slowest of {len(calls)} took {slowest.took_ms} ms"
+    return Finding("hooks", "ok", f"{told}; {waiting} queued" if waiting else told)
+
+
 def check_obsidian_git(context: Context) -> Finding:
     """Obsidian's git plugin does not commit behind Quaid's back."""
     try:
@@ -273,6 +290,7 @@ OF_A_VAULT: tuple[Check, ...] = (
     check_models,
     check_watcher,
     check_janitor,
+    check_hooks,
     check_obsidian_git,
     check_conflict_copies,
     check_disk,

@@ -185,6 +185,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         *_note_attention(problems),
         *_interrupted(memory),
         *_overdue(memory),
+        *_given_up(memory),
     ]
     return Status(
         vault=str(memory.root),
@@ -388,6 +389,18 @@ def _overdue(memory: Memory) -> list[Attention]:
     path = memory.root / layout.STATE_DIR / layout.LOCAL_FILE
     sentence = overdue(Runs(path), datetime.now(UTC)) if path.exists() else None
     return [Attention(sentence)] if sentence else []
+
+
+def _given_up(memory: Memory) -> list[Attention]:
+    from quaid.local import queue
+
+    given_up = queue.failed(memory.root / layout.STATE_DIR)
+    if not given_up:
+        return []
+    what = "1 conversation" if len(given_up) == 1 else f"{len(given_up):,} conversations"
+    step = f"quaid extract FILE, then empty {layout.STATE_DIR}/{queue.FOLDER}/{queue.FAILED}"
+    paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
+    return [Attention(f"{what} of agents could not be taken in", step, paths)]
 
 
 def _notes(number: int) -> str:

@@ -267,6 +267,20 @@ class TestNothingStandsInTheWay:
         assert first.endswith(" ms")
         assert "there is no event" in second
 
+    def test_status_and_doctor_tell_of_trouble(self, call, home, tmp_path, capsys):
+        from quaid.cli.main import main
+
+        call("stop")
+        call("session-end", transcript_path=str(tmp_path / "gone.jsonl"))
+        work(home.root)
+        assert main(["status"]) == 0
+        assert "1 conversation of agents could not be taken in" in capsys.readouterr().out
+        main(["doctor"])
+        assert "Last session-end at" in capsys.readouterr().out
+        call("no-such-event")
+        main(["doctor"])
+        assert "there is no event" in capsys.readouterr().out
+
     def test_recalling_leaves_the_record_as_it_is(self, call, home):
         before = home.notes(), home.status()
         call("session-start", source="startup")

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from quaid import place
+from quaid.local import hook_log
 
 NO_HOOKS = "QUAID_NO_HOOKS"
 """Set for the models that Quaid itself asks: what they are told must not be answered from memory, nor be learned."""
 LONGEST_ANSWER = 8_000
 """Characters. Claude Code takes 10,000 and shows its agent a fifth of what is longer."""
 LONGEST_INPUT = 64_000_000
-LONGEST_LOG = 1_000_000
 EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "stop", "session-end")
 
 
@@ -53,8 +53,9 @@ def main(arguments: Sequence[str]) -> int:
         problem = f"{type(error).__name__}: {error}"
     if problem:
         print(f"quaid: hook {name}: {problem}", file=sys.stderr)
-    with suppress(OSError):
-        _log(root, name, (time.perf_counter() - started) * 1000, problem)
+    if root is not None:
+        with suppress(OSError):
+            hook_log.write(root / place.STATE_DIR, name, (time.perf_counter() - started) * 1000, problem)
     return 0
 
 
@@ -97,21 +98,3 @@ def _print(told: Any, name: str, *, as_text: bool) -> None:
     if shown and len(shown) <= LONGEST_ANSWER:
         sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace") + b"\n")
         sys.stdout.buffer.flush()
-
-
-def _log(root: Path | None, name: str, took_ms: float, problem: str) -> None:
-    """A line for each event: what `quaid doctor --hooks` shows. One write, so lines of two hooks do not mix."""
-    if root is None:
-        return
-    path = root / place.STATE_DIR / "log" / "hooks.log"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        if path.stat().st_size > LONGEST_LOG:
-            path.replace(path.with_name("hooks.log.1"))
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    line = f"{when}  {name}  {took_ms:.0f} ms  {' '.join(problem.split())}".rstrip() + "\n"
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.write(handle, line.encode("utf-8", "backslashreplace"))
-    finally:
-        os.close(handle)

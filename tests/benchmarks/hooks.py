@@ -1,0 +1,112 @@
+"""How long an agent waits for each hook: whole processes, in a large vault.
+
+    python tests/benchmarks/hooks.py [--notes 10000] [--runs 15] [--keep FOLDER] [--json result.json]
+
+The vault is the one of scale.py (FOLDER/quaid-scale-NOTES, made where it is missing), copied. A prompt is answered twice:
+by the hook alone, by words and graph, and by a process that stands by with the embedding model loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from machine import describe_machine
+from scale import generate
+
+from quaid import Memory
+from quaid.prompting import before_prompt
+from quaid.standby import Standby
+
+QUESTIONS = (
+    "What does Maya drink in the morning?",
+    "Where does Tom live now?",
+    "Which kiln has the studio in Bristol?",
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--notes", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--keep", help="the folder of the vaults")
+    parser.add_argument("--json", help="write the figures to this file")
+    options = parser.parse_args()
+    print(describe_machine())
+    figures = measure(options.notes, options.runs, options.keep)
+    print(f"{'ms, whole process':<28}{'median':>8}{'worst':>8}")
+    for name, (median, worst) in figures.items():
+        print(f"{name:<28}{median:>8.0f}{worst:>8.0f}")
+    if options.json:
+        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "figures": figures}, indent=2))
+
+
+def measure(notes: int, runs: int, keep: str | None) -> dict[str, tuple[float, float]]:
+    source = Path(keep or tempfile.gettempdir()) / f"quaid-scale-{notes}"
+    if not source.exists():
+        generate(source, notes)
+    folder = Path(tempfile.mkdtemp())
+    root = Path(shutil.copytree(source, folder / "vault", symlinks=True))
+    os.environ |= {"QUAID_HOME": str(root), "QUAID_HOOKS_EXTRACT": "false", "QUAID_HOOKS_RECALL": "on"}
+    (folder / "t.jsonl").write_text("Maya: hello there\n")
+    given = {"transcript_path": str(folder / "t.jsonl")}
+    try:
+        with Memory.open(root) as memory:
+            memory.sync()
+            memory.recall("anything at all")
+        (root / "USER.md").write_text("# User\n\nMaya is a potter.\n")
+        figures = {
+            "python -c pass": times(runs, lambda _: spawn([sys.executable, "-c", "pass"], {})),
+            "stop": times(runs, lambda _: hook("stop", given)),
+            "post-tool-use": times(
+                runs, lambda _: hook("post-tool-use", {"tool_name": "Edit", "tool_input": {"file_path": "/x"}})
+            ),
+            "session-end": times(runs, lambda _: hook("session-end", given)),
+            "session-start": times(runs, lambda _: hook("session-start", {"source": "startup"})),
+            "prompt: ok": times(runs, lambda _: hook("user-prompt-submit", {"prompt": "ok"})),
+            "prompt, alone": times(runs, prompt),
+        }
+        with Memory.open(root) as memory:
+            memory.recall("warm up")
+            standing = Standby(root, lambda asked: before_prompt(memory, **asked)._asdict())
+            standing.start()
+            figures["prompt, one stands by"] = times(runs, prompt)
+            standing.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return figures
+
+
+def times(runs: int, call: Callable[[int], object]) -> tuple[float, float]:
+    """(median, worst) in milliseconds; the first call is not counted."""
+    taken = []
+    for number in range(runs + 1):
+        started = time.perf_counter()
+        call(number)
+        taken.append((time.perf_counter() - started) * 1000)
+    return statistics.median(taken[1:]), max(taken[1:])
+
+
+def prompt(number: int) -> None:
+    hook("user-prompt-submit", {"prompt": QUESTIONS[number % len(QUESTIONS)], "session_id": f"p{time.time_ns()}"})
+
+
+def hook(event: str, given: dict[str, object]) -> None:
+    spawn([sys.executable, "-m", "quaid", "hook", event], {"session_id": "s1", "cwd": "/", **given})
+
+
+def spawn(command: list[str], given: dict[str, object]) -> None:
+    subprocess.run(command, input=json.dumps(given).encode(), capture_output=True, check=True)
+
+
+if __name__ == "__main__":
+    main()
