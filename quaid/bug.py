@@ -1,4 +1,4 @@
-"""What is kept of a bug, whichever door it came in by: versions, the call, the traceback, ready to paste into a report."""
+"""What is kept of a bug, by whichever door it came in: versions, the call, the traceback, to paste into a report."""
 
 from __future__ import annotations
 
