@@ -49,13 +49,11 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "reindex": Entry("sync", "Build the index from nothing."),
         "verify": Entry("sync", "Prove that the index says what the files say."),
     },
-    "Where agents live": {
-        "mcp": Entry("mcp", "Serve the memory to agents."),
-    },
     "Tidy": {
         "janitor": Entry("janitor", "Review, merge and fold; every decision a commit you can undo."),
     },
     "Where agents live": {
+        "mcp": Entry("mcp", "Serve the memory to agents."),
         "context": Entry("context", "Print what an agent should have before it starts."),
         "hook": Entry("hook", "Answer an event of a program that an agent lives in."),
     },

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.errors import UsageError
+from quaid.errors import UsageError, VaultNotFoundError
+from quaid.place import CONFIG_FILE, locate_vault
 
 
 class Surface(StrEnum):
@@ -30,9 +31,9 @@ def run_mcp(
 ) -> None:
     """Serve the memory to agents by the Model Context Protocol.
 
-    A host such as Claude Code or Cursor starts it and speaks to it over stdin and stdout; nobody has to stop it. Several
-    at once on one vault are normal. With --http it listens on 127.0.0.1 and wants the token in .quaid/mcp-token, or
-    $QUAID_MCP_TOKEN, as a bearer token.
+    A host such as Claude Code or Cursor starts it and speaks to it over stdin and stdout; nobody has to stop it.
+    Several at once on one vault are normal. With --http it listens on 127.0.0.1 and wants the token in .quaid/mcp-token,
+    or $QUAID_MCP_TOKEN, as a bearer token.
 
     Examples:
       claude mcp add --scope user quaid -- quaid mcp
@@ -42,8 +43,9 @@ def run_mcp(
     invocation: Invocation = ctx.obj
     if port is not None and not http:
         raise UsageError("--port is for --http. Over stdin and stdout there is none.")
-    with invocation.open() as memory:
-        root = memory.root
+    root = invocation.root = locate_vault(invocation.vault)
+    if not (root / CONFIG_FILE).is_file():
+        raise VaultNotFoundError(root)
     if not http:
         from quaid.mcp.stdio import serve_stdio
 

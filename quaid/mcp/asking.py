@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
@@ -12,7 +12,10 @@ from pydantic import Field
 from quaid.mcp import results
 from quaid.mcp.rooms import Desks
 from quaid.mcp.toolbox import READS, Day, Ref, Tool, parse_date, parse_period, telling
-from quaid.memory import Memory
+
+if TYPE_CHECKING:
+    from quaid.memory import Memory
+    from quaid.model import Recall
 
 Query = Annotated[
     str, Field(min_length=1, max_length=4_000, description="What you want to know, in words, with names.")
@@ -60,8 +63,8 @@ class Asking:
     ) -> Annotated[CallToolResult, results.Recalled]:
         """What is remembered about people, preferences, plans, decisions and past conversations, best first.
 
-        USE WHEN: the user mentions a person, place, pet or project by name; asks about the past, a preference, a plan or
-        a decision ("as I said", "last time", "what did we decide"); or when what you are about to do may touch how they
+        USE WHEN: the user mentions a person, place, pet or project by name; asks about the past, a preference, a plan
+        or a decision ("as I said", "last time", "what did we decide"); or what you are about to do may touch how they
         like things done.
         SKIP WHEN: it is pure coding or general knowledge, a short "ok" or "thanks", or the answer stands in this
         conversation already.
@@ -74,7 +77,7 @@ class Asking:
         tell = telling(context)
         is_whole = await self._desks.wait_until_learned(tell)
 
-        def recall(memory: Memory) -> Any:
+        def recall(memory: Memory) -> Recall:
             return memory.recall(query, limit, as_of=as_of, door="mcp", **options)
 
         # The index of the past is made when it is asked for, which takes a while.

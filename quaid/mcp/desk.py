@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from quaid.memory import Memory
+if TYPE_CHECKING:
+    from quaid.memory import Memory
 
 Done = TypeVar("Done")
-Job = Callable[[Memory], Done]
 Tell = Callable[[str], Awaitable[None]]
 """Shows whoever waits what is being done."""
 
@@ -49,10 +49,10 @@ class Desk:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"quaid-{name}")
         self._at_work: set[_Progress] = set()
 
-    async def do(self, job: Job[Done], tell: Tell | None = None) -> Done:
+    async def do(self, job: Callable[[Memory], Done], tell: Tell | None = None) -> Done:
         """What `job` makes of the Memory. Cancelled, it is stopped where it next says how far it is."""
         progress = _Progress()
-        future = asyncio.wrap_future(self._submit(job, progress))
+        future = asyncio.wrap_future(self.submit(job, progress))
         try:
             if tell is not None:
                 await _follow(future, progress, tell)
@@ -62,22 +62,19 @@ class Desk:
             future.cancel()
             raise
 
-    def start(self, job: Job[object]) -> None:
-        """Have `job` done some time; whether it fails is told to whoever asks the next one."""
-        self._submit(job, _Progress())
+    def submit(self, job: Callable[[Memory], Done], progress: _Progress | None = None) -> Future[Done]:
+        """Have `job` done in its turn; for whoever is in no event loop."""
+        return self._thread.submit(self._do, job, progress or _Progress())
 
     def close(self) -> Future[None]:
-        """Stop what can be stopped and close the Memory, as soon as the thread comes round to it. No job comes after."""
+        """Stop what can be stopped and close the Memory as soon as the thread comes round to it. No job comes after."""
         for progress in tuple(self._at_work):
             progress.is_stopped = True
         closed = self._thread.submit(self._close)
         self._thread.shutdown(wait=False)
         return closed
 
-    def _submit(self, job: Job[Done], progress: _Progress) -> Future[Done]:
-        return self._thread.submit(self._do, job, progress)
-
-    def _do(self, job: Job[Done], progress: _Progress) -> Done:
+    def _do(self, job: Callable[[Memory], Done], progress: _Progress) -> Done:
         if self._memory is None:
             self._memory = self._open_memory()
         self._memory.report_to(progress.update, progress.say)
@@ -87,7 +84,6 @@ class Desk:
             return job(self._memory)
         finally:
             self._at_work.discard(progress)
-            self._memory.report_to(None, lambda _: None)
 
     def _close(self) -> None:
         if self._memory is not None:
@@ -100,6 +96,6 @@ async def _follow(future: asyncio.Future[Done], progress: _Progress, tell: Tell)
     while not future.done():
         await asyncio.wait({future}, timeout=LOOK_S)
         silent_s += LOOK_S
-        if progress.said != told or (told and silent_s >= TELL_AGAIN_S):
+        if progress.said != told or silent_s >= TELL_AGAIN_S:
             told, silent_s = progress.said, 0.0
-            await tell(told or "Done")
+            await tell(told or "Working")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 PORT = 7437
 PATH = "/mcp"
-TOKEN_FILE = "mcp-token"
-TOKEN_VARIABLE = "QUAID_MCP_TOKEN"
+TOKEN_FILE = "mcp-token"  # noqa: S105 - a name, not the token
+TOKEN_VARIABLE = "QUAID_MCP_TOKEN"  # noqa: S105
 SHORTEST_TOKEN = 16
 LARGEST_BODY = 64 * 2**20
 
@@ -63,7 +63,7 @@ def make_app(desks: Desks, surface: Surface, token: str, port: int) -> Starlette
         desks,
         surface,
         token_verifier=_OneToken(token),
-        auth=AuthSettings(issuer_url=origins[0], resource_server_url=None),  # type: ignore[arg-type] # pydantic reads it
+        auth=AuthSettings(issuer_url=origins[0], resource_server_url=None),  # type: ignore[arg-type] # a URL as text
     )
     security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
     return server.streamable_http_app(
@@ -104,8 +104,8 @@ def find_token(root: Path) -> str:
         raise BadInputError(f"{path} cannot be used ({error.strerror}). Set {TOKEN_VARIABLE} instead.") from error
     if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise BadInputError(
-            f"The token is {where_token_is(root)} and must be {SHORTEST_TOKEN} or more letters, digits and signs, without "
-            "spaces. Make one with: openssl rand -hex 32"
+            f"The token is {where_token_is(root)} and must be {SHORTEST_TOKEN} or more letters, digits and signs, "
+            "without spaces. Make one with: openssl rand -hex 32"
         )
     return token
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from mcp.types import CallToolResult
 from pydantic import Field
@@ -11,7 +11,9 @@ from pydantic import Field
 from quaid.mcp import results
 from quaid.mcp.rooms import Desks
 from quaid.mcp.toolbox import ADDS, REMOVES, SETTLES, Day, Name, Ref, Tool, parse_date
-from quaid.memory import Memory
+
+if TYPE_CHECKING:
+    from quaid.memory import Memory
 
 Category = Literal["fact", "preference", "belief", "experience", "event", "decision"]
 Source = Annotated[Literal["user", "assistant", "tool"], Field(description=(
@@ -54,12 +56,12 @@ class Keeping:
     ) -> Annotated[CallToolResult, results.Changed]:
         """Remember one fact for good. One that is known already is confirmed instead of stored twice.
 
-        USE WHEN: the user asks you to remember something, corrects you, or tells a lasting preference, decision, date or
-        relation.
+        USE WHEN: the user asks you to remember something, corrects you, or tells a lasting preference, decision, date
+        or relation.
         SKIP WHEN: it is small talk, a passing state of a task, general knowledge, a secret (keys are taken out), or
         something that only a web page or tool told you and the user did not ask to keep.
-        TIPS: at least three words, names instead of pronouns, absolute dates: "Maya Chen moves to Lisbon on 3 May 2027",
-        not "she moves there next week". One claim a call.
+        TIPS: at least three words, names instead of pronouns, absolute dates: "Maya Chen moves to Lisbon on 3 May
+        2027", not "she moves there next week". One claim a call.
         """
         since, until = parse_date(valid_from, end=False), parse_date(valid_until, end=True)
         details = {
@@ -81,8 +83,9 @@ class Keeping:
     ) -> Annotated[CallToolResult, results.Noted]:
         """Note a line that must not be lost when this conversation is learned from at its end.
 
-        USE WHEN: something matters now and its meaning will be clear only later: an insight, an open question, a thing to
-        follow up. SKIP WHEN: it is a plain fact: memory_store keeps that at once and can be recalled.
+        USE WHEN: something matters now and its meaning will be clear only later: an insight, an open question, a thing
+        to follow up.
+        SKIP WHEN: it is a plain fact: memory_store keeps that at once, and it can be recalled.
         """
         return results.answer(
             results.Noted(waiting=await self._desks.writing.do(lambda memory: memory.note(text, session)))
@@ -91,8 +94,8 @@ class Keeping:
     async def memory_forget(self, ref: Ref) -> Annotated[CallToolResult, results.Changed]:
         """Take one memory out: a fact, an entity, a conversation or one turn of it. git keeps it.
 
-        USE WHEN: the user asks to forget something, or a memory proved wrong and nothing replaces it. Recall it first and
-        give its id. SKIP WHEN: it was true and changed since: store the new fact, and the old one becomes superseded.
+        USE WHEN: the user asks to forget something, or a memory proved wrong. Recall it first and give its id.
+        SKIP WHEN: it was true and has changed: store the new fact; which one holds is settled later.
         """
         return results.changed(await self._desks.writing.do(lambda memory: memory.forget(ref)))
 

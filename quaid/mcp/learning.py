@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from quaid.errors import BadInputError, NoteNotFoundError
 from quaid.mcp import results
 from quaid.mcp.rooms import Desks
 from quaid.mcp.toolbox import ASKS_A_MODEL, Tool, telling
-from quaid.memory import Memory
 from quaid.model import Kind, Turn
 
 if TYPE_CHECKING:
     from quaid.learning import Extracted
+    from quaid.memory import Memory
     from quaid.reading import Answered
 
 LONGEST_TRANSCRIPT = 30_000_000
@@ -35,8 +35,8 @@ class Said(TypedDict):
 
 
 Transcript = Annotated[str, Field(max_length=LONGEST_TRANSCRIPT, description=(
-    "A conversation as text: 'Name: what was said' line by line, JSON lines with role and content, or the log or export "
-    "of an agent as it is."
+    "A conversation as text: 'Name: what was said' line by line, JSON lines with role and content, or the log or "
+    "export of an agent as it is."
 ))]  # fmt: skip
 Turns = Annotated[list[Said] | None, Field(max_length=20_000, description="Instead: the conversation turn by turn.")]
 Session = Annotated[
@@ -74,8 +74,8 @@ class Learning:
         USE WHEN: the user asks you to remember this conversation, or gives you one; or before context is lost, where no
         hook does it. SKIP WHEN: one fact is enough: memory_store.
         HOW: give `transcript` or `turns`. With a model configured that is all. Without one the conversation is kept and
-        the result holds a `question`: answer it yourself and call again with `session`, `through` and your `answer`. You
-        may also give conversation and answer at once. Leave out tool output, and memories that were recalled.
+        the result holds a `question`: answer it yourself and call again with `session`, `through` and your `answer`.
+        You may also give conversation and answer at once. Leave out tool output, and memories that were recalled.
         """
         if not (transcript or turns or (session and answer)):
             raise BadInputError("Give the conversation as transcript or turns, or an answer with the session it is of.")
@@ -132,8 +132,8 @@ def _answer(memory: Memory, done: Extracted) -> CallToolResult:
     """What was done. Where no model answered the caller is given the question."""
     question = memory.learner.pose(done.path) if done.waiting else None
     next_step = (
-        f"Answer `question` yourself, in the form it asks for, and call memory_extract with session {question.session!r}, "
-        f"through {question.through} and your answer."
+        f"Answer `question` yourself, in the form it asks for, and call memory_extract with session "
+        f"{question.session!r}, through {question.through} and your answer."
         if question
         else ""
     )

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
 
 from mcp.types import CallToolResult, TextContent
 from pydantic_core import to_json
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from quaid.model import Commit, Edge, Hit, Recall
 from quaid.recall.safety import LONGEST_TEXT, PREFACE, neutralise, render_memory_block
@@ -336,7 +336,7 @@ def history(commits: Sequence[Commit]) -> CallToolResult:
 def numbers(stats: Stats, waiting: int) -> CallToolResult:
     known = {key: value for key, value in asdict(stats).items() if key in Numbers.__annotations__}
     counted = {key: {_line(name): number for name, number in known[key].items()} for key in ("types", "speakers")}
-    return answer(_bare(cast("Numbers", {**known, **counted, "waiting": waiting}), keep=tuple(known) + ("waiting",)))
+    return answer(_bare(cast("Numbers", {**known, **counted, "waiting": waiting}), keep=(*known, "waiting")))
 
 
 def render_edge(edge: Edge) -> str:

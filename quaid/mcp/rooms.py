@@ -1,4 +1,4 @@
-"""What a server works with: desks for what is quick, what writes and what takes long, and how fresh the index is.
+"""What a server works with: desks for what is quick, what writes and what takes long, and what runs beside them.
 
 A recall never waits behind a commit or an extraction: those have desks of their own.
 """
@@ -15,13 +15,17 @@ from concurrent.futures import wait
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from quaid.errors import QuaidError
 from quaid.local.in_flight import is_extracting
 from quaid.mcp.desk import LOOK_S, Desk, Tell
-from quaid.memory import Memory
-from quaid.sync.follow import Follower, read_heartbeat
-from quaid.vault import layout
+from quaid.place import STATE_DIR
+from quaid.standby import ANSWER_S, Standby
+
+if TYPE_CHECKING:
+    from quaid.memory import Memory
+    from quaid.sync.follow import Follower
 
 LONGEST_WAIT_S = 60.0
 """A recall waits this long for an extraction under way."""
@@ -36,17 +40,24 @@ class Desks:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.state = root / layout.STATE_DIR
+        self.state = root / STATE_DIR
         self.reading = Desk("reading", self._open)
         self.writing = Desk("writing", self._open)
         self.slow = Desk("slow", self._open)
         self._watch = _Watch(root)
+        self._standby = Standby(root, self._answer_hook)
+        self._is_warm = False
         self._gave_up = False
 
     def warm(self) -> None:
-        """Load the embedding model, bring the index up to date and see to it that somebody follows the vault."""
-        self.reading.start(_warm)
-        self._watch.start()
+        """Load the embedding model, bring the index up to date, stand by for hooks and see to it that somebody follows
+        the vault; once. What fails here is told to whoever asks.
+        """
+        if not self._is_warm:
+            self._is_warm = True
+            self.reading.submit(_warm)
+            self._standby.start()
+            self._watch.start()
 
     async def wait_until_learned(self, tell: Tell) -> bool:
         """Wait for extractions under way, for one that never ends only once; whether none is left."""
@@ -64,11 +75,21 @@ class Desks:
 
     def close(self) -> None:
         """What is under way has a second to come to an end."""
+        self._standby.close()
         self._watch.stop()
         wait([desk.close() for desk in (self.writing, self.slow, self.reading)], CLOSE_S)
         self._watch.join()
 
+    def _answer_hook(self, question: dict[str, Any]) -> dict[str, str]:
+        """What goes before the prompt of a hook that has no time to load a model."""
+        from quaid.prompting import before_prompt
+
+        prompt, session = str(question["prompt"]), str(question.get("session") or "")
+        return self.reading.submit(lambda memory: before_prompt(memory, prompt, session)).result(ANSWER_S)._asdict()
+
     def _open(self) -> Memory:
+        from quaid.memory import Memory
+
         return Memory.open(self.root)
 
 
@@ -82,8 +103,7 @@ class _Watch:
         self._thread = threading.Thread(target=self._run, name="quaid-watch", daemon=True)
 
     def start(self) -> None:
-        if not self._thread.is_alive():
-            self._thread.start()
+        self._thread.start()
 
     def stop(self) -> None:
         self._stop.set()
@@ -96,16 +116,20 @@ class _Watch:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            with _alone(self._root / layout.STATE_DIR / WATCH_LOCK) as is_alone:
+            with _alone(self._root / STATE_DIR / WATCH_LOCK) as is_alone:
                 if is_alone and not self._is_followed():
                     self._follow()
             self._stop.wait(WATCH_EVERY_S)
 
     def _is_followed(self) -> bool:
+        from quaid.sync.follow import read_heartbeat
+
         heartbeat = read_heartbeat(self._root)
         return heartbeat is not None and heartbeat.pid != os.getpid() and heartbeat.is_alive(datetime.now(UTC))
 
     def _follow(self) -> None:
+        from quaid.memory import Memory
+
         try:
             with Memory.open(self._root) as memory:
                 memory.report_to(None, lambda text: print(f"quaid: {text}", file=sys.stderr))

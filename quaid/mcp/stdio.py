@@ -34,8 +34,6 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
     """Serve until stdin ends, the host dies or a signal comes; then leave with 0."""
     # Before anything is imported that may print.
     wire = claim_wire()
-    # Half a second of imports makes many objects and no garbage.
-    gc.disable()
     import anyio
 
     from quaid.mcp.rooms import Desks
@@ -43,9 +41,8 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
 
     desks = Desks(root)
     server = Server(desks, surface)
-    gc.enable()
     gc.freeze()
-    gc.set_threshold(10_000)
+    gc.set_threshold(10_000)  # this one runs for days
     _leave_with_host()
     leave_on_signals(desks)
     try:
@@ -102,7 +99,7 @@ def leave(desks: Desks) -> NoReturn:
 
 
 def _leave_with_host() -> None:
-    """stdin of a host that died may be held open by another of its children."""
+    """Another child of a host that died may hold our stdin open."""
     host = os.getppid()
 
     def watch() -> None:
