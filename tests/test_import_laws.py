@@ -65,6 +65,7 @@ WIRING = {
     "context",
     "prompting",
     "standby",
+    "bug",
 }
 DOORS = {"cli", "mcp", "hooks"}
 OPENS = {"cli/hook.py": {"hooks"}, "cli/mcp.py": {"mcp"}}  # commands that open another door

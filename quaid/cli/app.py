@@ -53,6 +53,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "janitor": Entry("janitor", "Review, merge and fold; every decision a commit you can undo."),
     },
     "Where agents live": {
+        "mcp": Entry("mcp", "Serve the memory to agents."),
         "context": Entry("context", "Print what an agent should have before it starts."),
         "hook": Entry("hook", "Answer an event of a program that an agent lives in."),
     },
