@@ -12,6 +12,9 @@ import yaml
 
 from quaid.cli.app import COMMANDS, build_group
 from quaid.cli.janitor import ACTIONS
+from quaid.mcp.asking import Asking
+from quaid.mcp.keeping import Keeping
+from quaid.mcp.learning import Learning
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "hooks" / "claude-code"
@@ -80,6 +83,14 @@ def test_every_command_of_quaid_that_is_named_exists():
     for name, option in re.findall(r"`quaid ([a-z]+)[^`]* (--[a-z-]+)", text):
         known = {word for parameter in build_group().get_command(None, name).params for word in parameter.opts}
         assert option in known, f"quaid {name} has no {option}"
+
+
+def test_every_tool_that_is_named_is_offered():
+    rooms = (Asking(None), Keeping(None), Learning(None))
+    offered = {tool.name for room in rooms for tool in room.tools() if tool.is_default}
+    named = {name for path in PROSE for name in re.findall(r"memory_[a-z]+(?:_[a-z]+)*", path.read_text("utf-8"))}
+    assert {"memory_recall", "memory_store", "memory_get", "memory_note", "memory_forget"} <= named
+    assert named <= offered
 
 
 @pytest.mark.parametrize("path", PROSE, ids=lambda path: path.stem)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -326,11 +327,28 @@ def test_what_a_killed_worker_left_is_learned_by_the_next_session(begin):
 
 def test_what_forgets_is_not_done_unasked(begin):
     life = begin(QUAID_MODELS_PROVIDER="none")
-    life.api.script["Forget Porto"] = Call("memory_forget", {"query": "Ines lives in Porto"})
+    life.api.script["Forget Porto"] = Call("memory_forget", {"ref": facts(life.vault, "Porto")[0]["id"]})
     with life.claude.session() as session:
         life.say(session, "forget", "Forget Porto.")
     assert [denied["tool_name"] for denied in life.results["forget"]["permission_denials"]] == [f"{TOOLS}memory_forget"]
     assert len(facts(life.vault, "Porto")) == 1
+
+
+def test_where_tools_are_found_by_search_the_model_knows_what_the_memory_is_for(begin):
+    """Only names and the instructions of the server are told, the rest when the model looks for it."""
+    life = begin(QUAID_MODELS_PROVIDER="none", ENABLE_TOOL_SEARCH="true")
+    told = ""
+    with life.claude.session() as session:
+        for number in range(20):  # nobody waits for the server to start
+            life.say(session, "hello", f"Good morning number {number}!")
+            (request,) = life.steps["hello"]
+            told = json.dumps(request["messages"])
+            if TOOLS in told:
+                break
+            time.sleep(0.2)
+    assert not any(tool["name"].startswith(TOOLS) for tool in request["tools"])
+    assert f"{TOOLS}memory_recall" in told
+    assert "memory_recall: before you answer or act on anything about people" in told
 
 
 def test_a_command_may_use_the_memory_without_asking(begin):
