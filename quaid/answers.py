@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.config import load_settings
+from quaid.config import own_names
 from quaid.context import read_core_notes
 from quaid.errors import VaultNotFoundError
 from quaid.index import vectors
@@ -83,12 +83,9 @@ class Answers:
         return _with_degraded(answer, [problem for problem in problems if problem])
 
     def owners(self) -> frozenset[str]:
-        """The names of the one who asks: what belongs to nobody in particular belongs to the vault's own owner."""
+        """The names of the one who asks."""
         if not self._owners:
-            mine = self._settings.owner
-            # Without a name of one's own it is the same whatever quaid.toml says, and that is not read twice.
-            is_own = mine == "default" or mine == load_settings(self._root, environ={}).owner
-            self._owners = frozenset({mine, "default"} if is_own else {mine})
+            self._owners = own_names(self._root, self._settings)
         return self._owners
 
     def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:

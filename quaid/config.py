@@ -38,6 +38,14 @@ def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Setti
     return overridden
 
 
+def own_names(root: Path, settings: Settings) -> frozenset[str]:
+    """The names of the one who asks: what belongs to nobody in particular belongs to the vault's own owner."""
+    mine = settings.owner
+    # Without a name of one's own it is the same whatever quaid.toml says, and that is not read twice.
+    is_own = mine == "default" or mine == load_settings(root, environ={}).owner
+    return frozenset({mine, "default"} if is_own else {mine})
+
+
 def list_settings(settings: Settings) -> Iterator[tuple[str, Any]]:
     """Every setting as (dotted key, value), in the order they are declared."""
     yield from _walk(settings, "")

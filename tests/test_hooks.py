@@ -54,12 +54,13 @@ def home(vault, monkeypatch):
 def hook(monkeypatch, capsys, event, *arguments, raw=None, **given):
     """What the program that called the hook reads."""
     data = raw if raw is not None else json.dumps({"session_id": "s1", **given}).encode()
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-    out = io.BytesIO()
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(out, write_through=True))
-    assert entry.main([event, *arguments]) == 0
-    assert len(out.getvalue().decode()) <= entry.LONGEST_ANSWER + 1
-    return out.getvalue().decode()
+    with monkeypatch.context() as patch, io.TextIOWrapper(io.BytesIO()) as out:
+        patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+        patch.setattr("sys.stdout", out)
+        assert entry.main([event, *arguments]) == 0
+        told = out.buffer.getvalue().decode()
+    assert len(told) <= entry.LONGEST_ANSWER + 1
+    return told
 
 
 @pytest.fixture
