@@ -55,7 +55,7 @@ class Recent:
 @dataclass(frozen=True, slots=True)
 class Context:
     """`core` are (file, text); `projects` are one line each; `questions` are the titles of what waits in review/, and
-    `queued` counts conversations that are still to be learned from. `recent` is newest first.
+    `queued` counts conversations that could not be learned from yet. `recent` is newest first.
     """
 
     core: tuple[tuple[str, str], ...] = ()
@@ -76,7 +76,7 @@ def gather(root: Path, index: apsw.Connection | None, owners: frozenset[str], no
         core=tuple(read_core_notes(root)),
         projects=tuple(_projects(index)) if index is not None else (),
         questions=tuple(_questions(root)),
-        queued=len(queue.waiting(root / STATE_DIR)),
+        queued=sum(1 for item in queue.waiting(root / STATE_DIR) if item.attempts),
         recent=tuple(_recent(index, owners, now)) if index is not None else (),
     )
 

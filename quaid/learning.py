@@ -25,7 +25,7 @@ from quaid.index import graph
 from quaid.local.in_flight import extracting
 from quaid.local.notes_to_self import NotesToSelf
 from quaid.model import Conversation, Edit, ModelUsage, Turn, note_name
-from quaid.reading import Reader
+from quaid.reading import Answered, Question, Reader
 from quaid.vault import files, frontmatter, journal, layout, snippets
 from quaid.vault.messages import Message
 from quaid.vault.notes import render_time, split_body
@@ -42,11 +42,12 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class TakeIn:
-    """How a conversation is taken in. Without `facts` no model is asked."""
+    """How a conversation is taken in. Without `facts` no model is asked; with `answered` none need be."""
 
     facts: bool = True
     dry_run: bool = False
     trigger: str = TRIGGER
+    answered: Answered | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,14 @@ class Learner:
         except (NoteNotFoundError, NoteBrokenError) as error:
             return Extracted(note_name(path), path, turns=0, new_turns=0, problem=error)
 
+    def pose(self, path: str) -> Question | None:
+        """What there is to ask about the kept episode at `path`, for a model that Quaid cannot reach.
+
+        Raises:
+            NoteNotFoundError, NoteBrokenError
+        """
+        return self.reader.pose(self._kept_draft(path).text)
+
     def _take_in(self, conversation: Conversation, how: TakeIn, queue: _Queue) -> Extracted:
         key = _key(conversation.session, conversation.turns, how)
         done, noted = self._learn(lambda: self._draft(conversation, queue), key, how)
@@ -155,14 +164,14 @@ class Learner:
 
     def _learn(self, draft_now: Callable[[], _Draft], key: str, how: TakeIn) -> tuple[Extracted, list[int]]:
         """What was done, and the notes to self that it took along."""
-        is_able = how.facts and self.reader.is_able()
+        is_able = how.facts and (how.answered is not None or self.reader.is_able())
         if is_able:
             self._around.embedding.warm()
         for _ in range(ATTEMPTS):
             draft = draft_now()
             if is_able:
                 self._plan_mark(draft, 0)  # a head that could not be marked is told before anything is paid for
-            lesson = self.reader.read(draft.text, everything=self._keeps_no_text) if is_able else None
+            lesson = self._read(draft, how) if is_able else None
             if self._keeps_no_text and (lesson is None or lesson.extraction is None):
                 raise _nothing_to_do(lesson)
             try:
@@ -171,6 +180,11 @@ class Learner:
                 continue
             return _extracted(plan, lesson, is_dry_run=how.dry_run), plan.told["noted"]
         raise LockedError(f"The conversation {draft.session} keeps being added to")
+
+    def _read(self, draft: _Draft, how: TakeIn) -> Lesson:
+        if how.answered is not None:
+            return self.reader.accept(how.answered, draft.text, everything=self._keeps_no_text)
+        return self.reader.read(draft.text, everything=self._keeps_no_text)
 
     def _write(self, draft_now: Callable[[], _Draft], lesson: Lesson | None, key: str, how: TakeIn) -> Plan:
         return self._writer.write(key, lambda: self._plan(draft_now(), lesson, how))
@@ -234,7 +248,8 @@ class Learner:
         if lesson is None or lesson.extraction is None:
             return _plan_keeping(draft)
         material = lesson.material
-        if material_of(draft.text, everything=self._keeps_no_text).fingerprint != material.fingerprint:
+        through = how.answered.through if how.answered else None
+        if material_of(draft.text, everything=self._keeps_no_text, through=through).fingerprint != material.fingerprint:
             raise _MovedOnError
         if not material.turns and draft.edit is None and not draft.is_unmarked:
             return _plan_keeping(draft)
@@ -247,7 +262,7 @@ class Learner:
         )
         told = {
             **_told_of(draft),
-            "waiting": False,
+            "waiting": self._is_rest(draft, material.last),
             "facts": [[fact.id, fact.path, fact.text, fact.outcome] for fact in stored.stored],
             "entities": list(stored.entities),
             "edges": stored.edges,
@@ -271,13 +286,20 @@ class Learner:
     def _plan_mark(self, draft: _Draft, last: int) -> Edit:
         """The episode, marked as learned from; without what was said where that is not to be kept."""
         text = split_body(draft.text)[0] if self._keeps_no_text else draft.text
-        mark = {"extracted": render_time(_now()), "extracted_turns": None if self._keeps_no_text else last}
+        when = None if self._is_rest(draft, last) else render_time(_now())
+        mark = {"extracted": when, "extracted_turns": None if self._keeps_no_text else last}
         try:
             marked = frontmatter.set_fields(text, mark)
         except frontmatter.FrontmatterBrokenError as error:
             raise _broken(draft.path, error) from error
         before = draft.edit.before if draft.edit else draft.text.encode()
         return Edit(draft.path, before, marked.encode())
+
+    def _is_rest(self, draft: _Draft, last: int) -> bool:
+        """Whether something was said after the turn `last` that waits to be learned from."""
+        if self._keeps_no_text:
+            return False
+        return any(turn.number > last for turn in material_of(draft.text, everything=True).turns)
 
     def _plan_core(self, found: Extraction, trigger: str, when: datetime) -> Iterator[Edit]:
         """Snippets and journal, file by file."""

@@ -1,4 +1,7 @@
-"""Asking the deep model about a conversation, piece by piece, and keeping aside what it says that cannot be used."""
+"""Asking the deep model about a conversation, piece by piece, and keeping aside what it says that cannot be used.
+
+Where the host of an agent has a model and Quaid has none, `pose` is the question for it and `accept` takes its answer.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from quaid.capture import arbitration, extract
 from quaid.capture.extract import Extraction
 from quaid.capture.lesson import Lesson, wanted
-from quaid.capture.pieces import Piece, material_of, split_material
-from quaid.errors import ModelAnswerError, ModelError, ModelRefusedError
+from quaid.capture.pieces import Piece, first_that_fit, material_of, split_material, whole
+from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError
 from quaid.index import graph
 from quaid.model import ModelUsage
 from quaid.settings import Settings
@@ -33,6 +36,24 @@ class Named:
     renamed: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
     usage: ModelUsage = field(default_factory=ModelUsage)
     degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to ask a model that Quaid cannot reach: `text` is the whole prompt, `through` the last turn in it."""
+
+    session: str
+    text: str
+    through: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What such a model has answered, and `by` which one. It was shown the turns up to `through`, None for all."""
+
+    value: Mapping[str, Any]
+    by: str
+    through: int | None = None
 
 
 def name_relations(models: Models, found: Extraction, index: apsw.Connection) -> Named:
@@ -108,9 +129,7 @@ class Reader:
             raw = error.raw if isinstance(error, ModelAnswerError | ModelRefusedError) else ""
             where = self._set_aside(lesson, str(error), raw) if raw else lesson.quarantined
             return replace(lesson, problem=error, quarantined=where)
-        capture = self._settings.capture
-        extraction = extract.keep_at_most(extract.merge(parts), capture.max_facts)
-        extraction = wanted(extraction, capture)
+        extraction = self._kept(parts)
         named = name_relations(self.models, extraction, self._index())
         return replace(
             lesson,
@@ -120,13 +139,60 @@ class Reader:
             degraded=named.degraded,
         )
 
+    def pose(self, text: str) -> Question | None:
+        """What there is to ask about the episode note `text`, as much as fits into one question; None when all of it
+        was learned from.
+        """
+        material = material_of(text)
+        if not material.turns:
+            return None
+        piece = first_that_fit(material, self._settings.capture.piece_tokens)
+        prompt = self.models.prompt(extract.PROMPT)
+        asked = f"{prompt.system}\n\n{prompt.fill(self._inputs(piece))}"
+        return Question(material.session, asked, piece.material.last)
+
+    def accept(self, answered: Answered, text: str, *, everything: bool = False) -> Lesson:
+        """What an answer to `pose` teaches. No model is asked.
+
+        Raises:
+            BadInputError: it does not fit; whoever gave it may mend it.
+        """
+        from quaid.capture.gate import admit_all
+        from quaid.llm.schema import violations
+
+        lesson = Lesson(material_of(text, everything=everything, through=answered.through))
+        if not lesson.material.turns:
+            return replace(lesson, extraction=Extraction())
+        prompt, piece = self.models.prompt(extract.PROMPT), whole(lesson.material)
+        value: Any = admit_all(dict(answered.value))[0]
+        problems = violations(value, prompt.schema) or extract.find_problems(value, piece)
+        if problems:
+            raise BadInputError(
+                f"The answer about session {lesson.material.session} cannot be used: {'; '.join(problems)}. "
+                "Mend that and give it again with this session."
+            )
+        lesson = replace(lesson, model=answered.by, prompt=prompt.label)
+        part = extract.read_answer(value, piece)
+        if part.left_out:
+            where = self._set_aside(lesson, "some of it was left out", json.dumps(value, ensure_ascii=False), part)
+            lesson = replace(lesson, quarantined=where)
+        return replace(lesson, extraction=self._kept([part]))
+
+    def _kept(self, parts: list[Extraction]) -> Extraction:
+        capture = self._settings.capture
+        return wanted(extract.keep_at_most(extract.merge(parts), capture.max_facts), capture)
+
+    def _inputs(self, piece: Piece) -> Mapping[str, str]:
+        from quaid.capture.gate import admit
+
+        # An episode's owner may have written into it what no transcript would have brought.
+        return {slot: admit(text).text for slot, text in piece.inputs(self._settings.owner_name).items()}
+
     def _ask(self, lesson: Lesson, piece: Piece) -> tuple[Lesson, Extraction]:
-        from quaid.capture.gate import admit, admit_all
+        from quaid.capture.gate import admit_all
 
         prompt = self.models.prompt(extract.PROMPT)
-        # An episode's owner may have written into it what no transcript would have brought.
-        inputs = {slot: admit(text).text for slot, text in piece.inputs(self._settings.owner_name).items()}
-        answer = self.models.ask(prompt, inputs, check=lambda value: extract.find_problems(value, piece))
+        answer = self.models.ask(prompt, self._inputs(piece), check=lambda value: extract.find_problems(value, piece))
         lesson = replace(lesson, model=answer.model, prompt=answer.prompt, usage=lesson.usage + answer.usage)
         safe: Any = admit_all(answer.value)[0]
         part = extract.read_answer(safe, piece)

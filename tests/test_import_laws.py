@@ -68,6 +68,7 @@ WIRING = {
     "standby",
     "installing",
     "canary",
+    "bug",
 }
 DOORS = {"cli", "mcp", "hooks"}
 OPENS = {"cli/hook.py": {"hooks"}, "cli/mcp.py": {"mcp"}}  # commands that open another door

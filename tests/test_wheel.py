@@ -81,19 +81,23 @@ def test_everything_that_is_no_module_travels_too(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     template = {f"quaid/data/vault-template/{path.name}" for path in (ROOT / "vault-template").iterdir()}
     prompts = {f"quaid/data/prompts/{path.name}" for path in (ROOT / "prompts").iterdir()}
+    tracked = run("git", "ls-files", "hooks", cwd=ROOT).splitlines() if (ROOT / ".git").exists() else []
+    plugins = {f"quaid/data/{name}" for name in tracked}
     data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "quaid").rglob("*")
             if path.is_file() and path.suffix not in {".py", ".pyc"}}  # fmt: skip
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "quaid").rglob("*.py")}
     assert {"quaid/index/schema.sql", "quaid/py.typed", "quaid/cli/demo_conversation.jsonl"} <= data
     assert len(template) >= 8
     assert "quaid/data/prompts/rerank.md" in prompts
-    assert names >= template | prompts | data | modules
+    assert "quaid/data/hooks/claude-code/.claude-plugin/plugin.json" in names
+    assert names >= template | prompts | plugins | data | modules
 
 
 def test_nothing_else_travels(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names} == {"quaid", next(n for n in names if "dist-info" in n).split("/")[0]}
-    assert not [name for name in names if "__pycache__" in name or name.endswith((".db", ".onnx"))]
+    assert not [name for name in names if name.endswith((".db", ".onnx")) or "__pycache__" in name]
+    assert not [name for name in names if "node_modules" in name]
 
 
 def test_an_installed_quaid_makes_a_vault_remembers_and_recalls(installed, environment, tmp_path):

@@ -87,8 +87,9 @@ class Piece:
         }
 
 
-def material_of(text: str, *, everything: bool = False) -> Material:
-    """What the episode note `text` holds that nothing was learned from yet; with `everything`, all it holds.
+def material_of(text: str, *, everything: bool = False, through: int | None = None) -> Material:
+    """What the episode note `text` holds that nothing was learned from yet; with `everything`, all it holds; both only
+    up to the turn `through`.
 
     Forgotten turns, and text without a block id, are nobody's words any more.
     """
@@ -98,7 +99,7 @@ def material_of(text: str, *, everything: bool = False) -> Material:
     said = [
         SaidTurn(turn.number, turn.speaker, turn.text, _said_at(turn))
         for turn in episodes.parse_turns(head.body, started)
-        if turn.number is not None
+        if turn.number is not None and (through is None or turn.number <= through)
     ]
     learned = 0 if everything else learned_turns(fields)
     new = tuple(turn for turn in said if turn.number > learned and turn.text)
@@ -118,6 +119,23 @@ def learned_turns(fields: Mapping[str, object]) -> int:
     """Up to which turn an episode with this head was learned from."""
     number = str(fields.get("extracted_turns") or "0")
     return int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
+
+
+def first_that_fit(material: Material, limit_tokens: int) -> Piece:
+    """What of `material` is read at once where nobody reads on by themselves: whole turns, one at least."""
+    room = limit_tokens
+    for place, turn in enumerate(material.turns):
+        room -= _tokens(turn)
+        if room < 0 and place:
+            material = replace(material, turns=material.turns[:place], last=material.turns[place - 1].number)
+            break
+    return whole(material)
+
+
+def whole(material: Material) -> Piece:
+    """All of it as one question."""
+    said = tuple(turn for turn in material.turns if not turn.is_note)
+    return Piece(material, said, material.earlier, tuple(turn for turn in material.turns if turn.is_note))
 
 
 def split_material(material: Material, limit_tokens: int) -> list[Piece]:

@@ -55,6 +55,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Where agents live": {
         "install": Entry("install", "Put Quaid into the program your agent lives in."),
         "uninstall": Entry("install", "Take it out again."),
+        "mcp": Entry("mcp", "Serve the memory to agents."),
         "context": Entry("context", "Print what an agent should have before it starts."),
         "hook": Entry("hook", "Answer an event of a program that an agent lives in."),
     },

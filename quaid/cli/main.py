@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         _discard_output()
         return 0
     except Exception as error:  # noqa: BLE001 - the one boundary: whatever else comes is a bug, and is kept
-        from quaid.cli.bug import write_report
+        from quaid.bug import write_report
 
         path = write_report(error, arguments, invocation.root)
         what = f"{type(error).__name__}: {error}".splitlines()[0][:200]

@@ -63,24 +63,33 @@ def _begin(root: Path, state: Path, session: str, source: str) -> Told:
     from quaid.config import load_settings
 
     settings = load_settings(root)
-    return Told(_context(root, state, settings)) if settings.hooks.context else Told()
+    return Told(_context(root, settings)) if settings.hooks.context else Told()
 
 
-def _context(root: Path, state: Path, settings: Settings) -> str:
+def _context(root: Path, settings: Settings) -> str:
     """As long as there is room for it in JSON, where quotes and newlines take two characters."""
     import json
+    from dataclasses import replace
 
     from quaid.context import tell
     from quaid.hooks.entry import LONGEST_ANSWER
     from quaid.index.reader import IndexReader
-    from quaid.vault import layout
+    from quaid.sync.embedding import Embedding
+    from quaid.sync.freshness import Freshness
+    from quaid.sync.indexer import Indexer
 
-    reader = IndexReader(state / layout.INDEX_FILE)
+    # Not through Memory: what recalling needs takes as long to import as all of this takes.
+    quick = replace(settings, embedding=replace(settings.embedding, provider="none"))
+    indexer = Indexer(root, quick, Embedding(root, quick.embedding))
+    reader = IndexReader(indexer.path)
+    freshness = Freshness(indexer, reader.open, embed_budget_s=0.0)
     try:
+        freshness.ensure()
         index, owners, tokens = reader.open(), frozenset({settings.owner, "default"}), settings.hooks.context_tokens
         while len(json.dumps(text := tell(root, index, owners, tokens), ensure_ascii=False)) > LONGEST_ANSWER - 200:
             tokens = tokens * 9 // 10
     finally:
+        freshness.close()
         reader.close()
     return text
 

@@ -42,9 +42,8 @@ def start_worker(root: Path) -> None:
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         (os.POSIX_SPAWN_OPEN, 2, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
     ]
-    environ = {**os.environ, "QUAID_NO_HOOKS": "1"}
     # A session of its own: the terminal that is closed takes the agent's program along, not the worker.
-    os.posix_spawn(sys.executable, argv, environ, file_actions=files, setsid=True)
+    os.posix_spawn(sys.executable, argv, os.environ, file_actions=files, setsid=True)
 
 
 def work(root: Path, *, idle_s: float | None = None) -> int:

@@ -156,6 +156,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 @atexit.register
-def _kill_all() -> None:
+def kill_all() -> None:
+    """End every such process: for whoever leaves without going through `atexit`."""
     for process in tuple(_running):
         _kill(process)

@@ -50,6 +50,8 @@ def put(state: Path, item: Item) -> None:
     folder = state / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / _name(item), item)
+    if item.when == "now":  # then it need not be looked at again when it has been silent for a while
+        (folder / _name(replace(item, when="idle"))).unlink(missing_ok=True)
 
 
 def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -> Path:

@@ -1,4 +1,4 @@
-"""What is kept of a bug: versions, the call, the traceback, ready to paste into a report."""
+"""What is kept of a bug, by whichever door it came in: versions, the call, the traceback, to paste into a report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from quaid.vault.layout import LOG_DIR, STATE_DIR
 
-PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", "typer", "watchdog")
+PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", "typer", "watchdog", "mcp")
 
 
 def write_report(error: BaseException, arguments: Sequence[str], root: Path | None) -> Path | None:

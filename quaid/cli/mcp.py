@@ -1,0 +1,55 @@
+"""`quaid mcp`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from quaid.cli.invocation import Invocation
+from quaid.errors import UsageError, VaultNotFoundError
+from quaid.place import CONFIG_FILE, locate_vault
+
+
+class Surface(StrEnum):
+    """Which tools are offered."""
+
+    DEFAULT = "default"
+    ALL = "all"
+
+
+def run_mcp(
+    ctx: typer.Context,
+    tools: Annotated[
+        Surface, typer.Option(help="The tools that agents need, or all of them.", show_default=True)
+    ] = Surface.DEFAULT,
+    http: Annotated[
+        bool, typer.Option("--http", help="Over HTTP on this machine instead of stdin and stdout.")
+    ] = False,
+    port: Annotated[int | None, typer.Option(metavar="N", help="With --http: the port; 0 takes a free one.")] = None,
+) -> None:
+    """Serve the memory to agents by the Model Context Protocol.
+
+    A host such as Claude Code or Cursor starts it and speaks to it over stdin and stdout; nobody has to stop it.
+    Several at once on one vault are normal. With --http it listens on 127.0.0.1 and wants the token in .quaid/mcp-token,
+    or $QUAID_MCP_TOKEN, as a bearer token.
+
+    Examples:
+      claude mcp add --scope user quaid -- quaid mcp
+      quaid mcp --tools all --vault ~/quaid
+      quaid mcp --http --port 7437
+    """
+    invocation: Invocation = ctx.obj
+    if port is not None and not http:
+        raise UsageError("--port is for --http. Over stdin and stdout there is none.")
+    root = invocation.root = locate_vault(invocation.vault)
+    if not (root / CONFIG_FILE).is_file():
+        raise VaultNotFoundError(root)
+    if not http:
+        from quaid.mcp.stdio import serve_stdio
+
+        serve_stdio(root, tools.value)
+    from quaid.mcp.http import PORT, serve_http
+
+    serve_http(root, tools.value, PORT if port is None else port)

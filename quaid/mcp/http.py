@@ -1,0 +1,145 @@
+"""MCP over streamable HTTP, for this machine alone: loopback, a token, and no page of a browser."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from quaid.errors import BadInputError
+from quaid.mcp.rooms import Desks
+from quaid.mcp.server import Server, Surface
+from quaid.mcp.stdio import leave, leave_on_signals
+from quaid.vault import layout
+
+if TYPE_CHECKING:
+    from mcp.server.auth.provider import AccessToken
+    from starlette.applications import Starlette
+
+HOST = "127.0.0.1"
+PORT = 7437
+PATH = "/mcp"
+TOKEN_FILE = "mcp-token"  # noqa: S105 - a name, not the token
+TOKEN_VARIABLE = "QUAID_MCP_TOKEN"  # noqa: S105
+SHORTEST_TOKEN = 16
+LARGEST_BODY = 64 * 2**20
+
+
+def serve_http(root: Path, surface: Surface, port: int) -> NoReturn:
+    """Serve until told to stop; then leave with 0. `port` 0 is any that is free.
+
+    Raises:
+        BadInputError: the port cannot be had, or the token is none.
+    """
+    import anyio
+    import uvicorn
+
+    token = find_token(root)
+    with closing(listen(port)) as listening:
+        port = listening.getsockname()[1]
+        desks = Desks(root)
+        leave_on_signals(desks)
+        config = uvicorn.Config(
+            make_app(desks, surface, token, port), log_level="warning", timeout_graceful_shutdown=1, ws="none"
+        )
+        print(f"Serving {root} at http://{HOST}:{port}{PATH}", file=sys.stderr)
+        print(f"Its token is {where_token_is(root)}. Stop with Ctrl-C.", file=sys.stderr)
+        anyio.run(uvicorn.Server(config).serve, [listening])
+    leave(desks)
+
+
+def make_app(desks: Desks, surface: Surface, token: str, port: int) -> Starlette:
+    """The ASGI application. It answers who has the token and asks this very address, from no page of another."""
+    from mcp.server.auth.settings import AuthSettings
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    hosts = [f"{name}:{port}" for name in (HOST, "localhost")]
+    origins = [f"http://{host}" for host in hosts]
+    server = Server(
+        desks,
+        surface,
+        token_verifier=_OneToken(token),
+        auth=AuthSettings(issuer_url=origins[0], resource_server_url=None),  # type: ignore[arg-type] # a URL as text
+    )
+    security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+    return server.streamable_http_app(
+        streamable_http_path=PATH, transport_security=security, max_request_body_size=LARGEST_BODY, host=HOST
+    )
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on loopback.
+
+    Raises:
+        BadInputError: the port cannot be had.
+    """
+    if not 0 <= port <= 65535:
+        raise BadInputError(f"There is no port {port}: it must be between 0 and 65535. 0 takes any that is free.")
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((HOST, port))
+    except OSError as error:
+        listening.close()
+        reason = error.strerror or str(error)
+        raise BadInputError(f"Port {port} of {HOST} cannot be had ({reason}). Give another: --port 0") from error
+    return listening
+
+
+def find_token(root: Path) -> str:
+    """`$QUAID_MCP_TOKEN`, else the one in the state folder, made when there is none.
+
+    Raises:
+        BadInputError: it is so short that it can be guessed, or cannot be kept.
+    """
+    given = os.environ.get(TOKEN_VARIABLE)
+    path = root / layout.STATE_DIR / TOKEN_FILE
+    try:
+        token = given if given is not None else _kept_token(path)
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be used ({error.strerror}). Set {TOKEN_VARIABLE} instead.") from error
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise BadInputError(
+            f"The token is {where_token_is(root)} and must be {SHORTEST_TOKEN} or more letters, digits and signs, "
+            "without spaces. Make one with: openssl rand -hex 32"
+        )
+    return token
+
+
+def where_token_is(root: Path) -> str:
+    """For whoever has to find it: the token itself is shown to nobody."""
+    if TOKEN_VARIABLE in os.environ:
+        return f"the one in ${TOKEN_VARIABLE}"
+    return f"in {root / layout.STATE_DIR / TOKEN_FILE}"
+
+
+def _kept_token(path: Path) -> str:
+    """The token in the file. One that others could read is replaced."""
+    if path.exists() and path.stat().st_mode & 0o077:
+        path.unlink()
+    try:
+        new = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(new, "w", encoding="ascii") as file:
+        file.write(f"{token}\n")
+    return token
+
+
+class _OneToken:
+    """The token verifier of a server that has one owner."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        from mcp.server.auth.provider import AccessToken
+
+        if secrets.compare_digest(token.encode("utf-8", "replace"), self._token):
+            return AccessToken(token=token, client_id="owner", scopes=[])
+        return None

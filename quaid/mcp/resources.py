@@ -1,0 +1,98 @@
+"""What a host may attach to a conversation by address: notes, core notes, and what is recent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp.server import MCPServer
+
+from quaid.errors import NoteNotFoundError
+from quaid.mcp.rooms import Desks
+from quaid.model import CORE_FILES, Kind
+from quaid.recall.safety import PREFACE, neutralise
+
+if TYPE_CHECKING:
+    from quaid.memory import Memory
+
+MARKDOWN = "text/markdown"
+MOST_RECENT = 30
+_RECENT = (
+    "doc_id IN (SELECT doc_id FROM documents WHERE kind = 'fact' AND superseded_by IS NULL AND created IS NOT NULL "
+    "ORDER BY created DESC LIMIT :most)"
+)
+
+
+def add_resources(server: MCPServer, desks: Desks) -> None:
+    """Register the `memory://` resources."""
+
+    @server.resource("memory://recent", title="Recent memories", mime_type=MARKDOWN)
+    async def recent() -> str:
+        """The facts that were learned last, newest first."""
+        return await desks.reading.do(_list_recent)
+
+    @server.resource("memory://facts/{id}", title="A fact", mime_type=MARKDOWN)
+    async def fact(id: str) -> str:  # noqa: A002 - the name in the address
+        """One fact's note, by its id or a part of it."""
+        return await desks.reading.do(lambda memory: _read(memory, id, Kind.FACT))
+
+    @server.resource("memory://entities/{name}", title="A person, place or thing", mime_type=MARKDOWN)
+    async def entity(name: str) -> str:
+        """The note of what is called so, by a name or an alias."""
+        return await desks.reading.do(lambda memory: _read(memory, name, Kind.ENTITY))
+
+    @server.resource("memory://core/{file}", title="A core note", mime_type=MARKDOWN)
+    async def core(file: str) -> str:
+        """SOUL.md, USER.md, MEMORY.md or AGENTS.md."""
+        return await desks.reading.do(lambda memory: _read_core(memory, file))
+
+
+def _read(memory: Memory, reference: str, kind: Kind) -> str:
+    """The note as its file has it, disarmed.
+
+    Raises:
+        NoteNotFoundError: no note of that kind is called so.
+        AmbiguousReferenceError
+    """
+    from quaid.index import documents
+
+    index = memory.index()
+    named = [found for found in documents.find_called(index, reference) if found.kind == kind]
+    document = named[0] if len(named) == 1 else documents.resolve_one(index, reference)
+    if document.kind != kind:
+        raise NoteNotFoundError(reference)
+    return _text(memory, document.path)
+
+
+def _read_core(memory: Memory, file: str) -> str:
+    if file not in CORE_FILES:
+        raise NoteNotFoundError(file)
+    return _text(memory, file)
+
+
+def _text(memory: Memory, path: str) -> str:
+    from quaid.vault import files
+
+    data = files.read_note(memory.root, path)
+    if data is None:
+        raise NoteNotFoundError(path)
+    return neutralise(data.decode("utf-8", "replace"))
+
+
+def _list_recent(memory: Memory) -> str:
+    from quaid.index import documents
+    from quaid.index.scope import visible_to
+
+    index = memory.index()
+    scope = visible_to(index, memory.answers.owners())
+    found = documents.find_documents(index, f"{_RECENT} {scope.and_documents}", {"most": MOST_RECENT, **scope.values})
+    newest = sorted(found, key=lambda document: document.created or "", reverse=True)
+    lines = [
+        f"- {(document.created or '')[:10]} {_one_line(index, document.doc_id)} ({document.id})" for document in newest
+    ]
+    return "\n".join([PREFACE, "", *lines])
+
+
+def _one_line(index: object, doc_id: int) -> str:
+    from quaid.index import documents
+
+    return " ".join(neutralise(documents.text_of(index, doc_id)).split())  # type: ignore[arg-type]

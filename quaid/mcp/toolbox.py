@@ -1,0 +1,82 @@
+"""What a tool is, and the little that all of them share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, date, datetime
+from typing import Annotated, Any, NamedTuple
+
+from mcp.server.mcpserver import Context
+from mcp.types import ToolAnnotations
+from pydantic import Field
+
+from quaid.errors import BadInputError
+from quaid.mcp.desk import Tell
+from quaid.recall.dates import parse_day
+
+READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+SETTLES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+"""Adds, and the same call once more changes nothing."""
+REMOVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+ASKS_A_MODEL = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True)
+
+Ref = Annotated[str, Field(min_length=1, max_length=500, description=(
+    "An id as memory_recall gives it, or a part of one of at least four characters, a name (Maya Chen), a path, or one "
+    "turn of a conversation (20-1402-2f1c9a#t3)."
+))]  # fmt: skip
+Name = Annotated[str, Field(min_length=1, max_length=300)]
+Day = Annotated[str | None, Field(max_length=60)]
+
+
+class Tool(NamedTuple):
+    """A function that is offered as a tool; its name is that of the function, its description the docstring."""
+
+    call: Callable[..., Awaitable[Any]]
+    title: str
+    annotations: ToolAnnotations
+    is_default: bool = False
+    """Whether it is offered without `--tools all`."""
+
+    @property
+    def name(self) -> str:
+        return self.call.__name__
+
+    @property
+    def description(self) -> str:
+        return inspect.getdoc(self.call) or ""
+
+
+def offered(tools: Iterable[Tool], *, everything: bool) -> list[Tool]:
+    """Those to offer, the default ones first: a host that shows only some shows these."""
+    return sorted((tool for tool in tools if everything or tool.is_default), key=lambda tool: not tool.is_default)
+
+
+def telling(context: Context) -> Tell:
+    """Passes what is said on as progress, which by the protocol must always grow."""
+    count = 0
+
+    async def tell(message: str) -> None:
+        nonlocal count
+        count += 1
+        await context.report_progress(count, None, message)
+
+    return tell
+
+
+def parse_period(first: str | None, last: str | None) -> dict[str, date | None]:
+    """`first` and `last` of `RecallOptions`.
+
+    Raises:
+        UsageError: one of them is no date.
+        BadInputError: nothing lies between them.
+    """
+    since, until = parse_date(first, end=False), parse_date(last, end=True)
+    if since and until and since > until:
+        raise BadInputError(f"date_from {since} is after date_to {until}, so nothing is between them. Swap the two.")
+    return {"first": since, "last": until}
+
+
+def parse_date(text: str | None, *, end: bool) -> date | None:
+    return parse_day(text, datetime.now(UTC), end=end) if text else None
