@@ -125,6 +125,8 @@ class Reader:
                     self._progress(f"Reading {lesson.material.session}", number, len(pieces))
                 lesson, part = self._ask(lesson, piece)
                 parts.append(part)
+            if self._progress:  # whoever has lost interest may say so before anything is written
+                self._progress(f"Reading {lesson.material.session}", len(pieces), len(pieces))
         except ModelError as error:
             raw = error.raw if isinstance(error, ModelAnswerError | ModelRefusedError) else ""
             where = self._set_aside(lesson, str(error), raw) if raw else lesson.quarantined

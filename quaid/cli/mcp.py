@@ -32,8 +32,8 @@ def run_mcp(
     """Serve the memory to agents by the Model Context Protocol.
 
     A host such as Claude Code or Cursor starts it and speaks to it over stdin and stdout; nobody has to stop it.
-    Several at once on one vault are normal. With --http it listens on 127.0.0.1 and wants the token in .quaid/mcp-token,
-    or $QUAID_MCP_TOKEN, as a bearer token.
+    Several at once on one vault are normal. With --http it listens on 127.0.0.1 and wants the token in
+    .quaid/mcp-token, or $QUAID_MCP_TOKEN, as a bearer token.
 
     Examples:
       claude mcp add --scope user quaid -- quaid mcp

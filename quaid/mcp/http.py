@@ -83,6 +83,7 @@ def listen(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
+        listening.listen(128)
     except OSError as error:
         listening.close()
         reason = error.strerror or str(error)

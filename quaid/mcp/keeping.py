@@ -100,7 +100,7 @@ class Keeping:
         return results.changed(await self._desks.writing.do(lambda memory: memory.forget(ref)))
 
     async def memory_restore(
-        self, ref: Annotated[str, Field(min_length=1, max_length=500, description="The whole id that was forgotten.")]
+        self, ref: Annotated[str, Field(min_length=1, max_length=250, description="The whole id that was forgotten.")]
     ) -> Annotated[CallToolResult, results.Changed]:
         """Bring back a memory that was forgotten, as it was.
 

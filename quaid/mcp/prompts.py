@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 _ANSWER_ABOUT = """\
 {question}
 
-Answer with one JSON object as the schema above says, and hand it in: call memory_extract with session {session!r}, through
-{through}, and the object as `answer`. If the result says that something is wrong with it, mend that and call again. If the
-result has another `question`, answer that too."""
+Answer with one JSON object as the schema above says, and hand it in: call memory_extract with session {session!r},
+through {through}, and the object as `answer`. If the result says that something is wrong with it, mend that and call
+again. If the result has another `question`, answer that too."""
 
 _WRITE_DOWN = """\
 Keep this conversation in my memory. Do it in one call of memory_extract, with two arguments:
 
-1. `turns`: what I and you have said, in order, as {{"role": "user" or "assistant", "content": "…"}}. Keep what matters word
-   for word and shorten the rest. Leave out tool output, code listings, secrets, and memories that were recalled. The first
-   is t1, the next t2, and so on.
+1. `turns`: what I and you have said, in order, as {{"role": "user" or "assistant", "content": "…"}}. Keep what matters
+   word for word and shorten the rest. Leave out tool output, code listings, secrets, and memories that were recalled.
+   The first is t1, the next t2, and so on.
 2. `answer`: what you learn from it, as the following instructions and their schema say. Cite the numbers of your turns.
 
 If the result says that something is wrong with the answer, mend that and call again, with the session it names and the

@@ -75,6 +75,7 @@ class Desks:
 
     def close(self) -> None:
         """What is under way has a second to come to an end."""
+        self._is_warm = True  # too late for that
         self._standby.close()
         self._watch.stop()
         wait([desk.close() for desk in (self.writing, self.slow, self.reading)], CLOSE_S)

@@ -13,7 +13,13 @@ from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import (
+    ResourceError,
+    ResourceNotFoundError,
+    ToolError,
+    UnexpectedResourceError,
+    UnexpectedToolError,
+)
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
@@ -133,15 +139,15 @@ class Server(MCPServer[Any]):
 
     def _sentence(self, error: Exception, what: str) -> str:
         """A failure as its reader is told it: what Quaid refuses in its words, a bug as no more than that."""
-        cause = error.__cause__
         if (refusal := _refusal(error)) is not None:
             return str(refusal)
-        if isinstance(cause, ValidationError):
-            return f"{what} cannot be called so. {_problems(cause)}"
-        if cause is None:
+        if isinstance(error.__cause__, ValidationError) and isinstance(error, ToolError):
+            return f"{what} cannot be called so. {_problems(error.__cause__)}"
+        bug = _bug(error)
+        if bug is None:
             return str(error)
-        path = write_report(cause, ["mcp", what], self._desks.root)
-        return f"This is a bug in Quaid ({type(cause).__name__} in {what}). The report is in {path}"
+        path = write_report(bug, ["mcp", what], self._desks.root)
+        return f"This is a bug in Quaid ({type(bug).__name__} in {what}). The report is in {path}"
 
     async def _warm(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         answer = await call_next(ctx)
@@ -154,6 +160,14 @@ def _refusal(error: BaseException | None) -> QuaidError | None:
     while error is not None and not isinstance(error, QuaidError):
         error = error.__cause__
     return error
+
+
+def _bug(error: Exception) -> BaseException | None:
+    """What nobody foresaw, inside the protocol's own errors; None where it refuses by itself."""
+    cause = error.__cause__
+    if isinstance(error, (ToolError, ResourceError)):
+        return cause if isinstance(error, (UnexpectedToolError, UnexpectedResourceError)) else None
+    return cause and cause.__cause__  # a prompt that fails is wrapped twice, one that does not exist once
 
 
 def _problems(error: ValidationError) -> str:

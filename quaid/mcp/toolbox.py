@@ -22,7 +22,7 @@ SETTLES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempote
 REMOVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 ASKS_A_MODEL = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True)
 
-Ref = Annotated[str, Field(min_length=1, max_length=500, description=(
+Ref = Annotated[str, Field(min_length=1, max_length=250, description=(
     "An id as memory_recall gives it, or a part of one of at least four characters, a name (Maya Chen), a path, or one "
     "turn of a conversation (20-1402-2f1c9a#t3)."
 ))]  # fmt: skip

@@ -1,0 +1,63 @@
+"""A host of the MCP server: the official client, beside it in one process or over a real one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from quaid.mcp.rooms import Desks
+from quaid.mcp.server import Server
+
+EVERYTHING = (
+    "memory_recall", "memory_get", "memory_store", "memory_note", "memory_forget", "memory_extract",
+    "memory_search", "memory_history", "memory_stats", "memory_restore", "memory_create_edge",
+)  # fmt: skip
+DEFAULT = EVERYTHING[:6]
+
+
+def talk(root: Path, body: Callable[[Client], Awaitable[None]], surface: str = "all", mode: str = "auto") -> None:
+    """Run `body` with a client of a server in this very process."""
+
+    async def run() -> None:
+        desks = Desks(root)
+        try:
+            async with Client(Server(desks, surface), mode=mode) as client:
+                await body(client)
+        finally:
+            desks.close()
+
+    anyio.run(run)
+
+
+@asynccontextmanager
+async def hosted(root: Path, *arguments: str, mode: str = "auto") -> AsyncIterator[Client]:
+    """A client of `quaid mcp`, started as a host does it."""
+    command = StdioServerParameters(
+        command="quaid", args=["mcp", "--vault", str(root), *arguments], env=dict(os.environ)
+    )
+    async with Client(command, mode=mode) as client:
+        yield client
+
+
+async def call(client: Client, name: str, /, **arguments: Any) -> dict[str, Any]:
+    """What a tool answers; it must not fail."""
+    result = await client.call_tool(name, arguments)
+    assert not result.is_error, result.content
+    return result.structured_content
+
+
+async def refusal(client: Client, name: str, /, **arguments: Any) -> str:
+    """Why a tool refuses: one sentence or two, without a traceback or what was given."""
+    result = await client.call_tool(name, arguments)
+    assert result.is_error, result
+    (content,) = result.content
+    assert "Traceback" not in content.text
+    assert len(content.text) < 600, content.text[:200]
+    return content.text
