@@ -147,8 +147,8 @@ def _waiting(context: Context) -> list[str]:
         lines.append(f"{count} {'question' if count == 1 else 'questions'} in review/ (quaid janitor list):")
         lines += context.questions[:MOST_LISTED]
     if context.queued:
-        what = "conversation is" if context.queued == 1 else "conversations are"
-        lines.append(f"{context.queued} {what} still to be learned from")
+        what = "conversation" if context.queued == 1 else "conversations"
+        lines.append(f"{context.queued} {what} could not be learned from yet")
     return lines
 
 

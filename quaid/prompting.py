@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.context import CHARACTERS_PER_TOKEN
 from quaid.index.fulltext import STOP_WORDS
 from quaid.local import sessions
-from quaid.model import Hit
+from quaid.model import Hit, Recall
 from quaid.place import STATE_DIR
 from quaid.recall.safety import LONGEST_BLOCK, neutralise, render_memory_block
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 MOST_HITS = 8
 LONGEST_QUESTION = 1_000
+WORDS_GATE = 0.65
+"""A best score under this is doubt where there were no vectors: 65 of 80 questions about a conversation pass, 4 of 16
+prompts that have nothing to do with it.
+"""
 _TOLD = 60
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")  # noqa: RUF001
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?:\s|\Z)|[!#<])")
@@ -50,9 +54,9 @@ def question_in(prompt: str) -> str | None:
     return f"{prompt[: LONGEST_QUESTION // 2]}\n{prompt[-LONGEST_QUESTION // 2 :]}"
 
 
-def before_prompt(memory: Memory, prompt: str, session: str) -> Prompted:
-    """What `memory` has for `prompt` and `session` has not been given since it began or was compacted. It is given
-    with that: asked again, the answer is another.
+def before_prompt(memory: Memory, prompt: str, session: str, *, is_kept: bool = True) -> Prompted:
+    """What `memory` has for `prompt`. A program that keeps what goes before its prompts (`is_kept`) is given nothing
+    that `session` was given since it began or was compacted.
     """
     settings = memory.settings
     question = question_in(prompt)
@@ -69,15 +73,23 @@ def before_prompt(memory: Memory, prompt: str, session: str) -> Prompted:
         exclude_session=session or None,
         compacted_at=given.compacted_at,
     )
-    if found.doubt and settings.hooks.recall == "auto":
+    if settings.hooks.recall == "auto" and _is_in_doubt(found):
         return Prompted()
-    new = [hit for hit in found.hits if hit.id not in given.ids]
+    new = [hit for hit in found.hits if not (is_kept and hit.id in given.ids)]
     longest = min(LONGEST_BLOCK, settings.hooks.recall_tokens * CHARACTERS_PER_TOKEN)
     shown, text = _fitting(new, longest)
     if not shown:
         return Prompted()
-    sessions.give(state, session, [hit.id for hit in shown])
+    if is_kept:
+        sessions.give(state, session, [hit.id for hit in shown])
     return Prompted(text, _news(shown, memory))
+
+
+def _is_in_doubt(found: Recall) -> bool:
+    """Scores without vectors are lower, for good answers as for bad ones."""
+    if "vectors" in found.degraded:
+        return not found.hits or found.hits[0].score < WORDS_GATE
+    return found.doubt is not None
 
 
 def _fitting(hits: Sequence[Hit], longest: int) -> tuple[Sequence[Hit], str]:

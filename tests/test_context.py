@@ -39,7 +39,8 @@ def test_all_there_is_in_its_order(vault):
     fact(vault, "new", "Maya fired the kiln.", "2026-11-20")
     fact(vault, "older", "Maya bought clay.", "2026-11-18")
     fact(vault, "over", "Maya rents a studio.", more="valid_until: 2026-01-01\n")
-    queue.put(vault.root / ".quaid", queue.Item("s", "/t", "now", "session", 1.0))
+    queue.put(vault.root / ".quaid", queue.Item("s", "/t", "now", "session", 1.0, attempts=1))
+    queue.put(vault.root / ".quaid", queue.Item("under way", "/t", "now", "session", 1.0))
     text = render(told(vault), 1_500)
     assert text.startswith("<quaid-memory>\n")
     assert text.endswith("</quaid-memory>")
@@ -48,7 +49,7 @@ def test_all_there_is_in_its_order(vault):
         "## USER.md", "# User", "Maya is a potter.",
         "## Projects", "- kiln: The kiln",
         "## Waiting for the owner", "- 1 question in review/ (quaid janitor list):",
-        '- reject "The café had a sign"', "- 1 conversation is still to be learned from",
+        '- reject "The café had a sign"', "- 1 conversation could not be learned from yet",
         "## Learned lately", "- (2026-11-20) Maya fired the kiln.", "- (2026-11-18) Maya bought clay.",
     ]  # fmt: skip
 

@@ -18,6 +18,8 @@ _GIVES_CONTEXT = frozenset({"startup", "clear", "compact", ""})
 """A session that is resumed or forked has what it was given before."""
 _LOSES_CONTEXT = frozenset({"clear", "compact"})
 _WRITING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+_FORGETFUL = frozenset({"openclaw"})
+"""Programs that show their model what goes before a prompt once, and do not keep it."""
 _LONGEST_FIELD = 4_000
 
 
@@ -71,6 +73,7 @@ def _context(root: Path, settings: Settings) -> str:
     import json
     from dataclasses import replace
 
+    from quaid.config import own_names
     from quaid.context import tell
     from quaid.hooks.entry import LONGEST_ANSWER
     from quaid.index.reader import IndexReader
@@ -85,7 +88,7 @@ def _context(root: Path, settings: Settings) -> str:
     freshness = Freshness(indexer, reader.open, embed_budget_s=0.0)
     try:
         freshness.ensure()
-        index, owners, tokens = reader.open(), frozenset({settings.owner, "default"}), settings.hooks.context_tokens
+        index, owners, tokens = reader.open(), own_names(root, settings), settings.hooks.context_tokens
         while len(json.dumps(text := tell(root, index, owners, tokens), ensure_ascii=False)) > LONGEST_ANSWER - 200:
             tokens = tokens * 9 // 10
     finally:
@@ -100,15 +103,16 @@ def _prompt(root: Path, session: str, event: Event) -> Told:
         return Told()
     from quaid.standby import ask
 
-    told = ask(
-        root, {"prompt": prompt[:_LONGEST_FIELD] + prompt[_LONGEST_FIELD:][-_LONGEST_FIELD:], "session": session}
-    )
+    if len(prompt) > 2 * _LONGEST_FIELD:
+        prompt = f"{prompt[:_LONGEST_FIELD]}\n{prompt[-_LONGEST_FIELD:]}"
+    is_kept = event.get("host") not in _FORGETFUL
+    told = ask(root, {"prompt": prompt, "session": session, "is_kept": is_kept})
     if told is not None:
         return Told(str(told.get("text", "")), str(told.get("news", "")))
-    return _recall_alone(root, prompt, session)
+    return _recall_alone(root, prompt, session, is_kept=is_kept)
 
 
-def _recall_alone(root: Path, prompt: str, session: str) -> Told:
+def _recall_alone(root: Path, prompt: str, session: str, *, is_kept: bool) -> Told:
     """Without a process that has the embedding model loaded: by words and graph, which is what there is time for."""
     from dataclasses import replace
 
@@ -126,7 +130,7 @@ def _recall_alone(root: Path, prompt: str, session: str) -> Told:
         models=replace(settings.models, provider="none"),
     )
     with Memory(root, quick) as memory:
-        return Told(*before_prompt(memory, prompt, session))
+        return Told(*before_prompt(memory, prompt, session, is_kept=is_kept))
 
 
 def _edited(state: Path, session: str, event: Event) -> None:
@@ -144,6 +148,8 @@ def _queue(root: Path, state: Path, session: str, event: Event, when: queue.When
     messages = event.get("messages")
     spooled = False
     if isinstance(transcript, str) and transcript:
+        if not Path(transcript).is_file():
+            return  # the end of a session in which nothing was said
         path = transcript
     elif isinstance(messages, list) and messages and session:
         path = str(queue.spool(state, session, [message for message in messages if isinstance(message, dict)]))

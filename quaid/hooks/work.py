@@ -103,11 +103,18 @@ def _take_in(memory: Memory, state: Path, item: queue.Item) -> int:
         problem, for_good = f"{type(error).__name__}: {error}", False
     else:
         queue.done(state, item)
+        for extracted in done:
+            if extracted.problem:
+                _log(f"{extracted.session} is kept and waits to be learned from: {extracted.problem}")
         _tell(memory, done)
         return len(done)
     queue.fail(state, item, problem, for_good=for_good)
-    print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}  {problem}", file=sys.stderr, flush=True)
+    _log(problem)
     return 0
+
+
+def _log(line: str) -> None:
+    print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}  {line}", file=sys.stderr, flush=True)
 
 
 def _tell(memory: Memory, done: list[Extracted]) -> None:

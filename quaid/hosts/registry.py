@@ -215,7 +215,8 @@ def _openclaw(machine: Machine, wanted: Wanted) -> tuple[Target, ...]:
         Entry(("plugins", "entries", NAME), {"enabled": True, "config": {"command": wanted.command[0]}}),
         *((Entry(("plugins", "entries", NAME, "config", "vault"), str(wanted.vault)),) if wanted.vault else ()),
     )
-    entries = (server(wanted, "mcp", "servers"), *(plugin if wanted.plugin else ()))
+    # The plugin brings the tools itself: beside a server they would be there twice.
+    entries = plugin if wanted.plugin else (server(wanted, "mcp", "servers"),)
     return (Target(_openclaw_file(machine), "json5", entries),)
 
 

@@ -86,7 +86,9 @@ class Desks:
         from quaid.prompting import before_prompt
 
         prompt, session = str(question["prompt"]), str(question.get("session") or "")
-        return self.reading.submit(lambda memory: before_prompt(memory, prompt, session)).result(ANSWER_S)._asdict()
+        is_kept = bool(question.get("is_kept", True))
+        answer = self.reading.submit(lambda memory: before_prompt(memory, prompt, session, is_kept=is_kept))
+        return answer.result(ANSWER_S)._asdict()
 
     def _open(self) -> Memory:
         from quaid.memory import Memory
