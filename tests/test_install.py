@@ -34,7 +34,7 @@ PATHS = {
     "gemini": ".gemini/settings.json",
     "openclaw": ".openclaw/openclaw.json",
 }
-KEYS = {"vscode": ("servers",), "codex": ("mcp_servers",), "openclaw": ("mcp", "servers")}
+KEYS = {"vscode": ("servers",), "codex": ("mcp_servers",), "openclaw": ("plugins", "entries")}
 EVENTS = ["SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop", "SessionEnd"]
 
 
@@ -89,7 +89,10 @@ class TestHosts:
         before = everything(machine.home)
         assert install(machine, name).changes
         said = server(machine, name)
-        assert (said["command"], said["args"]) == (QUAID[0], ["mcp"])
+        if name == "openclaw":  # its plugin brings the tools
+            assert said == {"enabled": True, "config": {"command": QUAID[0]}}
+        else:
+            assert (said["command"], said["args"]) == (QUAID[0], ["mcp"])
         after = everything(machine.home)
         assert not install(machine, name).changes
         assert everything(machine.home) == after
@@ -118,15 +121,15 @@ class TestHosts:
         (tmp_path / "work" / "quaid.toml").parent.mkdir()
         (tmp_path / "work" / "quaid.toml").touch()
         vault = tmp_path / "work"
-        for name in ("codex", "claude-code", "openclaw"):
+        for name in ("codex", "claude-code"):
             install(machine, name, vault=vault)
             assert server(machine, name)["args"] == ["mcp", "--vault", str(vault)]
+        install(machine, "openclaw", vault=vault)
         hooks = read(machine.home / ".claude" / "settings.json")["hooks"]
         assert hooks["Stop"][0]["hooks"][0]["args"] == ["hook", "stop", "--vault", str(vault)]
         plugin = read(config(machine, "openclaw"))["plugins"]["entries"]["quaid"]
         assert plugin["config"] == {"command": QUAID[0], "vault": str(vault)}
         install(machine, "openclaw")
-        assert server(machine, "openclaw")["args"] == ["mcp"]
         assert read(config(machine, "openclaw"))["plugins"]["entries"]["quaid"]["config"] == {"command": QUAID[0]}
 
     def test_a_vault_that_is_none_is_refused(self, machine, tmp_path):
@@ -202,7 +205,7 @@ class TestKeeping:
                 path = config(machine, name)
                 path.write_bytes(text.encode())
                 install(machine, name)
-                assert server(machine, name)["command"] == QUAID[0]
+                assert QUAID[0] in str(server(machine, name))
                 if receipts_are_lost:
                     installing.receipts_file(machine).unlink()
                 uninstall(machine, name)

@@ -102,7 +102,7 @@ class TestTheWholeWay:
                 ground.install(name)
         found = ground.prove()
         assert {name for name, one in found.items() if one.level == "ok"} == {
-            f"{name}: server" for name in HOSTS if name != "claude-code"
+            f"{name}: server" for name in HOSTS if name not in {"claude-code", "openclaw"}
         }
         assert found["openclaw: plugin"].level == "warning"
         assert found["openclaw: plugin"].next_step.endswith("hooks.allowConversationAccess true")
