@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from contextlib import closing
 from http.client import HTTPConnection
+from urllib.parse import urlsplit
 
 import anyio
 import pytest
@@ -54,7 +55,7 @@ def post(url: str, message=HELLO, **headers: str) -> tuple[int, bytes]:
 
 def announce(url: str, size: int, headers: dict[str, str]) -> int:
     """What is answered to the mere announcement of a body of `size` bytes."""
-    with closing(HTTPConnection("127.0.0.1", int(url.split(":")[2].split("/")[0]), timeout=20)) as connection:
+    with closing(HTTPConnection("127.0.0.1", urlsplit(url).port, timeout=20)) as connection:
         connection.putrequest("POST", "/mcp")
         for name, value in {**headers, "Content-Type": "application/json", "Content-Length": str(size)}.items():
             connection.putheader(name, value)
@@ -93,7 +94,7 @@ def test_both_eras_and_every_refusal(served) -> None:
 
     for mode in ("legacy", "auto"):
         anyio.run(talk, mode)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
     assert process.wait(10) == 0
     assert token not in process.stderr.read().decode()
 

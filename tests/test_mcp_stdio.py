@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import anyio
 import pytest
@@ -149,15 +149,6 @@ def test_a_line_that_is_no_message_or_far_too_long_ends_nothing(vault: Vault) ->
     vault.assert_sound()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it(vault: Vault, number) -> None:
-    with serving("quaid", "mcp", "--vault", str(vault.root)) as served:
-        served.send(HELLO)
-        served.answer(1)
-        served.process.send_signal(number)
-        assert served.is_gone() == 0
-
-
 def test_it_ends_with_its_host_though_another_process_holds_its_stdin(vault: Vault) -> None:
     host = "import os, subprocess, sys, time; p = subprocess.Popen(sys.argv[1:], stdin=0); print(p.pid, flush=True); time.sleep(60)"
     reading, writing = os.pipe()
@@ -185,8 +176,8 @@ def is_gone(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
-    status = f"/proc/{pid}/stat"
-    return os.path.exists(status) and open(status).read().rpartition(")")[2].split()[0] == "Z"
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_without_a_vault_one_sentence_says_what_to_do(tmp_path, calm) -> None:

@@ -232,7 +232,7 @@ class TestExtract:
         self, vault: Vault, monkeypatch
     ) -> None:
         service = Replay({"s1": facts_of("The user adopted a quokka called Biscuit.")})
-        service.delay_s = 0.6
+        service.delay_s = 0.25
         for name, value in service.environ().items():
             monkeypatch.setenv(name, value)
         vault.write_fact("milk0000000000000000000", "Maya takes oat milk in her coffee.")

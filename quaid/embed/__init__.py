@@ -6,6 +6,7 @@ Nothing heavy is imported here: numpy, onnxruntime, tokenizers, httpx and apsw w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from quaid.embed.cache import EmbeddingCache
@@ -15,6 +16,8 @@ from quaid.settings import EmbeddingSettings
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from quaid.embed.build import Build
 
 __all__ = ["Embedder", "EmbeddingCache", "fetch_weights", "open_embedder"]
 
@@ -65,9 +68,7 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | None:
     if settings.provider == "none":
         return None
     if settings.provider == "local":
-        from quaid.embed.local import LocalEmbedder
-
-        return LocalEmbedder(find_build(settings), settings)
+        return _open_local(find_build(settings), settings)
     if settings.provider == "ollama":
         from quaid.embed.ollama import OllamaEmbedder
 
@@ -75,6 +76,14 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | None:
     from quaid.embed.openai import OpenAIEmbedder
 
     return OpenAIEmbedder(settings)
+
+
+@lru_cache(maxsize=4)
+def _open_local(build: Build, settings: EmbeddingSettings) -> Embedder:
+    """One of a kind in a process, however many memories are open: it is safe to share and takes what it takes."""
+    from quaid.embed.local import LocalEmbedder
+
+    return LocalEmbedder(build, settings)
 
 
 def fetch_weights(

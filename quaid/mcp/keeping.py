@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from mcp.types import CallToolResult
@@ -10,10 +10,11 @@ from pydantic import Field
 
 from quaid.mcp import results
 from quaid.mcp.rooms import Desks
-from quaid.mcp.toolbox import ADDS, REMOVES, SETTLES, Day, Name, Ref, Tool, parse_date
+from quaid.mcp.toolbox import ADDS, REMOVES, SETTLES, Day, Name, Ref, Tool, parse_date, patiently
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
+    from quaid.writer import Written
 
 Category = Literal["fact", "preference", "belief", "experience", "event", "decision"]
 Source = Annotated[Literal["user", "assistant", "tool"], Field(description=(
@@ -74,7 +75,7 @@ class Keeping:
             "valid_until": until and until.isoformat(),
             "project": project,
         }
-        return results.changed(await self._desks.writing.do(lambda memory: memory.remember(text, **details)))
+        return await self._write(lambda memory: memory.remember(text, **details))
 
     async def memory_note(
         self,
@@ -97,7 +98,7 @@ class Keeping:
         USE WHEN: the user asks to forget something, or a memory proved wrong. Recall it first and give its id.
         SKIP WHEN: it was true and has changed: store the new fact; which one holds is settled later.
         """
-        return results.changed(await self._desks.writing.do(lambda memory: memory.forget(ref)))
+        return await self._write(lambda memory: memory.forget(ref))
 
     async def memory_restore(
         self, ref: Annotated[str, Field(min_length=1, max_length=250, description="The whole id that was forgotten.")]
@@ -106,7 +107,7 @@ class Keeping:
 
         USE WHEN: the user wants back what memory_forget took out.
         """
-        return results.changed(await self._desks.writing.do(lambda memory: memory.restore(ref)))
+        return await self._write(lambda memory: memory.restore(ref))
 
     async def memory_create_edge(
         self,
@@ -121,8 +122,7 @@ class Keeping:
 
         USE WHEN: the user tells how two named things are related and no fact says more than that.
         """
+        return await self._write(lambda memory: memory.link(subject, relation, object))
 
-        def link(memory: Memory) -> CallToolResult:
-            return results.changed(memory.link(subject, relation, object))
-
-        return await self._desks.writing.do(link)
+    async def _write(self, job: Callable[[Memory], Written]) -> CallToolResult:
+        return results.changed(await self._desks.writing.do(patiently(job)))

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from quaid.errors import BadInputError, NoteNotFoundError
 from quaid.mcp import results
 from quaid.mcp.rooms import Desks
-from quaid.mcp.toolbox import ASKS_A_MODEL, Tool, telling
+from quaid.mcp.toolbox import ASKS_A_MODEL, Tool, patiently, telling
 from quaid.model import Kind, Turn
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Learning:
                 done = _work_off(memory, session or "", how)
             return _answer(memory, done)
 
-        return await self._desks.slow.do(learn, telling(context))
+        return await self._desks.slow.do(patiently(learn), telling(context))
 
 
 def _answered(context: Context, answer: dict[str, Any] | None, through: int | None) -> Answered | None:

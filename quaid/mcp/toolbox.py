@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from quaid.errors import BadInputError
+from quaid.errors import BadInputError, LockedError
 from quaid.mcp.desk import Tell
 from quaid.recall.dates import parse_day
+
+if TYPE_CHECKING:
+    from quaid.memory import Memory
+
+Done = TypeVar("Done")
+ATTEMPTS = 3
+"""Each waits as long as `git.wait_s` says."""
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
@@ -63,6 +71,18 @@ def telling(context: Context) -> Tell:
         await context.report_progress(count, None, message)
 
     return tell
+
+
+def patiently(job: Callable[[Memory], Done]) -> Callable[[Memory], Done]:
+    """`job`, tried again while others write: ten servers that are told something at once stand in a queue."""
+
+    def do(memory: Memory) -> Done:
+        for _ in range(ATTEMPTS - 1):
+            with suppress(LockedError):
+                return job(memory)
+        return job(memory)
+
+    return do
 
 
 def parse_period(first: str | None, last: str | None) -> dict[str, date | None]:
