@@ -19,6 +19,7 @@ from quaid.capture.pieces import Piece, first_that_fit, material_of, split_mater
 from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError
 from quaid.index import graph
 from quaid.model import ModelUsage
+from quaid.recall.safety import neutralise
 from quaid.settings import Settings
 from quaid.vault import layout
 
@@ -150,7 +151,9 @@ class Reader:
             return None
         piece = first_that_fit(material, self._settings.capture.piece_tokens)
         prompt = self.models.prompt(extract.PROMPT)
-        asked = f"{prompt.system}\n\n{prompt.fill(self._inputs(piece))}"
+        # A model that Quaid asks has nothing but this question; a host's has tools, and what it is told may use them.
+        inputs = {slot: neutralise(text) for slot, text in self._inputs(piece).items()}
+        asked = f"{prompt.system}\n\n{prompt.fill(inputs)}"
         return Question(material.session, asked, piece.material.last)
 
     def accept(self, answered: Answered, text: str, *, everything: bool = False) -> Lesson:

@@ -14,6 +14,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from quaid.errors import UsageError
+
 if TYPE_CHECKING:
     from quaid.mcp.rooms import Desks
     from quaid.mcp.server import Surface
@@ -31,7 +33,11 @@ class Wire(NamedTuple):
 
 
 def serve_stdio(root: Path, surface: Surface) -> NoReturn:
-    """Serve until stdin ends, the host dies or a signal comes; then leave with 0."""
+    """Serve until stdin ends, the host dies or a signal comes; then leave with 0.
+
+    Raises:
+        UsageError: there is no stdin or stdout.
+    """
     # Before anything is imported that may print.
     wire = claim_wire()
     import anyio
@@ -60,11 +66,17 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
 def claim_wire() -> Wire:
     """Take stdin and stdout for the protocol. Whatever else reads or writes them, this process, a library in C or a
     child, gets an end of file, and stderr.
+
+    Raises:
+        UsageError: there is none.
     """
-    sys.stdout.flush()
+    try:
+        reading, writing = _above_standard(0), _above_standard(1)
+    except OSError as error:
+        raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http") from error
     wire = Wire(
-        TextIOWrapper(os.fdopen(_above_standard(0), "rb"), encoding="utf-8", errors="replace"),
-        TextIOWrapper(os.fdopen(_above_standard(1), "wb"), encoding="utf-8", errors="replace"),
+        TextIOWrapper(os.fdopen(reading, "rb"), encoding="utf-8", errors="replace"),
+        TextIOWrapper(os.fdopen(writing, "wb"), encoding="utf-8", errors="replace"),
     )
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
