@@ -40,7 +40,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Posed:
     """What to ask a model that Quaid cannot reach: `text` is the whole prompt, `through` the last turn in it."""
 
     session: str
@@ -142,7 +142,7 @@ class Reader:
             degraded=named.degraded,
         )
 
-    def pose(self, text: str) -> Question | None:
+    def pose(self, text: str) -> Posed | None:
         """What there is to ask about the episode note `text`, as much as fits into one question; None when all of it
         was learned from.
         """
@@ -154,7 +154,7 @@ class Reader:
         # A model that Quaid asks has nothing but this question; a host's has tools, and what it is told may use them.
         inputs = {slot: neutralise(text) for slot, text in self._inputs(piece).items()}
         asked = f"{prompt.system}\n\n{prompt.fill(inputs)}"
-        return Question(material.session, asked, piece.material.last)
+        return Posed(material.session, asked, piece.material.last)
 
     def accept(self, answered: Answered, text: str, *, everything: bool = False) -> Lesson:
         """What an answer to `pose` teaches. No model is asked.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import gc
 import os
@@ -50,15 +51,20 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
     gc.freeze()
     gc.set_threshold(10_000)  # this one runs for days
     _leave_with_host()
-    leave_on_signals(desks)
+
+    async def serve() -> None:
+        leave_on_signals(desks)
+        await server.serve(wire.input, wire.output)
+
     try:
-        anyio.run(server.serve, wire.input, wire.output)
+        anyio.run(serve)
     except BaseExceptionGroup as group:
-        if (rest := group.split(OSError)[1]) is not None:  # a host that died does not read any more
+        bug = group.split(OSError)[1]  # a host that died does not read any more
+        if bug is not None:
             from quaid.bug import write_report
 
             print(
-                f"quaid: This is a bug in Quaid. The report is in {write_report(rest, ['mcp'], root)}", file=sys.stderr
+                f"quaid: This is a bug in Quaid. The report is in {write_report(bug, ['mcp'], root)}", file=sys.stderr
             )
     leave(desks)
 
@@ -91,9 +97,10 @@ def claim_wire() -> Wire:
 
 
 def leave_on_signals(desks: Desks) -> None:
-    """Leave when told to."""
+    """Leave when told to. By the event loop: a handler of signals may find a lock held by what it interrupts."""
+    loop = asyncio.get_running_loop()
     for number in _SIGNALS:
-        signal.signal(number, lambda *_: leave(desks))
+        loop.add_signal_handler(number, leave, desks)
 
 
 def leave(desks: Desks) -> NoReturn:

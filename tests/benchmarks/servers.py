@@ -122,13 +122,9 @@ def measure(notes: int, count: int, calls: int, keep: str | None) -> dict[str, f
 
 
 def run(root: Path, count: int, calls: int) -> dict[str, float]:
-    first = Server(root)
-    servers = [first, *(Server(root) for _ in range(count - 1))]
     chance = random.Random(5)
-    for server in servers:
-        for _ in range(WARM_CALLS):
-            server.call("memory_recall", query=question(chance))
-        server.call("memory_store", text=f"{chance.choice(PEOPLE)} keeps {chance.randint(1, 10**9)} stamps.")
+    servers = [start(root, chance) for _ in range(count)]
+    first = servers[0]
     calm = contention()
     cpu = first.cpu_ms
     alone = [first.call("memory_recall", query=question(chance))[0] for _ in range(calls // 10)]
@@ -160,6 +156,15 @@ def run(root: Path, count: int, calls: int) -> dict[str, float]:
     found[f"memory after {2 * calls:,} calls, MB"] = statistics.median(after)
     found["gone after, s"] = max(closed)
     return found | {"calls": float(len(alone) + 2 * calls), "errors": 0.0}
+
+
+def start(root: Path, chance: random.Random) -> Server:
+    """One that has loaded all it will need."""
+    server = Server(root)
+    for _ in range(WARM_CALLS):
+        server.call("memory_recall", query=question(chance))
+    server.call("memory_store", text=f"{chance.choice(PEOPLE)} keeps {chance.randint(1, 10**9)} stamps.")
+    return server
 
 
 def contention() -> float:
