@@ -25,7 +25,7 @@ from quaid.index import graph
 from quaid.local.in_flight import extracting
 from quaid.local.notes_to_self import NotesToSelf
 from quaid.model import Conversation, Edit, ModelUsage, Turn, note_name
-from quaid.reading import Answered, Question, Reader
+from quaid.reading import Answered, Posed, Reader
 from quaid.vault import files, frontmatter, journal, layout, snippets
 from quaid.vault.messages import Message
 from quaid.vault.notes import render_time, split_body
@@ -145,7 +145,7 @@ class Learner:
         except (NoteNotFoundError, NoteBrokenError) as error:
             return Extracted(note_name(path), path, turns=0, new_turns=0, problem=error)
 
-    def pose(self, path: str) -> Question | None:
+    def pose(self, path: str) -> Posed | None:
         """What there is to ask about the kept episode at `path`, for a model that Quaid cannot reach.
 
         Raises:

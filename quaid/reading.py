@@ -19,6 +19,7 @@ from quaid.capture.pieces import Piece, first_that_fit, material_of, split_mater
 from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError
 from quaid.index import graph
 from quaid.model import ModelUsage
+from quaid.recall.safety import neutralise
 from quaid.settings import Settings
 from quaid.vault import layout
 
@@ -39,7 +40,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Posed:
     """What to ask a model that Quaid cannot reach: `text` is the whole prompt, `through` the last turn in it."""
 
     session: str
@@ -141,7 +142,7 @@ class Reader:
             degraded=named.degraded,
         )
 
-    def pose(self, text: str) -> Question | None:
+    def pose(self, text: str) -> Posed | None:
         """What there is to ask about the episode note `text`, as much as fits into one question; None when all of it
         was learned from.
         """
@@ -150,8 +151,10 @@ class Reader:
             return None
         piece = first_that_fit(material, self._settings.capture.piece_tokens)
         prompt = self.models.prompt(extract.PROMPT)
-        asked = f"{prompt.system}\n\n{prompt.fill(self._inputs(piece))}"
-        return Question(material.session, asked, piece.material.last)
+        # A model that Quaid asks has nothing but this question; a host's has tools, and what it is told may use them.
+        inputs = {slot: neutralise(text) for slot, text in self._inputs(piece).items()}
+        asked = f"{prompt.system}\n\n{prompt.fill(inputs)}"
+        return Posed(material.session, asked, piece.material.last)
 
     def accept(self, answered: Answered, text: str, *, everything: bool = False) -> Lesson:
         """What an answer to `pose` teaches. No model is asked.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import socket
@@ -23,6 +22,7 @@ from mcp_host import DEFAULT, call
 from test_mcp_stdio import HELLO
 from vaults import Vault, refused
 
+from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.mcp import http
 
@@ -138,9 +138,6 @@ class TestPort:
         with http.listen(0) as listening:
             assert listening.getsockname()[0] == "127.0.0.1"
 
-    def test_none_is_for_stdio(self, vault: Vault) -> None:
-        done = subprocess.run(
-            ["quaid", "mcp", "--port", "1"], capture_output=True, text=True, check=False, cwd=vault.root, env=os.environ
-        )
-        assert done.returncode == 2
-        assert "--port is for --http" in done.stderr
+    def test_none_is_for_stdio(self, capsys) -> None:
+        assert main(["mcp", "--port", "1"]) == 2
+        assert "--port is for --http" in capsys.readouterr().err

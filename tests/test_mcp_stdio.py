@@ -121,10 +121,15 @@ stdio.serve_stdio(Path(sys.argv[1]), "default")
 """
 
 
-def test_stdout_carries_protocol_only_whatever_prints(vault: Vault) -> None:
+def test_stdout_carries_protocol_only_whatever_prints_and_nonsense_on_stdin_ends_nothing(vault: Vault) -> None:
     with serving(sys.executable, "-c", NOISY, str(vault.root)) as served:
-        served.send(HELLO, READY, called(2, "memory_get", ref="SOUL.md"), called(3, "memory_recall", query="soul"))
-        served.answer(2)
+        served.send(HELLO, READY, b"no json\n", b"[1, 2\n", b"\xff\xfe\n", b'{"jsonrpc": "2.0"}\n')
+        served.send(called(2, "memory_recall", query="x" * 10_000_000), called(3, "memory_get", ref="SOUL.md"))
+        assert served.answer(3)["result"]["isError"] is False
+        served.send(request(4, "no/such/method"))
+        assert served.answer(4)["error"]["code"] == -32601
+        # And the host dies in the middle of a call.
+        served.send(called(5, "memory_store", text="Maya takes oat milk in her coffee"))
         served.process.stdin.close()
         assert served.is_gone() == 0
         rest = served.process.stdout.read()
@@ -132,20 +137,6 @@ def test_stdout_carries_protocol_only_whatever_prints(vault: Vault) -> None:
         said = served.process.stderr.read().decode()
     for stray in ("stray", "straight to the descriptor", "from a child"):
         assert stray in said
-
-
-def test_a_line_that_is_no_message_or_far_too_long_ends_nothing(vault: Vault) -> None:
-    with serving("quaid", "mcp", "--vault", str(vault.root)) as served:
-        served.send(HELLO, READY, b"no json\n", b"[1, 2\n", b"\xff\xfe\n", b'{"jsonrpc": "2.0"}\n')
-        served.send(called(2, "memory_recall", query="x" * 10_000_000), called(3, "memory_recall", query="soul"))
-        assert served.answer(3)["result"]["isError"] is False
-        served.send(request(4, "no/such/method"))
-        assert served.answer(4)["error"]["code"] == -32601
-        # And the host dies in the middle of a call.
-        served.send(called(5, "memory_store", text="Maya takes oat milk in her coffee"))
-        served.process.stdout.close()
-        served.process.stdin.close()
-        assert served.is_gone() == 0
     vault.assert_sound()
 
 
@@ -178,6 +169,13 @@ def is_gone(pid: int) -> bool:
         return True
     status = Path(f"/proc/{pid}/stat")
     return status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_without_anything_to_serve_one_sentence_says_so(vault: Vault) -> None:
+    command = f"exec quaid mcp --vault {vault.root} <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("quaid: There is no stdin or stdout")
 
 
 def test_without_a_vault_one_sentence_says_what_to_do(tmp_path, calm) -> None:

@@ -231,6 +231,7 @@ class TestExtract:
     def test_a_model_is_asked_with_progress_and_nobody_who_reads_waits_behind_it(
         self, vault: Vault, monkeypatch
     ) -> None:
+        monkeypatch.setattr("quaid.mcp.desk.LOOK_S", 0.01)
         service = Replay({"s1": facts_of("The user adopted a quokka called Biscuit.")})
         service.delay_s = 0.25
         for name, value in service.environ().items():
@@ -265,6 +266,7 @@ class TestExtract:
             service.close()
         assert took == sorted(took)
         assert len(took) == 2
+        assert any("Reading s1" in message for message in told)
 
     def test_a_cancelled_extraction_learns_nothing_and_keeps_the_conversation(self, vault: Vault, monkeypatch) -> None:
         asked = threading.Event()

@@ -42,13 +42,17 @@ def serve_http(root: Path, surface: Surface, port: int) -> NoReturn:
     with closing(listen(port)) as listening:
         port = listening.getsockname()[1]
         desks = Desks(root)
-        leave_on_signals(desks)
         config = uvicorn.Config(
             make_app(desks, surface, token, port), log_level="warning", timeout_graceful_shutdown=1, ws="none"
         )
         print(f"Serving {root} at http://{HOST}:{port}{PATH}", file=sys.stderr)
         print(f"Its token is {where_token_is(root)}. Stop with Ctrl-C.", file=sys.stderr)
-        anyio.run(uvicorn.Server(config).serve, [listening])
+
+        async def serve() -> None:
+            leave_on_signals(desks)
+            await uvicorn.Server(config).serve([listening])
+
+        anyio.run(serve)
     leave(desks)
 
 

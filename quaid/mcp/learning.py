@@ -130,11 +130,11 @@ def _work_off(memory: Memory, session: str, how: dict[str, Any]) -> Extracted:
 
 def _answer(memory: Memory, done: Extracted) -> CallToolResult:
     """What was done. Where no model answered the caller is given the question."""
-    question = memory.learner.pose(done.path) if done.waiting else None
+    posed = memory.learner.pose(done.path) if done.waiting else None
     next_step = (
         f"Answer `question` yourself, in the form it asks for, and call memory_extract with session "
-        f"{question.session!r}, through {question.through} and your answer."
-        if question
+        f"{posed.session!r}, through {posed.through} and your answer."
+        if posed
         else ""
     )
-    return results.learned(done, question, next_step)
+    return results.learned(done, posed, next_step)

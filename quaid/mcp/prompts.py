@@ -70,7 +70,7 @@ def _ask(memory: Memory, session: str) -> str:
         from quaid.capture.extract import PROMPT
 
         return _WRITE_DOWN.format(instructions=memory.learner.reader.models.prompt(PROMPT).system)
-    question = memory.learner.pose(memory.get(session).document.path)
-    if question is None:
+    posed = memory.learner.pose(memory.get(session).document.path)
+    if posed is None:
         raise BadInputError(f"All of session {session} was learned from already. See which wait with: quaid status")
-    return _ANSWER_ABOUT.format(question=question.text, session=question.session, through=question.through)
+    return _ANSWER_ABOUT.format(question=posed.text, session=posed.session, through=posed.through)

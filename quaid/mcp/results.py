@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quaid.index.views import NoteView
     from quaid.learning import Extracted
     from quaid.overview import Stats
-    from quaid.reading import Question
+    from quaid.reading import Posed
     from quaid.writer import Written
 
 LONGEST_ANSWER = 20_000
@@ -298,7 +298,7 @@ def changed(written: Written) -> CallToolResult:
     return answer(shape)
 
 
-def learned(done: Extracted, question: Question | None, next_step: str) -> CallToolResult:
+def learned(done: Extracted, posed: Posed | None, next_step: str) -> CallToolResult:
     shape = _bare(Learned(
         session=_line(done.session),
         path=_line(done.path),
@@ -313,8 +313,8 @@ def learned(done: Extracted, question: Question | None, next_step: str) -> CallT
         commit=done.commit or "",
         problem=str(done.problem or ""),
         next_step=next_step,
-        through=question.through if question else 0,
-        question=question.text if question else "",
+        through=posed.through if posed else 0,
+        question=posed.text if posed else "",
     ), keep=("facts", "waiting", "turns", "new_turns"))  # fmt: skip
     return answer(shape)
 

@@ -103,6 +103,7 @@ class _Watch:
         self._root = root
         self._stop = threading.Event()
         self._follower: Follower | None = None
+        self._said = ""
         self._thread = threading.Thread(target=self._run, name="quaid-watch", daemon=True)
 
     def start(self) -> None:
@@ -135,12 +136,17 @@ class _Watch:
 
         try:
             with Memory.open(self._root) as memory:
-                memory.report_to(None, lambda text: print(f"quaid: {text}", file=sys.stderr))
+                memory.report_to(None, self._say)
                 self._follower = memory.follow(lambda _: None)
                 if not self._stop.is_set():
                     self._follower.run()
         except (QuaidError, OSError) as error:  # the vault may be gone for now; every read looks for itself anyway
-            print(f"quaid: cannot follow {self._root}: {error}", file=sys.stderr)
+            self._say(f"cannot follow {self._root}: {error}")
+
+    def _say(self, text: str) -> None:
+        if text != self._said:
+            print(f"quaid: {text}", file=sys.stderr)
+        self._said = text
 
 
 def _warm(memory: Memory) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import gc
 import os
@@ -13,6 +14,8 @@ from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from quaid.errors import UsageError
 
 if TYPE_CHECKING:
     from quaid.mcp.rooms import Desks
@@ -31,7 +34,11 @@ class Wire(NamedTuple):
 
 
 def serve_stdio(root: Path, surface: Surface) -> NoReturn:
-    """Serve until stdin ends, the host dies or a signal comes; then leave with 0."""
+    """Serve until stdin ends, the host dies or a signal comes; then leave with 0.
+
+    Raises:
+        UsageError: there is no stdin or stdout.
+    """
     # Before anything is imported that may print.
     wire = claim_wire()
     import anyio
@@ -44,15 +51,20 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
     gc.freeze()
     gc.set_threshold(10_000)  # this one runs for days
     _leave_with_host()
-    leave_on_signals(desks)
+
+    async def serve() -> None:
+        leave_on_signals(desks)
+        await server.serve(wire.input, wire.output)
+
     try:
-        anyio.run(server.serve, wire.input, wire.output)
+        anyio.run(serve)
     except BaseExceptionGroup as group:
-        if (rest := group.split(OSError)[1]) is not None:  # a host that died does not read any more
+        bug = group.split(OSError)[1]  # a host that died does not read any more
+        if bug is not None:
             from quaid.bug import write_report
 
             print(
-                f"quaid: This is a bug in Quaid. The report is in {write_report(rest, ['mcp'], root)}", file=sys.stderr
+                f"quaid: This is a bug in Quaid. The report is in {write_report(bug, ['mcp'], root)}", file=sys.stderr
             )
     leave(desks)
 
@@ -60,11 +72,17 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
 def claim_wire() -> Wire:
     """Take stdin and stdout for the protocol. Whatever else reads or writes them, this process, a library in C or a
     child, gets an end of file, and stderr.
+
+    Raises:
+        UsageError: there is none.
     """
-    sys.stdout.flush()
+    try:
+        reading, writing = _above_standard(0), _above_standard(1)
+    except OSError as error:
+        raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http") from error
     wire = Wire(
-        TextIOWrapper(os.fdopen(_above_standard(0), "rb"), encoding="utf-8", errors="replace"),
-        TextIOWrapper(os.fdopen(_above_standard(1), "wb"), encoding="utf-8", errors="replace"),
+        TextIOWrapper(os.fdopen(reading, "rb"), encoding="utf-8", errors="replace"),
+        TextIOWrapper(os.fdopen(writing, "wb"), encoding="utf-8", errors="replace"),
     )
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -79,9 +97,10 @@ def claim_wire() -> Wire:
 
 
 def leave_on_signals(desks: Desks) -> None:
-    """Leave when told to."""
+    """Leave when told to. By the event loop: a handler of signals may find a lock held by what it interrupts."""
+    loop = asyncio.get_running_loop()
     for number in _SIGNALS:
-        signal.signal(number, lambda *_: leave(desks))
+        loop.add_signal_handler(number, leave, desks)
 
 
 def leave(desks: Desks) -> NoReturn:

@@ -20,6 +20,7 @@ measure scale scale.py --notes 1000 --notes 10000 --notes 100000 --keep "$vaults
 measure stages stages.py --all --keep "$vaults"
 measure extraction extraction.py --notes 10000 --keep "$vaults"
 measure hooks hooks.py --keep "$vaults"
+measure servers servers.py --keep "$vaults"
 measure night night.py --keep "$vaults"
 measure as-of as_of.py --keep "$vaults"
 for facts in none observation extraction; do

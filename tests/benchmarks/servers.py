@@ -122,22 +122,19 @@ def measure(notes: int, count: int, calls: int, keep: str | None) -> dict[str, f
 
 
 def run(root: Path, count: int, calls: int) -> dict[str, float]:
-    first = Server(root)
-    servers = [first, *(Server(root) for _ in range(count - 1))]
     chance = random.Random(5)
-    for server in servers:
-        for _ in range(WARM_CALLS):
-            server.call("memory_recall", query=question(chance))
+    servers = [start(root, chance) for _ in range(count)]
+    first = servers[0]
     calm = contention()
     cpu = first.cpu_ms
     alone = [first.call("memory_recall", query=question(chance))[0] for _ in range(calls // 10)]
     cpu = (first.cpu_ms - cpu) / len(alone)
     before = [server.memory_mb for server in servers]
-    in_turn = [one_call(servers[number % count], number, chance) for number in range(calls)]
+    in_turn = [one_call(servers[number % count], chance) for number in range(calls)]
     between = [server.memory_mb for server in servers]
     with ThreadPoolExecutor(count) as hosts:
         chances = [random.Random(number) for number in range(count)]
-        shares = hosts.map(lambda place: [one_call(servers[place], n, chances[place]) for n in range(calls // count)],
+        shares = hosts.map(lambda place: [one_call(servers[place], chances[place]) for _ in range(calls // count)],
                            range(count))  # fmt: skip
         at_once = [call for share in shares for call in share]
     after = [server.memory_mb for server in servers]
@@ -161,6 +158,15 @@ def run(root: Path, count: int, calls: int) -> dict[str, float]:
     return found | {"calls": float(len(alone) + 2 * calls), "errors": 0.0}
 
 
+def start(root: Path, chance: random.Random) -> Server:
+    """One that has loaded all it will need."""
+    server = Server(root)
+    for _ in range(WARM_CALLS):
+        server.call("memory_recall", query=question(chance))
+    server.call("memory_store", text=f"{chance.choice(PEOPLE)} keeps {chance.randint(1, 10**9)} stamps.")
+    return server
+
+
 def contention() -> float:
     """How much longer anything takes than it would alone: 1 on a machine that does nothing else."""
     wall, cpu = time.perf_counter(), time.process_time()
@@ -169,9 +175,9 @@ def contention() -> float:
     return (time.perf_counter() - wall) / (time.process_time() - cpu)
 
 
-def one_call(server: Server, number: int, chance: random.Random) -> tuple[str, float, str]:
+def one_call(server: Server, chance: random.Random) -> tuple[str, float, str]:
     """The tool, how long it took in ms, and what went wrong."""
-    if number % STORE_EVERY == STORE_EVERY - 1:
+    if chance.randrange(STORE_EVERY) == 0:
         text = f"{chance.choice(PEOPLE)} keeps {chance.choice(THINGS)} number {chance.randint(1, 10**9)}."
         name, (took, answer) = "memory_store", server.call("memory_store", text=text)
     else:
