@@ -82,7 +82,7 @@ def before_prompt(memory: Memory, prompt: str, session: str, *, is_kept: bool = 
         return Prompted()
     if is_kept:
         sessions.give(state, session, [hit.id for hit in shown])
-    return Prompted(text, _news(shown, memory))
+    return Prompted(text, announce(memory, shown))
 
 
 def _is_in_doubt(found: Recall) -> bool:
@@ -101,13 +101,15 @@ def _fitting(hits: Sequence[Hit], longest: int) -> tuple[Sequence[Hit], str]:
     return (), ""
 
 
-def _news(hits: Sequence[Hit], memory: Memory) -> str:
-    """What the person at the terminal is told. No popup at every prompt, and no waiting for a webhook."""
+def announce(memory: Memory, hits: Sequence[Hit]) -> str:
+    """News of what an agent was given: into the news file at once, and as a text for whoever has a terminal to show it
+    at. No popup at every prompt, and no waiting for a webhook.
+    """
     from quaid.news import deliver, level_of, list_channels
 
     settings = memory.settings.notifications
     level = level_of(settings, "retrieval")
-    if level == "off":
+    if level == "off" or not hits:
         return ""
     told = "Quaid recalled 1 memory." if len(hits) == 1 else f"Quaid recalled {len(hits)} memories."
     if level == "full":

@@ -24,6 +24,19 @@ SAID = [
 ]
 
 
+def test_the_owner_is_told_what_was_recalled(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUAID_NOTIFICATIONS_CHANNELS", "terminal,desktop,file")
+    vault.write_fact("milk", "Maya takes oat milk in her coffee.")
+
+    async def body(client):
+        await call(client, "memory_recall", query="oat milk")
+        await call(client, "memory_recall", query="submarines")
+
+    talk(vault.root, body)
+    (line,) = (vault.root / ".quaid" / "log" / "news.log").read_text().splitlines()
+    assert line.endswith("Quaid recalled 1 memory.")
+
+
 class TestSurface:
     def test_a_small_surface_by_default_and_the_rest_behind_an_option(self, vault: Vault) -> None:
         async def default(client):

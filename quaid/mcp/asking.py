@@ -78,7 +78,11 @@ class Asking:
         is_whole = await self._desks.wait_until_learned(tell)
 
         def recall(memory: Memory) -> Recall:
-            return memory.recall(query, limit, as_of=as_of, door="mcp", **options)
+            from quaid.prompting import announce
+
+            found = memory.recall(query, limit, as_of=as_of, door="mcp", **options)
+            announce(memory, found.hits)
+            return found
 
         # The index of the past is made when it is asked for, which takes a while.
         found = await (self._desks.slow.do(recall, tell) if as_of else self._desks.reading.do(recall))
