@@ -189,30 +189,31 @@ def test_fifty_megabytes_of_text_cost_seconds_and_little_memory(vault: Vault) ->
 def test_no_markup_makes_reading_a_note_slow(piece: str) -> None:
     from quaid.vault.notes import parse_note
 
-    data = (piece * (200_000 // len(piece))).encode()
+    data = (piece * (100_000 // len(piece))).encode()
     for rel_path in ("note.md", "facts/a.md", "entities/a.md", "episodes/a.md"):
         started = time.monotonic()
         parse_note(rel_path, data)
-        assert time.monotonic() - started < 2, rel_path
+        assert time.monotonic() - started < 1.5, rel_path
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["CON", "con.txt", "a:b", "x/y", "../../etc/passwd", "Acme Inc.", "x" * 300, "🦘" * 100, "🦘", ".hidden", "~tilde", "#hash",
-     "C#", "a|b", "a^b", "What?", "tab\there", "NUL", "a [b] c", "-dash", 'quo"te', "ends in space ", "\u202eright", "a\\b"],
-)  # fmt: skip
-def test_any_name_can_be_linked_and_found(vault: Vault, name: str) -> None:
+NAMES = [
+    "CON", "con.txt", "a:b", "x/y", "../../etc/passwd", "Acme Inc.", "x" * 300, "🦘" * 100, "🦘", ".hidden", "~tilde", "#hash",
+    "C#", "a|b", "a^b", "What?", "tab\there", "NUL", "a [b] c", "-dash", 'quo"te', "ends in space ", "\u202eright", "a\\b",
+]  # fmt: skip
+
+
+def test_any_name_can_be_linked_and_found(vault: Vault) -> None:
     with vault.memory() as memory:
-        made = memory.link("Maya", "works_at", name)
-        again = memory.link("Maya", "works_at", name)
-        assert (made.outcome, again.outcome) == ("linked", "known")
-        other = memory.link(name, "located_in", "Oslo")
-        assert other.outcome == "linked"
-        kept = memory.get(" ".join(name.split())).document
-        assert kept.kind == "entity"
-        assert kept.path.startswith("entities/")
-        assert kept.path.count("/") == 1
-        assert any("Oslo" in hit.text for hit in memory.recall(f"Where is {name} located?").hits)
+        for name in NAMES:
+            made = memory.link("Maya", "works_at", name)
+            again = memory.link("Maya", "works_at", name)
+            assert (made.outcome, again.outcome) == ("linked", "known"), name
+            assert memory.link(name, "located_in", "Oslo").outcome == "linked", name
+            kept = memory.get(" ".join(name.split())).document
+            assert kept.kind == "entity", name
+            assert kept.path.startswith("entities/"), name
+            assert kept.path.count("/") == 1, name
+            assert any("Oslo" in hit.text for hit in memory.recall(f"Where is {name} located?", 50).hits), name
         assert vault.status() == ""
         assert_verified(memory)
 
@@ -514,8 +515,11 @@ DAMAGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("moment", ["closed", "open", "listening"])
-@pytest.mark.parametrize("damage", [name for name in DAMAGES if name != "emptied"])
+@pytest.mark.parametrize(
+    ("damage", "moment"),
+    [(name, "closed") for name in DAMAGES if name != "emptied"]
+    + [(name, moment) for name in ("header", "middle", "truncated", "gone") for moment in ("open", "listening")],
+)
 def test_a_damaged_index_is_built_anew_and_answers(filled: Vault, damage: str, moment: str) -> None:
     path = filled.root / ".quaid" / "index.db"
     memory = filled.open()
