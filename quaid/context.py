@@ -6,6 +6,7 @@ Hooks put that text before a session, `quaid context` prints it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,9 +66,14 @@ class Context:
     recent: tuple[Recent, ...] = ()
 
 
-def tell(root: Path, index: apsw.Connection | None, owners: frozenset[str], tokens: int) -> str:
-    """What there is by now, as a text."""
-    return render(gather(root, index, owners, datetime.now(UTC)), tokens)
+def tell(
+    root: Path, index: apsw.Connection | None, owners: frozenset[str], tokens: int, longest: int | None = None
+) -> str:
+    """What there is by now, as a text; `longest` characters as JSON at most, where quotes and newlines take two."""
+    found = gather(root, index, owners, datetime.now(UTC))
+    while longest is not None and len(json.dumps(render(found, tokens), ensure_ascii=False)) > longest:
+        tokens = tokens * 9 // 10
+    return render(found, tokens)
 
 
 def gather(root: Path, index: apsw.Connection | None, owners: frozenset[str], now: datetime) -> Context:

@@ -1,37 +1,26 @@
-"""What of the memory goes before a prompt: the question in it, what answers it, and what its session has not had."""
+"""What of the memory goes before a prompt: what answers the question in it and its session has not been given."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.context import CHARACTERS_PER_TOKEN
-from quaid.index.fulltext import STOP_WORDS
 from quaid.local import sessions
 from quaid.model import Hit, Recall
 from quaid.place import STATE_DIR
+from quaid.question import question_in
 from quaid.recall.safety import LONGEST_BLOCK, neutralise, render_memory_block
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
 
 MOST_HITS = 8
-LONGEST_QUESTION = 1_000
 WORDS_GATE = 0.65
 """A best score under this is doubt where there were no vectors: 65 of 80 questions about a conversation pass, 4 of 16
 prompts that have nothing to do with it.
 """
 _TOLD = 60
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")  # noqa: RUF001
-_COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?:\s|\Z)|[!#<])")
-_SAYING_LITTLE = frozenset(
-    """ok okay k kk yes yep yeah y no nope n sure fine thanks thank thx ty please great good nice cool perfect awesome
-    excellent right correct exactly agreed done continue proceed go ahead next again stop wait hi hello hey bye lgtm
-    looks works working try retry run fix undo redo more less now then also too all both first second last one two three
-    a b c d approve approved confirm confirmed ship merge commit push test tests it's that's let's don't didn't
-    """.split()  # noqa: SIM905
-)
 
 
 class Prompted(NamedTuple):
@@ -39,19 +28,6 @@ class Prompted(NamedTuple):
 
     text: str = ""
     news: str = ""
-
-
-def question_in(prompt: str) -> str | None:
-    """What of `prompt` can be asked of a memory: None for commands, and for `ok`, `yes` and the like."""
-    if _COMMAND.match(prompt):
-        return None
-    words = [word.lower() for word in _WORD.findall(prompt[:LONGEST_QUESTION])]
-    if all(word in STOP_WORDS or word in _SAYING_LITTLE or word.isdigit() for word in words):
-        return None
-    if len(prompt) <= LONGEST_QUESTION:
-        return prompt
-    # What is pasted stands mostly in the middle.
-    return f"{prompt[: LONGEST_QUESTION // 2]}\n{prompt[-LONGEST_QUESTION // 2 :]}"
 
 
 def before_prompt(memory: Memory, prompt: str, session: str, *, is_kept: bool = True) -> Prompted:

@@ -20,7 +20,8 @@ from vaults import assert_verified, wait_for
 from quaid.hooks import entry
 from quaid.hooks.work import start_worker, work
 from quaid.local import queue, sessions
-from quaid.prompting import before_prompt, question_in
+from quaid.prompting import before_prompt
+from quaid.question import question_in
 from quaid.standby import Standby, ask
 
 COMMAND = [sys.executable, "-m", "quaid"]
@@ -420,10 +421,11 @@ class TestStandby:
     def test_who_has_the_memory_open_answers(self, home, monkeypatch, tmp_path, call):
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
         assert ask(home.root, {}) is None
-        standing = Standby(home.root, lambda asked: {"text": f"for {asked['prompt']}"})
+        standing = Standby(home.root, lambda asked: {"text": f"for {asked.get('prompt') or asked['longest']}"})
         assert standing.start()
         assert ask(home.root, {"prompt": "milk"}) == {"text": "for milk"}
         assert call("user-prompt-submit", "--text", prompt="milk").strip() == "for milk"
+        assert call("session-start", "--text", source="startup").strip() == f"for {entry.LONGEST_ANSWER - 200}"
         standing.close()
         assert ask(home.root, {"prompt": "milk"}) is None
         assert not list(tmp_path.rglob("*.sock"))

@@ -65,6 +65,7 @@ WIRING = {
     "export",
     "context",
     "prompting",
+    "question",
     "standby",
     "installing",
     "canary",

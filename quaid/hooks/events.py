@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.local import queue
 from quaid.place import STATE_DIR
+from quaid.question import question_in
 
 if TYPE_CHECKING:
     from quaid.settings import Settings
@@ -69,13 +70,18 @@ def _begin(root: Path, state: Path, session: str, source: str) -> Told:
 
 
 def _context(root: Path, settings: Settings) -> str:
-    """As long as there is room for it in JSON, where quotes and newlines take two characters."""
-    import json
+    """From whoever stands by, else from the index, brought up to date first."""
     from dataclasses import replace
 
+    from quaid.hooks.entry import LONGEST_ANSWER
+    from quaid.standby import ask
+
+    tokens, longest = settings.hooks.context_tokens, LONGEST_ANSWER - 200
+    told = ask(root, {"context": tokens, "longest": longest})
+    if told is not None:
+        return str(told.get("text", ""))
     from quaid.config import own_names
     from quaid.context import tell
-    from quaid.hooks.entry import LONGEST_ANSWER
     from quaid.index.reader import IndexReader
     from quaid.sync.embedding import Embedding
     from quaid.sync.freshness import Freshness
@@ -88,18 +94,15 @@ def _context(root: Path, settings: Settings) -> str:
     freshness = Freshness(indexer, reader.open, embed_budget_s=0.0)
     try:
         freshness.ensure()
-        index, owners, tokens = reader.open(), own_names(root, settings), settings.hooks.context_tokens
-        while len(json.dumps(text := tell(root, index, owners, tokens), ensure_ascii=False)) > LONGEST_ANSWER - 200:
-            tokens = tokens * 9 // 10
+        return tell(root, reader.open(), own_names(root, settings), tokens, longest)
     finally:
         freshness.close()
         reader.close()
-    return text
 
 
 def _prompt(root: Path, session: str, event: Event) -> Told:
     prompt = event.get("prompt")
-    if not isinstance(prompt, str) or not prompt.strip():
+    if not isinstance(prompt, str) or question_in(prompt) is None:
         return Told()
     from quaid.standby import ask
 
@@ -117,10 +120,10 @@ def _recall_alone(root: Path, prompt: str, session: str, *, is_kept: bool) -> To
     from dataclasses import replace
 
     from quaid.config import load_settings
-    from quaid.prompting import before_prompt, question_in
+    from quaid.prompting import before_prompt
 
     settings = load_settings(root)
-    if settings.hooks.recall == "off" or question_in(prompt) is None:
+    if settings.hooks.recall == "off":
         return Told()
     from quaid.memory import Memory
 

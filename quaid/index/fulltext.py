@@ -10,17 +10,11 @@ from itertools import islice
 import apsw
 
 from quaid.index.scope import EVERYTHING, Scope
+from quaid.index.stop_words import STOP_WORDS
 from quaid.model import Chunk
 
 # bm25 weights of the columns text, context, keywords.
 WEIGHTS = (1.0, 1.0, 0.5)
-STOP_WORDS = frozenset(
-    """a about after all also am an and any are as at be because been before being but by can could did do does doing
-    for from had has have having he her here hers him his how i if in into is it its just me more most my no not of on
-    or our out over own s she should so some such t than that the their them then there these they this those to too
-    under until up very was we were what when where which while who whom whose why will with would you your
-    """.split()  # noqa: SIM905 - a list would be a screen long
-)
 _RANKED = (
     f"SELECT rowid AS found, bm25(fulltext, {', '.join(map(str, WEIGHTS))}) AS score "
     "FROM fulltext WHERE fulltext MATCH ?"

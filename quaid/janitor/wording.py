@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from quaid.index.fulltext import STOP_WORDS
+from quaid.index.stop_words import STOP_WORDS
 from quaid.recall.dates import DateMention, find_dates
 from quaid.recall.windows import Window
 

@@ -81,14 +81,20 @@ class Desks:
         wait([desk.close() for desk in (self.writing, self.slow, self.reading)], CLOSE_S)
         self._watch.join()
 
-    def _answer_hook(self, question: dict[str, Any]) -> dict[str, str]:
-        """What goes before the prompt of a hook that has no time to load a model."""
-        from quaid.prompting import before_prompt
+    def _answer_hook(self, asked: dict[str, Any]) -> dict[str, str]:
+        """The context of a session that begins, or what goes before a prompt: its hook has no time to load a model."""
 
-        prompt, session = str(question["prompt"]), str(question.get("session") or "")
-        is_kept = bool(question.get("is_kept", True))
-        answer = self.reading.submit(lambda memory: before_prompt(memory, prompt, session, is_kept=is_kept))
-        return answer.result(ANSWER_S)._asdict()
+        def answer(memory: Memory) -> dict[str, str]:
+            from quaid.context import tell
+            from quaid.prompting import before_prompt
+
+            if "context" in asked:
+                owners = memory.answers.owners()
+                return {"text": tell(memory.root, memory.index(), owners, asked["context"], asked["longest"])}
+            is_kept = bool(asked.get("is_kept", True))
+            return before_prompt(memory, str(asked["prompt"]), str(asked.get("session")), is_kept=is_kept)._asdict()
+
+        return self.reading.submit(answer).result(ANSWER_S)
 
     def _open(self) -> Memory:
         from quaid.memory import Memory

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from quaid.index import fulltext
+from quaid.index.stop_words import STOP_WORDS
 from quaid.model import name_key
 from quaid.recall.dates import DateMention, find_dates
 from quaid.recall.intent import Intent, classify
@@ -68,6 +69,6 @@ def _name_keys(text: str, tokens: list[str]) -> tuple[str, ...]:
         for length in range(LONGEST_NAME, 0, -1)
         for start in range(len(tokens) - length + 1)
     )
-    keys = (key for key in runs if len(key) > 1 and key not in fulltext.STOP_WORDS)
+    keys = (key for key in runs if len(key) > 1 and key not in STOP_WORDS)
     linked = (name_key(name) for name in find_names(text))
     return tuple(dict.fromkeys([whole, *linked, *keys]))

@@ -24,6 +24,9 @@ from machine import describe_machine
 from scale import generate
 
 from quaid import Memory
+from quaid.context import tell
+from quaid.local import queue
+from quaid.place import STATE_DIR
 from quaid.prompting import before_prompt
 from quaid.standby import Standby
 
@@ -71,14 +74,15 @@ def measure(notes: int, runs: int, keep: str | None) -> dict[str, tuple[float, f
                 runs, lambda _: hook("post-tool-use", {"tool_name": "Edit", "tool_input": {"file_path": "/x"}})
             ),
             "session-end": times(runs, lambda _: hook("session-end", given)),
-            "session-start": times(runs, lambda _: hook("session-start", {"source": "startup"})),
+            "session-start, alone": times(runs, lambda _: begin(root)),
             "prompt: ok": times(runs, lambda _: hook("user-prompt-submit", {"prompt": "ok"})),
             "prompt, alone": times(runs, prompt),
         }
         with Memory.open(root) as memory:
             memory.recall("warm up")
-            standing = Standby(root, lambda asked: before_prompt(memory, **asked)._asdict())
+            standing = Standby(root, lambda asked: answer(memory, asked))
             standing.start()
+            figures["session-start, one stands by"] = times(runs, lambda _: begin(root))
             figures["prompt, one stands by"] = times(runs, prompt)
             standing.close()
     finally:
@@ -94,6 +98,19 @@ def times(runs: int, call: Callable[[int], object]) -> tuple[float, float]:
         call(number)
         taken.append((time.perf_counter() - started) * 1000)
     return statistics.median(taken[1:]), max(taken[1:])
+
+
+def answer(memory: Memory, asked: dict) -> dict[str, str]:
+    """As `quaid mcp` answers."""
+    if "context" in asked:
+        return {"text": tell(memory.root, memory.index(), memory.answers.owners(), asked["context"], asked["longest"])}
+    return before_prompt(memory, **asked)._asdict()
+
+
+def begin(root: Path) -> None:
+    while queue.is_any(root / STATE_DIR):  # the worker of the one before is no part of it
+        time.sleep(0.05)
+    hook("session-start", {"source": "startup"})
 
 
 def prompt(number: int) -> None:
