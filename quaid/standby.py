@@ -11,8 +11,6 @@ import json
 import os
 import socket
 import stat
-import tempfile
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +30,8 @@ class Standby:
         self._respond = respond
         self._path = _folder(root) / f"{os.getpid()}.sock"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        import threading
+
         self._thread = threading.Thread(target=self._listen, name="standby", daemon=True)
 
     def start(self) -> bool:
@@ -111,7 +111,7 @@ def _folder(root: Path) -> Path:
     """Its name is short, as that of a socket may have a hundred bytes; and it is off the vault, which may lie on a disk
     that knows no sockets.
     """
-    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - nobody else can enter
     return Path(base) / f"quaid-{os.getuid()}-{hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:12]}"
 
 
