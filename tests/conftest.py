@@ -16,8 +16,3 @@ os.environ.setdefault("QUAID_NOTIFICATIONS_CHANNELS", "")  # nor pop up on the d
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--snapshot-update", action="store_true", help="Rewrite the expected output of transcripts.")
-
-
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One process more than cores: many tests wait for a process or a clock."""
-    return (os.cpu_count() or 1) + 1
