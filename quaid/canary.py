@@ -61,6 +61,8 @@ def prove(machine: Machine, say: Callable[[str], None]) -> tuple[Finding, ...]:
     found: list[Installed] = []
     for host in HOSTS.values():
         for project in (False, True)[: 1 + host.has_projects]:
+            if project and machine.folder == machine.home:
+                continue  # the project's config is the user's own here
             try:
                 found.append(find_installed(machine, host, project=project))
             except (ConfigTextError, QuaidError) as error:

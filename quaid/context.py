@@ -14,12 +14,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.index import documents
+from quaid.index import database, documents
 from quaid.index.scope import visible_to
 from quaid.local import queue
 from quaid.model import CORE_FILES
 from quaid.place import STATE_DIR
 from quaid.recall.safety import CLOSING, OPENING, neutralise
+from quaid.sync.diff import compare
 from quaid.vault import files
 
 if TYPE_CHECKING:
@@ -74,6 +75,19 @@ def tell(
     while longest is not None and len(json.dumps(render(found, tokens), ensure_ascii=False)) > longest:
         tokens = tokens * 9 // 10
     return render(found, tokens)
+
+
+def is_current(root: Path, index: apsw.Connection, now: datetime) -> bool:
+    """Whether the index has what `gather` takes from it as the files have it: the newest facts, all of this month and
+    the last, and the projects. That looks at some files where a sweep looks at all.
+    """
+    if database.schema_version(index) != database.SCHEMA_VERSION:
+        return False
+    last_month = now.replace(day=1) - timedelta(days=1)
+    folders = [*(root / f"facts/{day:%Y/%m}" for day in (now, last_month)), *root.glob("projects/*")]
+    near = {path.relative_to(root).as_posix() for folder in folders for path in folder.glob("*.md")}
+    paths = near.union(documents.list_latest_paths(index, MOST_RECENT))
+    return not compare(files.list_some(root, paths).notes, documents.list_known(index, paths))
 
 
 def gather(root: Path, index: apsw.Connection | None, owners: frozenset[str], now: datetime) -> Context:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import UTC, datetime
 
 import pytest
 from test_real_data import needs
@@ -90,6 +91,16 @@ class TestSessionStart:
         assert told["hookEventName"] == "SessionStart"
         assert "Maya is a potter." in told["additionalContext"]
         assert call(name, "--text", source="startup").startswith("<quaid-memory>")
+
+    def test_it_is_never_behind_the_files(self, call, home):
+        day = f"{datetime.now(UTC):%Y/%m}"
+        told = "---\nid: 01{0}\ntype: fact\nstatus: active\ncreated: 2026-11-2{0}T10:00:00Z\n---\n{1}\n"
+        home.write(f"facts/{day}/new.md", told.format(1, "Maya bought clay."))
+        assert "Maya bought clay." in call("session-start", source="startup")
+        home.write(f"facts/{day}/new.md", told.format(1, "Maya bought glaze."))
+        assert "Maya bought glaze." in call("session-start", source="startup")
+        (home.root / f"facts/{day}/new.md").unlink()
+        assert "Maya bought" not in call("session-start", source="startup")
 
     @pytest.mark.parametrize("source", ["resume", "fork"])
     def test_what_a_session_has_already_is_not_told_again(self, call, source):
@@ -258,7 +269,7 @@ class TestNothingStandsInTheWay:
 
     def test_with_a_damaged_index(self, call, home):
         (state(home) / "index.db").write_bytes(b"no database at all" * 1000)
-        assert "potter" in call("session-start", source="startup") or True
+        assert "potter" in call("session-start", source="startup")
         assert "oat milk" in call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
 
     def test_models_that_quaid_itself_asks_get_nothing_and_leave_nothing(self, call, home, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +23,8 @@ _WRITING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _FORGETFUL = frozenset({"openclaw"})
 """Programs that show their model what goes before a prompt once, and do not keep it."""
 _LONGEST_FIELD = 4_000
+WAIT_MS = 500
+"""For another process that is indexing."""
 
 
 class Told(NamedTuple):
@@ -70,9 +73,7 @@ def _begin(root: Path, state: Path, session: str, source: str) -> Told:
 
 
 def _context(root: Path, settings: Settings) -> str:
-    """From whoever stands by, else from the index, brought up to date first."""
-    from dataclasses import replace
-
+    """From whoever stands by, else from the index, brought up to date where it must be."""
     from quaid.hooks.entry import LONGEST_ANSWER
     from quaid.standby import ask
 
@@ -80,24 +81,43 @@ def _context(root: Path, settings: Settings) -> str:
     told = ask(root, {"context": tokens, "longest": longest})
     if told is not None:
         return str(told.get("text", ""))
-    from quaid.config import own_names
-    from quaid.context import tell
-    from quaid.index.reader import IndexReader
-    from quaid.sync.embedding import Embedding
-    from quaid.sync.freshness import Freshness
-    from quaid.sync.indexer import Indexer
+    from datetime import UTC, datetime
 
-    # Not through Memory: what recalling needs takes as long to import as all of this takes.
-    quick = replace(settings, embedding=replace(settings.embedding, provider="none"))
-    indexer = Indexer(root, quick, Embedding(root, quick.embedding))
-    reader = IndexReader(indexer.path)
-    freshness = Freshness(indexer, reader.open, embed_budget_s=0.0)
+    from quaid.config import own_names
+    from quaid.context import is_current, tell
+    from quaid.index import database
+    from quaid.index.reader import IndexReader
+    from quaid.vault import layout
+
+    reader = IndexReader(root / STATE_DIR / layout.INDEX_FILE)
     try:
-        freshness.ensure()
+        try:
+            index = reader.open()
+            is_behind = index is None or not is_current(root, index, datetime.now(UTC))
+        except database.DatabaseError:  # damaged: the sync builds it anew
+            is_behind = True
+        if is_behind:
+            reader.close()
+            _bring_up_to_date(root, settings)
         return tell(root, reader.open(), own_names(root, settings), tokens, longest)
     finally:
-        freshness.close()
         reader.close()
+
+
+def _bring_up_to_date(root: Path, settings: Settings) -> None:
+    """Read what has changed, and embed nothing: there is no time for that. What keeps the index from it, `quaid status`
+    tells; the session begins with what there is.
+    """
+    from dataclasses import replace
+
+    from quaid.errors import QuaidError
+    from quaid.sync.embedding import Embedding
+    from quaid.sync.indexer import Indexer, SyncOptions
+
+    quick = replace(settings, embedding=replace(settings.embedding, provider="none"))
+    with suppress(QuaidError):
+        options = SyncOptions(fetch_weights=False, wait_ms=WAIT_MS)
+        Indexer(root, quick, Embedding(root, quick.embedding)).sync(options)
 
 
 def _prompt(root: Path, session: str, event: Event) -> Told:
