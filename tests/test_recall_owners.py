@@ -283,8 +283,10 @@ def _note(draw: st.DrawFn, number: int) -> tuple[str, str, bool]:
 _notes = st.integers(1, 8).flatmap(lambda count: st.tuples(*(_note(number) for number in range(count))))
 
 
-UNFOLDED = replace(everything(), stages=replace(everything().stages, fold=False))
-"""Which of two that say the same is shown may depend on how rare others make a word."""
+UNFOLDED = replace(everything(), gate=2.0, cut_share=0.0, stages=replace(everything().stages, fold=False))
+"""Scores depend on how rare others make a word, and with them which of two that say the same is shown, whether a question
+is asked once more (here always), and what is too far from the best.
+"""
 
 
 @settings(max_examples=100, deadline=None)
