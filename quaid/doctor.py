@@ -207,13 +207,11 @@ def check_watcher(context: Context) -> Finding:
 
 def check_janitor(context: Context) -> Finding:
     """The janitor runs by itself, and has run."""
-    from quaid.janitor.news import overdue
+    from quaid.janitor.news import overdue_in
     from quaid.janitor.schedule import describe
-    from quaid.local.runs import Runs
 
     planned = describe(context.root)
-    local = context.root / layout.STATE_DIR / layout.LOCAL_FILE
-    late = overdue(Runs(local), datetime.now(UTC)) if local.exists() else None
+    late = overdue_in(context.root / layout.STATE_DIR, datetime.now(UTC))
     if late:
         sentence, _, step = late.partition(" Run it with: ")
         return Finding("janitor", "warning", sentence, step)

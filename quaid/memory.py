@@ -164,12 +164,14 @@ class Memory:
 
         return self._ask(explained)
 
-    def context(self, tokens: int | None = None) -> str:
-        """What an agent should have before it starts, at most `tokens` (else `hooks.context_tokens`); may be empty."""
+    def context(self, tokens: int | None = None, longest: int | None = None) -> str:
+        """What an agent should have before it starts, at most `tokens` (else `hooks.context_tokens`) and `longest`
+        characters as JSON; may be empty.
+        """
         from quaid.context import tell
 
         wanted = self.settings.hooks.context_tokens if tokens is None else tokens
-        return self._ask(lambda: tell(self.root, self.index(), self.answers.owners(), wanted))
+        return self._ask(lambda: tell(self.root, self.index(), self.answers.owners(), wanted, longest))
 
     def index(self) -> apsw.Connection:
         """A read-only connection to the index, brought up to date first."""

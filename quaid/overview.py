@@ -383,11 +383,9 @@ def _interrupted(memory: Memory) -> list[Attention]:
 
 
 def _overdue(memory: Memory) -> list[Attention]:
-    from quaid.janitor.news import overdue
-    from quaid.local.runs import Runs
+    from quaid.janitor.news import overdue_in
 
-    path = memory.root / layout.STATE_DIR / layout.LOCAL_FILE
-    sentence = overdue(Runs(path), datetime.now(UTC)) if path.exists() else None
+    sentence = overdue_in(memory.root / layout.STATE_DIR, datetime.now(UTC))
     return [Attention(sentence)] if sentence else []
 
 

@@ -5,16 +5,14 @@ One at a time in a vault; it is started by hooks and outlives the program that t
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.local import queue
+from quaid.local import queue, state_files
 from quaid.place import STATE_DIR
 
 if TYPE_CHECKING:
@@ -32,9 +30,7 @@ def start_worker(root: Path) -> None:
     """Start a worker for the vault at `root` and do not wait for it. It ends at once where one is at work."""
     log = root / STATE_DIR / "log" / LOG_FILE
     log.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        if log.stat().st_size > LONGEST_LOG:
-            log.replace(log.with_name(f"{LOG_FILE}.1"))
+    state_files.begin_anew(log, LONGEST_LOG)
     # -P: the folder that the agent works in may hold a quaid/ or a json.py of its own.
     argv = [sys.executable, "-P", "-m", "quaid.hooks.work", str(root)]
     files = [
@@ -61,7 +57,7 @@ def work(root: Path, *, idle_s: float | None = None) -> int:
         silent_s = hooks.idle_minutes * 60.0 if idle_s is None else idle_s
         # Once more after letting go: what came in meanwhile has found its worker at work and started none.
         while _due(state, silent_s):
-            with _alone(state) as is_ours:
+            with state_files.alone(state / LOCK_FILE) as is_ours:
                 if not is_ours:
                     break
                 sessions.clear_old(state)
@@ -118,6 +114,9 @@ def _log(line: str) -> None:
 
 
 def _tell(memory: Memory, done: list[Extracted]) -> None:
+    from datetime import UTC, datetime
+
+    from quaid.janitor.news import overdue_in
     from quaid.news import deliver, level_of
 
     settings = memory.settings.notifications
@@ -130,35 +129,9 @@ def _tell(memory: Memory, done: list[Extracted]) -> None:
     lines = [f"Quaid learned {count} from {sessions}."]
     if level == "full":
         lines += [f"- {fact.text}" for fact in facts]
-    if warning := _overdue(memory):
+    if warning := overdue_in(memory.root / STATE_DIR, datetime.now(UTC)):
         lines.append(warning)
     deliver(memory.root, settings, "extraction", "\n".join(lines))
-
-
-def _overdue(memory: Memory) -> str | None:
-    from datetime import UTC, datetime
-
-    from quaid.janitor.news import overdue
-    from quaid.local.runs import Runs
-    from quaid.vault import layout
-
-    return overdue(Runs(memory.root / layout.STATE_DIR / layout.LOCAL_FILE), datetime.now(UTC))
-
-
-@contextmanager
-def _alone(state: Path) -> Iterator[bool]:
-    """Whether this is the only worker; the lock dies with its holder."""
-    state.mkdir(exist_ok=True)
-    lock = os.open(state / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(lock)
 
 
 if __name__ == "__main__":

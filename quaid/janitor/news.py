@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from quaid.errors import QuaidError
 from quaid.janitor.report import Report
 from quaid.local.runs import Runs
 from quaid.news import Level
+from quaid.vault import layout
 
 OVERDUE = timedelta(hours=48)
 LONGEST_LIST = 100
@@ -51,6 +53,12 @@ def render_news(report: Report, level: Level, *, questions: int = 0) -> str:
         ("Remarks", report.remarks),
     )
     return "\n\n".join([summary, *(_listed(title, lines) for title, lines in lists if lines)])
+
+
+def overdue_in(state: Path, now: datetime) -> str | None:
+    """`overdue` of the vault whose .quaid/ is `state`; None as well where it has kept no books yet."""
+    books = state / layout.LOCAL_FILE
+    return overdue(Runs(books), now) if books.exists() else None
 
 
 def overdue(runs: Runs, now: datetime) -> str | None:

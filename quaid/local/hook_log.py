@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from quaid.local import state_files
 
 LOG_FILE = "hooks.log"
 LONGEST_LOG = 1_000_000
@@ -25,20 +25,12 @@ class Call(NamedTuple):
 
 
 def write(state: Path, event: str, took_ms: float, problem: str) -> None:
-    """Add a line to the log in the vault's `.quaid`. One write: those of two hooks do not mix."""
+    """Add a line to the log in the vault's `.quaid`."""
     path = state / "log" / LOG_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        if path.stat().st_size > LONGEST_LOG:
-            path.replace(path.with_name(f"{LOG_FILE}.1"))
+    state_files.begin_anew(path, LONGEST_LOG)
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     name = re.sub(r"\s+", "-", event)[:40]
-    line = f"{when}  {name}  {took_ms:.0f} ms  {' '.join(problem.split())}".rstrip() + "\n"
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.write(handle, line.encode("utf-8", "backslashreplace"))
-    finally:
-        os.close(handle)
+    state_files.append(path, f"{when}  {name}  {took_ms:.0f} ms  {' '.join(problem.split())}".rstrip())
 
 
 def read(state: Path) -> list[Call]:

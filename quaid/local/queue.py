@@ -6,7 +6,6 @@ session has one file for each reason to take it in: the newest report replaces t
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -15,6 +14,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
+
+from quaid.local import state_files
 
 FOLDER = "queue"
 FAILED = "failed"
@@ -58,7 +59,7 @@ def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -
     """Keep the messages of a program without a transcript file as one (generic JSONL); the path of it."""
     folder = state / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{_digest(session)}-{time.time_ns()}.jsonl"
+    path = folder / f"{state_files.name_of(session)}-{time.time_ns()}.jsonl"
     lines = [json.dumps({"session": session}), *(json.dumps(message) for message in messages)]
     _write_text(path, "\n".join(lines) + "\n")
     return path
@@ -108,19 +109,11 @@ def fail(state: Path, item: Item, problem: str, *, for_good: bool = False) -> No
 
 def note_edited(state: Path, path: str, session: str) -> None:
     """Remember that an agent has edited the file `path`."""
-    folder = state / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    line = json.dumps({"path": path, "session": session, "at": time.time()}) + "\n"
-    target = folder / _EDITED
+    target = state / FOLDER / _EDITED
     with suppress(OSError):
         if target.stat().st_size > _LONGEST_EDITED:
             target.unlink()
-    # One write of one line in append mode: those of several hooks do not mix.
-    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.write(handle, line.encode())
-    finally:
-        os.close(handle)
+    state_files.append(target, json.dumps({"path": path, "session": session, "at": time.time()}))
 
 
 def take_edited(state: Path) -> list[str]:
@@ -168,9 +161,4 @@ def _write_text(path: Path, text: str) -> None:
 
 def _name(item: Item) -> str:
     source = f"-{Path(item.transcript).stem[-8:]}" if item.spooled else ""
-    return f"{_digest(item.session)}{source}.{item.when}.json"
-
-
-def _digest(session: str) -> str:
-    """A file name for any session id, however it was chosen."""
-    return hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:16]
+    return f"{state_files.name_of(item.session)}{source}.{item.when}.json"

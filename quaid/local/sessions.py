@@ -5,15 +5,15 @@ A file a session, to which lines are only added. Losing one costs a repetition.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from quaid.local import state_files
 
 FOLDER = "sessions"
 _OLDEST_S = 30 * 86400
@@ -65,14 +65,8 @@ def clear_old(state: Path) -> None:
 
 
 def _add(state: Path, session: str, told: object) -> None:
-    path = _path(state, session)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.write(handle, (json.dumps(told) + "\n").encode())
-    finally:
-        os.close(handle)
+    state_files.append(_path(state, session), json.dumps(told))
 
 
 def _path(state: Path, session: str) -> Path:
-    return state / FOLDER / f"{hashlib.sha256(session.encode('utf-8', 'replace')).hexdigest()[:16]}.jsonl"
+    return state / FOLDER / f"{state_files.name_of(session)}.jsonl"

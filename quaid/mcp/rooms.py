@@ -6,19 +6,17 @@ A recall never waits behind a commit or an extraction: those have desks of their
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import wait
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quaid.errors import QuaidError
 from quaid.local.in_flight import is_extracting
+from quaid.local.state_files import alone
 from quaid.mcp.desk import LOOK_S, Desk, Tell
 from quaid.place import STATE_DIR
 from quaid.standby import ANSWER_S, Standby
@@ -85,12 +83,10 @@ class Desks:
         """The context of a session that begins, or what goes before a prompt: its hook has no time to load a model."""
 
         def answer(memory: Memory) -> dict[str, str]:
-            from quaid.context import tell
             from quaid.prompting import before_prompt
 
             if "context" in asked:
-                owners = memory.answers.owners()
-                return {"text": tell(memory.root, memory.index(), owners, asked["context"], asked["longest"])}
+                return {"text": memory.context(asked["context"], asked["longest"])}
             is_kept = bool(asked.get("is_kept", True))
             return before_prompt(memory, str(asked["prompt"]), str(asked.get("session")), is_kept=is_kept)._asdict()
 
@@ -126,7 +122,7 @@ class _Watch:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            with _alone(self._root / STATE_DIR / WATCH_LOCK) as is_alone:
+            with alone(self._root / STATE_DIR / WATCH_LOCK) as is_alone:
                 if is_alone and not self._is_followed():
                     self._follow()
             self._stop.wait(WATCH_EVERY_S)
@@ -158,21 +154,3 @@ class _Watch:
 def _warm(memory: Memory) -> None:
     memory.warm()
     memory.index()
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[bool]:
-    """Whether this process alone is inside. The system ends it with the process."""
-    try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:
-        yield False
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        yield False
-    else:
-        yield True
-    finally:
-        os.close(lock)

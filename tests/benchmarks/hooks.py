@@ -24,7 +24,6 @@ from machine import describe_machine
 from scale import generate
 
 from quaid import Memory
-from quaid.context import tell
 from quaid.local import queue
 from quaid.place import STATE_DIR
 from quaid.prompting import before_prompt
@@ -103,7 +102,7 @@ def times(runs: int, call: Callable[[int], object]) -> tuple[float, float]:
 def answer(memory: Memory, asked: dict) -> dict[str, str]:
     """As `quaid mcp` answers."""
     if "context" in asked:
-        return {"text": tell(memory.root, memory.index(), memory.answers.owners(), asked["context"], asked["longest"])}
+        return {"text": memory.context(asked["context"], asked["longest"])}
     return before_prompt(memory, **asked)._asdict()
 
 
