@@ -72,9 +72,11 @@ def tell(
 ) -> str:
     """What there is by now, as a text; `longest` characters as JSON at most, where quotes and newlines take two."""
     found = gather(root, index, owners, datetime.now(UTC))
-    while longest is not None and len(json.dumps(render(found, tokens), ensure_ascii=False)) > longest:
+    text = render(found, tokens)
+    while longest is not None and len(json.dumps(text, ensure_ascii=False)) > longest:
         tokens = tokens * 9 // 10
-    return render(found, tokens)
+        text = render(found, tokens)
+    return text
 
 
 def is_current(root: Path, index: apsw.Connection, now: datetime) -> bool:
