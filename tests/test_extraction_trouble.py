@@ -68,9 +68,10 @@ def untroubled(service, talk, tmp_path) -> dict[str, str]:
 
 
 def picture(vault: Vault) -> dict[str, str]:
-    """Notes without what differs from run to run: ids and the time of the extraction."""
+    """Notes without what differs from run to run: ids, the time of the extraction, and when a note was taken in."""
     found = {ID.sub("ID", name): ID.sub("ID", data.decode()) for name, data in vault.notes().items()}
-    return {name: re.sub(r"(?m)^extracted: .*$", "extracted: NOW", text) for name, text in found.items()}
+    now = re.compile(r"(?m)^(extracted:) .*$|(\*\*Note to self\*\*) \([^)]*\)")
+    return {name: now.sub(r"\1\2 NOW", text) for name, text in found.items()}
 
 
 def folders(vault: Vault) -> set[str]:

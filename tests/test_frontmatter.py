@@ -90,7 +90,7 @@ def read(value, like):
     return float(value) if isinstance(like, float) and not isinstance(like, bool) else value
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(notes(), st.sampled_from((*KEYS, "new key")), values)
 @example("---\n  a: 1\n  id: 2\n---\n", "new key", "x")
 @example("---\nkeywords:\n  - a\n# about status\nstatus: x\n---\n", "keywords", ["b"])

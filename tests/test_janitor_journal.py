@@ -179,7 +179,7 @@ def test_what_is_moved_is_there_once_and_nothing_is_lost(journal, archive):
     assert all(line in lines for line in archive.splitlines() if line.strip())
     left = take_out(journal, entries)
     kept = iter(journal.splitlines(keepends=True))
-    assert all(line in kept for line in left.splitlines(keepends=True))
+    assert all(line in kept for line in left.splitlines(keepends=True) if line != "\ufeff")  # which stays where it was
 
 
 def test_archives_are_named_after_their_month():

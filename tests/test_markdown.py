@@ -60,9 +60,9 @@ HOSTILE = (
 def test_hostile_text_takes_linear_time(piece):
     text = (piece * (100_000 // len(piece)) + "^%%")[:100_000]
     for read in (plain, links, edges, without_edges, sections, without_conflict_markers, lambda t: list(split_text(t))):
-        started = time.perf_counter()
+        started = time.process_time()  # other tests may keep the machine busy meanwhile
         read(text)
-        assert time.perf_counter() - started < 1.0
+        assert time.process_time() - started < 1.0
     citations([text])
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from quaid.model import Citation, Edge, Kind
 from quaid.vault import notes
+from quaid.vault.layout import entity_path
 from quaid.vault.notes import parse_note, parse_time, render_entity, render_fact, render_time, text_hash
 
 FACT = """---
@@ -267,6 +268,8 @@ def test_what_people_type_is_read_as_they_mean_it(head, field, value):
 
 
 _words = st.from_regex(r"[A-Za-z][A-Za-z0-9 ,']{0,20}[a-z]", fullmatch=True).map(lambda text: " ".join(text.split()))
+# A name that no file may have is linked by that of its file.
+_linked = _words.filter(lambda word: entity_path(word) == f"entities/{word}.md")
 _names = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=12).map(
     lambda name: " ".join(name.split())
 )
@@ -279,7 +282,7 @@ _names = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min
     st.lists(_words, max_size=3),
     st.integers(0, 99),
     st.booleans(),
-    st.lists(st.tuples(_words, _words), max_size=3),
+    st.lists(st.tuples(_linked, _linked), max_size=3),
 )
 def test_a_rendered_fact_reads_back(text, confidence, keywords, confirmations, pinned, pairs):
     edges = tuple(dict.fromkeys(Edge(subject, "works_at", target) for subject, target in pairs))

@@ -79,7 +79,7 @@ def put_in(text: str | None, written: str) -> str:
     Its lines stay as they are; it goes before the first that is not newer. One that is there is not put in again.
     """
     text, written = text or "", written.rstrip()
-    if re.search(rf"^{re.escape(written)}\r?$", text, re.MULTILINE):
+    if re.search(rf"^\ufeff?{re.escape(written)}\r?$", text, re.MULTILINE):
         return text
     (entry,) = parse_entries(written)
     place = _place(parse_entries(text), entry.day, len(text))
