@@ -161,6 +161,16 @@ class GitError(QuaidError):
         super().__init__(f"git could not {doing}: {said.strip() or 'it gave no reason'}")
 
 
+class ProposalError(QuaidError):
+    """A change of another repository cannot be put on a branch there."""
+
+    code = "proposal"
+
+    def __init__(self, place: object, problem: str, next_step: str) -> None:
+        super().__init__(f"No branch was made in {place} ({problem}): nothing was changed. {next_step}.")
+        self.problem = problem
+
+
 class GitMissingError(QuaidError):
     code = "git_missing"
 

@@ -100,6 +100,17 @@ def read_note(root: Path, rel_path: str, limit: int | None = None) -> bytes | No
         return file.read() if limit is None else file.read(limit)
 
 
+def is_file_in(root: Path, rel_path: str) -> bool:
+    """Whether `rel_path` is a file below `root`, with no link on the way and nothing that leads out of it."""
+    parts = PurePosixPath(rel_path).parts
+    if not parts or ".." in parts or parts[0] == "/" or "\0" in rel_path:
+        return False
+    try:
+        return stat.S_ISREG((root / rel_path).lstat().st_mode) and not _is_linked(root, rel_path)
+    except OSError:
+        return False
+
+
 def write_note(root: Path, rel_path: str, before: bytes | None, after: bytes | None) -> None:
     """Replace, create (`before` is None) or remove (`after` is None) a file, if it still is what it was.
 

@@ -61,9 +61,16 @@ def find_checkout(path: Path, data: bytes, run: Run) -> Checkout | None:
     )
 
 
-def _ask(run: Run, repository: Repository, *args: str) -> bytes:
+def ask(run: Run, repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:
+    """Run git in a repository without anything that it configures: exit code, stdout, stderr."""
     config = ("-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "--literal-pathspecs")
-    code, out, _ = run(["-C", str(repository.top), *config, *args], b"", {"GIT_OPTIONAL_LOCKS": "0"})
+    # Objects that a partial clone lacks are not fetched: nobody has asked for the network.
+    environment = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
+    return run(["-C", str(repository.top), *config, *args], stdin, environment)
+
+
+def _ask(run: Run, repository: Repository, *args: str) -> bytes:
+    code, out, _ = ask(run, repository, args)
     return b"" if code else out
 
 

@@ -24,6 +24,7 @@ from quaid.vault.messages import LOG_FORMAT, Message, escape, parse_log
 from quaid.vault.messages import grep_trailer as grep_option
 from quaid.vault.repository import Repository, RepositoryState
 from quaid.vault.revisions import Revisions
+from quaid.vault.source_repository import SourceRepository, open_repository
 from quaid.vault.staging import Stage, guard_command, parse_tree, settle, split_items
 
 __all__ = ["Committed", "History", "Message", "RepositoryState"]
@@ -60,6 +61,11 @@ class History:
     def find_checkout(path: Path, data: bytes) -> foreign.Checkout | None:
         """What git knows of any file, holding `data`; None when it is in no repository."""
         return foreign.find_checkout(path, data, execute)
+
+    @staticmethod
+    def open_source(folder: Path) -> SourceRepository | None:
+        """The repository around any folder, to read its history; None where there is none."""
+        return open_repository(folder, execute)
 
     def create_repository(self) -> None:
         """Make the vault a repository with the branch main, unless one encloses it already.

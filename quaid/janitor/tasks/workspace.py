@@ -1,4 +1,4 @@
-"""Core notes kept short: one that has grown too long is proposed to be trimmed, by changes of exact passages.
+"""Core notes kept short: one that has grown too long is proposed to be trimmed, by replacing exact pieces of it.
 
 They are the owner's words, so it is always asked, and nothing is folded into such a note until it is short again.
 """
@@ -6,17 +6,17 @@ They are the owner's words, so it is always asked, and nothing is folded into su
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision, key_of
 from quaid.janitor.folding import list_refused, may_stand, read_core
-from quaid.janitor.judging import quote, reason_of, unsaid
+from quaid.janitor.judging import reason_of, unsaid
 from quaid.model import CORE_FILES, Edit
-from quaid.vault import core_notes, headings, notes
+from quaid.vault import core_notes, notes, replacing
+from quaid.vault.replacing import Replacement
 
 if TYPE_CHECKING:
     from quaid.llm.exchange import Answer
@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 TASK = "workspace"
 LEAST_LEFT = core_notes.MOST_CHARACTERS // 2
 """So many characters of a note must be left, or half of it where that is less: who cuts more has not read it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Trim:
-    """`text[start:end]` of a note's body is to read `new`."""
-
-    start: int
-    end: int
-    new: str
-    reason: str
 
 
 def plan(context: Context) -> Iterator[Decision]:
@@ -61,7 +51,7 @@ def _plan_core(context: Context, core: str, before: bytes, text: str) -> Decisio
     verdict = json.loads(told)
     head, body = notes.split_body(text)
     trims, _ = _fit(body, verdict["changes"])
-    trimmed = _carry_out(body, trims)
+    trimmed = replacing.carry_out(body, trims)
     if not trims or not _is_measured(body, trimmed):
         return None
     after = head + trimmed
@@ -76,7 +66,7 @@ def _plan_core(context: Context, core: str, before: bytes, text: str) -> Decisio
         model=verdict["model"],
         prompt=verdict["prompt"],
         always_asks=True,
-        detail="\n".join(_line(body, trim) for trim in trims),
+        detail="\n".join(replacing.describe(body, trim) for trim in trims),
     )
 
 
@@ -87,7 +77,7 @@ def _ask(context: Context, core: str, text: str) -> dict[str, Any]:
 
     def check(value: Mapping[str, Any]) -> list[str]:
         trims, problems = _fit(body, value["changes"])
-        if trims and not problems and not _is_measured(body, _carry_out(body, trims)):
+        if trims and not problems and not _is_measured(body, replacing.carry_out(body, trims)):
             return [f"the note must get shorter, and keep at least {_least(body):,} characters"]
         return problems
 
@@ -101,40 +91,16 @@ def _ask(context: Context, core: str, text: str) -> dict[str, Any]:
     return {"changes": answer.value["changes"], "model": answer.model, "prompt": answer.prompt}
 
 
-def _fit(body: str, changes: Sequence[Mapping[str, Any]]) -> tuple[list[_Trim], list[str]]:
-    """The changes that can be made, in the order of their places, and what is wrong with the others."""
-    trims: list[_Trim] = []
-    problems: list[str] = []
-    newline = headings.newline_of(body)
-    for change in changes:
-        # The model is shown bare newlines, whatever the note has.
-        wanted = change["find"].replace("\r\n", "\n")
-        places = list(re.finditer(re.escape(wanted).replace("\\\n", "\r?\n"), body)) if wanted.strip() else []
-        new = change["replace"].replace("\r\n", "\n")
-        fault = _fault(len(places), new, body)
-        if not fault and any(trim.start < places[0].end() and places[0].start() < trim.end for trim in trims):
-            fault = "it overlaps with another change"
-        if fault:
-            problems.append(f"{fault}: {quote(wanted)}")
-        else:
-            reason = reason_of(change["reason"], "The model gave no reason.")
-            trims.append(_Trim(*places[0].span(), new.replace("\n", newline), reason))
-    return sorted(trims, key=lambda trim: trim.start), problems
+def _fit(body: str, changes: Sequence[Mapping[str, Any]]) -> tuple[list[Replacement], list[str]]:
+    trims, problems = replacing.fit(body, changes, lambda _, new: _fault(new, body))
+    return [replace(trim, reason=reason_of(trim.reason, "The model gave no reason.")) for trim in trims], problems
 
 
-def _fault(places: int, new: str, body: str) -> str:
-    if places != 1:
-        return f"`find` occurs {places} times in the note and must occur once"
+def _fault(new: str, body: str) -> str:
     if not all(may_stand(line) for line in new.splitlines() if line not in body):
         return "`replace` hides or orders something"
     invented = unsaid(new, [body])
     return f"`replace` says {invented[0]!r}, which the note does not" if invented else ""
-
-
-def _carry_out(body: str, trims: Sequence[_Trim]) -> str:
-    for trim in reversed(trims):
-        body = body[: trim.start] + trim.new + body[trim.end :]
-    return body
 
 
 def _is_measured(before: str, after: str) -> bool:
@@ -147,9 +113,3 @@ def _least(text: str) -> int:
 
 def _size(text: str) -> str:
     return f"{len(text):,} characters in {text.count(chr(10)) + 1:,} lines"
-
-
-def _line(body: str, trim: _Trim) -> str:
-    old = quote(body[trim.start : trim.end], 200)
-    changed = f"{old} becomes {quote(trim.new, 200)}" if trim.new.strip() else f"{old} goes"
-    return f"- {changed}: {trim.reason}"

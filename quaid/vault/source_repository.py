@@ -1,0 +1,271 @@
+"""The history of a repository that need not be the vault's: what its files became since a commit.
+
+A check of many documents costs a few processes for each repository, however many they are: one log, one tree, and two
+batches of objects. Nothing that a foreign repository configures is run (see foreign.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from quaid.errors import GitError
+from quaid.vault import foreign
+from quaid.vault import repository as repositories
+from quaid.vault.repository import Repository
+
+FIRST_LOOK, LONGEST_LOOK = 4_000, 40_000
+"""Commits that are read at first, and where that does not reach far enough."""
+_FORMAT = "%x1e%H%x1f%P%x1f%ct%x1f%an%x1f%s"
+_HEAD = re.compile(r"\x1e[0-9a-f]{40,64}\x1f")
+_SUBMODULE = "160000"
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One file in one commit: its blobs before and after, None where it was not there; `old_path` if it was renamed."""
+
+    path: str
+    old_path: str | None
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One commit of a log. `at` is in seconds since 1970; a merge touches nothing."""
+
+    id: str
+    parents: tuple[str, ...]
+    at: int
+    author: str
+    subject: str
+    touches: tuple[Touch, ...] = ()
+
+
+@dataclass(frozen=True)
+class Log:
+    """Commits from HEAD back, newest first. `is_whole` is False where older ones exist that were not read."""
+
+    steps: Sequence[Step] = ()
+    is_whole: bool = True
+    _after: dict[str, tuple[Step, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """How many commits are newer than each."""
+        return {step.id: place for place, step in enumerate(self.steps)}
+
+    @cached_property
+    def has_merges(self) -> bool:
+        return any(len(step.parents) > 1 for step in self.steps)
+
+    @cached_property
+    def touching(self) -> Mapping[str, Sequence[Step]]:
+        """The commits that touched each path, by its name then, newest first."""
+        found: dict[str, list[Step]] = {}
+        for step in self.steps:
+            for path in dict.fromkeys(path for touch in step.touches for path in (touch.path, touch.old_path) if path):
+                found.setdefault(path, []).append(step)
+        return found
+
+    def find(self, commit_id: str) -> str | None:
+        """The whole id of a commit in the log that is named by a part of it of at least seven digits."""
+        if commit_id in self.places:
+            return commit_id
+        named = [step.id for step in self.steps if step.id.startswith(commit_id)] if len(commit_id) >= 7 else []
+        return named[0] if len(named) == 1 else None
+
+    def at(self, seconds: float) -> str | None:
+        """The newest commit that was there at a time; the oldest that is known where all are later."""
+        then = next((step.id for step in self.steps if step.at <= seconds), None)
+        return then or (self.steps[-1].id if self.steps else None)
+
+    def after(self, commit_id: str) -> tuple[Step, ...]:
+        """The commits that came after one: all but itself and its ancestors, newest first."""
+        if commit_id not in self._after:
+            self._after[commit_id] = tuple(self._walk(commit_id))
+        return self._after[commit_id]
+
+    def _walk(self, commit_id: str) -> Iterator[Step]:
+        known, waiting = {commit_id}, [commit_id]
+        while waiting:
+            place = self.places.get(waiting.pop())
+            for parent in self.steps[place].parents if place is not None else ():
+                if parent not in known:
+                    known.add(parent)
+                    waiting.append(parent)
+        return (step for step in self.steps if step.id not in known)
+
+
+class SourceRepository:
+    """The repository that a folder lies in, as far as its history tells."""
+
+    def __init__(self, repository: Repository, run: foreign.Run) -> None:
+        self._repository = repository
+        self._run = run
+        self.top = repository.top
+
+    @property
+    def identity(self) -> Path:
+        """What all worktrees of one repository share."""
+        return self._repository.common_dir
+
+    @cached_property
+    def boundary(self) -> frozenset[str]:
+        """The commits of a shallow clone whose parents were never fetched: what they have seems to be new in them."""
+        try:
+            return frozenset((self._repository.common_dir / "shallow").read_text("ascii").split())
+        except (OSError, UnicodeDecodeError):
+            return frozenset()
+
+    @cached_property
+    def head(self) -> str | None:
+        """The commit that is checked out, None before the first one; read without a process where refs are files.
+
+        Raises:
+            GitError: HEAD cannot be read.
+        """
+        try:
+            state = repositories.read_state(self._repository)
+        except OSError as error:
+            raise GitError("read HEAD", str(error)) from error
+        if state.branch != repositories.REFTABLE_BRANCH:
+            return state.head
+        return self._ask("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1)).decode().strip() or None
+
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        """Path -> blob of every file that HEAD has."""
+        return {path: blob for path, mode, blob in self._tree if mode != _SUBMODULE}
+
+    @cached_property
+    def submodules(self) -> Sequence[str]:
+        """Where other repositories are checked out in this one, as HEAD has it."""
+        return [path for path, mode, _ in self._tree if mode == _SUBMODULE]
+
+    @cached_property
+    def _tree(self) -> Sequence[tuple[str, str, str]]:
+        if self.head is None:
+            return []
+        found = []
+        for line in _items(self._ask("list the files", "ls-tree", "-r", "-z", "--full-tree", self.head)):
+            head, _, path = line.partition("\t")
+            mode, _, blob = head.split(" ")
+            found.append((path, mode, blob))
+        return found
+
+    def present(self, folder: Path) -> list[str]:
+        """Files below `folder`, relative to it: all that git follows or would; ignored ones are left out."""
+        args = ("-C", str(folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+        return _items(self._ask("list the files", *args))
+
+    def log(self, most: int = FIRST_LOOK, paths: Sequence[str] = ()) -> Log:
+        """The last `most` commits, or of those that touched one of `paths`, with what they touched."""
+        if self.head is None:
+            return Log()
+        shape = ("-z", "--raw", "--no-abbrev", "-M", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
+        args = ("-c", "log.showRoot=true", "log", *shape, f"-n{most}")
+        steps = tuple(_read_steps(_items(self._ask("read the history", *args, self.head, "--", *paths))))
+        is_whole = len(steps) < most and not self.boundary
+        return Log(steps, is_whole)
+
+    def blobs_at(self, places: Sequence[tuple[str, str]]) -> list[str | None]:
+        """The blob that each (commit, path) had, None where there was none."""
+        plain = [(commit, path) for commit, path in places if "\n" not in path]
+        if not plain:
+            return [None] * len(places)
+        asked = "".join(f"{commit}:{path}\n" for commit, path in plain).encode("utf-8", "surrogateescape")
+        out = self._ask("read old files", "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
+        lines = out.split(b"\n")
+        found = {
+            place: line.split(b" ")[0].decode()
+            for place, line in zip(plain, lines, strict=False)
+            if line[-5:] == b" blob"
+        }
+        return [found.get(place) for place in places]
+
+    def sizes_of(self, ids: Iterable[str]) -> dict[str, int]:
+        """The size in bytes of each blob that is there."""
+        asked = "".join(f"{i}\n" for i in dict.fromkeys(ids))
+        if not asked:
+            return {}
+        out = self._ask("read sizes", "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked.encode())
+        words = (line.split(" ") for line in out.decode().splitlines())
+        return {blob: int(size) for blob, size in words if size.isdigit()}
+
+    def holds(self, path: str, data: bytes) -> bool:
+        """Whether HEAD has `data` at `path`, but for its line ends."""
+        blob = self.files.get(path)
+        kept = self.read_blobs([blob]).get(blob) if blob is not None else None
+        return kept is not None and kept.replace(b"\r\n", b"\n") == data.replace(b"\r\n", b"\n")
+
+    def read_blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of each blob; those that are not there, as in a partial clone, are left out."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        out = self._ask(
+            "read files", "cat-file", "--batch", "--buffer", stdin="".join(f"{i}\n" for i in wanted).encode()
+        )
+        found: dict[str, bytes] = {}
+        place = 0
+        while place < len(out):
+            end = out.index(b"\n", place)
+            words = out[place:end].split(b" ")
+            place = end + 1
+            if len(words) == 3 and words[2].isdigit():
+                size = int(words[2])
+                found[words[0].decode()] = out[place : place + size]
+                place += size + 1
+        return found
+
+    def _ask(self, doing: str, *args: str, stdin: bytes = b"", accept: Sequence[int] = (0,)) -> bytes:
+        code, out, said = foreign.ask(self._run, self._repository, args, stdin)
+        if code not in accept:
+            raise GitError(f"{doing} of {self.top}", said)
+        return out
+
+
+def open_repository(folder: Path, run: foreign.Run) -> SourceRepository | None:
+    """The repository around `folder`, which may be a worktree or a submodule; None where there is none."""
+    try:
+        found = repositories.find_repository(folder)
+    except OSError:
+        return None
+    return SourceRepository(found, run) if found is not None else None
+
+
+def _items(out: bytes) -> list[str]:
+    return [item for item in out.decode("utf-8", "surrogateescape").split("\0") if item]
+
+
+def _read_steps(items: Sequence[str]) -> Iterator[Step]:
+    head: list[str] | None = None
+    touches: list[Touch] = []
+    words = iter(items)
+    for item in words:
+        if _HEAD.match(item):
+            if head is not None:
+                yield _step(head, touches)
+            head, touches = item[1:].split("\x1f", 4), []
+        elif item.lstrip("\n").startswith(":"):
+            _, _, before, after, status = item.lstrip("\n").split(" ")
+            old_path = next(words) if status[0] in "RC" else None
+            path = next(words)
+            copied = status[0] == "C"
+            touches.append(Touch(path, None if copied else old_path, None if copied else _blob(before), _blob(after)))
+    if head is not None:
+        yield _step(head, touches)
+
+
+def _step(head: Sequence[str], touches: Sequence[Touch]) -> Step:
+    commit_id, parents, at, author, subject = head
+    return Step(commit_id, tuple(parents.split()), int(at or 0), author, subject, tuple(touches))
+
+
+def _blob(blob: str) -> str | None:
+    return blob if blob.strip("0") else None
