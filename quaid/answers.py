@@ -88,6 +88,13 @@ class Answers:
             self._owners = own_names(self._root, self._settings)
         return self._owners
 
+    def helpers(self) -> Helpers:
+        """What a question may ask beside the index."""
+        # The name in quaid.toml is that of the vault's own owner, whoever asks.
+        own = self._settings.owner_name if "default" in self.owners() else ""
+        names = (own, self._settings.owner)
+        return Helpers(self._open_judge, lambda ids: self.books().strengths(ids), names)
+
     def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
         """The index, brought in step with the files, and what kept it from being so."""
         _, stale = self._freshness.ensure()
@@ -114,11 +121,7 @@ class Answers:
             self._books.close()
 
     def _answer(self, query: str, options: RecallOptions, sources: Sources) -> Recall:
-        # The name in quaid.toml is that of the vault's own owner, whoever asks.
-        own = self._settings.owner_name if "default" in self.owners() else ""
-        names = (own, self._settings.owner)
-        helpers = Helpers(self._open_judge, lambda ids: self.books().strengths(ids), names)
-        return pipeline.recall(sources, query, self._settings.recall, options, helpers)
+        return pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
 
     def _answer_of_past(self, query: str, options: RecallOptions, past: Past) -> Recall:
         reader = IndexReader(past.path)

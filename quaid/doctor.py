@@ -237,6 +237,33 @@ def check_hooks(context: Context) -> Finding:
     return Finding("hooks", "ok", f"{told}; {waiting} queued" if waiting else told)
 
 
+def check_projects(context: Context) -> Finding:
+    """The source roots of projects are here, and no document of theirs holds secrets."""
+    from quaid.projects.registry import read_projects
+
+    projects = [project for project in read_projects(context.root) if project.state == "active"]
+    if not projects:
+        return Finding("projects", "ok", "None yet; make one with: quaid project create NAME --root PATH")
+    for project in projects:
+        if project.problems:
+            return Finding("projects", "warning", f"{project.path}: {project.problems[0]}.", "repair it in an editor")
+        absent = [str(root) for root in project.roots(context.root) if not root.is_dir()]
+        if absent:
+            sentence = f"{absent[0]}, a source root of {project.name}, is not on this machine."
+            return Finding("projects", "warning", sentence, f"mount it, or change {project.path}")
+    reader = IndexReader(context.root / layout.STATE_DIR / layout.DOCS_FILE)
+    try:
+        connection = reader.open()
+        secrets = [path for path, why in documents.list_problems(connection) if "secrets" in why] if connection else []
+    except database.DatabaseError:
+        secrets = []
+    finally:
+        reader.close()
+    if secrets:
+        return Finding("projects", "warning", f"{secrets[0]} holds secrets.", "keep them out of documents")
+    return Finding("projects", "ok", f"{len(projects)}, their source roots are here")
+
+
 def check_obsidian_git(context: Context) -> Finding:
     """Obsidian's git plugin does not commit behind Quaid's back."""
     try:
@@ -289,6 +316,7 @@ OF_A_VAULT: tuple[Check, ...] = (
     check_watcher,
     check_janitor,
     check_hooks,
+    check_projects,
     check_obsidian_git,
     check_conflict_copies,
     check_disk,

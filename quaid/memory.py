@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from quaid.answers import Answers
 from quaid.config import load_settings, parse_value
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from quaid.analyzing import Analyzed
     from quaid.creation import Created
+    from quaid.documentation.facade import Documentation
     from quaid.importing import Imported
     from quaid.learning import Extracted, Learner
     from quaid.provenance import Provenance
@@ -55,6 +56,7 @@ class Memory:
         self._history: History | None = None
         self._writer: Writer | None = None
         self._learner: Learner | None = None
+        self._documentation: Documentation | None = None
         self._progress: Progress | None = None
         self._say: Callable[[str], None] = lambda _: None
 
@@ -100,6 +102,8 @@ class Memory:
     def close(self) -> None:
         self._freshness.close()
         self.answers.close()
+        if self._documentation is not None:
+            self._documentation.close()
 
     def __enter__(self) -> Self:
         return self
@@ -164,14 +168,14 @@ class Memory:
 
         return self._ask(explained)
 
-    def context(self, tokens: int | None = None, longest: int | None = None) -> str:
-        """What an agent should have before it starts, at most `tokens` (else `hooks.context_tokens`) and `longest`
-        characters as JSON; may be empty.
+    def context(self, tokens: int | None = None, longest: int | None = None, cwd: str | None = None) -> str:
+        """What an agent should have before it starts to work in the folder `cwd`, at most `tokens` (else
+        `hooks.context_tokens`) and `longest` characters as JSON; may be empty.
         """
         from quaid.context import tell
 
         wanted = self.settings.hooks.context_tokens if tokens is None else tokens
-        return self._ask(lambda: tell(self.root, self.index(), self.answers.owners(), wanted, longest))
+        return self._ask(lambda: tell(self.root, self.index(), self.answers.owners(), wanted, longest, cwd))
 
     def index(self) -> apsw.Connection:
         """A read-only connection to the index, brought up to date first."""
@@ -250,7 +254,9 @@ class Memory:
         """
         from itertools import islice
 
-        said = (conversation for conversation in _read_conversations(source, session) if conversation.turns)
+        from quaid.capture.transcripts import read_conversations
+
+        said = (conversation for conversation in read_conversations(source, session) if conversation.turns)
         first = list(islice(said, 2))
         if len(first) > 1:
             raise BadInputError("It holds several conversations, not one. Take each with Memory.extract_each.")
@@ -270,8 +276,10 @@ class Memory:
         Raises:
             BadInputError: it is no transcript Quaid knows, or nobody says anything in any of it.
         """
+        from quaid.capture.transcripts import read_conversations
+
         is_lasting = isinstance(source, (str, os.PathLike))
-        return self._extract(_read_conversations(source, session), is_lasting=is_lasting, **how)
+        return self._extract(read_conversations(source, session), is_lasting=is_lasting, **how)
 
     def _extract(self, conversations: Iterable[Conversation], *, is_lasting: bool, **how: Any) -> Iterator[Extracted]:
         from quaid.learning import TakeIn
@@ -384,6 +392,15 @@ class Memory:
         return self._learner
 
     @property
+    def documentation(self) -> Documentation:
+        """The projects of this vault and their documents."""
+        if self._documentation is None:
+            from quaid.documentation.facade import Documentation
+
+            self._documentation = Documentation(self, self._show)
+        return self._documentation
+
+    @property
     def tidier(self) -> Tidier:
         """The janitor of this vault."""
         from quaid.tidying import Tidier
@@ -418,20 +435,6 @@ class Memory:
         self.answers.release()
         budget_s = self.settings.recall.embed_budget_s
         self.sync(SyncOptions(rebuild=True, accept_removals=True, embed_budget_s=budget_s, fetch_weights=False))
-
-
-def _read_conversations(
-    source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], session: str | None
-) -> Iterator[Conversation]:
-    from quaid.capture.cleaning import clean_text
-    from quaid.capture.transcripts import read_transcripts
-
-    if isinstance(source, (str, os.PathLike)):
-        yield from read_transcripts(Path(source), session=session)
-    elif hasattr(source, "read"):  # an open file is no subclass of typing.IO
-        yield from read_transcripts(cast("IO[bytes]", source), session=session)
-    else:
-        yield Conversation(tuple(replace(turn, text=clean_text(turn.text)) for turn in source), session)
 
 
 def _frozen(options: dict[str, Any]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Chunk:
     """A searchable piece of a note.
 
     `text` is what a reader is shown; `context` (a date and speaker, a heading path, a title) is searched and
-    embedded with it but not shown.
+    embedded with it but not shown. `passage` is the ordinal of the passage that it finds, if there is one.
     """
 
     ordinal: int
@@ -76,6 +76,7 @@ class Chunk:
     turn: int | None = None
     speaker: str | None = None
     said_at: str | None = None
+    passage: int | None = None
 
     @property
     def embedded_text(self) -> str:
@@ -126,6 +127,28 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of a doc as it is shown: its markdown under `heading` (the path of headings, outermost first), and its
+    first and last line in the file, from 1. The chunks with its `ordinal` as their `passage` find it.
+    """
+
+    ordinal: int
+    heading: tuple[str, ...]
+    text: str
+    first_line: int
+    last_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDoc:
+    """A doc as it is indexed. `redacted` are the kinds of the secrets that were taken out of it, in their order."""
+
+    note: Note
+    passages: tuple[Passage, ...] = ()
+    redacted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Edit:
     """One planned change of one file, guarded by the bytes it was planned on.
 
@@ -135,6 +158,20 @@ class Edit:
     rel_path: str
     before: bytes | None
     after: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEdit:
+    """One planned change of a file in a repository that is not the vault: it is put on a branch there.
+
+    `path` is relative to `folder`, which lies in that repository. `message` is what the commit says.
+    """
+
+    folder: str
+    path: str
+    before: bytes
+    after: bytes
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

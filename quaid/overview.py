@@ -186,6 +186,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         *_interrupted(memory),
         *_overdue(memory),
         *_given_up(memory),
+        *_left_behind(memory),
     ]
     return Status(
         vault=str(memory.root),
@@ -399,6 +400,14 @@ def _given_up(memory: Memory) -> list[Attention]:
     step = f"quaid extract FILE, then empty {layout.STATE_DIR}/{queue.FOLDER}/{queue.FAILED}"
     paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
     return [Attention(f"{what} of agents could not be taken in", step, paths)]
+
+
+def _left_behind(memory: Memory) -> list[Attention]:
+    stale = tuple(memory.documentation.known_stale())
+    if not stale:
+        return []
+    what = "1 document was stale" if len(stale) == 1 else f"{len(stale):,} documents were stale"
+    return [Attention(f"{what} at the last check", "quaid docs check", stale)]
 
 
 def _notes(number: int) -> str:

@@ -238,6 +238,8 @@ class PolicySettings:
     fold: Policy = "auto"  # observations go into a core note
     distil: Policy = "auto"  # what the journal comes to goes into a core note
     trim: Policy = "ask"  # a core note that has grown too long is shortened
+    update: Policy = "ask"  # a document that its sources have left behind is brought up to date
+    shorten: Policy = "ask"  # a document that has grown is shortened
     digest: Policy = "auto"  # what was asked in vain is listed
     ledger: Policy = "auto"  # this device's recall counters are written down
 
@@ -300,6 +302,24 @@ class HookSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DocsSettings:
+    """How the docs of projects are searched and kept true."""
+
+    check: bool = True
+    """Docs are compared with what their sources became."""
+    update_on_compact: bool = False
+    """Stale docs are updated when a conversation is compacted or ends, not only at night."""
+    most_updates: int = 5
+    """The most docs one run asks the deep model about."""
+    limit: int = 5
+    """Passages that a search shows."""
+    chunk_tokens: int = 800
+    """A passage is no longer, unless a table or code that is stays whole."""
+    overlap_tokens: int = 100
+    """What a passage repeats of the one before it, where a section is cut."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of quaid.toml."""
 
@@ -316,3 +336,4 @@ class Settings:
     systems: SystemSettings = field(default_factory=SystemSettings)
     notifications: NotificationSettings = field(default_factory=NotificationSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
+    docs: DocsSettings = field(default_factory=DocsSettings)

@@ -90,14 +90,19 @@ class Session:
 def test_session_goes_as_written(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    session = Session(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    script = tmp_path / "bin" / "quaid"
+    act_out(path, tmp_path, monkeypatch, request)
+
+
+def act_out(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Type the lines of a transcript in `folder`, and hold what comes back against it."""
+    session = Session(folder)
+    monkeypatch.chdir(folder)
+    script = folder / "bin" / "quaid"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m quaid.cli.main "$@"\n')
     script.chmod(0o755)
     for name, value in {
-        "HOME": str(tmp_path),
+        "HOME": str(folder),
         "PATH": f"{script.parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(Path(__file__).parents[1]),
         "QUAID_HOME": str(session.vault),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from quaid.cli.main import main
-from quaid.context import CHARACTERS_PER_TOKEN, Context, Recent, gather, render
+from quaid.context import CHARACTERS_PER_TOKEN, PROJECTS, Context, Recent, gather, render
 from quaid.local import queue
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -31,8 +31,8 @@ def test_a_new_vault_has_nothing_to_tell(vault):
 
 def test_all_there_is_in_its_order(vault):
     vault.write("USER.md", "---\ntype: core\n---\n# User\n\n<!-- for people -->\nMaya is a potter. %%hidden%%\n")
-    vault.write("projects/kiln/PROJECT.md", "---\ntype: project\ntitle: The kiln\n---\n# The kiln\n")
-    vault.write("projects/old/PROJECT.md", "---\ntype: project\ntitle: Old\nstatus: archived\n---\n# Old\n")
+    vault.write("projects/kiln/PROJECT.md", "---\ntype: project\nlabel: The kiln\n---\n# The kiln\n")
+    vault.write("projects/old/PROJECT.md", "---\ntype: project\nlabel: Old\nstate: archived\n---\n# Old\n")
     vault.write("review/reject-01234567.md", QUESTION.format(yes=" "))
     vault.write("review/reject-89abcdef.md", QUESTION.format(yes="x"))
     vault.write("review/mine.md", "# A note of mine\n")
@@ -47,7 +47,7 @@ def test_all_there_is_in_its_order(vault):
     shown = [line for line in text.splitlines() if line and not line.startswith("From your")][1:-1]
     assert shown == [
         "## USER.md", "# User", "Maya is a potter.",
-        "## Projects", "- kiln: The kiln",
+        f"## {PROJECTS}", "- kiln (The kiln)",
         "## Waiting for the owner", "- 1 question in review/ (quaid janitor list):",
         '- reject "The café had a sign"', "- 1 conversation could not be learned from yet",
         "## Learned lately", "- (2026-11-20) Maya fired the kiln.", "- (2026-11-18) Maya bought clay.",

@@ -64,12 +64,14 @@ WIRING = {
     "importing",
     "export",
     "context",
+    "project_context",
     "prompting",
     "question",
     "standby",
     "installing",
     "canary",
     "bug",
+    "documentation",
 }
 DOORS = {"cli", "mcp", "hooks"}
 OPENS = {"cli/hook.py": {"hooks"}, "cli/mcp.py": {"mcp"}}  # commands that open another door
@@ -100,6 +102,7 @@ OWNERS = {
     "dateutil": ["recall/windows.py"],
     "threadpoolctl": ["index/matrix.py"],
     "pypdf": ["projects/pdf.py"],
+    "pathspec": ["projects/"],
     "kingfisher_sdk": ["capture/redacting.py"],
 }
 BANNED = {"torch", "transformers", "sentence_transformers", "sqlite3", "requests"}
@@ -121,6 +124,7 @@ HEAVY = (
     "watchdog",
     "tomlkit",
     "pypdf",
+    "pathspec",
     "kingfisher_sdk",
 )
 

@@ -89,6 +89,14 @@ def test_edited_files_are_told_once_in_their_order(tmp_path):
         file.write(b'{"path"\n[]\n')
     queue.note_edited(tmp_path, "/c", "s1")
     assert queue.take_edited(tmp_path) == ["/a", "/b", "/ü\n", "/c"]
+    queue.note_edited(tmp_path, "/d", "s2")
+    assert queue.take_edited(tmp_path) == ["/a", "/b", "/ü\n", "/c", "/d"]  # whoever took them was killed
+    queue.note_edited(tmp_path, "/e", "s2")
+    queue.forget_edited(tmp_path)
+    assert queue.has_edited(tmp_path)
+    assert queue.take_edited(tmp_path) == ["/e"]
+    queue.forget_edited(tmp_path)
+    assert not queue.has_edited(tmp_path)
     assert queue.take_edited(tmp_path) == []
 
 

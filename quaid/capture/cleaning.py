@@ -43,9 +43,14 @@ def clean_text(text: str) -> str:
     return cleaned
 
 
-def without_private(text: str) -> str:
-    """`text` without its `<private>` spans, all else as it is. Pure and idempotent."""
-    while "<" in text and (kept := _without(text, _hidden_spans(text, frozenset({"private"})))) != text:
+def without_private(text: str, *, keep_lines: bool = False) -> str:
+    """`text` without its `<private>` spans, all else as it is; with `keep_lines` their newlines stay. Pure and
+    idempotent.
+    """
+    while "<" in text:
+        kept = _without(text, _hidden_spans(text, frozenset({"private"})), keep_lines=keep_lines)
+        if kept == text:
+            break
         text = kept
     return text
 
@@ -71,12 +76,14 @@ def _clean_once(text: str) -> str:
     return _close_fence(text) if "```" in text or "~~~" in text else text
 
 
-def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def _without(text: str, spans: Iterable[tuple[int, int]], *, keep_lines: bool = False) -> str:
     kept = []
     position = 0
     for start, end in sorted(spans):
         if start > position:
             kept.append(text[position:start])
+        if keep_lines:
+            kept.append("\n" * text.count("\n", max(start, position), end))
         position = max(position, end)
     return "".join([*kept, text[position:]])
 

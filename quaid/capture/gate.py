@@ -28,15 +28,17 @@ class Admitted:
     redacted: tuple[str, ...]
 
 
-def admit(text: str) -> Admitted:
-    """`text` without `<private>` spans and secrets; all else stays as it is. Pure, idempotent, raises nothing."""
-    text = without_private(text)
+def admit(text: str, *, keep_lines: bool = False) -> Admitted:
+    """`text` without `<private>` spans and secrets; all else stays as it is, with `keep_lines` also the number of each
+    line: what is taken out leaves its newlines. Pure, idempotent, raises nothing.
+    """
+    text = without_private(text, keep_lines=keep_lines)
     lowered = text.lower()
     if not any(hint in lowered for hint in _HINTS) and not _LONG_RUN.search(text):
         return Admitted(text, ())
     from quaid.capture.redacting import redact
 
-    return Admitted(*redact(text))
+    return Admitted(*redact(text, keep_lines=keep_lines))
 
 
 def admit_all(value: Any) -> tuple[Any, tuple[str, ...]]:

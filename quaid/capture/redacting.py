@@ -27,12 +27,14 @@ _HARMLESS = re.compile(r"[0-9a-f]+|[0-9A-HJKMNP-TV-Z]{26}")
 """Hashes and ULIDs, standing alone."""
 
 
-def redact(text: str) -> tuple[str, tuple[str, ...]]:
-    """`text` with a placeholder for each secret, and the kinds of what it replaced."""
+def redact(text: str, *, keep_lines: bool = False) -> tuple[str, tuple[str, ...]]:
+    """`text` with a placeholder for each secret, and the kinds of what it replaced; with `keep_lines` the newlines of a
+    secret stay behind it.
+    """
     known = Counter(_PLACEHOLDER.findall(text))
     while spans := _find_secrets(text):
         # What a secret has hidden, such as a quote, can show another one.
-        text = _replace(text, spans)
+        text = _replace(text, spans, keep_lines=keep_lines)
     new = [found for found in _PLACEHOLDER.findall(text) if not _is_taken(known, found)]
     return text, tuple(placeholder.removeprefix("[redacted: ").removesuffix("]") for placeholder in new)
 
@@ -50,11 +52,12 @@ def _find_secrets(text: str) -> list[Span]:
     return found or (_apart(_detect(plain.text), plain) if _may_hold_keys(plain.text) else [])
 
 
-def _replace(text: str, spans: Sequence[Span]) -> str:
+def _replace(text: str, spans: Sequence[Span], *, keep_lines: bool) -> str:
     parts = []
     position = 0
     for span in spans:
-        parts += [text[position : span.start], f"[redacted: {span.kind}]"]
+        lines = text.count("\n", span.start, span.end) if keep_lines else 0
+        parts += [text[position : span.start], f"[redacted: {span.kind}]", "\n" * lines]
         position = span.end
     return "".join([*parts, text[position:]])
 

@@ -52,6 +52,10 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Tidy": {
         "janitor": Entry("janitor", "Review, merge and fold; every decision a commit you can undo."),
     },
+    "Projects": {
+        "project": Entry("project", "Projects and their source code; what is true of each."),
+        "docs": Entry("docs", "Documents: search, read, and see which their sources have left behind."),
+    },
     "Where agents live": {
         "install": Entry("install", "Put Quaid into the program your agent lives in."),
         "uninstall": Entry("install", "Take it out again."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,7 +24,7 @@ def run_context(
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
-        text = memory.context(tokens)
+        text = memory.context(tokens, cwd=str(Path.cwd()))
     if not text:
         invocation.say("There is nothing to tell yet. Write something into USER.md, or: quaid remember 'a fact'")
     invocation.tell(lambda: text, text=text, tokens=-(-len(text) // 4))

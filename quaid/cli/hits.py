@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from quaid.cli.terminal import has_terminal, styled, wrapped
 from quaid.model import Hit, Recall
 from quaid.recall.safety import describe, render_memory_line, short_id
+
+if TYPE_CHECKING:
+    from quaid.projects.searching import DocsFound
 
 MOST_SHOWN = 600
 """Characters of a hit that a terminal shows; `quaid get` has the rest, and a pipe gets all."""
@@ -42,14 +45,14 @@ def render_list(found: Recall) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def list_degraded(found: Recall) -> list[str]:
+def list_degraded(found: Recall | DocsFound) -> list[str]:
     """One sentence for each thing that is missing, from the trace where it has one."""
     sentences = [str(sentence) for sentence in cast("list[object]", found.trace.get("degraded", []))]
     named = {sentence.split(":", 1)[0] for sentence in sentences}
     bare = [name for name in found.degraded if name not in named]
     problems = [stage["problem"] for stage in cast("list[Any]", found.trace.get("stages", [])) if "problem" in stage]
     known = {**_DEGRADED, "model": f"model: the order is not a model's. {' '.join(problems)}".rstrip()}
-    return [known.get(name, f"degraded: {name}") for name in bare] + sentences
+    return [known.get(name, name if ": " in name else f"degraded: {name}") for name in bare] + sentences
 
 
 def _marks(hit: Hit, by_id: Mapping[str, Hit]) -> Iterator[str]:

@@ -25,6 +25,9 @@ _SAID = {
     "kept": "Kept",
     "unchanged": "It is there already, nothing changed",
     "set": "Set",
+    "made": "Made",
+    "registered": "Registered",
+    "confirmed true": "Noted as true",
 }
 
 

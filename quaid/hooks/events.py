@@ -39,46 +39,47 @@ def answer(name: str, root: Path, event: Event) -> Told:
     state = root / STATE_DIR
     session = _field(event, "session_id")
     if name == "session-start":
-        return _begin(root, state, session, _field(event, "source"))
+        return _begin(root, state, session, event)
     if name == "user-prompt-submit":
         return _prompt(root, session, event)
     if name == "post-tool-use":
         _edited(state, session, event)
     elif name == "stop":
-        _queue(root, state, session, event, "idle", "session")
+        _queue(state, session, event, "idle", "session")
     elif name == "pre-compact":
-        _queue(root, state, session, event, "now", "compaction")
+        _end(root, state, session, event, "compaction")
     elif name == "session-end":
-        _queue(root, state, session, event, "now", "session")
+        _end(root, state, session, event, "session")
     return Told()
 
 
-def _begin(root: Path, state: Path, session: str, source: str) -> Told:
+def _begin(root: Path, state: Path, session: str, event: Event) -> Told:
     from quaid.hooks.work import start_worker
 
+    source = _field(event, "source")
     if session and source in _LOSES_CONTEXT:
         from datetime import UTC, datetime
 
         from quaid.local import sessions
 
         sessions.compact(state, session, datetime.now(UTC))
-    if queue.is_any(state):
+    if queue.is_any(state) or queue.has_edited(state):
         start_worker(root)  # what was never ended, or left by a worker that was killed
     if source not in _GIVES_CONTEXT:
         return Told()
     from quaid.config import load_settings
 
     settings = load_settings(root)
-    return Told(_context(root, settings)) if settings.hooks.context else Told()
+    return Told(_context(root, settings, _field(event, "cwd"))) if settings.hooks.context else Told()
 
 
-def _context(root: Path, settings: Settings) -> str:
+def _context(root: Path, settings: Settings, cwd: str) -> str:
     """From whoever stands by, else from the index, brought up to date where it must be."""
     from quaid.hooks.entry import LONGEST_ANSWER
     from quaid.standby import ask
 
     tokens, longest = settings.hooks.context_tokens, LONGEST_ANSWER - 200
-    told = ask(root, {"context": tokens, "longest": longest})
+    told = ask(root, {"context": tokens, "longest": longest, "cwd": cwd})
     if told is not None:
         return str(told.get("text", ""))
     from datetime import UTC, datetime
@@ -99,7 +100,7 @@ def _context(root: Path, settings: Settings) -> str:
         if is_behind:
             reader.close()
             _bring_up_to_date(root, settings)
-        return tell(root, reader.open(), own_names(root, settings), tokens, longest)
+        return tell(root, reader.open(), own_names(root, settings), tokens, longest, cwd)
     finally:
         reader.close()
 
@@ -165,26 +166,33 @@ def _edited(state: Path, session: str, event: Event) -> None:
         queue.note_edited(state, path, session)
 
 
-def _queue(root: Path, state: Path, session: str, event: Event, when: queue.When, reason: str) -> None:
-    """Leave the conversation for the worker: the program's own transcript, else a copy of the messages it gives."""
+def _end(root: Path, state: Path, session: str, event: Event, reason: str) -> None:
+    """The worker takes the conversation in, and looks after the documents of what was edited in it."""
+    if _queue(state, session, event, "now", reason) or queue.has_edited(state):
+        from quaid.hooks.work import start_worker
+
+        start_worker(root)
+
+
+def _queue(state: Path, session: str, event: Event, when: queue.When, reason: str) -> bool:
+    """Leave the conversation for the worker: the program's own transcript, else a copy of the messages it gives.
+    Whether there was one.
+    """
     transcript = event.get("transcript_path")
     messages = event.get("messages")
     spooled = False
     if isinstance(transcript, str) and transcript:
         if not Path(transcript).is_file():
-            return  # the end of a session in which nothing was said
+            return False  # the end of a session in which nothing was said
         path = transcript
     elif isinstance(messages, list) and messages and session:
         path = str(queue.spool(state, session, [message for message in messages if isinstance(message, dict)]))
         spooled = True
     else:
-        return
+        return False
     item = queue.Item(session or path, path, when, reason, time.time(), spooled=spooled)
     queue.put(state, item)
-    if when == "now":
-        from quaid.hooks.work import start_worker
-
-        start_worker(root)
+    return True
 
 
 def _field(event: Event, name: str) -> str:

@@ -18,6 +18,8 @@ from quaid.place import STATE_DIR
 if TYPE_CHECKING:
     from quaid.learning import Extracted
     from quaid.memory import Memory
+    from quaid.projects.catalogue import Doc
+    from quaid.projects.staleness import Freshness
 
 LOCK_FILE = "worker.lock"
 LOG_FILE = "worker.log"
@@ -56,7 +58,7 @@ def work(root: Path, *, idle_s: float | None = None) -> int:
         hooks = memory.settings.hooks
         silent_s = hooks.idle_minutes * 60.0 if idle_s is None else idle_s
         # Once more after letting go: what came in meanwhile has found its worker at work and started none.
-        while _due(state, silent_s):
+        while _due(state, silent_s) or queue.has_edited(state):
             with state_files.alone(state / LOCK_FILE) as is_ours:
                 if not is_ours:
                     break
@@ -66,6 +68,7 @@ def work(root: Path, *, idle_s: float | None = None) -> int:
                         taken += _take_in(memory, state, item)
                     else:
                         queue.done(state, item)
+                _follow_edits(memory, state)
     return taken
 
 
@@ -107,6 +110,35 @@ def _take_in(memory: Memory, state: Path, item: queue.Item) -> int:
     queue.fail(state, item, problem, for_good=for_good)
     _log(problem)
     return 0
+
+
+def _follow_edits(memory: Memory, state: Path) -> None:
+    """Tell which documents are about the files that agents have edited, and bring them up to date where that is set."""
+    from quaid.errors import QuaidError
+    from quaid.news import deliver
+
+    edited = queue.take_edited(state)
+    settings = memory.settings
+    try:
+        if edited and settings.systems.projects and settings.docs.check:
+            found = memory.documentation.follow(edited)
+            deliver(memory.root, settings.notifications, "docs", _render_edits(found))
+            if found and settings.docs.update_on_compact:
+                from quaid.janitor.runner import Options
+
+                memory.tidier.run(Options(tasks=("docs_staleness",)))
+    except QuaidError as error:
+        _log(f"The documents of what was edited could not be looked at: {error}")
+    queue.forget_edited(state)
+
+
+def _render_edits(found: list[tuple[Doc, Freshness]]) -> str:
+    waiting = [(doc.id, freshness.edited) for doc, freshness in found if freshness.edited]
+    if not waiting:
+        return ""
+    lines = [f"- {doc}: {', '.join(edited[:5])}" for doc, edited in waiting[:20]]
+    count = "1 document tells" if len(waiting) == 1 else f"{len(waiting)} documents tell"
+    return "\n".join([f"What {count} of was edited.", *lines])
 
 
 def _log(line: str) -> None:

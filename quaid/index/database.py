@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 BUSY_TIMEOUT_MS = 30_000
 _HEADER_BYTES = 100
 # What is compared between two indexes: everything but row numbers, file times and how far embedding has come.
@@ -19,7 +19,8 @@ _DUMPED = {
     "documents": "path, content_hash, id, kind, type, title, text_hash, status, owner, privacy, confidence, "
     "durability, speaker, source, session, project, technical, pinned, verified, confirmations, created, "
     "valid_from, valid_until, superseded_by, problems",
-    "chunks": "path, ordinal, text, context, keywords, turn, chunks.speaker, said_at, text_key",
+    "chunks": "path, ordinal, text, context, keywords, turn, chunks.speaker, said_at, passage, text_key",
+    "passages": "path, ordinal, heading, passages.text, first_line, last_line",
     "names": "path, position, name_key, name",
     "edges": "path, subject_key, relation, object_key, subject, object",
     "links": "path, target_key",

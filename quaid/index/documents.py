@@ -79,6 +79,7 @@ class Candidate(NamedTuple):
     verified: bool
     confirmations: int
     durability: str | None = None
+    passage: int | None = None
 
 
 _LONGEST_ID = 200
@@ -90,7 +91,7 @@ _DOCUMENT = (
 _CANDIDATE = (
     "chunk_id, doc_id, ordinal, text, turn, c.speaker, said_at, path, id, kind, type, title, status, session, "
     "created, valid_from, valid_until, superseded_by, confidence, d.speaker, source, owner, project, technical, "
-    "pinned, verified, confirmations, durability"
+    "pinned, verified, confirmations, durability, passage"
 )
 _HOLDS = "superseded_by IS NULL AND (valid_until IS NULL OR durability = 'immutable')"
 """A fact that nothing has ended. What cannot change any more happened until a day, and stays so."""
@@ -110,6 +111,12 @@ def list_known(connection: apsw.Connection, only: Collection[str] | None = None)
         () if only is None else (json.dumps(list(only)),),
     )
     return {row[0]: Known(*row[1:]) for row in rows}
+
+
+def list_projects(connection: apsw.Connection) -> dict[str, str | None]:
+    """Path -> project of every document."""
+    rows = connection.execute("SELECT path, project FROM documents")
+    return {str(path): project for path, project in rows}
 
 
 def text_key(text: str) -> str:
@@ -419,10 +426,10 @@ def _document_row(note: Note, known: Known) -> tuple[Any, ...]:
 
 def _insert_chunk(connection: apsw.Connection, doc_id: int, chunk: Chunk) -> None:
     row = connection.execute(
-        "INSERT INTO chunks (doc_id, ordinal, text, context, keywords, turn, speaker, said_at, text_key) "
-        "VALUES (?,?,?,?,?,?,?,?,?) RETURNING chunk_id",
+        "INSERT INTO chunks (doc_id, ordinal, text, context, keywords, turn, speaker, said_at, passage, text_key) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?) RETURNING chunk_id",
         (doc_id, chunk.ordinal, chunk.text, chunk.context, chunk.keywords, chunk.turn, chunk.speaker, chunk.said_at,
-         text_key(chunk.embedded_text)),
+         chunk.passage, text_key(chunk.embedded_text)),
     ).fetchone()  # fmt: skip
     assert row is not None
     fulltext.insert(connection, int(row[0]), chunk)

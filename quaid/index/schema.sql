@@ -54,7 +54,8 @@ CREATE INDEX documents_superseded ON documents (superseded_by) WHERE superseded_
 
 -- A searchable piece of a document: a fact, a turn, a section. `text` is shown; `context` (date and speaker,
 -- headings) and `keywords` are searched with it. `embedded` says how far its vector is: pending, ready or failed.
--- `text_key` is the SHA-256 of what is embedded, the key of the embedding cache. A chunk_id is never used twice, so
+-- `passage` is the passage that a chunk finds, null where there are none. `text_key` is the SHA-256 of what is
+-- embedded, the key of the embedding cache. A chunk_id is never used twice, so
 -- whoever holds vectors in memory can tell old from new by it.
 CREATE TABLE chunks (
     chunk_id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -66,11 +67,24 @@ CREATE TABLE chunks (
     turn     INTEGER,
     speaker  TEXT,
     said_at  TEXT,
+    passage  INTEGER,
     text_key TEXT NOT NULL,
     embedded TEXT NOT NULL DEFAULT 'pending'
 );
 CREATE INDEX chunks_document ON chunks (doc_id, ordinal);
 CREATE INDEX chunks_pending ON chunks (chunk_id) WHERE embedded <> 'ready';
+
+-- A stretch of a doc under one heading, as it is shown: its markdown, and from which line of the file to which. It is found
+-- by its chunks, which are plain text, and counts as its best one. In docs.db only: index.db has none.
+CREATE TABLE passages (
+    doc_id     INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    ordinal    INTEGER NOT NULL,
+    heading    TEXT NOT NULL,  -- a JSON list, outermost first
+    text       TEXT NOT NULL,
+    first_line INTEGER NOT NULL,
+    last_line  INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX passages_document ON passages (doc_id, ordinal);
 
 -- What a document is called: its file name first (position 0), then its aliases. `name_key` is how names are compared.
 CREATE TABLE names (

@@ -6,12 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date, timedelta
-from pathlib import Path
 
-_SCHEMA = """
--- One look at the memory, as JSON.
-CREATE TABLE IF NOT EXISTS health (at TEXT PRIMARY KEY, snapshot TEXT NOT NULL) STRICT, WITHOUT ROWID;
-"""
+from quaid.local.tables import Tables
+
 _KEPT_DAYS = 400
 
 
@@ -57,42 +54,25 @@ class Snapshot:
         return self.embedded / self.chunks if self.chunks else None
 
 
-class HealthLog:
-    """The snapshots in local.db at `path`. Making one touches nothing.
+class HealthLog(Tables):
+    """The snapshots."""
 
-    Raises:
-        DiskFullError, LocalDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    SCHEMA = """
+-- One look at the memory, as JSON.
+CREATE TABLE IF NOT EXISTS health (at TEXT PRIMARY KEY, snapshot TEXT NOT NULL) STRICT, WITHOUT ROWID;
+"""
 
     def add(self, snapshot: Snapshot) -> None:
         """Keep it, and let go of what is older than 400 days."""
-        from quaid.local.database import open_local, transaction, translated
-
         oldest = (date.fromisoformat(snapshot.day) - timedelta(days=_KEPT_DAYS)).isoformat()
-        connection = open_local(self._path, _SCHEMA)
-        try:
-            with translated(self._path), transaction(connection):
-                row = (snapshot.at, json.dumps(asdict(snapshot)))
-                connection.execute("INSERT OR REPLACE INTO health VALUES (?,?)", row)
-                connection.execute("DELETE FROM health WHERE at < ?", (oldest,))
-        finally:
-            connection.close()
+        with self._transaction() as connection:
+            row = (snapshot.at, json.dumps(asdict(snapshot)))
+            connection.execute("INSERT OR REPLACE INTO health VALUES (?,?)", row)
+            connection.execute("DELETE FROM health WHERE at < ?", (oldest,))
 
     def by_day(self, since: str) -> list[Snapshot]:
         """The last snapshot of each day from `since` (ISO) on, oldest first, with the cost of all runs of the day."""
-        if not self._path.exists():
-            return []
-        from quaid.local.database import open_local, translated
-
-        connection = open_local(self._path, _SCHEMA)
-        try:
-            with translated(self._path):
-                rows = connection.execute("SELECT snapshot FROM health WHERE at >= ? ORDER BY at", (since,)).fetchall()
-        finally:
-            connection.close()
+        rows = self._rows("SELECT snapshot FROM health WHERE at >= ? ORDER BY at", since)
         days: dict[str, Snapshot] = {}
         for row in rows:
             snapshot = _snapshot(str(row[0]))

@@ -21,6 +21,7 @@ FOLDER = "queue"
 FAILED = "failed"
 ATTEMPTS = 3
 _EDITED = "edited.jsonl"
+_TAKEN = f"{_EDITED}.taken"
 _LONGEST_EDITED = 4_000_000
 """Bytes; then the list of edited files is begun anew."""
 _MOST_FAILED = 100
@@ -116,11 +117,22 @@ def note_edited(state: Path, path: str, session: str) -> None:
     state_files.append(target, json.dumps({"path": path, "session": session, "at": time.time()}))
 
 
+def has_edited(state: Path) -> bool:
+    """Whether files were edited that nobody has looked at; cheap."""
+    return any((state / FOLDER / name).exists() for name in (_EDITED, _TAKEN))
+
+
 def take_edited(state: Path) -> list[str]:
-    """The paths that were edited since this was asked last, each once, in the order they were edited first."""
-    source, taken = state / FOLDER / _EDITED, state / FOLDER / f"{_EDITED}.taken"
+    """The paths that were edited, each once, in the order they were edited first. They are taken again until
+    `forget_edited`: whoever takes them may be killed. One process at a time asks.
+    """
+    source, taken = state / FOLDER / _EDITED, state / FOLDER / _TAKEN
     with suppress(FileNotFoundError):
-        source.replace(taken)
+        if taken.exists():
+            state_files.append(taken, source.read_text("utf-8", errors="replace").rstrip("\n"))
+            source.unlink()
+        else:
+            source.replace(taken)
     try:
         lines = taken.read_text("utf-8", errors="replace").splitlines()
     except FileNotFoundError:
@@ -129,8 +141,12 @@ def take_edited(state: Path) -> list[str]:
     for line in lines:
         with suppress(ValueError, KeyError, TypeError):
             found[str(json.loads(line)["path"])] = None
-    taken.unlink(missing_ok=True)
     return list(found)
+
+
+def forget_edited(state: Path) -> None:
+    """What was taken is done with."""
+    (state / FOLDER / _TAKEN).unlink(missing_ok=True)
 
 
 def _list(folder: Path) -> Iterator[tuple[Path, Item]]:

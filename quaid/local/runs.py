@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousReferenceError
-from quaid.model import Edit
+from quaid.local.tables import Tables
+from quaid.model import Edit, SourceEdit
 
 if TYPE_CHECKING:
     import apsw
@@ -91,43 +91,11 @@ class Proposal(NamedTuple):
     facts: tuple[str, ...] = ()
     model: str | None = None
     prompt: str | None = None
+    branch: SourceEdit | None = None
 
 
-class _Tables:
-    """The janitor's tables in local.db at `path`. Making one touches nothing; each call opens and closes.
-
-    Safe for several threads and processes.
-
-    Raises:
-        DiskFullError, LocalDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def _rows(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
-        if not self._path.exists():
-            return []
-        with self._open() as connection:
-            return list(connection.execute(query, values))
-
-    @contextmanager
-    def _open(self) -> Iterator[apsw.Connection]:
-        from quaid.local.database import open_local, translated
-
-        connection = open_local(self._path, _SCHEMA)
-        try:
-            with translated(self._path):
-                yield connection
-        finally:
-            connection.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[apsw.Connection]:
-        from quaid.local.database import transaction
-
-        with self._open() as connection, transaction(connection):
-            yield connection
+class _Tables(Tables):
+    SCHEMA = _SCHEMA
 
 
 class Runs(_Tables):
@@ -246,13 +214,19 @@ def _run(row: tuple[Any, ...]) -> Run:
 
 def _to_json(proposal: Proposal) -> str:
     edits = [(edit.rel_path, _encoded(edit.before), _encoded(edit.after)) for edit in proposal.edits]
-    return json.dumps({**proposal._asdict(), "edits": edits})
+    branch = proposal.branch
+    told = branch and (branch.folder, branch.path, _encoded(branch.before), _encoded(branch.after), branch.message)
+    return json.dumps({**proposal._asdict(), "edits": edits, "branch": told})
 
 
 def _from_json(text: str) -> Proposal:
     fields = json.loads(text)
     edits = tuple(Edit(path, _decoded(before), _decoded(after)) for path, before, after in fields["edits"])
-    return Proposal(**{**fields, "edits": edits, "facts": tuple(fields["facts"])})
+    branch = None
+    if told := fields.get("branch"):
+        folder, path, before, after, message = told
+        branch = SourceEdit(folder, path, b64decode(before), b64decode(after), message)
+    return Proposal(**{**fields, "edits": edits, "facts": tuple(fields["facts"]), "branch": branch})
 
 
 def _encoded(data: bytes | None) -> str | None:

@@ -81,10 +81,10 @@ def _greedily(
 def fold(ranked: Iterable[Candidate], similarity: float, limit: int) -> list[tuple[Candidate, int]]:
     """The first `limit` distinct candidates in their order, each with how many it stands for."""
     kept: list[_Voice] = []
-    places: dict[tuple[int, int | None], int] = {}
+    places: dict[tuple[int, int | None, int | None], int] = {}
     for candidate in ranked:
-        place = (candidate.doc_id, candidate.turn)
-        if place in places:  # a further chunk of the same note is not a second voice for it
+        place = (candidate.doc_id, candidate.turn, candidate.passage)
+        if place in places:  # a further chunk of the same note, turn or passage is not a second voice for it
             continue
         voice = _Voice(candidate)
         index = _find_same(voice, kept, similarity)

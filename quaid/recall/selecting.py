@@ -40,7 +40,9 @@ def hit_kind(candidate: Candidate) -> str:
 
 
 def hit_id(candidate: Candidate) -> str:
-    """A turn is named as facts cite it: `20-1402-2f1c9a#t3`."""
+    """A turn is named as facts cite it, `20-1402-2f1c9a#t3`, a passage by its place in its doc: `docs/recall.md#p3`."""
+    if candidate.passage is not None:
+        return f"{candidate.id}#p{candidate.passage}"
     if candidate.turn is None:
         return candidate.id
     return f"{note_name(candidate.path)}#t{candidate.turn}"

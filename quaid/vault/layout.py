@@ -16,6 +16,7 @@ from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, Kind
 
 STATE_DIR = place.STATE_DIR
 INDEX_FILE = "index.db"
+DOCS_FILE = "docs.db"
 CACHE_FILE = "cache.db"
 LOCAL_FILE = "local.db"
 LOCK_FILE = "lock"
@@ -66,6 +67,17 @@ def kind_of(rel_path: str, note_type: str | None, keys: Container[str] = ()) -> 
     if note_type in ENTITY_TYPES:
         return Kind.ENTITY
     return Kind.NOTE
+
+
+def project_of(rel_path: str) -> str | None:
+    """The project in whose folder a note lies."""
+    parts = rel_path.split("/", 2) if rel_path.startswith("projects/") else ()
+    return parts[1] if len(parts) == 3 else None
+
+
+def is_tools_note(rel_path: str) -> bool:
+    """Whether a note tells how the tools of a project are reached."""
+    return project_of(rel_path) is not None and rel_path.endswith("/TOOLS.md")
 
 
 def is_note_name(name: str) -> bool:

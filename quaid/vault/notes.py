@@ -43,7 +43,7 @@ def text_hash(text: str) -> str:
 
 def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE) -> Note:
     """Read one file of the vault. `max_bytes` bounds how much of a very long note is searched."""
-    text, problems = _decode(data, max_bytes)
+    text, problems = decode(data, max_bytes)
     head = frontmatter.parse(text)
     problems += head.problems
     body = head.body
@@ -55,14 +55,15 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE) -> Not
     stem = PurePosixPath(rel_path).stem
     names = tuple(dict.fromkeys([stem, *reader.list("aliases")]))
     subject = stem if kind is Kind.ENTITY else None
-    shaped = _SHAPES.get(kind, _shape_by_heading)(body, stem, names, reader)
+    shape = _shape_title if layout.is_tools_note(rel_path) else _SHAPES.get(kind, _shape_by_heading)
+    shaped = shape(body, stem, names, reader)
     cited = reader.list("turns")
     return Note(
         rel_path=rel_path,
         content_hash=content_hash(data),
         kind=kind,
         id=reader.text("id") or rel_path,
-        title=reader.text("title") or stem,
+        title=reader.text("title") or reader.text("label") or stem,
         text=shaped[0],
         text_hash=text_hash(shaped[0]) if kind is Kind.FACT else None,
         chunks=shaped[1],
@@ -75,7 +76,7 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE) -> Not
         speaker=reader.text("speaker"),
         source=reader.text("source"),
         session=reader.text("session"),
-        project=reader.text("project"),
+        project=reader.text("project") or layout.project_of(rel_path),
         technical=reader.flag("technical"),
         pinned=reader.flag("pinned"),
         verified=reader.flag("verified"),
@@ -155,7 +156,8 @@ def _link(name: str) -> str:
 _NO_LINK = {ord(char): " " for char in "[]|\n\r"}
 
 
-def _decode(data: bytes, max_bytes: int) -> tuple[str, tuple[str, ...]]:
+def decode(data: bytes, max_bytes: int) -> tuple[str, tuple[str, ...]]:
+    """The text of a file, whatever its bytes, and sentences about what is odd about it."""
     problems: list[str] = []
     if len(data) > max_bytes:
         problems.append(f"only its first {max_bytes / MEGABYTE:g} MB of {len(data) / MEGABYTE:.1f} MB are searchable")
@@ -294,7 +296,7 @@ def _shape_episode(body: str, stem: str, names: Sequence[str], fields: _Fields) 
 
 
 def _shape_by_heading(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
-    title = fields.text("title") or stem
+    title = fields.text("title") or fields.text("label") or stem
     keywords = " ".join([*fields.list("keywords"), *fields.list("tags"), *names[1:]])
     pieces = [
         (section.heading, piece) for section in markdown.sections(body) for piece in markdown.split_text(section.text)
@@ -304,6 +306,11 @@ def _shape_by_heading(body: str, stem: str, names: Sequence[str], fields: _Field
         for i, (heading, piece) in enumerate(pieces)
     )
     return "", chunks or (Chunk(0, title, "", keywords),)
+
+
+def _shape_title(_body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
+    # It holds credentials, and recall shows what it finds as it is; `quaid docs search` knows it without them.
+    return "", (Chunk(0, fields.text("title") or stem, "", " ".join(names[1:])),)
 
 
 def _shape_review(_body: str, _stem: str, _names: Sequence[str], _fields: _Fields) -> _Shaped:

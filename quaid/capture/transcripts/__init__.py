@@ -7,6 +7,7 @@ a ZIP archive). Both are read as a stream, one conversation at a time.
 from __future__ import annotations
 
 import io
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
-from quaid.capture.cleaning import clean_name
+from quaid.capture.cleaning import clean_name, clean_text
 from quaid.capture.transcripts import (
     chatgpt,
     claude_ai,
@@ -29,9 +30,9 @@ from quaid.capture.transcripts import (
 from quaid.capture.transcripts.documents import read_documents, spot_keys
 from quaid.capture.transcripts.lines import LINE_LIMIT_BYTES, read_lines
 from quaid.errors import BadInputError
-from quaid.model import Conversation
+from quaid.model import Conversation, Turn
 
-__all__ = ["DOCUMENTS", "FORMATS", "Document", "Format", "read_transcript", "read_transcripts"]
+__all__ = ["DOCUMENTS", "FORMATS", "Document", "Format", "read_conversations", "read_transcript", "read_transcripts"]
 
 _ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _HEAD_LINES = 24
@@ -243,3 +244,15 @@ class _Rewound(io.RawIOBase):
 def _stream_name(stream: IO[bytes]) -> str:
     name = getattr(stream, "name", None)
     return name if isinstance(name, str) else "The input"
+
+
+def read_conversations(
+    source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], session: str | None
+) -> Iterator[Conversation]:
+    """The conversations of a file, of an open stream, or one of turns as they are given, cleaned."""
+    if isinstance(source, (str, os.PathLike)):
+        yield from read_transcripts(Path(source), session=session)
+    elif hasattr(source, "read"):  # an open file is no subclass of typing.IO
+        yield from read_transcripts(cast("IO[bytes]", source), session=session)
+    else:
+        yield Conversation(tuple(replace(turn, text=clean_text(turn.text)) for turn in source), session)

@@ -1,0 +1,97 @@
+"""`quaid docs update`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from quaid.cli.docs import coloured
+from quaid.cli.invocation import Invocation
+from quaid.cli.terminal import count, styled
+from quaid.cli.written import warn_left
+from quaid.errors import QuaidError
+
+if TYPE_CHECKING:
+    from quaid.documentation.facade import Documentation
+    from quaid.documentation.updating import CarriedOut, Proposal
+
+
+def update(
+    invocation: Invocation, documentation: Documentation, references: Sequence[str], project: str | None,
+    *, yes: bool, patch: bool,
+) -> int:  # fmt: skip
+    """Propose updates, and carry them out where that is wanted."""
+    from quaid.documentation.updating import Proposal, render_patch
+
+    shapes: list[dict[str, object]] = []
+    failed = 0
+    for found in documentation.propose(references, project):
+        if not isinstance(found, Proposal):
+            print(f"quaid: {found}", file=sys.stderr)
+            failed = 1
+            continue
+        shape = shape_of_proposal(found)
+        if shape["still_true"] or not (yes and not patch):
+            text = "" if shape["still_true"] else render_patch(found)
+            shape["patch"] = text or None
+            if not invocation.as_json:
+                invocation.print(text.rstrip("\n") if patch else _render(found, text))
+        else:
+            try:
+                done = documentation.carry_out(found)
+            except QuaidError as error:
+                shape["error"] = {"code": error.code, "message": str(error)}
+                print(f"quaid: {error}", file=sys.stderr)
+                failed = 1
+            else:
+                shape |= {"commit": done.commit, "branch": done.branch.branch if done.branch else None}
+                _tell_done(invocation, found, done)
+        shapes.append(shape)
+    if invocation.as_json:
+        invocation.answer(docs=shapes)
+    elif not shapes and not failed:
+        invocation.print("Nothing to do: no document is stale.")
+    if any(not shape["still_true"] for shape in shapes) and not yes and not patch:
+        invocation.say("Nothing was changed. Carry it out with: quaid docs update --yes (the model is not asked again)")
+    return failed
+
+
+def shape_of_proposal(proposal: Proposal) -> dict[str, object]:
+    """A proposal as JSON."""
+    from quaid.projects.updater import StillTrue
+
+    update = proposal.update
+    edits = (
+        []
+        if isinstance(update, StillTrue)
+        else [{"find": update.before[e.start : e.end], "replace": e.new, "reason": e.reason} for e in update.edits]
+    )
+    return {
+        "id": proposal.stale.doc.id,
+        "still_true": isinstance(update, StillTrue),
+        "summary": update.summary,
+        "edits": edits,
+        "model": update.model,
+        "prompt": update.prompt,
+    }
+
+
+def _render(proposal: Proposal, patch: str) -> str:
+    head = f"{styled(proposal.stale.doc.id, 'bold')}: {proposal.update.summary or 'true as it is'}"
+    lines = [
+        coloured(line) for line in patch.splitlines() if not line.startswith(("diff --git", "index ", "--- ", "+++ "))
+    ]
+    return "\n".join([head, *lines])
+
+
+def _tell_done(invocation: Invocation, proposal: Proposal, done: CarriedOut) -> None:
+    edits = len(proposal.update.edits) if hasattr(proposal.update, "edits") else 0
+    what = f"{styled('Updated', 'green')}: {done.doc.id}, {count(edits, 'passage')}"
+    if not invocation.as_json:
+        invocation.print(f"{what}\n  commit  {done.commit[:10]}" if done.commit else what)
+        if done.branch is not None:
+            invocation.print(f"  branch  {done.branch.branch}")
+            invocation.say(f"Look at it and merge it: git -C {done.doc.folder} merge {done.branch.branch}")
+    if done.left:
+        warn_left(invocation, done.left)

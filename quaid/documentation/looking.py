@@ -1,0 +1,218 @@
+"""A look at what became of the sources of documents since they were true: histories and blobs in, findings out."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.documentation.cases import Case
+from quaid.documentation.last_true import find_last_true
+from quaid.documentation.trees import Place, Tree, Trees
+from quaid.errors import GitError, GitMissingError
+from quaid.projects import significance, staleness
+from quaid.projects.catalogue import Doc
+from quaid.projects.significance import Judged
+from quaid.projects.sources import Said
+from quaid.projects.staleness import Finding, Freshness
+from quaid.vault.source_repository import Step
+
+if TYPE_CHECKING:
+    from quaid.sync.embedding import Progress
+
+Pair = tuple[str, str | None, str | None]
+"""The name of a file and two of its blobs: what a verdict of the filter rests on."""
+MOST_STEPS = 12
+"""So many commits are judged one by one to tell which was the first that mattered."""
+
+
+class Look:
+    """One look at some documents. `verdicts` of the filter are taken where they are known, and added to."""
+
+    def __init__(self, root: Path, trees: Trees, verdicts: dict[Pair, Judged], progress: Progress) -> None:
+        self._root = root
+        self._trees = trees
+        self._verdicts = verdicts
+        self._progress = progress
+
+    def at(self, docs: Sequence[Doc]) -> Iterator[Freshness]:
+        """How true each of `docs` is."""
+        cases = [Case.of(doc, self._trees) for doc in docs]
+        find_last_true(self._root, cases)
+        for number, case in enumerate(cases):
+            self._progress("Reading histories", number, len(cases))
+            try:
+                self._draft(case)
+            except (GitError, GitMissingError) as error:
+                case.problems.append(str(error))
+        self._progress("Reading histories", len(cases), len(cases))
+        self._judge([(finding.top, pair_of(finding)) for case in cases for finding in case.drafts])
+        stale = [case for case in cases if self._first_commits(case)]
+        self._judge([found for case in stale for found in self._first_commits(case).values()])
+        for case in cases:
+            yield self._conclude(case)
+
+    # -- drafts --------------------------------------------------------------------------------------------------
+
+    def _draft(self, case: Case) -> None:
+        """What changed of the sources of one document since it was true."""
+        unclear: dict[str, list[int]] = {}
+        places = self._trees.with_submodules(self._trees.places(case.doc)) if case.said.references else ()
+        for place in places:
+            said = _as_seen_from(case.said, place)
+            if not said.references:
+                continue
+            folder, root = ("", "") if place.prefix else (place.folder, place.root)
+            resolved = place.tree.files.resolve(said, folder, root)
+            for reference, count in resolved.open:
+                unclear.setdefault(reference, []).append(count)
+            own = place.tree.inside(case.doc.file)
+            paths = [path for path in resolved.paths if path != own]
+            if paths:
+                self._draft_in(case, place.tree, paths)
+        for reference, counts in unclear.items():
+            if not any(_ends_with(source, reference) for source in case.sources):
+                most = max(counts)
+                said_so = f"means {most} files; write more of its path" if most else "is no file there"
+                case.problems.append(f"its source {reference} {said_so}")
+
+    def _draft_in(self, case: Case, tree: Tree, paths: Sequence[str]) -> None:
+        base = case.base if tree is case.home else _base_in(case, tree)
+        there = tree.repository.files
+        case.sources += [path for path in paths if path in there]
+        if base is None:
+            return
+        after = _after(case, tree, base)
+        touched = [path for path in paths if path in tree.log.touching]
+        traces = [found for path in touched if (found := staleness.trace(tree.log, after, path, there))]
+        before = tree.repository.blobs_at([(base, found.then) for found in traces]) if traces else []
+        seen = {(finding.top, finding.path) for finding in case.drafts}
+        for found, blob in zip(traces, before, strict=True):
+            drafted = staleness.draft(found, blob, there.get(found.now or ""), str(tree.top))
+            if drafted is not None and (drafted.top, drafted.path) not in seen:
+                seen.add((drafted.top, drafted.path))
+                case.drafts.append(drafted)
+                case.steps.append(found.touches)
+
+    # -- verdicts ------------------------------------------------------------------------------------------------
+
+    def _judge(self, wanted: Sequence[tuple[str, Pair]]) -> None:
+        """Put the verdict of the filter on each pair of blobs of a repository where it can be found."""
+        new = {pair: top for top, pair in wanted if pair not in self._verdicts}
+        blobs: dict[str, bytes] = {}
+        for top in dict.fromkeys(new.values()):
+            tree = self._trees.open(Path(top))
+            ids = [blob for pair, its in new.items() if its == top for blob in pair[1:] if blob]
+            blobs |= tree.repository.read_blobs(ids) if tree is not None else {}
+        for number, pair in enumerate(new):
+            self._progress("Comparing sources", number, len(new))
+            name, before, after = pair
+            if all(blob in blobs for blob in (before, after) if blob):
+                self._verdicts[pair] = significance.judge(name, blobs.get(before or ""), blobs.get(after or ""))
+            else:
+                self._verdicts[pair] = Judged(is_trivial=False, why="not fetched")
+        self._progress("Comparing sources", len(new), len(new))
+
+    def _judged(self, finding: Finding) -> Finding:
+        if finding.kind == "renamed" and finding.old_path:
+            return replace(finding, is_trivial=False, why=f"renamed from {finding.old_path}")
+        verdict = self._verdicts[pair_of(finding)]
+        return replace(finding, is_trivial=verdict.is_trivial, why=verdict.why)
+
+    def _first_commits(self, case: Case) -> dict[str, tuple[str, Pair]]:
+        """The oldest commits of the findings that matter, each with what it made of the source, oldest first."""
+        touches = [
+            (step, touch, finding)
+            for finding, steps in zip(case.drafts, case.steps, strict=True)
+            if not self._judged(finding).is_trivial
+            for step, touch in steps
+        ]
+        touches.sort(key=lambda one: one[0].at)
+        return {
+            step.id: (finding.top, (posixpath.basename(touch.path), touch.before, touch.after))
+            for step, touch, finding in touches[:MOST_STEPS]
+        }
+
+    def _since(self, case: Case, findings: Iterable[Finding]) -> str | None:
+        """The first commit that by itself changed what matters; where none did, the first of them."""
+        for commit, (_, pair) in self._first_commits(case).items():
+            if not self._verdicts[pair].is_trivial:
+                return commit
+        first = staleness.first_of(findings)
+        return first.id if first is not None else None
+
+    def _conclude(self, case: Case) -> Freshness:
+        findings = tuple(map(self._judged, case.drafts))
+        if not (case.sources or findings):
+            is_lost = case.said.is_stated and case.said.references and not case.is_in_repository
+            status: staleness.Status = "no history" if is_lost else "no sources"
+        elif case.true_at is None:
+            status = "no history"
+        else:
+            status = "fresh" if all(finding.is_trivial for finding in findings) else "stale"
+        since = self._since(case, findings)
+        commits = (commit for finding in findings for commit in finding.commits)
+        return Freshness(
+            case.doc.id, status, case.true_at, next((commit for commit in commits if commit.id == since), None),
+            case.said.origin, tuple(case.sources), findings, case.updated, problems=tuple(case.problems),
+        )  # fmt: skip
+
+
+def pair_of(finding: Finding) -> Pair:
+    return posixpath.basename(finding.path), finding.before, finding.after
+
+
+def read_verdicts(kept: Iterable[str]) -> dict[Pair, Judged]:
+    """Verdicts of the filter in what earlier looks have found, as JSON."""
+    found: dict[Pair, Judged] = {}
+    for text in kept:
+        told = json.loads(text)
+        for finding in told["findings"] if told.get("filter") == significance.VERSION else ():
+            if finding["kind"] != "renamed":
+                pair = posixpath.basename(finding["path"]), finding["before"], finding["after"]
+                found[pair] = Judged(finding["is_trivial"], finding["why"])
+    return found
+
+
+def _after(case: Case, tree: Tree, base: str) -> Mapping[str, Step]:
+    """The commits that a document cannot know of."""
+    after = tree.after(base)
+    beside = case.beside if tree is case.home else ()
+    if not beside:
+        return after
+    unknown = [tree.after(commit) for commit in beside]
+    return {commit: step for commit, step in after.items() if all(commit in steps for steps in unknown)}
+
+
+def _base_in(case: Case, tree: Tree) -> str | None:
+    """The commit of another repository than the document's own at which it was true."""
+    if tree.log.steps and tree.log.steps[-1].at > case.at:
+        tree.look_further()
+    stated = tree.log.find(case.stated) if case.stated else None
+    written = tree.log.at(case.at) if case.at else None
+    found = staleness.newest_of(tree.log, (stated, written))
+    if found is not None and case.true_at is None:
+        case.true_at = staleness.commit_of(tree.log.steps[tree.log.places[found]])
+    return found
+
+
+def _as_seen_from(said: Said, place: Place) -> Said:
+    """The references of a document as a submodule sees them: those that lead into it, without the way there."""
+    if not place.prefix:
+        return said
+    inside = []
+    for reference in said.references:
+        for base in dict.fromkeys((place.folder, place.root, "")):
+            full = posixpath.normpath(posixpath.join(base, reference))
+            if full == place.prefix or full.startswith(f"{place.prefix}/"):
+                inside.append(full[len(place.prefix) + 1 :] or ".")
+                break
+    return replace(said, references=tuple(inside))
+
+
+def _ends_with(path: str, reference: str) -> bool:
+    tail = posixpath.normpath(reference).lstrip("./")
+    return f"/{path}".endswith(f"/{tail}") or f"/{tail}/" in f"/{path}"

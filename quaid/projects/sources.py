@@ -1,0 +1,248 @@
+"""What a document is about: the files it names as its sources, and where it names none, those that it speaks of.
+
+Pure: text and a list of files in, paths out.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Literal
+from urllib.parse import unquote
+
+from quaid.vault import frontmatter
+from quaid.vault.blocks import split_blocks
+
+Origin = Literal["frontmatter", "comment", "registered", "learned", "none"]
+
+_COMMENT = re.compile(r"^ {0,3}<!--\s{0,20}SOURCES:", re.IGNORECASE | re.MULTILINE)
+_NOTHING = frozenset({"", "none"})
+_LINK = re.compile(
+    r"(?<!!)\[[^\[\]]{0,300}\]\(\s*<?([^()<>\s]+)>?(?:\s+\"[^\"\n]*\")?\s*\)|^\s*\[[^\[\]\n]+\]:\s*(\S+)", re.MULTILINE
+)
+_SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_PATH = re.compile(r"(?:\./|\.\./)*[\w@.+-][\w@.+ /-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
+_PLACE = re.compile(r"(?:[#:]L?\d+(?:-L?\d+)?)?(?:#\S*)?$")
+_PROSE = frozenset(
+    {".md", ".markdown", ".rst", ".txt", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".webp", ".ico"}
+)
+"""A document that mentions another one is not about it."""
+_DATED = re.compile(
+    r"\d{4}-\d\d-\d\d|\d{4,}[-_]|(?:changelog|changes|history|news|releases?|license|copying)\b", re.IGNORECASE
+)
+_RECORDS = frozenset({"adr", "adrs", "decisions", "rfcs", "changelogs"})
+"""Below a folder of documents only: `go/queue/archive` is a package."""
+_LONGEST_LINE = 5_000
+_GLOB = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The references of a document, as written, and where they come from."""
+
+    references: tuple[str, ...] = ()
+    origin: Origin = "none"
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether somebody said so, rather than that it was gathered from the text."""
+        return self.origin not in {"learned", "none"}
+
+
+def sources_of(path: str, text: str, registered: Sequence[str] = ()) -> Said:
+    """The sources a document names: in its frontmatter, else in a `<!-- SOURCES: a, b -->` comment, else in the
+    registry; else the files that its links and code spans speak of. `none` says that it is about no file.
+
+    What records a moment (a changelog, a dated decision) is about that moment: nothing is learned from it.
+    """
+    head = frontmatter.parse(text)
+    listed = head.fields.get("sources")
+    if listed is not None:
+        return _stated(_split(listed) if isinstance(listed, str) else listed, "frontmatter")
+    body = head.body
+    said = [body[start:end] for start, end in _comments(body)]
+    if said:
+        return _stated([item for told in said for item in _split(told.partition(":")[2][: -len("-->")])], "comment")
+    if registered:
+        return Said(tuple(registered), "registered")
+    learned = () if is_record(path) else tuple(dict.fromkeys(mentioned(text)))
+    return Said(learned, "learned" if learned else "none")
+
+
+def _stated(items: object, origin: Origin) -> Said:
+    cleaned = [_clean(str(item)) for item in items] if isinstance(items, list) else []
+    return Said(tuple(dict.fromkeys(item for item in cleaned if item.lower() not in _NOTHING)), origin)
+
+
+def true_at_of(text: str) -> str | None:
+    """The commit at which a document says it was true."""
+    value = frontmatter.parse(text).fields.get("true_at")
+    return value if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{7,64}", value) else None
+
+
+def is_record(path: str) -> bool:
+    """Whether a document tells how something was at a time, by its name: it does not go out of date."""
+    *folders, name = (part.lower() for part in PurePosixPath(path).parts)
+    below = folders[folders.index("docs") :] if "docs" in folders else folders[:1]
+    return _DATED.match(name) is not None or not _RECORDS.isdisjoint(below)
+
+
+def mentioned(text: str) -> Iterator[str]:
+    """Paths of files in links and code spans, without anchors and line numbers."""
+    lines = frontmatter.parse(text).body.replace("\r\n", "\n").split("\n")
+    for block in split_blocks(lines):
+        if block.kind == "fence":
+            continue
+        for link in _LINK.finditer(block.text):
+            target = unquote(link[1] or link[2])
+            if "://" not in target and not target.startswith(("#", "mailto:", "/")):
+                yield from _as_path(target)
+        for line in block.text.split("\n"):
+            for span in _SPAN.finditer(line[:_LONGEST_LINE]):
+                yield from _as_path(span[2].strip())
+
+
+def without_statement(text: str) -> str:
+    """A document without its head and without what it says of its sources."""
+    body = text[frontmatter.body_start(text) :]
+    kept: list[str] = []
+    place = 0
+    for start, end in _comments(body):
+        kept.append(body[place:start])
+        place = end
+    return "".join([*kept, body[place:]])
+
+
+def _comments(text: str) -> Iterator[tuple[int, int]]:
+    """Where the comments stand that begin with SOURCES, each on a line of its own; one in code is an example."""
+    if "<!--" not in text:
+        return
+    fences = [(block.first, block.last) for block in split_blocks(text.split("\n")) if block.kind == "fence"]
+    place = 0
+    while found := _COMMENT.search(text, place):
+        end = text.find("-->", found.end())
+        if end < 0:
+            return
+        place = end + len("-->")
+        line = text.count("\n", 0, found.start()) + 1
+        if not any(first <= line <= last for first, last in fences):
+            yield found.start(), place
+
+
+def _as_path(text: str) -> Iterator[str]:
+    path = _PLACE.sub("", text)
+    if _PATH.fullmatch(path) and PurePosixPath(path).suffix.lower() not in _PROSE:
+        yield path
+
+
+def _split(text: str) -> list[str]:
+    return re.split(r"[,\n]", text)
+
+
+def _clean(item: str) -> str:
+    return _PLACE.sub("", item.strip().strip("`\"'").strip("[]").strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Files, and the references that name none or more than one: (reference, how many)."""
+
+    paths: tuple[str, ...] = ()
+    open: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class FileList:
+    """The files of a repository to look references up in: those that are there, and those that were and are `gone`."""
+
+    paths: Sequence[str]
+    gone: Sequence[str] = ()
+    _known: dict[tuple[str, str, str], tuple[Sequence[str], bool]] = field(default_factory=dict)
+
+    def resolve(self, said: Said, folder: str, root: str) -> Resolved:
+        """What the references of a document in `folder` mean; `root` is where its project begins. Both are relative to
+        the top of the repository, empty for the top itself.
+
+        A learned reference counts where it can only mean one file.
+        """
+        paths: dict[str, None] = {}
+        unclear: list[tuple[str, int]] = []
+        for reference in said.references:
+            found, is_clear = self._look_up(reference, folder, root)
+            if is_clear and (said.is_stated or len(found) == 1):
+                paths |= dict.fromkeys(found)
+            elif said.is_stated:
+                unclear.append((reference, len(found)))
+        return Resolved(tuple(paths), tuple(unclear))
+
+    def _look_up(self, reference: str, folder: str, root: str) -> tuple[Sequence[str], bool]:
+        key = (reference, folder, root)
+        if key not in self._known:
+            self._known[key] = self._find(*key)
+        return self._known[key]
+
+    def _find(self, reference: str, folder: str, root: str) -> tuple[Sequence[str], bool]:
+        """The files that are meant, and whether there is no doubt about it."""
+        for full in _places(reference, folder, root):
+            if full in self._all:
+                return [full], True
+            if full in self._folders or not full:
+                prefix = f"{full}/" if full else ""
+                return [path for path in (*self.paths, *self.gone) if path.startswith(prefix)], True
+            if _GLOB.search(full) and (found := _matching(full, [*self.paths, *self.gone])):
+                return found, True
+        if _GLOB.search(reference):
+            return [], False
+        tail = posixpath.normpath(reference).lstrip("./")
+        for by_name in (self._by_name, self._gone_by_name):
+            found = [path for path in by_name.get(posixpath.basename(tail), ()) if f"/{path}".endswith(f"/{tail}")]
+            if found:
+                return found, len(found) == 1
+        return [], False
+
+    @cached_property
+    def _all(self) -> frozenset[str]:
+        return frozenset((*self.paths, *self.gone))
+
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        found: set[str] = set()
+        for path in self._all:
+            folder = posixpath.dirname(path)
+            while folder and folder not in found:
+                found.add(folder)
+                folder = posixpath.dirname(folder)
+        return frozenset(found)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Sequence[str]]:
+        return _group_by_name(self.paths)
+
+    @cached_property
+    def _gone_by_name(self) -> Mapping[str, Sequence[str]]:
+        return _group_by_name(self.gone)
+
+
+def _group_by_name(paths: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        found.setdefault(posixpath.basename(path), []).append(path)
+    return found
+
+
+def _places(reference: str, folder: str, root: str) -> Iterator[str]:
+    """Where a reference may point at: from the document's folder, the project's root, the top of the repository."""
+    for base in dict.fromkeys((folder, root, "")):
+        full = posixpath.normpath(posixpath.join(base, reference.lstrip("/")))
+        if not full.startswith(".."):
+            yield "" if full == "." else full
+
+
+def _matching(pattern: str, paths: Sequence[str]) -> list[str]:
+    import pathspec
+
+    return list(pathspec.GitIgnoreSpec.from_lines([f"/{pattern}"]).match_files(paths))

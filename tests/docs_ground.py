@@ -1,0 +1,89 @@
+"""Docs in a folder of their own, the vault whose docs.db has them, and what is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import apsw
+from vaults import dump
+
+from quaid.index import database
+from quaid.index.matrix import VectorMatrix
+from quaid.projects import searching
+from quaid.projects.chunks import parse_doc
+from quaid.projects.searching import DocsFound
+from quaid.recall.asking import Sources
+from quaid.recall.pipeline import Helpers
+from quaid.settings import EmbeddingSettings, RecallSettings, Settings
+from quaid.sync.docs import DocFile, DocsIndex, DocsReport
+from quaid.sync.embedding import Embedding
+
+
+class Docs:
+    """A source repository's folder, docs that are registered from it, and the index in step with them."""
+
+    def __init__(self, root: Path, embedding: EmbeddingSettings | None = None, **changed: Any) -> None:
+        self.folder = root / "source"
+        self.vault = root / "vault"
+        for folder in (self.folder, self.vault):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.settings = replace(Settings(), embedding=embedding or EmbeddingSettings(provider="none"), **changed)
+        self.embedding = Embedding(self.vault, self.settings.embedding)
+        self.index = DocsIndex(self.vault, self.settings, self.embedding, self._parse)
+        self.files: dict[str, DocFile] = {}
+        self.parsed: list[str] = []
+
+    def write(self, rel_path: str, text: str | bytes, project: str = "boat") -> str:
+        """Write and register; the doc's id."""
+        path = self.folder / rel_path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        doc_id = f"{project}:{rel_path}"
+        self.files[doc_id] = DocFile(self.folder, rel_path, project)
+        return doc_id
+
+    def sync(self, **options: Any) -> DocsReport:
+        self.parsed.clear()
+        return self.index.sync(self.files, **options)
+
+    def dumped(self) -> list[str]:
+        with closing(database.connect_reader(self.index.path)) as reader:
+            return dump(reader)
+
+    def rebuilt(self, files: Mapping[str, DocFile] | None = None) -> list[str]:
+        with closing(self.index.rebuild_in_memory(self.files if files is None else files)) as made:
+            return dump(made)
+
+    def assert_sound(self) -> None:
+        """The index equals one built from nothing, and is whole."""
+        assert self.dumped() == self.rebuilt()
+        with closing(database.connect_reader(self.index.path)) as reader:
+            assert database.find_inconsistencies(reader) == []
+
+    def ask(
+        self,
+        query: str,
+        *projects: str,
+        limit: int = 5,
+        settings: RecallSettings | None = None,
+        helpers: Helpers | None = None,
+        **options: Any,
+    ) -> DocsFound:
+        with closing(database.connect_reader(self.index.path)) as reader:
+            sources = Sources(reader, reader, self.embedding.embedder_of, VectorMatrix())
+            return searching.search(
+                sources, query, settings or self.settings.recall, limit=limit, projects=frozenset(projects),
+                helpers=helpers, **options,
+            )  # fmt: skip
+
+    def rows(self, sql: str) -> list[Any]:
+        with closing(apsw.Connection(str(self.index.path))) as connection:
+            return connection.execute(sql).fetchall()
+
+    def _parse(self, doc_id: str, project: str, data: bytes) -> Any:
+        self.parsed.append(doc_id)
+        return parse_doc(doc_id, project, data, self.settings.docs, 2_000_000)

@@ -1,0 +1,377 @@
+"""Which documents their sources have left behind, in real repositories."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from source_repos import SourceRepo
+from vaults import refused
+
+from quaid.documentation.registering import NewProject
+from quaid.errors import BadInputError
+
+CODE = "def reach(limit=10):\n    return limit * 2\n"
+DOC = "# Reach\n\n`reach` doubles its limit, which is 10. See [the code](../src/reach.py).\n"
+
+
+@pytest.fixture
+def repo(tmp_path):
+    found = SourceRepo(tmp_path / "code")
+    found.write("src/reach.py", CODE)
+    found.write("src/other.py", "OTHER = 1\n")
+    found.write("docs/reach.md", DOC)
+    found.write("docs/other.md", "# Other\n\nAll about `src/other.py`.\n")
+    found.commit("begin")
+    return found
+
+
+@pytest.fixture
+def check(vault, repo):
+    """Status of each document by its id, `code:` left out."""
+    with vault.memory() as memory:
+        memory.documentation.create(NewProject("code", source_roots=(str(repo.path),)))
+
+    def run(*references):
+        with vault.memory() as memory:
+            found = memory.documentation.check(references)
+        return {doc.id.removeprefix("code:"): freshness for doc, freshness in found if "PROJECT" not in doc.id}
+
+    return run
+
+
+def statuses(found):
+    return {doc: freshness.status for doc, freshness in found.items()}
+
+
+class TestWhatMakesADocumentStale:
+    def test_a_change_of_its_source_and_of_no_other(self, repo, check):
+        assert statuses(check()) == {"docs/reach.md": "fresh", "docs/other.md": "fresh"}
+        commit = repo.save("src/reach.py", CODE.replace("10", "20"))
+        repo.save("src/unrelated.py", "X = 1\n")
+        found = check()
+        assert statuses(found) == {"docs/reach.md": "stale", "docs/other.md": "fresh"}
+        stale = found["docs/reach.md"]
+        assert (stale.since.id, stale.since.subject) == (commit, "src/reach.py: changed")
+        assert [finding.path for finding in stale.significant] == ["src/reach.py"]
+        assert stale.sources == ("src/reach.py",)
+        assert stale.origin == "learned"
+
+    def test_what_is_trivial_does_not(self, repo, check):
+        repo.save("src/reach.py", "# The limit.\n" + CODE)
+        found = check()["docs/reach.md"]
+        assert found.status == "fresh"
+        assert [finding.is_trivial for finding in found.findings] == [True]
+        assert found.since is None
+
+    def test_what_was_taken_back_does_not(self, repo, check):
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        repo.save("src/reach.py", CODE)
+        assert check()["docs/reach.md"].findings == ()
+
+    def test_the_first_commit_that_mattered_is_named(self, repo, check):
+        repo.save("src/reach.py", f"# comment\n{CODE}")
+        first = repo.save("src/reach.py", CODE.replace("10", "20"))
+        repo.save("src/reach.py", CODE.replace("10", "30"))
+        stale = check()["docs/reach.md"]
+        assert stale.is_stale
+        assert first in [commit.id for commit in stale.significant[0].commits]
+
+    def test_a_comment_before_it_is_not_named_as_the_first(self, repo, check):
+        repo.save("src/reach.py", f"# comment\n{CODE}")
+        first = repo.save("src/reach.py", f"# comment\n{CODE}".replace("10", "20"))
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        assert check()["docs/reach.md"].since.id == first
+
+    def test_who_notes_its_sources_has_not_looked_at_it(self, repo, check):
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        repo.save("docs/reach.md", DOC.replace("# Reach\n", "# Reach\n\n<!-- SOURCES: src/reach.py -->\n"))
+        assert check()["docs/reach.md"].is_stale
+
+    def test_a_change_of_the_document_makes_it_true_again(self, repo, check):
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        assert check()["docs/reach.md"].is_stale
+        commit = repo.save("docs/reach.md", DOC.replace("10", "20"))
+        found = check()["docs/reach.md"]
+        assert found.status == "fresh"
+        assert found.true_at.id == commit
+
+    def test_a_change_of_its_form_does_not(self, repo, check):
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        repo.save("docs/reach.md", DOC.replace("limit, which", "limit,\nwhich") + "\n\n")
+        assert check()["docs/reach.md"].is_stale
+
+    def test_a_document_that_is_put_back_is_as_true_as_it_was(self, repo, check):
+        repo.write("src/reach.py", CODE.replace("10", "20"))
+        repo.save("docs/reach.md", DOC.replace("10", "20"))
+        assert check()["docs/reach.md"].status == "fresh"
+        repo.git("revert", "--no-commit", "HEAD")
+        repo.write("src/reach.py", CODE.replace("10", "20"))
+        repo.commit("the document was wrong")
+        assert check()["docs/reach.md"].is_stale
+
+    def test_both_in_one_commit_leave_it_true(self, repo, check):
+        repo.write("src/reach.py", CODE.replace("10", "20"))
+        repo.save("docs/reach.md", DOC.replace("10", "20"))
+        assert check()["docs/reach.md"].status == "fresh"
+
+
+class TestFilesThatMove:
+    def test_a_deleted_source(self, repo, check):
+        repo.remove("src/reach.py")
+        repo.commit("gone")
+        stale = check()["docs/reach.md"]
+        assert stale.is_stale
+        assert [(finding.kind, finding.path) for finding in stale.findings] == [("deleted", "src/reach.py")]
+
+    def test_a_renamed_source_that_the_document_calls_by_its_old_name(self, repo, check):
+        repo.rename("src/reach.py", "src/far.py")
+        repo.commit("rename")
+        stale = check()["docs/reach.md"]
+        assert [(f.kind, f.path, f.old_path, f.is_trivial) for f in stale.findings] == [
+            ("renamed", "src/far.py", "src/reach.py", False)
+        ]
+
+    def test_a_rename_that_the_document_follows(self, repo, check):
+        repo.rename("src/reach.py", "src/far.py")
+        repo.write("docs/reach.md", DOC.replace("src/reach.py", "src/far.py"))
+        repo.commit("rename")
+        assert check()["docs/reach.md"].status == "fresh"
+        repo.save("src/far.py", CODE.replace("10", "20"))
+        assert check()["docs/reach.md"].is_stale
+
+    def test_a_renamed_document_keeps_its_history(self, repo, check):
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        repo.rename("docs/reach.md", "docs/far.md")
+        repo.commit("docs: another name")
+        assert check()["docs/far.md"].is_stale
+
+    def test_a_folder_as_source_sees_new_files(self, repo, check):
+        repo.save("docs/all.md", "<!-- SOURCES: src/ -->\n# All of it\n")
+        assert check()["docs/all.md"].status == "fresh"
+        repo.save("src/third.py", "def third():\n    return 3\n")
+        stale = check()["docs/all.md"]
+        assert [(finding.kind, finding.path) for finding in stale.significant] == [("added", "src/third.py")]
+        repo.remove("src/third.py")
+        repo.commit("again as it was")
+        assert check()["docs/all.md"].status == "fresh"
+
+
+class TestHistories:
+    def test_a_side_branch_that_was_merged(self, repo, check):
+        repo.branch("side")
+        repo.switch("side")
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        repo.switch("main")
+        repo.save("docs/reach.md", DOC + "\nMore words about it.\n")
+        assert check()["docs/reach.md"].status == "fresh"
+        repo.merge("side")
+        assert check()["docs/reach.md"].is_stale
+
+    def test_what_a_merged_change_of_the_document_knew_it_knows(self, repo, check):
+        repo.branch("side")
+        repo.switch("side")
+        repo.write("src/reach.py", CODE.replace("10", "20"))
+        repo.save("docs/reach.md", DOC + "\nOn the side it is 20.\n")
+        repo.switch("main")
+        repo.save("docs/reach.md", DOC.replace("# Reach", "# Reach, far"))
+        repo.merge("side")
+        assert check()["docs/reach.md"].status == "fresh"
+        repo.save("src/reach.py", CODE.replace("10", "30"))
+        assert check()["docs/reach.md"].is_stale
+
+    def test_a_shallow_clone_says_so(self, repo, vault, tmp_path):
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        repo.save("src/reach.py", CODE.replace("10", "30"))
+        shallow = repo.shallow_clone(tmp_path / "shallow", 2)
+        with vault.memory() as memory:
+            memory.documentation.create(NewProject("s", source_roots=(str(shallow.path),)))
+            found = {doc.rel_path: freshness for doc, freshness in memory.documentation.check(project="s")}
+        assert found["docs/reach.md"].is_stale
+        assert "shallow clone" in found["docs/reach.md"].problems[0]
+
+    def test_a_monorepo_has_projects_in_its_folders(self, repo, vault):
+        for name in ("one", "two"):
+            repo.write(f"packages/{name}/lib/run.py", CODE)
+            repo.write(f"packages/{name}/README.md", "# Run\n\nSee `lib/run.py`.\n")
+        repo.commit("packages")
+        with vault.memory() as memory:
+            for name in ("one", "two"):
+                memory.documentation.create(NewProject(name, source_roots=(str(repo.path / "packages" / name),)))
+            repo.save("packages/one/lib/run.py", CODE.replace("10", "20"))
+            found = {doc.id: freshness.status for doc, freshness in memory.documentation.check()}
+            owner = memory.documentation.find(repo.path / "packages/two/lib/run.py")
+        assert found["one:README.md"] == "stale"
+        assert found["two:README.md"] == "fresh"
+        assert (owner.project.name, owner.path, owner.docs) == ("two", "lib/run.py", ("two:README.md",))
+
+    def test_a_source_in_a_submodule(self, repo, check, tmp_path):
+        library = SourceRepo(tmp_path / "library")
+        library.save("lib/fast.py", CODE)
+        inside = repo.submodule(library, "vendored")
+        repo.save("docs/fast.md", "# Fast\n\n<!-- SOURCES: ../vendored/lib/fast.py -->\n")
+        assert check()["docs/fast.md"].status == "fresh"
+        inside.save("lib/fast.py", CODE.replace("10", "20"), when=None)
+        subprocess.run(["git", "-C", str(inside.path), "commit", "-q", "--amend", "--no-edit", "--date=now"], check=True,
+                       env=os.environ | {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b", "GIT_AUTHOR_NAME": "a",
+                                         "GIT_AUTHOR_EMAIL": "a@b"})  # fmt: skip
+        repo.commit("library: newer")
+        stale = check()["docs/fast.md"]
+        assert [finding.path for finding in stale.significant] == ["lib/fast.py"]
+
+    def test_a_file_of_another_worktree_belongs_to_the_project(self, repo, vault, check, tmp_path):
+        other = repo.worktree(tmp_path / "beside", "work")
+        with vault.memory() as memory:
+            owner = memory.documentation.find(other.path / "src/reach.py")
+        assert (owner.project.name, owner.path) == ("code", "src/reach.py")
+
+    def test_a_repository_that_vanished(self, repo, vault, check):
+        check()
+        shutil.rmtree(repo.path)
+        with vault.memory() as memory:
+            catalogue = memory.documentation.catalogue()
+            found = memory.documentation.check()
+        assert catalogue.absent == (("code", str(repo.path)),)
+        assert [doc.id for doc, _ in found] == ["projects/code/PROJECT.md"]
+
+    def test_a_folder_without_git_is_listed_and_cannot_be_checked(self, vault, tmp_path):
+        folder = tmp_path / "plain"
+        (folder / "docs").mkdir(parents=True)
+        (folder / "docs/a.md").write_text("# A\n\nSee `a.py`.\n")
+        (folder / "a.py").write_text("A = 1\n")
+        with vault.memory() as memory:
+            memory.documentation.create(NewProject("plain", source_roots=(str(folder),)))
+            found = {doc.id: freshness.status for doc, freshness in memory.documentation.check()}
+            (folder / "docs/a.md").write_text("# A\n\n<!-- SOURCES: a.py -->\n")
+            again = {doc.id: freshness.status for doc, freshness in memory.documentation.check()}
+        assert (found["plain:docs/a.md"], again["plain:docs/a.md"]) == ("no sources", "no history")
+
+    def test_odd_names_and_subjects_are_read(self, repo, check):
+        repo.git("config", "log.showRoot", "false")
+        for name in ("src/\x1ea.py", "src/two\nlines.py", "src/ü ß.py", os.fsdecode(b"src/\xff.py")):
+            repo.write(name, "X = 1\n")
+        repo.save("docs/odd.md", "<!-- SOURCES: src/ -->\n# Odd\n")
+        assert check()["docs/odd.md"].status == "fresh"
+        for name in ("src/\x1ea.py", "src/two\nlines.py", "src/ü ß.py", os.fsdecode(b"src/\xff.py")):
+            repo.write(name, "X = 2\n")
+        repo.commit("\x1e\x1fodd\x1e")
+        stale = check()["docs/odd.md"]
+        assert len(stale.significant) == 4
+        assert statuses(check())["docs/reach.md"] == "fresh"
+
+    def test_nothing_that_the_repository_configures_is_run(self, repo, check, tmp_path):
+        mark = tmp_path / "ran"
+        script = tmp_path / "evil.sh"
+        script.write_text(f"#!/bin/sh\ntouch {mark}\ncat\n")
+        script.chmod(0o755)
+        for key in ("core.fsmonitor", "diff.evil.textconv", "filter.evil.clean", "filter.evil.smudge", "diff.external"):
+            repo.git("config", key, str(script))
+        repo.write(".gitattributes", "*.py diff=evil\n")
+        repo.commit("attributes")
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        mark.unlink(missing_ok=True)
+        assert check()["docs/reach.md"].is_stale
+        assert not mark.exists()
+
+
+class TestTheVaultsOwnDocuments:
+    def test_a_guide_in_the_vault_about_source_code(self, repo, vault, check):
+        vault.write("projects/code/GUIDE.md", "---\nsources: [src/reach.py]\n---\n# Guide\n\nIt doubles 10.\n")
+        vault.save()
+        guide = "projects/code/GUIDE.md"
+        found = check()[guide]
+        assert (found.status, found.origin) == ("fresh", "frontmatter")
+        # The repository's clock is in the past: only what is newer than the guide can make it stale.
+        repo.write("src/reach.py", CODE.replace("10", "20"))
+        repo.git("add", "-A")
+        subprocess.run(
+            ["git", "-C", str(repo.path), "commit", "-qm", "later"], check=True,
+            env=os.environ | {"GIT_COMMITTER_DATE": "2099-01-01T00:00:00Z", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b",
+                              "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"},
+        )  # fmt: skip
+        assert check()[guide].is_stale
+        with vault.memory() as memory:
+            memory.documentation.confirm(guide)
+        assert check()[guide].status == "fresh"
+        assert f"true_at: {repo.head}" in (vault.root / guide).read_text()
+
+
+class TestRegisteredDocuments:
+    def test_sources_that_the_registry_names(self, repo, vault, check):
+        repo.save("docs/plain.md", "# Plain\n\nNo word of code.\n")
+        assert check()["docs/plain.md"].status == "no sources"
+        with vault.memory() as memory:
+            memory.documentation.register(repo.path / "docs/plain.md", None, ("src/reach.py", "src/*.toml"))
+        project = (vault.root / "projects/code/PROJECT.md").read_text()
+        assert "docs/plain.md <- src/reach.py, src/*.toml" in project
+        found = check()["docs/plain.md"]
+        assert (found.origin, found.sources) == ("registered", ("src/reach.py",))
+        assert found.problems == ("its source src/*.toml is no file there",)
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        assert check()["docs/plain.md"].is_stale
+        with vault.memory() as memory:
+            memory.documentation.confirm("docs/plain.md")
+        assert check()["docs/plain.md"].status == "fresh"
+        repo.save("src/reach.py", CODE.replace("10", "30"))
+        assert check()["docs/plain.md"].is_stale
+        vault.assert_sound()
+
+    def test_a_file_of_nobodys(self, repo, vault, check, tmp_path):
+        lost = tmp_path / "lost.md"
+        lost.write_text("# Lost\n")
+        with vault.memory() as memory:
+            assert "belongs to no project" in str(
+                refused(lambda: memory.documentation.register(lost, None), BadInputError)
+            )
+            wrong = refused(lambda: memory.documentation.register(lost, "code"), BadInputError)
+        assert "is no file in the home or the source roots of code" in str(wrong)
+
+    def test_a_registered_document_that_is_gone_is_named(self, repo, vault, check):
+        with vault.memory() as memory:
+            memory.documentation.register(repo.path / "docs/reach.md", "code")
+        repo.remove("docs/reach.md")
+        with vault.memory() as memory:
+            assert memory.documentation.catalogue().missing == (("code", "docs/reach.md"),)
+
+    def test_an_entry_cannot_lead_out_of_its_place(self, repo, vault, check, tmp_path):
+        (tmp_path / "secret.md").write_text("# Secret\n")
+        (repo.path / "link.md").symlink_to(tmp_path / "secret.md")
+        project = vault.root / "projects/code/PROJECT.md"
+        project.write_text(
+            project.read_text().replace("state: active", "state: active\ndocuments: [../secret.md, link.md]")
+        )
+        with vault.memory() as memory:
+            catalogue = memory.documentation.catalogue()
+        assert not [doc for doc in catalogue.docs if "secret" in doc.rel_path or "link" in doc.rel_path]
+        assert {path for _, path in catalogue.missing} == {"../secret.md", "link.md"}
+
+
+class TestWhatIsKept:
+    def test_nothing_is_read_again_while_nothing_changes(self, repo, check, monkeypatch):
+        before = check()
+        from quaid.vault.source_repository import SourceRepository
+
+        monkeypatch.setattr(SourceRepository, "log", lambda *_: pytest.fail("a history was read"))
+        assert check() == before
+
+    def test_without_local_db_it_looks_each_time(self, repo, check, monkeypatch):
+        from quaid.errors import VaultReadOnlyError
+
+        def refuse(*_, **__):
+            raise VaultReadOnlyError("here", "no permission")
+
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        monkeypatch.setattr("quaid.local.database.open_local", refuse)
+        assert check()["docs/reach.md"].is_stale
+
+    def test_a_source_that_was_edited_and_not_committed(self, repo, vault, check):
+        repo.write("src/reach.py", CODE.replace("10", "20"))
+        with vault.memory() as memory:
+            found = memory.documentation.follow([str(repo.path / "src/reach.py"), "/nowhere/x.py", "relative.py"])
+        assert [(doc.id, freshness.edited) for doc, freshness in found] == [("code:docs/reach.md", ("src/reach.py",))]
+        assert check()["docs/reach.md"].edited == ("src/reach.py",)
+        repo.commit("there it is")
+        assert (check()["docs/reach.md"].edited, check()["docs/reach.md"].status) == ((), "stale")
+
+    def test_a_document_that_does_not_exist_has_a_next_step(self, check):
+        assert "quaid docs list" in str(refused(lambda: check("nope.md"), BadInputError))
