@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from quaid.bookkeeping import Bookkeeping
+from quaid.documentation.nightly import DocsAtNight, few
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.evaluation import parse_questions
 from quaid.janitor import questions
 from quaid.janitor.bench import JANITOR
 from quaid.janitor.decision import Decision
-from quaid.janitor.news import render_news
+from quaid.janitor.news import render_docs_news, render_news
 from quaid.janitor.questions import Question
 from quaid.janitor.report import Report
 from quaid.janitor.runner import Ground, Options, Runner
@@ -22,7 +23,7 @@ from quaid.janitor.snapshot import take_snapshot
 from quaid.local.health import HealthLog
 from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
 from quaid.model import Commit, Edit
-from quaid.news import deliver, level_of
+from quaid.news import Feature, deliver, level_of
 from quaid.recall.expectation import find_expected, list_meant
 from quaid.vault import edits, files, layout
 from quaid.vault.branches import REVERTS
@@ -173,6 +174,7 @@ class Tidier:
 
     def _run(self, options: Options, name: str, now: datetime, notes_before: int | None) -> Report:
         memory = self._memory
+        documents = DocsAtNight(memory, self._judgements)
         with Bookkeeping(self._root, memory.settings) as books:
             ground = Ground(
                 root=self._root,
@@ -187,12 +189,21 @@ class Tidier:
                 gaps=lambda: books.gaps(MOST_GAPS)[0],
                 gate=self._gate,
                 ledger=books.plan_fold,
-                keep_house=lambda tasks: self._keep_house(tasks, options),
+                stale_docs=documents.stale,
+                grown_docs=lambda: documents.grown(now),
+                propose=documents.propose,
+                keep_house=lambda tasks: self._keep_house(tasks, options, documents),
                 say=self._say,
                 progress=self._progress,
             )
             memory.sync()
-            return Runner(ground, options, name, now).run()
+            report = Runner(ground, options, name, now).run()
+        if not options.tasks or "docs_staleness" in options.tasks:
+            report.stale = documents.left_behind()
+        report.remarks += documents.problems
+        if report.stale:
+            report.remarks.append(f"Stale documents: {few(report.stale)}. See why with: quaid docs check")
+        return report
 
     def _models(self) -> Models | None:
         from quaid.llm import Models
@@ -203,11 +214,12 @@ class Tidier:
         models = Models(self._memory.settings.models, own_prompts=state / "prompts", usage=records, answers=records)
         return None if models.describe().provider is None else models.start_run()
 
-    def _keep_house(self, tasks: Collection[str], options: Options) -> list[str]:
+    def _keep_house(self, tasks: Collection[str], options: Options, documents: DocsAtNight) -> list[str]:
         """What the tasks do that decide nothing, in sentences."""
         from quaid.janitor import cleanup, developer
 
-        said = developer.run_tests() if "tests" in tasks else []
+        said = documents.index() if "rag" in tasks else []
+        said += developer.run_tests() if "tests" in tasks else []
         if "cleanup" in tasks:
             said += cleanup.clean(self._root / layout.STATE_DIR, datetime.now(UTC))
             try:
@@ -239,11 +251,13 @@ class Tidier:
         cost = report.usage.cost_usd
         taken = take_snapshot(self._root, memory.index(), datetime.now(UTC), waiting=run.waiting, cost_usd=cost)
         HealthLog(self._root / layout.STATE_DIR / layout.LOCAL_FILE).add(taken)
-        level = level_of(memory.settings.notifications, "janitor")
-        report.remarks += self._tell(render_news(report, level, questions=run.waiting))
+        notifications = memory.settings.notifications
+        news = render_news(report, level_of(notifications, "janitor"), questions=run.waiting)
+        docs_news = render_docs_news(report, level_of(notifications, "docs"))
+        report.remarks += [*self._tell(news), *self._tell(docs_news, "docs")]
 
-    def _tell(self, text: str) -> list[str]:
-        return deliver(self._root, self._memory.settings.notifications, "janitor", text)
+    def _tell(self, text: str, feature: Feature = "janitor") -> list[str]:
+        return deliver(self._root, self._memory.settings.notifications, feature, text)
 
     # -- the gate ------------------------------------------------------------------------------------------------
 
@@ -322,7 +336,7 @@ class _Kept:
         self._proposals.put(
             Proposal(
                 decision.key, decision.task, decision.kind, decision.subject, decision.why, decision.edits, self._day,
-                decision.detail, decision.facts, decision.model, decision.prompt,
+                decision.detail, decision.facts, decision.model, decision.prompt, decision.branch,
             )
         )  # fmt: skip
 
@@ -332,7 +346,7 @@ class _Kept:
             return None
         return Decision(
             found.task, found.kind, found.key, found.edits, found.subject, found.why, found.facts, found.model,
-            found.prompt, detail=found.detail,
+            found.prompt, detail=found.detail, branch=found.branch,
         )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def tidy(vault: Vault, monkeypatch):
 
     def run(*plans, phase="memory", **options):
         rows = [
-            SimpleNamespace(name=f"task{n}", phase=phase, needs_model=False, by_runner=False, plan=p)
+            SimpleNamespace(name=f"task{n}", phase=phase, needs_model=False, by_runner=False, switch=phase, plan=p)
             for n, p in enumerate(plans)
         ]
         monkeypatch.setattr(runner, "TASKS", tuple(rows))

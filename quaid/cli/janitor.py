@@ -115,6 +115,7 @@ def shape_of_report(report: Report) -> dict[str, object]:
         "failed": report.failed,
         "skipped": report.skipped,
         "lost": report.lost,
+        "stale": report.stale,
         "usage": {"calls": usage.calls, "tokens": usage.tokens, "cost_usd": usage.cost_usd},
     }
 

@@ -77,17 +77,27 @@ def _prune_cache(state: Path) -> list[str]:
     if not (state / layout.CACHE_FILE).exists():
         return []
     try:
-        reader = database.connect_reader(state / layout.INDEX_FILE)
-        try:
-            keys = documents.list_text_keys(reader)
-            fingerprints = [row.fingerprint for row in vectors.list_embedders(reader)]
-        finally:
-            reader.close()
+        keys: set[str] = set()
+        fingerprints: list[str] = []
+        for index in _indexes(state):
+            reader = database.connect_reader(index)
+            try:
+                keys |= documents.list_text_keys(reader)
+                fingerprints += [row.fingerprint for row in vectors.list_embedders(reader)]
+            finally:
+                reader.close()
         with EmbeddingCache(state / layout.CACHE_FILE) as cache:
             gone = cache.prune(fingerprints, keys, max(LEAST_SPARE, len(keys)))
     except (database.DatabaseError, QuaidError) as error:
         return [f"The cache of embeddings was left as it is: {error}"]
     return [f"Removed vectors of texts that are gone: {gone:,}."] if gone else []
+
+
+def _indexes(state: Path) -> Iterator[Path]:
+    """The index of the vault, and that of the docs where there is one."""
+    yield state / layout.INDEX_FILE
+    if (state / layout.DOCS_FILE).exists():
+        yield state / layout.DOCS_FILE
 
 
 def _older(paths: Iterable[Path], now: datetime, *, days: int = 0, hours: int = 0) -> list[Path]:

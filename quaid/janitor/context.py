@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from quaid.llm import Models
     from quaid.local.gaps import Gap
     from quaid.model import Note
+    from quaid.projects.churn import GrownDoc
+    from quaid.projects.weighing import StaleDoc
 
 
 class Judgements(Protocol):
@@ -37,6 +39,7 @@ class Veto:
     task: str
     key: str
     subject: str
+    body: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,10 @@ class Context:
     `index` is read-only and in step with the files as the run has left them; `read` gives a file's bytes by its path in
     the vault, None where there is none. `use_of` maps ids to how memories were used. `models` is None where no model
     may be asked. `vetoes` of this task, newest first, are examples for a prompt of what the owner did not want;
-    `vetoed` are the keys of all of them, of whatever task. `gaps` are the questions asked in vain, newest first.
-    `ledger` plans this device's recall counters. `written` is when a commit last changed each file.
+    `vetoed` are the keys of all of them, of whatever task; `done` are those of what this run has carried out already.
+    `gaps` are the questions asked in vain, newest first. `ledger` plans this device's recall counters. `written` is
+    when a commit last changed each file. `stale_docs` and `grown_docs` look at the documents of projects. `remark`
+    puts a sentence into the run's report.
     """
 
     settings: Settings
@@ -59,9 +64,13 @@ class Context:
     models: Models | None = None
     vetoes: Sequence[Veto] = ()
     vetoed: frozenset[str] = frozenset()
+    done: frozenset[str] = frozenset()
     gaps: Sequence[Gap] = ()
     ledger: Callable[[], Edit | None] = lambda: None
     written: Mapping[str, datetime] = field(default_factory=dict)
+    stale_docs: Callable[[], Sequence[StaleDoc]] = tuple
+    grown_docs: Callable[[], Sequence[GrownDoc]] = tuple
+    remark: Callable[[str], None] = lambda _: None
     progress: Callable[[str, int, int], None] | None = None
 
     def note(self, document: Document) -> Note | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from quaid.model import Edit
+from quaid.model import Edit, SourceEdit
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,8 @@ class Decision:
     owner has undone is not proposed again while its key stays the same. `subject` goes behind `janitor(task): `, `why`
     is the body of the commit, `facts` are the ids of the notes it is about. One that `is_minor` shares a commit with
     others of its task; one that `always_asks` is a question whatever the policy says. `detail` shows its owner what is
-    at stake: the texts that are compared, the rewritten one.
+    at stake: the texts that are compared, the rewritten one. `branch` is a change outside of the vault: it becomes a
+    branch there, in nobody's way, once the gate has let the night pass.
     """
 
     task: str
@@ -31,6 +32,7 @@ class Decision:
     is_minor: bool = False
     always_asks: bool = False
     detail: str = ""
+    branch: SourceEdit | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -54,6 +54,13 @@ def commit_answers(root: Path, history: History, wait_s: float) -> None:
             history.commit(answered, Message(f"review: {count} answered", trailers=(("Quaid-Task", "review"),)))
 
 
+def do_again(bench: Bench, steps: Sequence[Step], base: str, run: str) -> None:
+    """Throw away what was done on the bench, and do `steps` on the commit `base`."""
+    bench.begin_again(base)
+    for step in steps:
+        bench.commit(step.edits, message_of(step, run))
+
+
 def land(
     root: Path, history: History, bench: Bench, steps: Sequence[Step], message: Message, run: str, git: GitSettings
 ) -> Landed:
@@ -83,7 +90,5 @@ def land(
                 return Landed(committed.id, tuple(dropped), committed.left)
         kept, lost = without(kept, moved)
         dropped += lost
-        bench.begin_again(history.state().head or bench.base)
-        for step in kept:
-            bench.commit(step.edits, message_of(step, run))
+        do_again(bench, kept, history.state().head or bench.base, run)
     raise LockedError("Your branch keeps changing while the janitor merges")

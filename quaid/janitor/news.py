@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from quaid.errors import QuaidError
+from quaid.janitor import documents
 from quaid.janitor.report import Report
 from quaid.local.runs import Runs
 from quaid.news import Level
@@ -29,6 +30,8 @@ _DONE = {
     "fold": "folded",
     "distil": "distilled",
     "trim": "shortened",
+    "update": "updated",
+    "shorten": "shortened",
 }
 _HOUSEKEEPING = {"digest", "ledger"}
 
@@ -51,6 +54,40 @@ def render_news(report: Report, level: Level, *, questions: int = 0) -> str:
         ("Would be lost", report.lost),
         ("Failed", [f"{task}: {problem}" for task, problem in report.failed.items()]),
         ("Remarks", report.remarks),
+    )
+    return "\n\n".join([summary, *(_listed(title, lines) for title, lines in lists if lines)])
+
+
+def render_docs_news(report: Report, level: Level) -> str:
+    """What became of the documents of projects as a message; empty when `level` is off, or there is nothing to tell.
+
+    A summary is a sentence or two; in full every document has its line.
+    """
+    done, asked, held_back = (
+        [decision for decision in decisions if decision.task in documents.TASKS]
+        for decisions in (report.done, report.asked, [decision for decision, _ in report.held_back])
+    )
+    branches = [decision for decision in done if decision.branch is not None]
+    counts = {
+        "changed": len(done) - len(branches),
+        "put on a branch for you to merge": len(branches),
+        "to ask you about": len(asked),
+        "held back": len(held_back),
+        "stale": len(report.stale),
+    }
+    parts = [f"{number:,} {what}" for what, number in counts.items() if number]
+    if level == "off" or not parts or report.lost:
+        return ""
+    see = " See why with: quaid docs check" if report.stale else ""
+    summary = f"Documents: {', '.join(parts)}.{see}"
+    if level == "summary":
+        return summary
+    lists = (
+        ("Changed", [decision.subject for decision in done if decision.branch is None]),
+        ("On a branch", [f"{decision.subject}: {decision.why}" for decision in branches]),
+        ("Asked", [f"{decision.subject}: {decision.why}" for decision in asked]),
+        ("Held back", [f"{d.subject}: {reason}" for d, reason in report.held_back if d.task in documents.TASKS]),
+        ("Stale", report.stale),
     )
     return "\n\n".join([summary, *(_listed(title, lines) for title, lines in lists if lines)])
 

@@ -27,7 +27,13 @@ class Row:
     does: str
     needs_model: bool = False
     by_runner: bool = False
-    """The run itself does it, or it has its place here and comes with the projects: nothing is decided."""
+    """The run itself does it: nothing is decided."""
+    system: str = ""
+    """The switch in `systems.*` that it hangs on; empty means the one of its phase, if there is one."""
+
+    @property
+    def switch(self) -> str:
+        return self.system or (self.phase if self.phase in {"memory", "workspace"} else "")
 
     @property
     def plan(self) -> Plan:
@@ -51,15 +57,16 @@ TASKS: tuple[Row, ...] = (
     Row(
         "docs_staleness",
         "workspace",
-        "finds documents that their sources have left behind (with projects)",
-        by_runner=True,
+        "brings documents up to date that their sources have left behind",
+        needs_model=True,
+        system="projects",
     ),
-    Row("docs_cleanup", "workspace", "keeps documents short (with projects)", by_runner=True),
-    Row("snippets", "workspace", "folds observations into the core notes", needs_model=True),
-    Row("journal", "workspace", "distils the journal into the core notes", needs_model=True),
+    Row("docs_cleanup", "workspace", "shortens documents that have grown", needs_model=True, system="projects"),
+    Row("snippets", "workspace", "folds observations into the core notes", needs_model=True, system="journal"),
+    Row("journal", "workspace", "distils the journal into the core notes", needs_model=True, system="journal"),
     Row("gaps", "workspace", "lists what was asked in vain"),
     Row("fold", "infrastructure", "writes this device's recall counters down"),
-    Row("rag", "infrastructure", "indexes the documents of projects (with projects)", by_runner=True),
+    Row("rag", "infrastructure", "indexes the documents of projects", by_runner=True, system="projects"),
     Row("tests", "infrastructure", "runs Quaid's own tests, for developers (QUAID_DEV=1)", by_runner=True),
     Row("cleanup", "infrastructure", "removes what is no longer needed from .quaid/", by_runner=True),
     Row("update_check", "infrastructure", "says which Quaid this is, if asked for: no network", by_runner=True),

@@ -16,7 +16,8 @@ class Report:
     `done` was carried out, `asked` has become questions, `held_back` was not done for the reason beside it; `answered`
     are subjects of questions that the owner had answered. `waiting` are tasks that need a model, `failed` are tasks
     with what went wrong, `skipped` those that did not run for it. `lost` are answers of the owner's own questions that
-    would have gone: then nothing was merged. `commit` is the merge.
+    would have gone: then nothing was merged. `commit` is the merge. `stale` are the documents that their sources have
+    left behind, when the run is over.
     """
 
     run: str
@@ -32,6 +33,7 @@ class Report:
     skipped: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
     usage: ModelUsage = field(default_factory=ModelUsage)
     commit: str | None = None
     notes: int = 0

@@ -26,7 +26,7 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.questions import Question
 from quaid.janitor.registry import TASKS, Row
 from quaid.janitor.report import Report
-from quaid.janitor.steps import Step, message_of, trailers_of
+from quaid.janitor.steps import Step, message_of, trailers_of, without
 from quaid.janitor.vetoes import read_vetoes
 from quaid.model import Edit, Kind, Use
 from quaid.settings import Settings
@@ -39,6 +39,8 @@ from quaid.vault.messages import Message
 if TYPE_CHECKING:
     from quaid.llm import Models
     from quaid.local.gaps import Gap
+    from quaid.projects.churn import GrownDoc
+    from quaid.projects.weighing import StaleDoc
 
 LOCK_FILE = "janitor.lock"
 MOST_QUESTIONS = 20
@@ -72,6 +74,7 @@ class Ground:
 
     `gate` compares the recall of the owner's own questions before and on the bench, with a sentence for each answer
     that would be lost. `ledger` plans this device's counters as an edit of the tree that it is given a reader of.
+    `propose` makes the branch of a decision in its repository and says where it is.
     """
 
     root: Path
@@ -86,6 +89,9 @@ class Ground:
     gaps: Callable[[], Sequence[Gap]]
     gate: Callable[[Path, Sequence[Decision]], list[str]]
     ledger: Callable[[Callable[[str], bytes | None]], Edit | None]
+    stale_docs: Callable[[], Sequence[StaleDoc]]
+    grown_docs: Callable[[], Sequence[GrownDoc]]
+    propose: Callable[[Decision], str]
     keep_house: Callable[[Collection[str]], list[str]]
     say: Callable[[str], None]
     progress: Callable[[str, int, int], None]
@@ -180,19 +186,20 @@ class Runner:
             return
         if question.answer == "no":
             trailers = ((VETO, f"{question.task} {question.key}"), *trailers_of(question.task, self._report.run))
-            message = Message(f"janitor({question.task}): not to {question.title}", "The owner has said no.", trailers)
+            proposal = self._ground.proposals.get(question.key)
+            body = "\n\n".join(["The owner has said no.", *([proposal.detail] if proposal and proposal.detail else [])])
+            message = Message(f"janitor({question.task}): not to {question.title}", body, trailers)
             answer = Decision(question.task, "answer", question.key, (gone,), question.title, "")
             self._do(Step((answer,), message), bench)
-            self._vetoes.append(Veto(question.task, question.key, question.title))
+            self._vetoes.append(Veto(question.task, question.key, question.title, body))
             self._report.answered.append(f"no: {question.title}")
             del self._open[question.key]
             return
         self._consents.add(question.key)
         proposal = self._ground.proposals.get(question.key)
         if proposal is not None and all(bench.read(edit.rel_path) == edit.before for edit in proposal.edits):
-            self._carry_out(replace(proposal, edits=(*proposal.edits, gone), is_minor=False), bench)
+            self._carry_out(replace(proposal, is_minor=False), bench)
             self._report.answered.append(f"yes: {question.title}")
-            self._open.pop(question.key, None)
 
     # -- the tasks -----------------------------------------------------------------------------------------------
 
@@ -245,9 +252,13 @@ class Runner:
             models=models,
             vetoes=tuple(veto for veto in self._vetoes if veto.task == row.name),
             vetoed=frozenset(veto.key for veto in self._vetoes),
+            done=frozenset(decision.key for decision in self._report.done),
             gaps=self._ground.gaps(),
             ledger=lambda: self._ground.ledger(bench.read),
             written=self._written,
+            stale_docs=self._ground.stale_docs,
+            grown_docs=self._ground.grown_docs,
+            remark=self._report.remarks.append,
             progress=self._ground.progress,
         )
 
@@ -304,8 +315,12 @@ class Runner:
         return True
 
     def _carry_out(self, decision: Decision, bench: Bench) -> None:
+        question = self._open.pop(decision.key, None)
+        if question is not None:  # its owner has said yes
+            decision = replace(decision, edits=(*decision.edits, Edit(question.rel_path, question.data, None)))
         try:
-            self._do(Step((decision,)), bench)
+            if decision.edits:
+                self._do(Step((decision,)), bench)
         except NoteChangedError:
             self._report.held_back.append((decision, _OVERLAPS))
         else:
@@ -355,6 +370,7 @@ class Runner:
             report.lost = ground.gate(bench.root, report.done)
         if report.lost:
             return
+        self._make_branches(bench)
         landed = landing.land(
             ground.root, ground.history, bench, self._steps, self._summary(), report.run, ground.settings.git
         )
@@ -363,6 +379,25 @@ class Runner:
         dropped = {decision.key for decision in landed.dropped}
         report.done = [decision for decision in report.done if decision.key not in dropped]
         report.remarks += [f"not committed, your own changes are in it: {path}" for path in landed.left]
+
+    def _make_branches(self, bench: Bench) -> None:
+        """What is decided for other repositories. Killed between this and the merge, the next run finds the branch; a
+        question stays while there can be none.
+        """
+        report = self._report
+        waiting: set[str] = set()
+        for decision in [decision for decision in report.done if decision.branch is not None]:
+            try:
+                report.remarks.append(self._ground.propose(decision))
+            except QuaidError as error:
+                report.done.remove(decision)
+                report.answered = [said for said in report.answered if said != f"yes: {decision.subject}"]
+                report.held_back.append((decision, str(error)))
+                if not isinstance(error, NoteChangedError):
+                    waiting.update(decision.paths)
+        if waiting:
+            self._steps, _ = without(self._steps, waiting)
+            landing.do_again(bench, self._steps, bench.base, report.run)
 
     def _summary(self) -> Message:
         report = self._report
@@ -405,5 +440,4 @@ def _choose(names: Sequence[str]) -> tuple[Row, ...]:
 
 def _is_on(row: Row, settings: Settings) -> bool:
     """The owner's switches: which systems the janitor tends."""
-    system = {"memory": "memory", "workspace": "journal" if row.name in {"snippets", "journal"} else "workspace"}
-    return bool(getattr(settings.systems, system.get(row.phase, ""), True))
+    return bool(getattr(settings.systems, row.switch, True))

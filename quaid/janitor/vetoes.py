@@ -27,7 +27,7 @@ def read_vetoes(branches: Branches, own: Collection[str]) -> list[Veto]:
                     found.setdefault((veto.task, veto.key), veto)
         for refused in commit.trailers.get(VETO, ()) if commit.email in own else ():
             task, _, key = refused.partition(" ")
-            found.setdefault((task, key), Veto(task, key, commit.subject))
+            found.setdefault((task, key), Veto(task, key, commit.subject, commit.body))
     return list(found.values())
 
 
@@ -37,4 +37,4 @@ def _is_lifted(commit_id: str, lifted: set[str]) -> bool:
 
 def _decisions(commit: Commit) -> list[Veto]:
     task = next(iter(commit.trailers.get(TASK, ())), "")
-    return [Veto(task, key, commit.subject) for key in commit.trailers.get(DECISION, ())]
+    return [Veto(task, key, commit.subject, commit.body) for key in commit.trailers.get(DECISION, ())]

@@ -1,0 +1,61 @@
+"""Documents that their sources have left behind: the deep model proposes exact edits after which they are true again.
+
+The fast model says first which of the changes matter to a document at all; what it has said once is not asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from quaid.janitor import documents
+from quaid.janitor.context import Context
+from quaid.janitor.decision import Decision, key_of
+from quaid.projects.edits import since_of, update_edit
+from quaid.projects.updater import Update, ask_update
+from quaid.projects.weighing import TASK, StaleDoc, note_still_true, weigh
+
+if TYPE_CHECKING:
+    from quaid.llm import Models
+
+KIND = "update"
+
+
+def plan(context: Context) -> Iterator[Decision]:
+    """An update of each document that is stale, those first that have been so for longest; a run asks the deep model
+    about `docs.most_updates` of them.
+
+    Raises:
+        ModelError: as `Models.ask`, but an answer about one document that cannot be used.
+    """
+    if context.settings.janitor.policies.update == "off" or context.models is None:
+        return
+    stale = {key_of(TASK, *found.evidence): found for found in sorted(context.stale_docs(), key=_age)}
+    left = context.settings.docs.most_updates
+    for key, found in documents.undecided(context, KIND, stale).items():
+        if not left or not documents.is_free(context, found.doc, found.data):
+            continue
+        decision = None
+        with documents.answering(context, TASK, key, found.doc):
+            weighed = found.narrowed(weigh(found, context.models, context.judgements))
+            if weighed.freshness.is_stale:
+                left -= 1
+                decision = _decide(context, context.models, key, weighed)
+        if decision is not None:
+            yield decision
+
+
+def _decide(context: Context, models: Models, key: str, stale: StaleDoc) -> Decision | None:
+    doc = stale.doc
+    refused = documents.refused(context, doc)
+    told = ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files, refused)
+    if isinstance(told, Update):
+        return documents.decide(TASK, KIND, key, doc, told, update_edit(stale, told), since_of(stale))
+    note_still_true(stale, told.summary or "it is true as it is", context.judgements)
+    return None
+
+
+def _age(stale: StaleDoc) -> tuple[str, str]:
+    """Sorts what has been stale for longest to the front."""
+    since = stale.freshness.since
+    return since.when if since is not None else "", stale.doc.id
