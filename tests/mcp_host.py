@@ -18,6 +18,7 @@ from quaid.mcp.server import Server
 EVERYTHING = (
     "memory_recall", "memory_get", "memory_store", "memory_note", "memory_forget", "memory_extract",
     "memory_search", "memory_history", "memory_stats", "memory_restore", "memory_create_edge",
+    "docs_search", "docs_read", "docs_list", "docs_register", "project_create",
 )  # fmt: skip
 DEFAULT = EVERYTHING[:6]
 

@@ -13,8 +13,10 @@ import yaml
 from quaid.cli.app import COMMANDS, build_group
 from quaid.cli.janitor import ACTIONS
 from quaid.mcp.asking import Asking
+from quaid.mcp.docs import Documenting
 from quaid.mcp.keeping import Keeping
 from quaid.mcp.learning import Learning
+from quaid.mcp.rooms import Desks
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "hooks" / "claude-code"
@@ -85,10 +87,14 @@ def test_every_command_of_quaid_that_is_named_exists():
         assert option in known, f"quaid {name} has no {option}"
 
 
-def test_every_tool_that_is_named_is_offered():
-    rooms = (Asking(None), Keeping(None), Learning(None))
+def test_every_tool_that_is_named_is_offered(tmp_path):
+    (tmp_path / "projects" / "quaid").mkdir(parents=True)
+    (tmp_path / "projects" / "quaid" / "PROJECT.md").touch()
+    rooms = (Asking(None), Keeping(None), Learning(None), Documenting(Desks(tmp_path)))
     offered = {tool.name for room in rooms for tool in room.tools() if tool.is_default}
-    named = {name for path in PROSE for name in re.findall(r"memory_[a-z]+(?:_[a-z]+)*", path.read_text("utf-8"))}
+    named = {
+        name for path in PROSE for name in re.findall(r"(?:memory|docs)_[a-z]+(?:_[a-z]+)*", path.read_text("utf-8"))
+    }
     assert {"memory_recall", "memory_store", "memory_get", "memory_note", "memory_forget"} <= named
     assert named <= offered
 
@@ -101,7 +107,9 @@ def test_heads_say_what_it_is_for_and_what_it_may_use(path):
     assert head.get("name", path.parent.name) == path.parent.name or path.parent.name == "commands"
     assert ("$ARGUMENTS" in body) == ("argument-hint" in head)
     allowed = re.split(r",\s*(?![^(]*\))", head["allowed-tools"])
-    assert all(re.fullmatch(rf"{TOOL}memory_[a-z_]+|Bash\(quaid [a-z ]+:\*\)|Read", tool) for tool in allowed), allowed
+    assert all(
+        re.fullmatch(rf"{TOOL}(?:memory|docs)_[a-z_]+|Bash\(quaid [a-z ]+:\*\)|Read", tool) for tool in allowed
+    ), allowed
 
 
 def test_nothing_that_forgets_or_decides_goes_without_asking():

@@ -58,7 +58,10 @@ class TestSurface:
                 assert tool.output_schema["type"] == "object"
                 assert tool.annotations.read_only_hint is not None
             reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
-            assert reading == {"memory_recall", "memory_search", "memory_get", "memory_history", "memory_stats"}
+            assert reading == {
+                "memory_recall", "memory_search", "memory_get", "memory_history", "memory_stats",
+                "docs_search", "docs_read", "docs_list",
+            }  # fmt: skip
             assert [name for name, tool in tools.items() if tool.annotations.destructive_hint] == ["memory_forget"]
             for part in ("SKIP WHEN:", "QUERY TIPS:"):
                 assert part in tools["memory_recall"].description
@@ -437,8 +440,11 @@ class TestResourcesAndPrompts:
             done = await call(client, "memory_store", text="Maya Chen takes oat milk in her coffee")
             await call(client, "memory_create_edge", subject="Maya Chen", relation="works_at", object="Acme")
             templates = {t.uri_template for t in (await client.list_resource_templates()).resource_templates}
-            assert templates == {"memory://facts/{id}", "memory://entities/{name}", "memory://core/{file}"}
-            assert [str(found.uri) for found in (await client.list_resources()).resources] == ["memory://recent"]
+            assert templates == {
+                "memory://facts/{id}", "memory://entities/{name}", "memory://core/{file}", "memory://projects/{name}",
+            }  # fmt: skip
+            listed = [str(found.uri) for found in (await client.list_resources()).resources]
+            assert listed == ["memory://recent", "memory://projects"]
 
             async def read(uri):
                 (content,) = (await client.read_resource(uri)).contents

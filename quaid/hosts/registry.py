@@ -14,7 +14,10 @@ from typing import Literal
 from quaid.hosts.entries import Entry, Syntax
 
 NAME = "quaid"
-READING_TOOLS = ("memory_recall", "memory_search", "memory_get", "memory_history", "memory_stats")
+READING_TOOLS = (
+    "memory_recall", "memory_search", "memory_get", "memory_history", "memory_stats",
+    "docs_search", "docs_read", "docs_list",
+)  # fmt: skip
 """What Claude Code may call without asking: nothing that writes."""
 HOOK_TIMEOUT_S = 10
 _EVENTS = {

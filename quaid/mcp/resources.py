@@ -1,4 +1,4 @@
-"""What a host may attach to a conversation by address: notes, core notes, and what is recent."""
+"""What a host may attach to a conversation by address: notes, core notes, projects, and what is recent."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from quaid.model import CORE_FILES, Kind
 from quaid.recall.safety import PREFACE, neutralise
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from quaid.memory import Memory
 
 MARKDOWN = "text/markdown"
@@ -44,6 +46,16 @@ def add_resources(server: MCPServer, desks: Desks) -> None:
     async def core(file: str) -> str:
         """SOUL.md, USER.md, MEMORY.md or AGENTS.md."""
         return await desks.reading.do(lambda memory: _read_core(memory, file))
+
+    @server.resource("memory://projects", title="Projects", mime_type=MARKDOWN)
+    async def projects() -> str:
+        """The active projects: what each is, how many documents it has, and which of them are stale."""
+        return await desks.reading.do(lambda memory: _list_projects(memory.root))
+
+    @server.resource("memory://projects/{name}", title="A project", mime_type=MARKDOWN)
+    async def project(name: str) -> str:
+        """The PROJECT.md of one project, and how fresh its documents are."""
+        return await desks.documents.do(lambda memory: _read_project(memory, name))
 
 
 def _read(memory: Memory, reference: str, kind: Kind) -> str:
@@ -78,6 +90,30 @@ def _text(memory: Memory, path: str) -> str:
     return neutralise(data.decode("utf-8", "replace"))
 
 
+def _list_projects(root: Path) -> str:
+    from quaid.project_context import tell_projects
+
+    return "\n".join([PREFACE, "", *(f"- {_on_one_line(told)}" for told in tell_projects(root, most=None).lines)])
+
+
+def _read_project(memory: Memory, name: str) -> str:
+    """As the file has it, disarmed.
+
+    Raises:
+        NoteNotFoundError: there is no such project.
+    """
+    from quaid.errors import BadInputError
+    from quaid.projects.wording import describe
+
+    try:
+        project = memory.documentation.project(name)
+    except BadInputError as error:
+        raise NoteNotFoundError(name) from error
+    found = memory.documentation.check(project=project.name)
+    docs = [f"- {_on_one_line(f'{doc.id}: {describe(freshness)}')}" for doc, freshness in found]
+    return "\n".join([_text(memory, project.path).rstrip(), "", "## Documents", "", *docs])
+
+
 def _list_recent(memory: Memory) -> str:
     from quaid.index import documents
     from quaid.index.scope import visible_to
@@ -95,4 +131,8 @@ def _list_recent(memory: Memory) -> str:
 def _one_line(index: object, doc_id: int) -> str:
     from quaid.index import documents
 
-    return " ".join(neutralise(documents.text_of(index, doc_id)).split())  # type: ignore[arg-type]
+    return _on_one_line(documents.text_of(index, doc_id))  # type: ignore[arg-type]
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(neutralise(text).split())

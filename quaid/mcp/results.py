@@ -96,8 +96,8 @@ class Note(TypedDict):
 
 
 class Changed(TypedDict):
-    """What a write did: `outcome` is created, confirmed, linked, known, forgotten or restored. `uncommitted` are files
-    whose change is on disk but not in git, as their owner's own work is in them.
+    """What a write did: `outcome` is created, confirmed, linked, known, forgotten, restored, made, registered or
+    unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them.
     """
 
     outcome: str
@@ -199,7 +199,7 @@ def recalled(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
     """An answer with what its reader must know of it; `more` are sentences about what was missing."""
     hits = _fitting(found.hits)
     warning, degraded = warn(found), [*list_degraded(found), *more]
-    shape = _bare(Recalled(
+    shape = bare(Recalled(
         notice=PREFACE,
         warning=warning,
         degraded=degraded,
@@ -214,24 +214,24 @@ def recalled(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
 
 def remembered(hit: Hit) -> Remembered:
     text = hit.text if len(hit.text) <= LONGEST_TEXT else f"{hit.text[:LONGEST_TEXT].rstrip()} …"
-    return _bare(Remembered(
-        id=_line(hit.id),
+    return bare(Remembered(
+        id=line(hit.id),
         text=f"{SUPERSEDED} {neutralise(text)}" if hit.superseded else neutralise(text),
         score=round(hit.score, 2),
         kind=hit.kind,
-        date=_day(hit.created),
+        date=day(hit.created),
         origin=hit.provenance,
-        speaker=_line(hit.speaker),
-        session=_line(hit.session) if hit.kind == "turn" else "",
+        speaker=line(hit.speaker),
+        session=line(hit.session) if hit.kind == "turn" else "",
         turn=hit.turn or 0,
-        project=_line(hit.project),
-        valid_from=_day(hit.valid_from),
-        valid_until=_day(hit.valid_until),
+        project=line(hit.project),
+        valid_from=day(hit.valid_from),
+        valid_until=day(hit.valid_until),
         superseded=hit.superseded,
         pending=hit.status == "pending",
         said_times=hit.stands_for if hit.stands_for > 1 else 0,
         contradicts=list(hit.contradicts),
-        related_through=[_line(name) for name in hit.via],
+        related_through=[line(name) for name in hit.via],
     ))  # fmt: skip
 
 
@@ -254,27 +254,27 @@ def list_degraded(found: Recall) -> list[str]:
     """One sentence for each thing that was missing."""
     told = [str(sentence) for sentence in cast("Sequence[object]", found.trace.get("degraded", ()))]
     named = {sentence.partition(":")[0]: sentence for sentence in told}
-    return [_line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded]
+    return [line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded]
 
 
 def note(view: NoteView) -> CallToolResult:
     document = view.document
     text = neutralise(view.text)
-    shape = _bare(Note(
+    shape = bare(Note(
         notice=PREFACE,
-        id=_line(document.id),
+        id=line(document.id),
         kind=document.kind,
-        path=_line(document.path),
-        title=_line(document.title) if document.kind != "fact" else "",
-        type=_line(document.type),
-        status=_line(document.status),
-        speaker=_line(document.speaker),
-        session=_line(document.session),
+        path=line(document.path),
+        title=line(document.title) if document.kind != "fact" else "",
+        type=line(document.type),
+        status=line(document.status),
+        speaker=line(document.speaker),
+        session=line(document.session),
         turn=view.turn or 0,
-        date=_day(document.created),
-        valid_from=_day(document.valid_from),
-        valid_until=_day(document.valid_until),
-        superseded_by=_line(document.superseded_by),
+        date=day(document.created),
+        valid_from=day(document.valid_from),
+        valid_until=day(document.valid_until),
+        superseded_by=line(document.superseded_by),
         confirmations=document.confirmations,
         text=text[:LONGEST_NOTE],
         edges=[render_edge(edge) for edge in view.edges],
@@ -284,14 +284,14 @@ def note(view: NoteView) -> CallToolResult:
 
 
 def changed(written: Written) -> CallToolResult:
-    shape = _bare(Changed(
+    shape = bare(Changed(
         outcome=written.outcome,
-        id=_line(written.id),
-        path=_line(written.path),
-        text=_line(written.text)[:LONGEST_TEXT],
+        id=line(written.id),
+        path=line(written.path),
+        text=line(written.text)[:LONGEST_TEXT],
         commit=written.commit or "",
-        new_notes=[_line(path) for path in written.created],
-        uncommitted=[_line(path) for path in written.left],
+        new_notes=[line(path) for path in written.created],
+        uncommitted=[line(path) for path in written.left],
         secrets_removed=dict(Counter(written.redacted)),
         hint=written.hint or "",
     ))  # fmt: skip
@@ -299,17 +299,17 @@ def changed(written: Written) -> CallToolResult:
 
 
 def learned(done: Extracted, posed: Posed | None, next_step: str) -> CallToolResult:
-    shape = _bare(Learned(
-        session=_line(done.session),
-        path=_line(done.path),
+    shape = bare(Learned(
+        session=line(done.session),
+        path=line(done.path),
         turns=done.turns,
         new_turns=done.new_turns,
         waiting=done.waiting,
-        facts=[LearnedFact(id=fact.id, text=_line(fact.text), outcome=fact.outcome) for fact in done.facts],
-        names=[_line(name) for name in done.entities],
-        not_kept=[NotKept(text=_line(item.text), reason=item.reason) for item in done.left_out],
+        facts=[LearnedFact(id=fact.id, text=line(fact.text), outcome=fact.outcome) for fact in done.facts],
+        names=[line(name) for name in done.entities],
+        not_kept=[NotKept(text=line(item.text), reason=item.reason) for item in done.left_out],
         secrets_removed=dict(Counter(done.redacted)),
-        model=_line(done.model),
+        model=line(done.model),
         commit=done.commit or "",
         problem=str(done.problem or ""),
         next_step=next_step,
@@ -321,12 +321,12 @@ def learned(done: Extracted, posed: Posed | None, next_step: str) -> CallToolRes
 
 def history(commits: Sequence[Commit]) -> CallToolResult:
     changes = [
-        _bare(Change(
+        bare(Change(
             commit=commit.id[:10],
             when=commit.when,
-            author=_line(commit.author),
-            what=_line(commit.subject),
-            task=_line(" ".join(commit.trailers.get("Quaid-Task", ()))),
+            author=line(commit.author),
+            what=line(commit.subject),
+            task=line(" ".join(commit.trailers.get("Quaid-Task", ()))),
         ))
         for commit in commits
     ]  # fmt: skip
@@ -335,12 +335,12 @@ def history(commits: Sequence[Commit]) -> CallToolResult:
 
 def numbers(stats: Stats, waiting: int) -> CallToolResult:
     known = {key: value for key, value in asdict(stats).items() if key in Numbers.__annotations__}
-    counted = {key: {_line(name): number for name, number in known[key].items()} for key in ("types", "speakers")}
-    return answer(_bare(cast("Numbers", {**known, **counted, "waiting": waiting}), keep=(*known, "waiting")))
+    counted = {key: {line(name): number for name, number in known[key].items()} for key in ("types", "speakers")}
+    return answer(bare(cast("Numbers", {**known, **counted, "waiting": waiting}), keep=(*known, "waiting")))
 
 
 def render_edge(edge: Edge) -> str:
-    return _line(f"{edge.subject} {edge.relation} {edge.object}")
+    return line(f"{edge.subject} {edge.relation} {edge.object}")
 
 
 def _fitting(hits: Sequence[Hit]) -> list[Hit]:
@@ -359,14 +359,16 @@ def _as_of(found: Recall) -> str:
     return f"{then['when']}, commit {then['commit'][:10]}" if isinstance(then, dict) else ""
 
 
-def _bare(shape: Shape, keep: Sequence[str] = ("memories", "text", "score")) -> Shape:
-    """`shape` without the fields that say nothing."""
+def bare(shape: Shape, keep: Sequence[str] = ("memories", "text", "score")) -> Shape:
+    """`shape` without the fields that say nothing, but for those to `keep`."""
     return cast("Shape", {key: value for key, value in shape.items() if value or key in keep})
 
 
-def _line(text: str | None) -> str:
+def line(text: str | None) -> str:
+    """A text from the vault on one line, disarmed."""
     return " ".join(neutralise(text or "").split())
 
 
-def _day(moment: str | None) -> str:
-    return _line(moment)[:10]
+def day(moment: str | None) -> str:
+    """The day of a moment in ISO 8601."""
+    return line(moment)[:10]

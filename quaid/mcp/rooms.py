@@ -1,6 +1,6 @@
-"""What a server works with: desks for what is quick, what writes and what takes long, and what runs beside them.
+"""What a server works with: desks for what is quick, what writes, what takes long and documents, and what runs beside.
 
-A recall never waits behind a commit or an extraction: those have desks of their own.
+A recall never waits behind a commit, an extraction or documents that are indexed: those have desks of their own.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Desks:
         self.reading = Desk("reading", self._open)
         self.writing = Desk("writing", self._open)
         self.slow = Desk("slow", self._open)
+        self.documents = Desk("documents", self._open)
         self._watch = _Watch(root)
         self._standby = Standby(root, self._answer_hook)
         self._is_warm = False
@@ -76,7 +77,7 @@ class Desks:
         self._is_warm = True  # too late for that
         self._standby.close()
         self._watch.stop()
-        wait([desk.close() for desk in (self.writing, self.slow, self.reading)], CLOSE_S)
+        wait([desk.close() for desk in (self.writing, self.slow, self.documents, self.reading)], CLOSE_S)
         self._watch.join()
 
     def _answer_hook(self, asked: dict[str, Any]) -> dict[str, str]:
@@ -86,7 +87,7 @@ class Desks:
             from quaid.prompting import before_prompt
 
             if "context" in asked:
-                return {"text": memory.context(asked["context"], asked["longest"])}
+                return {"text": memory.context(asked["context"], asked["longest"], asked.get("cwd"))}
             is_kept = bool(asked.get("is_kept", True))
             return before_prompt(memory, str(asked["prompt"]), str(asked.get("session")), is_kept=is_kept)._asdict()
 

@@ -10,7 +10,7 @@ import { Extraction } from "./extraction.ts";
 import { KeptConversations } from "./kept.ts";
 import { makeAsk } from "./quaid.ts";
 import { readSettings } from "./settings.ts";
-import { makeTools, TOOL_NAMES } from "./tools.ts";
+import { makeTools, toolsOf } from "./tools.ts";
 
 /** What the host may wait beyond a limit of ours, so that ours is the one that counts. */
 const GRACE_MS = 1_000;
@@ -110,6 +110,6 @@ export default definePluginEntry({
     });
     api.on("gateway_stop", () => extraction.stop());
 
-    api.registerTool((place) => makeTools(ask, settings, place), { names: [...TOOL_NAMES] });
+    api.registerTool((place) => makeTools(ask, settings, place), { names: toolsOf(settings).map((tool) => tool.name) });
   },
 });

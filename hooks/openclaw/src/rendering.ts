@@ -73,7 +73,7 @@ export function renderWritten(answer: Record<string, unknown>): string {
     .join("\n");
 }
 
-function flat(value: unknown): string {
+export function flat(value: unknown): string {
   return typeof value === "string" || typeof value === "number" ? String(value).replace(/\s+/g, " ").trim() : "";
 }
 
@@ -90,6 +90,6 @@ function list(value: unknown): string[] {
   return Array.isArray(value) ? value.map(flat).filter(Boolean) : [];
 }
 
-function shortened(text: string, longest: number): string {
+export function shortened(text: string, longest: number): string {
   return text.length > longest ? `${text.slice(0, longest).trimEnd()} …` : text;
 }

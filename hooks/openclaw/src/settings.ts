@@ -5,6 +5,7 @@ export interface Settings {
   readonly vault: string | undefined;
   readonly recall: boolean;
   readonly extract: boolean;
+  readonly docs: boolean;
   readonly groups: boolean;
   readonly idleMinutes: number;
   readonly promptTimeoutMs: number;
@@ -19,6 +20,7 @@ export function readSettings(config: Record<string, unknown> = {}): Settings {
     vault: textOf(config["vault"]),
     recall: config["recall"] !== false,
     extract: config["extract"] !== false,
+    docs: config["docs"] !== false,
     groups: config["groups"] === true,
     idleMinutes: numberOr(config["idleMinutes"], 10, 0, 1440),
     promptTimeoutMs: numberOr(config["promptTimeoutMs"], 3_000, 100, 14_000),

@@ -3,35 +3,17 @@
 import type { AnyAgentTool, OpenClawPluginToolContext } from "openclaw/plugin-sdk/plugin-entry";
 
 import { isObject, isServed, nameSession } from "./conversation.ts";
+import { DOCS_TOOLS } from "./documents.ts";
 import type { Answer, Ask } from "./quaid.ts";
 import { renderNote, renderRecall, renderWritten } from "./rendering.ts";
 import type { Settings } from "./settings.ts";
-
-export const TOOL_NAMES = ["memory_recall", "memory_store", "memory_note", "memory_read", "memory_forget"] as const;
+import { option, options, text, type Tool } from "./tool.ts";
 
 const FACT_TYPES = ["fact", "preference", "belief", "experience", "event", "decision"];
 
-type Params = Readonly<Record<string, unknown>>;
-
-interface Command {
-  readonly args: readonly string[];
-  readonly input?: string;
-}
-
-interface Tool {
-  readonly name: (typeof TOOL_NAMES)[number];
-  readonly label: string;
-  readonly description: string;
-  readonly properties: Readonly<Record<string, object>>;
-  readonly required: readonly string[];
-  /** Every value stands behind `=`, behind `--` or on stdin, so that none is taken for an option. */
-  command(params: Params, session: readonly string[]): Command;
-  render(answer: Record<string, unknown>): string;
-}
-
 const REF = { type: "string", minLength: 1, maxLength: 300 };
 
-const TOOLS: readonly Tool[] = [
+const MEMORY_TOOLS: readonly Tool[] = [
   {
     name: "memory_recall",
     label: "Recall",
@@ -80,7 +62,7 @@ const TOOLS: readonly Tool[] = [
         "remember",
         ...option("type", params["type"]),
         ...option("source", params["source"]),
-        ...(Array.isArray(params["keywords"]) ? params["keywords"].flatMap((word) => option("keywords", word)) : []),
+        ...options("keywords", params["keywords"]),
         ...session,
         "-",
       ],
@@ -121,13 +103,18 @@ const TOOLS: readonly Tool[] = [
   },
 ];
 
+/** Which tools there are with these settings. */
+export function toolsOf(settings: Settings): readonly Tool[] {
+  return settings.docs ? [...MEMORY_TOOLS, ...DOCS_TOOLS] : MEMORY_TOOLS;
+}
+
 /** The tools for one conversation; none where the memory is not served. */
 export function makeTools(ask: Ask, settings: Settings, place: OpenClawPluginToolContext): AnyAgentTool[] | null {
   if (!isServed(place, settings.groups)) {
     return null;
   }
   const session = option("session", nameSession(place));
-  return TOOLS.map((tool) => ({
+  return toolsOf(settings).map((tool) => ({
     name: tool.name,
     label: tool.label,
     description: tool.description,
@@ -138,24 +125,13 @@ export function makeTools(ask: Ask, settings: Settings, place: OpenClawPluginToo
       additionalProperties: false,
     },
     async execute(_call: string, params: unknown) {
-      const command = tool.command(isObject(params) ? params : {}, session);
+      const given = isObject(params) ? params : {};
+      const command = tool.command(given, session);
       const args = ["--json", ...command.args];
       const details = read(await ask({ ...command, args, cwd: place.workspaceDir, timeoutMs: settings.toolTimeoutMs }));
-      return { content: [{ type: "text" as const, text: tool.render(details) }], details };
+      return { content: [{ type: "text" as const, text: tool.render(details, given) }], details };
     },
   }));
-}
-
-function option(name: string, value: unknown): string[] {
-  return typeof value === "number" || (typeof value === "string" && value.trim()) ? [`--${name}=${value}`] : [];
-}
-
-function text(params: Params, name: string): string {
-  const value = params[name];
-  if (typeof value !== "string" || !value.trim()) {
-    throw new Error(`${name} must be a text that says something.`);
-  }
-  return value;
 }
 
 /** Quaid's answer as an object. The host makes a tool's error of what is thrown here. */

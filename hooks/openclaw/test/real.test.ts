@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
@@ -24,6 +25,23 @@ test("a statement is stored, found, read and forgotten", { skip, timeout: 60_000
   assert.match(await host.use("memory_forget", { ref: id }), /^forgotten/);
   await assert.rejects(host.use("memory_forget", { ref: "--no-such" }), /No note is called '--no-such'/);
   await assert.rejects(host.use("memory_recall", { query: "milk", dateFrom: "soonish" }), /is no date/);
+});
+
+test("a project is made, its documents are found, read and listed", { skip, timeout: 60_000 }, async (t) => {
+  const ground = new Ground(t);
+  const vault = join(ground.folder, "vault");
+  const source = join(ground.folder, "studio");
+  mkdirSync(source);
+  writeFileSync(join(source, "README.md"), "# Studio\n\nThe kiln cools for nine hours.\n");
+  writeFileSync(join(source, "more.txt"), "More of it.\n");
+  execFileSync(QUAID ?? "", ["init", vault, "--no-fetch", "-q"]);
+  const host = new Host(ground, { command: QUAID, vault });
+  assert.match(await host.use("project_create", { name: "studio", sourceRoots: [source] }), /^made: studio/);
+  assert.match(await host.use("docs_register", { path: join(source, "more.txt") }), /^registered: more\.txt/);
+  assert.match(await host.use("docs_search", { query: "how long does the kiln cool?" }), /1\. studio:README\.md:1-3 Studio.*\n   \| # Studio/);
+  assert.match(await host.use("docs_read", { ref: "README" }), /nine hours/);
+  assert.match(await host.use("docs_list", { project: "studio" }), /- studio:more\.txt/);
+  await assert.rejects(host.use("docs_read", { ref: "--no-such" }), /There is no document/);
 });
 
 test("the hooks that Quaid has take what the plugin sends", { skip, timeout: 60_000 }, async (t) => {
