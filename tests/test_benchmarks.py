@@ -117,6 +117,44 @@ def test_every_stage_is_ablated_or_says_why_not(benchmark):
     assert stages >= ablation.NOT_SEEN.keys()
 
 
+def test_what_is_called_stale_is_held_against_what_is(benchmark, tmp_path):
+    projects = benchmark("projects")
+    (tmp_path / "a.py").write_text("a = 1\n")
+
+    def doc(path, verdict, what="logic"):
+        causes = [] if verdict == "current" else [("c0", "a.py", what)]
+        return projects.DocTruth(path, "guide", "learned", ["a.py", "gone.py"], "base", verdict, causes)
+
+    verdicts = {
+        "both.md": "stale",
+        "missed.md": "stale",
+        "wrong.md": "current",
+        "fine.md": "current",
+        "moved.md": "arguable",
+    }
+    truth = projects.Generated(
+        tmp_path, 1, [], {path: doc(path, verdict) for path, verdict in verdicts.items()}, [], []
+    )
+    row = {"sources": ["a.py"], "true_at": {"id": "base"}}
+    called = dict.fromkeys(verdicts, "fresh") | dict.fromkeys(("both.md", "wrong.md", "moved.md"), "stale")
+    checked = {path: row | {"status": status} for path, status in called.items()}
+    checked["wrong.md"] = checked["wrong.md"] | {"sources": ["a.py", "b.py"], "true_at": None}
+    checked["node_modules/x.md"] = row | {"status": "no sources"}
+    figures, counts = projects.score_staleness(checked, truth)
+    assert (figures["stale, precision"], figures["stale, recall"], figures["docs that are none"]) == (0.5, 0.5, 1.0)
+    assert counts["stale, missed"] == {"guide": 1, "learned": 1, "logic": 1}
+    assert counts["arguable"] == {"called stale": 1, "called fresh": 0}
+    assert projects.score_sources(checked, truth) == {
+        "sources, precision": 5 / 6,
+        "sources, recall": 1.0,
+        "true at the right commit": 0.8,
+    }
+    assert projects.score_search("search", [["b", "b", "a"], ["a"]], ["a", "a"]) == {
+        "search R@1": 0.5,
+        "search R@5": 1.0,
+    }
+
+
 def teardown_module():
     for name in (
         "ablation",
@@ -126,6 +164,7 @@ def teardown_module():
         "locomo_data",
         "machine",
         "precision",
+        "projects",
         "report",
         "scale",
     ):

@@ -129,6 +129,21 @@ def test_links_between_pages_lead_somewhere(name, target):
         pytest.skip(f"{target}, which {name} points at, is not written yet")
 
 
+WITHOUT_SOURCES = {"glossary.md"}
+"""It names words, and no file of its own."""
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_every_page_says_what_it_is_about_and_is_narrow(path):
+    if path.name in WITHOUT_SOURCES:
+        return
+    found = re.fullmatch(r"<!-- SOURCES: (.+) -->", path.read_text(encoding="utf-8").split("\n")[1])
+    assert found, f"the second line of {path.name} should be <!-- SOURCES: … -->"
+    for source in found[1].split(", "):
+        assert (ROOT / source).exists(), f"{path.name} is about {source}, which is not there"
+        assert source not in {"quaid", "tests", "docs"}, f"{source} is too broad: every change would make it stale"
+
+
 def test_the_readme_begins_with_two_commands():
     text = page("README.md")
     assert "pip install ." in text

@@ -23,6 +23,7 @@ measure hooks hooks.py --keep "$vaults"
 measure servers servers.py --keep "$vaults"
 measure night night.py --keep "$vaults"
 measure as-of as_of.py --keep "$vaults"
+measure projects projects.py --repo "$vaults/quaid-projects"
 for facts in none observation extraction; do
     measure "locomo-$facts" locomo.py --facts "$facts" --keep "$vaults"
 done

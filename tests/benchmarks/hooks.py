@@ -102,7 +102,7 @@ def times(runs: int, call: Callable[[int], object]) -> tuple[float, float]:
 def answer(memory: Memory, asked: dict) -> dict[str, str]:
     """As `quaid mcp` answers."""
     if "context" in asked:
-        return {"text": memory.context(asked["context"], asked["longest"])}
+        return {"text": memory.context(asked["context"], asked["longest"], asked["cwd"])}
     return before_prompt(memory, **asked)._asdict()
 
 

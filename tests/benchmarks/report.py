@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import projects
 from ablation import FIGURES, Change
 from locomo import METRICS
 from scale import TARGETS
@@ -33,6 +34,7 @@ MADE = {
     "stages": "stages.py --all",
     "scale": "scale.py --notes 1000 --notes 10000 --notes 100000",
     "as-of": "as_of.py",
+    "projects": "projects.py",
 }
 """The command behind each file; all.sh runs these."""
 CUTS = ("R@5", "R@10", "R@20")
@@ -186,6 +188,16 @@ def render_as_of(figures: Figures) -> str:
     )
 
 
+def render_projects(figures: Figures) -> str:
+    promised = projects.TARGETS
+    rows = [[name, _number(value), promised.get(name, "")] for name, value in figures["figures"].items()]
+    details = [
+        [title, ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none"]
+        for title, counts in figures["details"].items()
+    ]
+    return f"{_table(['', 'measured', 'promised'], rows)}\n{_table(['how many', ''], details, words=2)}"
+
+
 RENDERERS: dict[str, Callable[[Figures], str]] = {
     "locomo-none": render_locomo,
     "locomo-observation": render_locomo,
@@ -196,6 +208,7 @@ RENDERERS: dict[str, Callable[[Figures], str]] = {
     "stages": render_stages,
     "scale": render_scale,
     "as-of": render_as_of,
+    "projects": render_projects,
 }
 
 
