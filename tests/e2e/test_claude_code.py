@@ -19,11 +19,13 @@ from messages_api import Call, MessagesApi, as_text, since_the_last_answer, tool
 from replay import Replay, facts_of
 from vaults import Vault, be_calm, copy_vault, wait_for
 
+from quaid.documentation.registering import NewProject
+from quaid.index.database import connect_reader
 from quaid.local import queue
 from quaid.model import CORE_FILES
 from quaid.recall.safety import CLOSING, OPENING
 from quaid.vault import frontmatter
-from quaid.vault.layout import STATE_DIR
+from quaid.vault.layout import DOCS_FILE, STATE_DIR
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="waits for processes that it finds in /proc"
@@ -158,6 +160,8 @@ def lived(begin) -> Life:
         "Ask the memory": Call("memory_recall", {"query": "Where does Ines live?"}),
         "Write that down": Call("Write", {"file_path": str(life.claude.project / "glaze.md"), "content": "# Glaze\n"}),
     }
+    with life.vault.memory() as memory:
+        memory.documentation.create(NewProject("studio", source_roots=(str(life.claude.project),)))
     allowed = ("--allowedTools", f"{TOOLS}memory_recall", "Write")
     with life.claude.session("--session-id", life.identity, *allowed) as session:
         life.say(session, "start", "Good morning!")
@@ -255,8 +259,13 @@ def test_the_history_says_what_happened(lived):
     lived.vault.assert_sound()
 
 
-def test_edited_files_are_noted(lived):
-    assert queue.take_edited(lived.vault.root / STATE_DIR) == [str(lived.claude.project / "glaze.md")]
+def test_what_was_edited_is_followed_to_its_project(lived):
+    assert not queue.has_edited(lived.vault.root / STATE_DIR)
+    with connect_reader(lived.vault.root / STATE_DIR / DOCS_FILE) as docs:  # nobody has searched the documents yet
+        assert [path for (path,) in docs.execute("SELECT path FROM documents WHERE project = 'studio'")] == [
+            "projects/studio/PROJECT.md",
+            "studio:glaze.md",
+        ]
 
 
 def test_a_resumed_session_learns_nothing_twice(lived):
