@@ -117,6 +117,7 @@ class TestDocs:
     @pytest.mark.parametrize("command", COMMANDS)
     def test_every_command_helps_with_an_example_and_takes_the_shared_options(self, command: str) -> None:
         code, out, _ = quaid(command, "--help")
+        assert "\\b" not in out
         assert code == 0
         assert f"quaid {command}" in out.partition("Examples:")[2]
         for option in ("--json", "--vault", "-q, --quiet"):

@@ -330,7 +330,7 @@ def test_what_a_killed_run_has_left_is_cleared_away(vault, tidy):
     vault.git("worktree", "add", "--quiet", "--detach", str(left), "HEAD")
     tidy(rewriting(one, "Maya drinks oat milk every day"))
     assert not left.exists()
-    assert "dead" not in vault.git("worktree", "list")
+    assert "worktrees/dead" not in vault.git("worktree", "list")
 
 
 @pytest.mark.parametrize("moment", ["before the merge", "in the merge", "after the merge"])

@@ -133,7 +133,7 @@ def _root(
 def _load(name: str, module: str) -> Any:
     function = getattr(import_module(f"quaid.cli.{module}"), f"run_{name}")
     # A paragraph that begins with \b is printed as it is, not wrapped.
-    text = inspect.cleandoc(function.__doc__).replace("Examples:\n", "\b\nExamples:\n")
+    text = inspect.cleandoc(function.__doc__).replace("\\b\n", "\b\n").replace("Examples:\n", "\b\nExamples:\n")
     one = _new_typer()
     one.command(name, help=text)(function)
     return _with_shared_options(typer.main.get_command(one))
