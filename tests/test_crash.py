@@ -226,6 +226,7 @@ def _log(vault: Vault) -> list[str]:
 def _plain(text: str) -> str:
     text = re.sub(r"\b01[0-9a-z]{24}\b", "ID", text)
     text = re.sub(r"-[0-9a-z]{5}\.md$", "-ID.md", text)
+    text = re.sub(r"(\*\*Note to self\*\*) \([^)]*\)", r"\1 NOW", text)  # to the minute, and minutes end
     return re.sub(r"\b20\d\d-(?!11-20)\d\d-\d\dT[\d:]+Z", "NOW", text)
 
 
