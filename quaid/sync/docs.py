@@ -7,8 +7,7 @@ is as with index.db: words in one write transaction, vectors after it; killed an
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +18,8 @@ from quaid.model import ParsedDoc
 from quaid.settings import Settings
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
-from quaid.sync.indexer import SyncReport, max_note_bytes, silent, translate_index_errors
-from quaid.vault import files, layout, template
+from quaid.sync.indexer import SyncReport, max_note_bytes, open_writer, silent
+from quaid.vault import files, layout
 
 if TYPE_CHECKING:
     import apsw
@@ -116,23 +115,13 @@ class DocsIndex:
         fetch_weights: bool,
         wait_ms: int,
     ) -> DocsReport:
-        with self._writer(wait_ms) as (connection, outdated):
+        with open_writer(self._root, self.path, wait_ms) as (connection, outdated):
             report = self._sync_words(connection, docs, progress)
             filled = self._embedding.fill(connection, progress, budget_s=budget_s, fetch=fetch_weights)
         reason = "it was made by another version of Quaid" if outdated else report.rebuilt
         return replace(
             report, rebuilt=reason, embedded=filled.embedded, pending=filled.pending, degraded=filled.degraded
         )
-
-    @contextmanager
-    def _writer(self, wait_ms: int) -> Iterator[tuple[apsw.Connection, bool]]:
-        template.make_state_folder(self._root)
-        with translate_index_errors(self.path):
-            connection, outdated = database.connect_writer(self.path, wait_ms)
-            try:
-                yield connection, outdated
-            finally:
-                connection.close()
 
     def _sync_words(self, connection: apsw.Connection, docs: Mapping[str, DocFile], progress: Progress) -> DocsReport:
         with database.transaction(connection):

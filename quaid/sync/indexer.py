@@ -138,13 +138,8 @@ class Indexer:
     def _writer(self, wait_ms: int) -> Iterator[tuple[apsw.Connection, bool]]:
         if not self.is_there():
             raise VaultNotFoundError(self.root)
-        template.make_state_folder(self.root)
-        with translate_index_errors(self.path):
-            connection, outdated = database.connect_writer(self.path, wait_ms)
-            try:
-                yield connection, outdated
-            finally:
-                connection.close()
+        with open_writer(self.root, self.path, wait_ms) as opened:
+            yield opened
 
     def _list(self) -> files.Listed:
         try:
@@ -241,6 +236,18 @@ def max_note_bytes(settings: Settings) -> int:
     from quaid.vault import notes
 
     return int(settings.sync.max_note_mb * notes.MEGABYTE)
+
+
+@contextmanager
+def open_writer(root: Path, path: Path, wait_ms: int) -> Iterator[tuple[apsw.Connection, bool]]:
+    """A connection that may write an index of the vault at `root`, and whether it was outdated and is empty now."""
+    template.make_state_folder(root)
+    with translate_index_errors(path):
+        connection, outdated = database.connect_writer(path, wait_ms)
+        try:
+            yield connection, outdated
+        finally:
+            connection.close()
 
 
 @contextmanager
