@@ -163,15 +163,10 @@ def _innermost(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
 
 
 def _find_by_worktree(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
-    from quaid.vault.repository import find_repository
+    from quaid.vault.repository import find_twin
 
-    here = find_repository(Path(cwd))
-    for project in projects.values() if here else ():
-        for folder in project["roots"]:
-            there = find_repository(Path(folder))
-            if here and there and there.common_dir == here.common_dir:
-                return _innermost(root, projects, str(there.top / Path(cwd).resolve().relative_to(here.top)))
-    return None
+    twin = find_twin(Path(cwd), (Path(folder) for project in projects.values() for folder in project["roots"]))
+    return None if twin is None else _innermost(root, projects, str(twin))
 
 
 def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:

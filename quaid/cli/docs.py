@@ -110,7 +110,7 @@ class Wanted:
 
 def _list(invocation: Invocation, documentation: Documentation, wanted: Wanted) -> int:
     catalogue = documentation.catalogue(wanted.project)
-    found = documentation.check(project=wanted.project)
+    found = documentation.check_docs(catalogue.docs, is_all=wanted.project is None)
     invocation.tell(
         lambda: _render_docs(found) or "No document yet. Make a project with: quaid project create NAME --root PATH",
         docs=[shape_of_freshness(doc, freshness) for doc, freshness in found],
@@ -200,7 +200,7 @@ def _read(invocation: Invocation, documentation: Documentation, wanted: Wanted) 
     shapes = []
     for reference in wanted.given:
         doc, text, redacted = documentation.read(reference, wanted.project)
-        ((_, freshness),) = documentation.check((doc.id,), doc.project)
+        ((_, freshness),) = documentation.check_docs([doc])
         shapes.append(
             {
                 "id": doc.id,

@@ -146,7 +146,7 @@ def shape_of_project(project: Project) -> dict[str, object]:
 def _show(invocation: Invocation, documentation: Documentation, name: str) -> int:
     project = documentation.project(name)
     catalogue = documentation.catalogue(project.name)
-    found = documentation.check(project=project.name)
+    found = documentation.check_docs(catalogue.docs)
     shape = {
         "project": shape_of_project(project),
         "docs": [shape_of_freshness(doc, freshness) for doc, freshness in found],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,6 +16,7 @@ from quaid.projects.catalogue import Catalogue, Doc, find_project, list_docs
 from quaid.projects.registry import Project, State
 from quaid.vault import files, frontmatter, layout, markdown, notes
 from quaid.vault.history import History
+from quaid.vault.repository import find_twin
 from quaid.vault.source_repository import LONGEST_LOOK
 
 if TYPE_CHECKING:
@@ -123,15 +125,10 @@ class Documentation:
         return Owner(project, rel_path, tuple(sorted(about)))
 
     def _find_in_worktree(self, projects: Sequence[Project], path: Path) -> tuple[Project, str] | None:
-        here = History.open_source(path if path.is_dir() else path.parent)
-        if here is None:
-            return None
         for project in projects:
-            for root in project.roots(self._root):
-                there = History.open_source(root) if root.is_dir() else None
-                if there is not None and there.identity == here.identity:
-                    inside = path.resolve().relative_to(here.top)
-                    return find_project(self._root, [project], there.top / inside)
+            twin = find_twin(path, [root for root in project.roots(self._root) if root.is_dir()])
+            if twin is not None:
+                return find_project(self._root, [project], twin)
         return None
 
     def discover(self, folder: Path | None, *, dry_run: bool = False) -> Discovered:
@@ -165,23 +162,7 @@ class Documentation:
         Raises:
             BadInputError: none is, or several are.
         """
-        docs = self.catalogue(project).docs
-        path = Path(reference).expanduser()
-        real = path.resolve() if _is_file(path) else None
-        tests = (
-            lambda doc: reference in (doc.id, doc.entry_path),
-            lambda doc: real is not None and doc.file.resolve() == real,
-            lambda doc: f"/{doc.rel_path}".endswith(f"/{reference}") or f"/{doc.rel_path}".endswith(f"/{reference}.md"),
-            lambda doc: title_of(doc).casefold() == reference.casefold(),
-        )
-        for test in tests:
-            found = [doc for doc in docs if test(doc)]
-            if len(found) == 1:
-                return found[0]
-            if found:
-                listed = ", ".join(doc.id for doc in found[:5])
-                raise BadInputError(f"{reference!r} may mean {listed}. Give one of these.")
-        raise BadInputError(f"There is no document {reference!r}. See them with: quaid docs list")
+        return _find_doc(self.catalogue(project).docs, reference)
 
     def read(self, reference: str, project: str | None = None) -> tuple[Doc, str, tuple[str, ...]]:
         """A document with its text as it may be shown, and the kinds of the secrets that were taken out of it.
@@ -218,8 +199,8 @@ class Documentation:
         found = replace(found, degraded=(*found.degraded, *degraded))
         docs = {doc.id: doc for doc in catalogue.docs}
         hit = [docs[doc_id] for doc_id in dict.fromkeys(hit.doc for hit in found.hits) if doc_id in docs]
-        checked = self._check(hit) if settings.docs.check else []
-        return found, {freshness.doc: freshness for freshness in checked}
+        checked = self.check_docs(hit) if settings.docs.check else []
+        return found, {doc.id: freshness for doc, freshness in checked}
 
     def _catch_up(self, catalogue: Catalogue) -> list[str]:
         """Bring the index in step for a question that waits; what it lacks afterwards."""
@@ -268,18 +249,18 @@ class Documentation:
         Raises:
             BadInputError: as `doc`.
         """
-        docs = [self.doc(reference, project) for reference in references] or list(self.catalogue(project).docs)
-        return list(zip(docs, self._check(docs, is_all=not references and project is None), strict=True))
+        known = self.catalogue(project).docs
+        docs = [_find_doc(known, reference) for reference in references] or known
+        return self.check_docs(docs, is_all=not references and project is None)
 
-    def _check(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[Freshness]:
-        """By the filter, and by what a model has said before."""
+    def check_docs(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[tuple[Doc, Freshness]]:
+        """How true `docs` are, by the filter and what a model has said before. `is_all` says that these are all."""
         from quaid.projects.weighing import recall_verdicts
 
         found = self._checker(self.projects(registry.STATES)).check(docs, is_all=is_all)
-        try:
-            return recall_verdicts(found, self._judgements())
-        except QuaidError:  # local.db cannot be had: then the filter's word stands
-            return found
+        with suppress(QuaidError):  # where local.db cannot be had, the filter's word stands
+            found = recall_verdicts(found, self._judgements())
+        return list(zip(docs, found, strict=True))
 
     def known_stale(self) -> list[str]:
         """The documents that were stale at the last check, whatever has happened since."""
@@ -359,7 +340,7 @@ class Documentation:
         real = {path.resolve() for path in paths}
         if any(doc.file.resolve() in real for doc in docs):
             self.sync()
-        found = zip(docs, self._check(docs, is_all=True), strict=True)
+        found = self.check_docs(docs, is_all=True)
         return [(doc, freshness) for doc, freshness in found if freshness.edited or doc.file.resolve() in real]
 
     def history(self, reference: str, project: str | None = None, limit: int = 20) -> tuple[Doc, list[SourceCommit]]:
@@ -374,8 +355,7 @@ class Documentation:
         found = History.open_source(doc.file.parent)
         if found is None:
             return doc, []
-        path = doc.file.resolve().relative_to(found.top.resolve()).as_posix()
-        steps = [step for step, _ in changes_of(found.log(LONGEST_LOOK), path)]
+        steps = [step for step, _ in changes_of(found.log(LONGEST_LOOK), found.inside(doc.file))]
         return doc, [commit_of(step) for step in steps[:limit]]
 
     def _updater(self) -> Updater:
@@ -400,6 +380,25 @@ class Documentation:
         from quaid.documentation.checking import Checker
 
         return Checker(self._root, projects, self._progress)
+
+
+def _find_doc(docs: Sequence[Doc], reference: str) -> Doc:
+    path = Path(reference).expanduser()
+    real = path.resolve() if _is_file(path) else None
+    tests = (
+        lambda doc: reference in (doc.id, doc.entry_path),
+        lambda doc: real is not None and doc.file.resolve() == real,
+        lambda doc: f"/{doc.rel_path}".endswith(f"/{reference}") or f"/{doc.rel_path}".endswith(f"/{reference}.md"),
+        lambda doc: title_of(doc).casefold() == reference.casefold(),
+    )
+    for test in tests:
+        found = [doc for doc in docs if test(doc)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            listed = ", ".join(doc.id for doc in found[:5])
+            raise BadInputError(f"{reference!r} may mean {listed}. Give one of these.")
+    raise BadInputError(f"There is no document {reference!r}. See them with: quaid docs list")
 
 
 def title_of(doc: Doc) -> str:

@@ -54,12 +54,8 @@ class Tree:
         return data != was and (data is None or was is None or data.replace(b"\r\n", b"\n") != was)
 
     def inside(self, path: Path) -> str:
-        """A folder or file as this repository knows it, empty for its top."""
-        try:
-            relative = path.resolve().relative_to(self.top.resolve()).as_posix()
-        except ValueError:
-            return ""
-        return "" if relative == "." else relative
+        """A folder or file as this repository knows it."""
+        return self.repository.inside(path)
 
 
 @dataclass(frozen=True, slots=True)

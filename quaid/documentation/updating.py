@@ -150,4 +150,4 @@ def render_patch(wanted: Proposal) -> str:
 
 def _path_in_repository(doc: Doc) -> str:
     found = History.open_source(doc.file.parent)
-    return doc.file.resolve().relative_to(found.top.resolve()).as_posix() if found else doc.rel_path
+    return found.inside(doc.file) if found else doc.rel_path

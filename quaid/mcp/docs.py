@@ -93,7 +93,7 @@ class Documenting:
             from quaid.documentation.facade import title_of
 
             doc, text, redacted = memory.documentation.read(name, project)
-            ((_, freshness),) = memory.documentation.check((doc.id,), doc.project)
+            ((_, freshness),) = memory.documentation.check_docs([doc])
             return docs_results.read(doc, title_of(doc), text, redacted, freshness, from_line or first_line)
 
         return await self._desks.documents.do(read, telling(context))
@@ -112,9 +112,10 @@ class Documenting:
 
             documentation = memory.documentation
             projects = [documentation.project(project)] if project else documentation.projects()
-            found = documentation.check(project=project)
+            catalogue = documentation.catalogue(project)
+            found = documentation.check_docs(catalogue.docs, is_all=project is None)
             titles = [title_of(doc) for doc, _ in found[: docs_results.MOST_LISTED]]
-            return docs_results.listed(projects, found, titles, documentation.catalogue(project))
+            return docs_results.listed(projects, found, titles, catalogue)
 
         return await self._desks.documents.do(list_docs, telling(context))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +79,19 @@ def find_repository(root: Path) -> Repository | None:
         if git_dir is not None:
             relative = vault.relative_to(top).as_posix()
             return Repository(top, git_dir, _find_common_dir(git_dir), "" if relative == "." else relative + "/")
+    return None
+
+
+def find_twin(path: Path, folders: Iterable[Path]) -> Path | None:
+    """Where `path` would be in another work tree of its repository: the first one that is around one of `folders`."""
+    try:
+        here = find_repository(path if path.is_dir() else path.parent)
+        for folder in folders if here is not None else ():
+            there = find_repository(folder)
+            if here is not None and there is not None and there.common_dir == here.common_dir:
+                return there.top / path.resolve().relative_to(here.top)
+    except OSError:  # not ours to look at
+        pass
     return None
 
 

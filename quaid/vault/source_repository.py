@@ -109,10 +109,13 @@ class SourceRepository:
         self._run = run
         self.top = repository.top
 
-    @property
-    def identity(self) -> Path:
-        """What all worktrees of one repository share."""
-        return self._repository.common_dir
+    def inside(self, path: Path) -> str:
+        """A folder or file as this repository knows it, empty for its top and for what lies outside of it."""
+        try:
+            relative = path.resolve().relative_to(self.top.resolve()).as_posix()
+        except ValueError:
+            return ""
+        return "" if relative == "." else relative
 
     @cached_property
     def boundary(self) -> frozenset[str]:
