@@ -50,10 +50,10 @@ class Look:
                 case.problems.append(str(error))
         self._progress("Reading histories", len(cases), len(cases))
         self._judge([(finding.top, pair_of(finding)) for case in cases for finding in case.drafts])
-        stale = [case for case in cases if self._first_commits(case)]
-        self._judge([found for case in stale for found in self._first_commits(case).values()])
-        for case in cases:
-            yield self._conclude(case)
+        first = [self._first_commits(case) for case in cases]
+        self._judge([found for commits in first for found in commits.values()])
+        for case, commits in zip(cases, first, strict=True):
+            yield self._conclude(case, commits)
 
     # -- drafts --------------------------------------------------------------------------------------------------
 
@@ -136,15 +136,15 @@ class Look:
             for step, touch, finding in touches[:MOST_STEPS]
         }
 
-    def _since(self, case: Case, findings: Iterable[Finding]) -> str | None:
+    def _since(self, commits: Mapping[str, tuple[str, Pair]], findings: Iterable[Finding]) -> str | None:
         """The first commit that by itself changed what matters; where none did, the first of them."""
-        for commit, (_, pair) in self._first_commits(case).items():
+        for commit, (_, pair) in commits.items():
             if not self._verdicts[pair].is_trivial:
                 return commit
         first = staleness.first_of(findings)
         return first.id if first is not None else None
 
-    def _conclude(self, case: Case) -> Freshness:
+    def _conclude(self, case: Case, first: Mapping[str, tuple[str, Pair]]) -> Freshness:
         findings = tuple(map(self._judged, case.drafts))
         if not (case.sources or findings):
             is_lost = case.said.is_stated and case.said.references and not case.is_in_repository
@@ -153,7 +153,7 @@ class Look:
             status = "no history"
         else:
             status = "fresh" if all(finding.is_trivial for finding in findings) else "stale"
-        since = self._since(case, findings)
+        since = self._since(first, findings)
         commits = (commit for finding in findings for commit in finding.commits)
         return Freshness(
             case.doc.id, status, case.true_at, next((commit for commit in commits if commit.id == since), None),

@@ -61,9 +61,7 @@ class DocsAtNight:
     def grown(self, now: datetime) -> list[GrownDoc]:
         """Documents that have grown by being added to again and again; none that is stale."""
         stale = {doc.id for doc, _ in self._stale_of(self._checked)}
-        large = [
-            doc for doc in self._documentation.catalogue().docs if doc.id not in stale and _size(doc.file) >= LARGE
-        ]
+        large = [doc for doc in self._docs if doc.id not in stale and _size(doc.file) >= LARGE]
         by_tree: dict[Tree, list[Doc]] = {}
         for doc in large:
             tree = self._trees.open(doc.file.parent)
@@ -138,12 +136,15 @@ class DocsAtNight:
         return Checker(self._memory.root, self._projects)
 
     @cached_property
+    def _docs(self) -> Sequence[Doc]:
+        return self._documentation.catalogue().docs
+
+    @cached_property
     def _checked(self) -> Sequence[tuple[Doc, Freshness]]:
         """The documents with how true they are; none where they are not to be checked."""
         if not self._memory.settings.docs.check:
             return ()
-        docs = self._documentation.catalogue().docs
-        return tuple(zip(docs, self._checker.check(docs, is_all=True), strict=True))
+        return tuple(zip(self._docs, self._checker.check(self._docs, is_all=True), strict=True))
 
     def _stale_of(self, found: Sequence[tuple[Doc, Freshness]]) -> list[tuple[Doc, Freshness]]:
         """Those that are stale whatever a model has said of their changes, as the filter alone sees them."""

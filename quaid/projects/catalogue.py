@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from quaid.projects.registry import Project
@@ -86,18 +86,7 @@ def list_docs(vault: Path, projects: Sequence[Project], list_files: ListFiles) -
                 missing.append((project.name, entry.path))
             else:
                 found = [other for other in found if other.id != doc.id]
-                found.append(
-                    Doc(
-                        doc.id,
-                        doc.project,
-                        doc.folder,
-                        doc.rel_path,
-                        doc.is_in_vault,
-                        True,
-                        entry.sources,
-                        entry.true_at,
-                    )
-                )
+                found.append(replace(doc, is_registered=True, sources=entry.sources, true_at=entry.true_at))
         for doc in found:
             known = docs.get(doc.file)
             if known is None or len(known.folder.parts) < len(doc.folder.parts):
