@@ -257,7 +257,7 @@ class _Books:
         self._connection.set_busy_timeout(wait_ms)
 
     def write(self, answer: Recall, entry: Entry, now: datetime) -> None:
-        from quaid.local.database import transaction
+        from quaid.sqlite import transaction
 
         self._check_kept()
         with transaction(self._connection):
@@ -266,7 +266,7 @@ class _Books:
             self.gaps.record(answer.query, now, answered=bool(answer.hits))
 
     def weaken(self, ids: Iterable[str]) -> None:
-        from quaid.local.database import transaction
+        from quaid.sqlite import transaction
 
         self._check_kept()
         with transaction(self._connection):

@@ -20,6 +20,7 @@ from quaid.errors import LockedError, VaultReadOnlyError
 from quaid.index import database
 from quaid.janitor import cleanup
 from quaid.settings import DocsSettings, EmbeddingSettings, SyncSettings
+from quaid.sqlite import transaction
 from quaid.sync.docs import DocFile
 
 GUIDE = "# Boat\n\nThe keel is of oak.\n\n## Sails\n\n" + "A sail is sewn by hand. " * 200
@@ -204,7 +205,7 @@ def test_another_process_that_writes_is_waited_for_and_not_for_ever(docs):
     docs.write("boat.md", GUIDE)
     docs.sync()
     writer, _ = database.connect_writer(docs.index.path)
-    with database.transaction(writer), pytest.raises(LockedError):
+    with transaction(writer), pytest.raises(LockedError):
         docs.sync(wait_ms=50)
     writer.close()
     assert docs.sync().changed == 0

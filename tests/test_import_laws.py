@@ -14,12 +14,13 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "quaid"
 
 # Each room and the rooms it may import besides itself and those that all may.
-FOR_ALL = {"errors", "model", "place", "settings", "config"}
+FOR_ALL = {"errors", "model", "place", "settings", "config", "sqlite"}
 BELOW = {
     "errors": set(),
     "model": set(),
     "place": set(),
     "settings": set(),
+    "sqlite": set(),
     "config": {"errors", "place", "settings"},
     "vault": set(),
     "index": set(),
@@ -89,7 +90,7 @@ OWNERS = {
     "mistune": ["vault/markdown.py"],
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/"],
-    "apsw": ["index/", "local/", "embed/cache.py"],
+    "apsw": ["sqlite.py", "index/", "local/", "embed/cache.py"],
     "httpx": ["embed/", "llm/"],
     "onnxruntime": ["embed/"],
     "onnx": ["embed/"],

@@ -16,6 +16,7 @@ from quaid.index.documents import Known
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.model import Chunk
+from quaid.sqlite import transaction
 from quaid.vault.notes import content_hash, parse_note
 
 DIMENSION = 8
@@ -492,7 +493,7 @@ def test_a_transaction_that_fails_leaves_the_old_state(index):
     put(index, "facts/a.md", "one two three")
 
     def fail_half_way():
-        with database.transaction(index):
+        with transaction(index):
             put(index, "facts/b.md", "four five six")
             raise KeyboardInterrupt
 

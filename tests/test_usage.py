@@ -13,9 +13,10 @@ import apsw
 import pytest
 
 from quaid.errors import LocalDamagedError
-from quaid.local.database import open_in_memory, open_local, transaction, translated
+from quaid.local.database import open_in_memory, open_local, translated
 from quaid.local.usage import SCHEMA, Recalled, Usage
 from quaid.model import Use
+from quaid.sqlite import transaction
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -175,7 +176,8 @@ class TestFile:
         path = tmp_path / "local.db"
         code = (
             "import sys\nfrom datetime import UTC, datetime\nfrom pathlib import Path\n"
-            "from quaid.local.database import open_local, transaction\n"
+            "from quaid.local.database import open_local\n"
+            "from quaid.sqlite import transaction\n"
             "from quaid.local.usage import SCHEMA, Recalled, Usage\n"
             "connection = open_local(Path(sys.argv[1]), SCHEMA, relaxed=True)\n"
             "for _ in range(100):\n"

@@ -105,11 +105,13 @@ class EmbeddingCache:
         """
         import apsw
 
+        from quaid.sqlite import transaction
+
         named = (json.dumps(list(fingerprints)), json.dumps(list(keys)), spare)
         with self._lock, self._guarded():
             try:
                 connection = self._open()
-                with _transaction(connection):
+                with transaction(connection):
                     connection.execute(_PRUNE, named)
                     gone = connection.changes()
                 if gone > spare:  # else the room is filled again soon
@@ -131,8 +133,10 @@ class EmbeddingCache:
         self.close()
 
     def _write(self, fingerprint: str, rows: list[tuple[str, str, bytes]]) -> None:
+        from quaid.sqlite import transaction
+
         connection = self._open()
-        with _transaction(connection):
+        with transaction(connection):
             connection.execute("INSERT OR IGNORE INTO models (fingerprint) VALUES (?)", (fingerprint,))
             connection.executemany(_INSERT, rows)
 
@@ -159,13 +163,13 @@ class EmbeddingCache:
         connection = apsw.Connection(str(self._path))
         self._connection = connection
         self._inode = self._path.stat().st_ino
-        connection.set_busy_timeout(_BUSY_MS)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        version = connection.pragma("user_version")
-        if version == 0:
-            _create(connection)
-        elif version != _VERSION:
-            raise apsw.CorruptError(f"written by another version ({version})")
+        try:
+            connection.set_busy_timeout(_BUSY_MS)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            _prepare(connection)
+        except BaseException:  # the next call begins anew, not with a file that has no tables
+            self._close()
+            raise
         return connection
 
     def _close(self) -> None:
@@ -184,21 +188,18 @@ class EmbeddingCache:
                 self._path.with_name(f"{self._path.name}{suffix}").unlink(missing_ok=True)
 
 
-def _create(connection: apsw.Connection) -> None:
-    connection.pragma("journal_mode", "wal")
-    with _transaction(connection):
+def _prepare(connection: apsw.Connection) -> None:
+    """Make the tables of a new file; one of another version is as good as damaged."""
+    import apsw
+
+    from quaid.sqlite import transaction, use_write_ahead_log
+
+    version = connection.pragma("user_version")
+    if version == _VERSION:
+        return
+    if version:
+        raise apsw.CorruptError(f"written by another version ({version})")
+    use_write_ahead_log(connection, _BUSY_MS)
+    with transaction(connection):
         connection.execute(_SCHEMA)
         connection.pragma("user_version", _VERSION)
-
-
-@contextmanager
-def _transaction(connection: apsw.Connection) -> Iterator[None]:
-    # A transaction that begins by reading cannot wait for a lock when it comes to writing.
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")

@@ -16,6 +16,7 @@ import apsw
 
 from quaid.index import database, fulltext
 from quaid.index.vectors import EmbedderRow
+from quaid.sqlite import transaction
 
 # Every table whose rows belong to a document, that of the documents first.
 _TABLES = (
@@ -37,7 +38,7 @@ def open_new(path: Path, present: Path | None = None) -> Iterator[apsw.Connectio
         # Nobody else knows the file, and until it has its name it may be lost.
         for pragma in ("journal_mode = MEMORY", "synchronous = OFF", "temp_store = MEMORY"):
             connection.execute(f"PRAGMA {pragma}")
-        with database.transaction(connection):
+        with transaction(connection):
             database.clear(connection)
         if present is not None:
             with suppress(apsw.CantOpenError):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import apsw
+
+from quaid.sqlite import transaction, use_write_ahead_log
 
 SCHEMA_VERSION = 3
 BUSY_TIMEOUT_MS = 30_000
@@ -51,7 +53,8 @@ def connect_writer(path: Path | str, wait_ms: int = BUSY_TIMEOUT_MS) -> tuple[ap
     try:
         connection.set_busy_timeout(wait_ms)
         _load_extension(connection)
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "temp_store = MEMORY"):
+        use_write_ahead_log(connection, wait_ms)
+        for pragma in ("synchronous = NORMAL", "foreign_keys = ON", "temp_store = MEMORY"):
             connection.execute(f"PRAGMA {pragma}")
         found = schema_version(connection)
         if found != SCHEMA_VERSION:
@@ -98,19 +101,6 @@ def _open_reader(name: str) -> apsw.Connection:
 def enable_vectors(connection: apsw.Connection) -> None:
     """Load sqlite-vec. Readers ask for it only when they search vectors: it costs a cold start 10 ms."""
     _load_extension(connection)
-
-
-@contextmanager
-def transaction(connection: apsw.Connection) -> Iterator[None]:
-    """BEGIN IMMEDIATE … COMMIT: the write lock is taken at once, so nothing read inside can be overtaken."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        with suppress(apsw.Error):
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
 
 
 def sqlite_version() -> str:
@@ -183,7 +173,7 @@ def _begin(path: Path) -> None:
                 Path(f"{path}{suffix}").unlink(missing_ok=True)
             connection = apsw.Connection(str(path))
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
+                use_write_ahead_log(connection, BUSY_TIMEOUT_MS)
             finally:
                 connection.close()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 
 from quaid.errors import DiskFullError, LocalDamagedError, LockedError, VaultReadOnlyError
+from quaid.sqlite import use_write_ahead_log
 
 BUSY_MS = 30_000
 _LONGEST_LOG = 1_000_000
@@ -92,24 +93,11 @@ def translated(path: Path) -> Iterator[None]:
         raise VaultReadOnlyError(path.parent, str(error)) from error
 
 
-@contextmanager
-def transaction(connection: apsw.Connection) -> Iterator[None]:
-    """BEGIN IMMEDIATE … COMMIT: one that begins by reading cannot wait for the lock when it comes to writing."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
 def _open(path: Path, schema: str, wait_ms: int) -> apsw.Connection:
     connection = apsw.Connection(str(path))
     try:
         connection.set_busy_timeout(wait_ms)
-        connection.execute("PRAGMA journal_mode = WAL")
+        use_write_ahead_log(connection, wait_ms)
         if schema:
             connection.execute(schema)
     except BaseException:

@@ -67,7 +67,7 @@ class ModelRecords:
 
     def reserve(self, call: PlannedCall, day: str, check: Callable[[ModelUsage], None]) -> int:
         """Count `call` at its estimate, if `check` does not object to what `day` has taken; its number."""
-        from quaid.local.database import transaction
+        from quaid.sqlite import transaction
 
         with self._open() as connection, transaction(connection):
             check(_spent(connection, day))
@@ -122,7 +122,7 @@ class ModelRecords:
 
     def put(self, key: str, answer: str, day: str, oldest_day: str) -> None:
         """Keep `answer`, and forget what is older than `oldest_day`."""
-        from quaid.local.database import transaction
+        from quaid.sqlite import transaction
 
         with self._open() as connection, transaction(connection):
             connection.execute("INSERT OR REPLACE INTO model_answers VALUES (?,?,?)", (key, day, answer))

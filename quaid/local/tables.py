@@ -45,7 +45,7 @@ class Tables:
 
     @contextmanager
     def _transaction(self) -> Iterator[apsw.Connection]:
-        from quaid.local.database import transaction
+        from quaid.sqlite import transaction
 
         with self._open() as connection, transaction(connection):
             yield connection

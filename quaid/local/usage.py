@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.local.database import transaction
 from quaid.model import Use
+from quaid.sqlite import transaction
 
 if TYPE_CHECKING:
     import apsw

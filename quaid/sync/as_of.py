@@ -19,6 +19,7 @@ from quaid.index import carry_over, database, documents, vectors
 from quaid.index.documents import Known
 from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
+from quaid.sqlite import transaction
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.indexer import max_note_bytes, parse_note, silent, translate_index_errors
 from quaid.vault import files, layout, template
@@ -155,7 +156,7 @@ class PastIndexes:
 
     def _fill(self, path: Path, present: Path | None, contents: _Contents, progress: Progress) -> Past:
         with carry_over.open_new(path, present) as index:
-            with database.transaction(index):
+            with transaction(index):
                 self._write_words(index, contents, progress)
                 self._take_vectors(index)
             budget_s = self._settings.recall.embed_budget_s

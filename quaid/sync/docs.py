@@ -16,6 +16,7 @@ from quaid.index import database, documents, passages
 from quaid.index.documents import Known
 from quaid.model import ParsedDoc
 from quaid.settings import Settings
+from quaid.sqlite import transaction
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.indexer import SyncReport, max_note_bytes, open_writer, silent
@@ -124,7 +125,7 @@ class DocsIndex:
         )
 
     def _sync_words(self, connection: apsw.Connection, docs: Mapping[str, DocFile], progress: Progress) -> DocsReport:
-        with database.transaction(connection):
+        with transaction(connection):
             rebuilt = self._forget_other_cuts(connection)
             known = documents.list_known(connection)
             projects = documents.list_projects(connection)

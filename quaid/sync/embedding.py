@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from quaid.embed import Embedder, EmbeddingCache, fetch_weights, open_embedder
 from quaid.errors import EmbeddingError, QuaidError, WeightsMissingError
-from quaid.index import database, documents, vectors
+from quaid.index import documents, vectors
 from quaid.index.vectors import EmbedderRow
 from quaid.settings import EmbeddingSettings
+from quaid.sqlite import transaction
 from quaid.vault import layout
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Embedding:
         known = vectors.list_embedders(connection)
         if known and known[-1].fingerprint == embedder.fingerprint:
             return known[-1]
-        with database.transaction(connection):
+        with transaction(connection):
             return vectors.use_embedder(connection, embedder.fingerprint, embedder.dimension, asdict(self._settings))
 
     def _fill(
@@ -172,7 +173,7 @@ class Embedding:
             fresh, failed = self._embed(embedder, list(missing), list(missing.values()))
             cache.put_many(embedder.fingerprint, fresh.items())
             found |= fresh
-        with database.transaction(connection):
+        with transaction(connection):
             newest = vectors.list_embedders(connection)[-1:]
             if not newest or newest[0].fingerprint != row.fingerprint or newest[0].embedder_id != row.embedder_id:
                 return False
@@ -209,7 +210,7 @@ class Embedding:
     def _finish(connection: apsw.Connection) -> None:
         rows = vectors.list_embedders(connection)
         if rows and (len(rows) > 1 or not rows[-1].active):
-            with database.transaction(connection):
+            with transaction(connection):
                 if not vectors.count_pending(connection):
                     vectors.activate_newest(connection)
 

@@ -19,6 +19,7 @@ from quaid.index import database, documents
 from quaid.index.documents import Known
 from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
+from quaid.sqlite import transaction
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.watcher import remove_stale_cookies
@@ -148,7 +149,7 @@ class Indexer:
             raise VaultNotFoundError(self.root) from error
 
     def _sync_words(self, connection: apsw.Connection, options: SyncOptions, progress: Progress) -> SyncReport:
-        with database.transaction(connection):
+        with transaction(connection):
             if options.rebuild:
                 database.clear(connection)
             known = documents.list_known(connection, options.only)
