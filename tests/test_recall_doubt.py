@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from recall_index import NOTES, NOW, ByWords, ask, embed, everything, ids, make_index, stages
 
@@ -102,6 +102,7 @@ _SHARED = []
 
 
 @settings(max_examples=80, deadline=None)
+@example(["aacm"])
 @given(st.lists(st.sampled_from(" ".join(NOTES.values()).split()) | st.text("abcdeilmnor'\"-", max_size=9), max_size=4))
 def test_a_slip_is_near_a_word_of_the_vault(words):
     if not _SHARED:
@@ -109,5 +110,6 @@ def test_a_slip_is_near_a_word_of_the_vault(words):
     query = parse(" ".join(words), NOW)
     broader = broaden(_SHARED[0], query, (), EVERYTHING)
     assert not set(broader.words) & set(query.words)
-    vocabulary = {row[0] for row in _SHARED[0].execute("SELECT term FROM vocabulary")}
-    assert set(broader.words) <= vocabulary
+    rows = _SHARED[0].execute("SELECT text || ' ' || context || ' ' || keywords FROM chunks")
+    written = " ".join(row[0] for row in rows).lower()  # words as they stand there, not their stems
+    assert all(word in written for word in broader.words)
