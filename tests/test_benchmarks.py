@@ -135,10 +135,14 @@ def test_what_is_called_stale_is_held_against_what_is(benchmark, tmp_path):
     truth = projects.Generated(
         tmp_path, 1, [], {path: doc(path, verdict) for path, verdict in verdicts.items()}, [], []
     )
-    row = {"sources": ["a.py"], "true_at": {"id": "base"}}
+    row = {"sources": ["a.py"], "true_at": {"id": "base"}, "changes": []}
     called = dict.fromkeys(verdicts, "fresh") | dict.fromkeys(("both.md", "wrong.md", "moved.md"), "stale")
     checked = {path: row | {"status": status} for path, status in called.items()}
     checked["wrong.md"] = checked["wrong.md"] | {"sources": ["a.py", "b.py"], "true_at": None}
+    checked["moved.md"] = checked["moved.md"] | {
+        "sources": ["a.py", "new.py"],
+        "changes": [{"kind": "renamed", "path": "new.py"}],
+    }
     checked["node_modules/x.md"] = row | {"status": "no sources"}
     figures, counts = projects.score_staleness(checked, truth)
     assert (figures["stale, precision"], figures["stale, recall"], figures["docs that are none"]) == (0.5, 0.5, 1.0)

@@ -63,7 +63,7 @@ class TestProjects:
         text = b'---\r\n# mine\r\nlabel: "X"  # as it is\r\nstate: active\r\ndocuments:\r\n  - a.md\r\n---\r\nbody'
         project = parse_project("x", text)
         assert registry.plan_state(project, "archived", text).after == text.replace(b"active", b"archived")
-        added = registry.plan_entries(project, [Entry("b.md", ("src",))], text).after
+        added = registry.plan_entry(project, Entry("b.md", ("src",)), text).after
         assert added == text.replace(b"  - a.md\r\n", b'  - a.md\r\n  - "b.md <- src"\r\n')
         with pytest.raises(NoteBrokenError):
             registry.plan_state(project, "archived", b"---\n[\n---\n")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quaid.projects.staleness import Freshness
 
 ACTIONS = ("list", "search", "read", "check", "update", "confirm", "register", "history", "sync")
-_WITHOUT_REFERENCE = ("list", "check", "sync", "update")
+_MAY_GO_WITHOUT_REFERENCE = ("list", "check", "sync", "update")
 MOST_SHOWN = 900
 """Characters of a passage; `quaid docs read` has the rest."""
 LINES_BEFORE = 2
@@ -38,7 +38,9 @@ def run_docs(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=", ".join(ACTIONS))] = "list",
     references: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[REF|QUERY]…", help="A document by id, path, file name or title; a question."),
+        typer.Argument(
+            metavar="[REF|QUERY]…", help="A document by id, path, file name or title; a project; a question."
+        ),
     ] = None,
     project: Annotated[
         str | None, typer.Option("--project", "-p", metavar="NAME", help="Of this project alone.")
@@ -59,7 +61,8 @@ def run_docs(
     r"""Documents of projects: find what they say, see which their sources have left behind, bring them up to date.
 
     \b
-    list       the documents, with what each is about
+    list [REF…]
+               the documents, with what each is about
     search QUERY
                passages that answer it, each with a warning where its document is stale
     read REF   a document, without what is secret in it
@@ -79,15 +82,18 @@ def run_docs(
     Examples:
       quaid docs search "how is an index rebuilt" --project quaid
       quaid docs check --diff
+      quaid docs check shop docs/recall.md
       quaid docs register docs/recall.md --source src/recall --source src/settings.py
       quaid docs update docs/recall.md --yes
     """
     if action not in ACTIONS:
         raise UsageError(f"There is no action {action!r}. Give one of {', '.join(ACTIONS)}.")
     given = references or []
-    if not given and action not in _WITHOUT_REFERENCE:
+    if not given and action not in _MAY_GO_WITHOUT_REFERENCE:
         what = {"search": "a question", "register": "a file"}.get(action, "a document")
         raise UsageError(f"quaid docs {action} needs {what}.")
+    if given and action == "sync":
+        raise UsageError("quaid docs sync is for all documents; it takes no reference.")
     wanted = Wanted(tuple(given), project, tuple(source or ()), limit, diff=diff, model=model, yes=yes, patch=patch)
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
@@ -110,14 +116,15 @@ class Wanted:
 
 def _list(invocation: Invocation, documentation: Documentation, wanted: Wanted) -> int:
     catalogue = documentation.catalogue(wanted.project)
-    found = documentation.check_docs(catalogue.docs, is_all=wanted.project is None)
+    found = documentation.check(wanted.given, wanted.project, catalogue)
     invocation.tell(
         lambda: _render_docs(found) or "No document yet. Make a project with: quaid project create NAME --root PATH",
         docs=[shape_of_freshness(doc, freshness) for doc, freshness in found],
         missing=[list(pair) for pair in catalogue.missing],
         absent_roots=[list(pair) for pair in catalogue.absent],
     )
-    say_missing(invocation, catalogue)
+    if not wanted.given:
+        say_missing(invocation, catalogue)
     return 0
 
 
@@ -227,7 +234,8 @@ def warn_hidden(invocation: Invocation, kinds: Sequence[str]) -> None:
 
 
 def _check(invocation: Invocation, documentation: Documentation, wanted: Wanted) -> int:
-    found = documentation.check(wanted.given, wanted.project)
+    catalogue = documentation.catalogue(wanted.project)
+    found = documentation.check(wanted.given, wanted.project, catalogue)
     problem = None
     if wanted.model:
         found, problem = documentation.ask_what_matters(found)
@@ -238,7 +246,7 @@ def _check(invocation: Invocation, documentation: Documentation, wanted: Wanted)
     ]
     invocation.tell(lambda: _render_checked(found, changes), docs=shapes)
     if not wanted.given:
-        say_missing(invocation, documentation.catalogue(wanted.project))
+        say_missing(invocation, catalogue)
     if problem:
         invocation.say(f"No model was asked what matters: {problem}")
     return 0

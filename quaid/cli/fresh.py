@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,13 @@ def day(iso: str | None) -> str:
 
 
 def say_missing(invocation: Invocation, catalogue: Catalogue) -> None:
-    """Which documents and source roots the registry names and nobody finds."""
+    """Which documents and source roots the registry names and nobody finds, or finds under another name."""
+    for doc in catalogue.docs:
+        if doc.registered_as:
+            invocation.say(
+                f"{doc.registered_as} is {doc.entry_path} now. Note that with: "
+                f"quaid docs register {shlex.quote(str(doc.file))} --project {doc.project}"
+            )
     for project, path in catalogue.missing:
         invocation.say(f"{path} is registered and is no file any more. Take it out of projects/{project}/PROJECT.md.")
     for project, root in catalogue.absent:
@@ -62,6 +69,7 @@ def shape_of_freshness(doc: Doc, freshness: Freshness) -> dict[str, object]:
         "project": doc.project,
         "file": str(doc.file),
         "registered": doc.is_registered,
+        "registered_as": doc.registered_as,
         "status": freshness.status,
         "warning": warning_of(freshness),
         "updated": freshness.updated,

@@ -28,7 +28,7 @@ from quaid.vault import layout, notes
 if TYPE_CHECKING:
     from quaid.sync.embedding import Progress
 
-_FORM = "2"
+_FORM = "3"
 """Of what is kept; another number, and everything is looked at anew."""
 
 

@@ -10,11 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.documentation.listing import find_doc, find_docs, find_renamed, is_file, list_files
 from quaid.errors import BadInputError, QuaidError
 from quaid.projects import registry
 from quaid.projects.catalogue import Catalogue, Doc, find_project, list_docs
 from quaid.projects.registry import Project, State
-from quaid.vault import files, frontmatter, layout, markdown, notes
+from quaid.vault import files, layout
 from quaid.vault.history import History
 from quaid.vault.repository import find_twin
 from quaid.vault.source_repository import LONGEST_LOOK
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from quaid.sync.embedding import Progress
     from quaid.writer import Written
 
-_HEAD_BYTES = 20_000
 SEARCH_WAIT_MS = 500
 """For another process that is indexing the documents: a question is answered from what there is."""
 MOST_EMBED_S = 1.0
@@ -154,7 +154,7 @@ class Documentation:
     def catalogue(self, project: str | None = None) -> Catalogue:
         """The documents of all active projects, or of one."""
         wanted = [self.project(project)] if project else self.projects()
-        return list_docs(self._root, wanted, _list_files)
+        return list_docs(self._root, wanted, list_files, find_renamed)
 
     def doc(self, reference: str, project: str | None = None) -> Doc:
         """The one document that is meant by an id, a path, a file name or a title.
@@ -162,7 +162,7 @@ class Documentation:
         Raises:
             BadInputError: none is, or several are.
         """
-        return _find_doc(self.catalogue(project).docs, reference)
+        return find_doc(self.catalogue(project).docs, reference)
 
     def read(self, reference: str, project: str | None = None) -> tuple[Doc, str, tuple[str, ...]]:
         """A document with its text as it may be shown, and the kinds of the secrets that were taken out of it.
@@ -222,14 +222,17 @@ class Documentation:
         Raises:
             BadInputError: the file belongs to no project, or is not there.
         """
-        if not _is_file(path):
+        if not is_file(path):
             raise BadInputError(f"{path} is no file. Give the path of the document.")
         if project is None:
             owner = self.find(path)
             if owner is None:
                 raise BadInputError(f"{path} belongs to no project. Say which with --project.")
             project = owner.project.name
-        return self.registrar.register(path, self.project(project).name, sources, None)
+        name = self.project(project).name
+        real = path.resolve()
+        known = next((doc for doc in self.catalogue(name).docs if doc.file.resolve() == real), None)
+        return self.registrar.register(path, name, sources, None, known.registered_as if known else None)
 
     def confirm(self, reference: str, project: str | None = None) -> Written:
         """Note that a document is true as its sources are now.
@@ -243,14 +246,17 @@ class Documentation:
             raise BadInputError(f"The sources of {doc.id} are in no git repository: there is no commit to note.")
         return self.registrar.confirm(doc, head)
 
-    def check(self, references: Sequence[str] = (), project: str | None = None) -> list[tuple[Doc, Freshness]]:
-        """How true the documents are, all or those that are named.
+    def check(
+        self, references: Sequence[str] = (), project: str | None = None, catalogue: Catalogue | None = None
+    ) -> list[tuple[Doc, Freshness]]:
+        """How true the documents are, all or those that are named; the name of a project means all of its own.
+        `catalogue` is that of `project`, where it was listed already.
 
         Raises:
             BadInputError: as `doc`.
         """
-        known = self.catalogue(project).docs
-        docs = [_find_doc(known, reference) for reference in references] or known
+        known = (catalogue or self.catalogue(project)).docs
+        docs = find_docs(known, references, project) if references else known
         return self.check_docs(docs, is_all=not references and project is None)
 
     def check_docs(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[tuple[Doc, Freshness]]:
@@ -380,47 +386,3 @@ class Documentation:
         from quaid.documentation.checking import Checker
 
         return Checker(self._root, projects, self._progress)
-
-
-def _find_doc(docs: Sequence[Doc], reference: str) -> Doc:
-    path = Path(reference).expanduser()
-    real = path.resolve() if _is_file(path) else None
-    tests = (
-        lambda doc: reference in (doc.id, doc.entry_path),
-        lambda doc: real is not None and doc.file.resolve() == real,
-        lambda doc: f"/{doc.rel_path}".endswith(f"/{reference}") or f"/{doc.rel_path}".endswith(f"/{reference}.md"),
-        lambda doc: title_of(doc).casefold() == reference.casefold(),
-    )
-    for test in tests:
-        found = [doc for doc in docs if test(doc)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            listed = ", ".join(doc.id for doc in found[:5])
-            raise BadInputError(f"{reference!r} may mean {listed}. Give one of these.")
-    raise BadInputError(f"There is no document {reference!r}. See them with: quaid docs list")
-
-
-def title_of(doc: Doc) -> str:
-    """What a document calls itself: its title, else its first heading, else the name of its file."""
-    text = (files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b"").decode("utf-8", "replace")
-    fields = frontmatter.parse(text).fields
-    for key in ("title", "label"):
-        if isinstance(fields.get(key), str) and fields[key].strip():
-            return str(fields[key]).strip()
-    for line in notes.split_body(text)[1].splitlines():
-        if line.startswith("# "):
-            return markdown.plain(line)
-    return Path(doc.rel_path).stem
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name too long to be one
-        return False
-
-
-def _list_files(folder: Path) -> list[str] | None:
-    found = History.open_source(folder)
-    return found.present(folder) if found is not None else None

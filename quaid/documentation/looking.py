@@ -51,7 +51,7 @@ class Look:
         self._progress("Reading histories", len(cases), len(cases))
         self._judge([(finding.top, pair_of(finding)) for case in cases for finding in case.drafts])
         first = [self._first_commits(case) for case in cases]
-        self._judge([found for commits in first for found in commits.values()])
+        self._judge([found for commits in first for found in commits.values() if found is not None])
         for case, commits in zip(cases, first, strict=True):
             yield self._conclude(case, commits)
 
@@ -88,6 +88,7 @@ class Look:
         after = _after(case, tree, base)
         touched = [path for path in paths if path in tree.log.touching]
         traces = [found for path in touched if (found := staleness.trace(tree.log, after, path, there))]
+        case.sources += [found.now for found in traces if found.now and found.now not in case.sources]
         before = tree.repository.blobs_at([(base, found.then) for found in traces]) if traces else []
         seen = {(finding.top, finding.path) for finding in case.drafts}
         for found, blob in zip(traces, before, strict=True):
@@ -122,8 +123,10 @@ class Look:
         verdict = self._verdicts[pair_of(finding)]
         return replace(finding, is_trivial=verdict.is_trivial, why=verdict.why)
 
-    def _first_commits(self, case: Case) -> dict[str, tuple[str, Pair]]:
-        """The oldest commits of the findings that matter, each with what it made of the source, oldest first."""
+    def _first_commits(self, case: Case) -> dict[str, tuple[str, Pair] | None]:
+        """The oldest commits of the findings that matter, each with what it made of the source, None where it gave it
+        another name; oldest first.
+        """
         touches = [
             (step, touch, finding)
             for finding, steps in zip(case.drafts, case.steps, strict=True)
@@ -132,19 +135,21 @@ class Look:
         ]
         touches.sort(key=lambda one: one[0].at)
         return {
-            step.id: (finding.top, (posixpath.basename(touch.path), touch.before, touch.after))
+            step.id: None
+            if touch.old_path and finding.kind == "renamed"
+            else (finding.top, (posixpath.basename(touch.path), touch.before, touch.after))
             for step, touch, finding in touches[:MOST_STEPS]
         }
 
-    def _since(self, commits: Mapping[str, tuple[str, Pair]], findings: Iterable[Finding]) -> str | None:
+    def _since(self, commits: Mapping[str, tuple[str, Pair] | None], findings: Iterable[Finding]) -> str | None:
         """The first commit that by itself changed what matters; where none did, the first of them."""
-        for commit, (_, pair) in commits.items():
-            if not self._verdicts[pair].is_trivial:
+        for commit, found in commits.items():
+            if found is None or not self._verdicts[found[1]].is_trivial:
                 return commit
         first = staleness.first_of(findings)
         return first.id if first is not None else None
 
-    def _conclude(self, case: Case, first: Mapping[str, tuple[str, Pair]]) -> Freshness:
+    def _conclude(self, case: Case, first: Mapping[str, tuple[str, Pair] | None]) -> Freshness:
         findings = tuple(map(self._judged, case.drafts))
         if not (case.sources or findings):
             is_lost = case.said.is_stated and case.said.references and not case.is_in_repository

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,14 +87,22 @@ class Registrar:
 
         return self._write(("project state", name, state), plan)
 
-    def register(self, path: Path, project: str, sources: Sequence[str], true_at: str | None) -> Written:
-        """Register a document: in the frontmatter of one in the vault, else in the project's registry.
+    def register(
+        self,
+        path: Path,
+        project: str,
+        sources: Sequence[str],
+        true_at: str | None,
+        registered_as: str | None = None,
+    ) -> Written:
+        """Register a document: in the frontmatter of one in the vault, else in the project's registry. One that is
+        `registered_as` something else, for it was renamed, keeps what is known of it.
 
         Raises:
             BadInputError: it is no file of the project.
         """
-        call = ("docs register", str(path), project, sources, true_at)
-        return self._write(call, lambda: self._plan_register(path, project, tuple(sources), true_at))
+        call = ("docs register", str(path), project, sources, true_at, registered_as)
+        return self._write(call, lambda: self._plan_register(path, project, tuple(sources), true_at, registered_as))
 
     def confirm(self, doc: Doc, commit: str) -> Written:
         """Note that a document is true as of a commit of its sources."""
@@ -104,8 +112,8 @@ class Registrar:
             if doc.is_in_vault:
                 edit = registry.plan_sources(doc.rel_path, (), commit, files.read_note(self._root, doc.rel_path) or b"")
             else:
-                entry = _storable(registry.with_true_at(project, doc.entry_path, commit))
-                edit = registry.plan_entries(project, [entry], data)
+                entry = registry.entry_of(project, doc.entry_path, doc.registered_as)
+                edit = registry.plan_entry(project, _storable(replace(entry, true_at=commit)), data, doc.registered_as)
             return self._planned(
                 project, "confirmed true", doc.id, edit, subject=f"docs: {doc.id} is true at {commit[:10]}"
             )
@@ -149,7 +157,9 @@ class Registrar:
         edit = registry.plan_create(project, about or registry.ABOUT.format(label=project.label), datetime.now(UTC))
         return self._planned(project, "made", project.label, edit, subject=f"project: create {project.name}")
 
-    def _plan_register(self, path: Path, name: str, sources: tuple[str, ...], true_at: str | None) -> Plan:
+    def _plan_register(
+        self, path: Path, name: str, sources: tuple[str, ...], true_at: str | None, registered_as: str | None
+    ) -> Plan:
         project, data = self._read(name)
         entry_path = entry_path_of(self._root, project, path)
         if entry_path is None or not path.is_file():
@@ -159,7 +169,7 @@ class Registrar:
         sources = tuple(self._seen_from_root(project, source) for source in sources)
         edits = []
         hint = None
-        known = project.entry(entry_path) or Entry(entry_path)
+        known = registry.entry_of(project, entry_path, registered_as)
         entry = Entry(entry_path, sources or known.sources, true_at or known.true_at)
         if (sources or true_at) and path.resolve() == (self._root / entry_path).resolve():
             before = files.read_note(self._root, entry_path) or b""
@@ -167,7 +177,7 @@ class Registrar:
             entry = Entry(entry_path)
         elif sources and sources_of(entry_path, _read_text(path.parent, path.name)).is_stated:
             hint = f"{path.name} itself names what it is about, and its own word goes before the registry's."
-        edits.append(registry.plan_entries(project, [_storable(entry)], data))
+        edits.append(registry.plan_entry(project, _storable(entry), data, registered_as))
         subject = f"docs: register {entry_path} in {name}"
         return self._planned(project, "registered", entry.render(), *edits, subject=subject, hint=hint)
 

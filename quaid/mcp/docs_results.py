@@ -121,6 +121,7 @@ def listed(
     docs = Counter(doc.project for doc, _ in found)
     stale = Counter(doc.project for doc, freshness in found if freshness.is_stale)
     problems = [f"{path} is registered in {name} and is no file any more" for name, path in catalogue.missing]
+    problems += [f"{doc.registered_as} is {doc.entry_path} now" for doc in catalogue.docs if doc.registered_as]
     problems += [f"the source root {root} of {name} is not on this machine" for name, root in catalogue.absent]
     problems += [f"{project.path}: {problem}" for project in projects for problem in project.problems]
     shape = bare(Listed(

@@ -16,6 +16,8 @@ from quaid.vault import files, layout
 SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt")
 ListFiles = Callable[[Path], Sequence[str] | None]
 """The files below a folder that is in a repository, relative to it; None where it is in none."""
+FindRenamed = Callable[[Path, Sequence[str]], Mapping[str, str]]
+"""The names that files below a folder which are gone have now, all relative to it; of those that were renamed."""
 
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "dist", "build", "target", "vendor", "third_party"}
@@ -27,7 +29,8 @@ _SKIPPED = frozenset(
 class Doc:
     """A document: `folder / rel_path` on the disk. `id` is its path in the vault, or `project:path` in a source root.
 
-    `sources` and `true_at` are what the registry says of it.
+    `sources` and `true_at` are what the registry says of it; `registered_as` is how it was called when that was
+    written, where that is not its name any more.
     """
 
     id: str
@@ -38,6 +41,7 @@ class Doc:
     is_registered: bool = False
     sources: tuple[str, ...] = ()
     true_at: str | None = None
+    registered_as: str | None = None
 
     @property
     def file(self) -> Path:
@@ -45,7 +49,7 @@ class Doc:
 
     @property
     def entry_path(self) -> str:
-        """How the registry calls it."""
+        """How the registry calls it, or should."""
         return self.id if self.is_in_vault else self.id.partition(":")[2]
 
     def evidence(self, data: bytes) -> str:
@@ -64,10 +68,10 @@ class Catalogue:
     absent: tuple[tuple[str, str], ...] = ()
 
 
-def list_docs(vault: Path, projects: Sequence[Project], list_files: ListFiles) -> Catalogue:
+def list_docs(vault: Path, projects: Sequence[Project], list_files: ListFiles, find_renamed: FindRenamed) -> Catalogue:
     """The documents of `projects`: those in their homes, those that their patterns find, and the registered ones.
 
-    A file in two source roots belongs to the inner one.
+    A file in two source roots belongs to the inner one. A registered document that was renamed is followed.
     """
     docs: dict[Path, Doc] = {}
     missing: list[tuple[str, str]] = []
@@ -80,9 +84,13 @@ def list_docs(vault: Path, projects: Sequence[Project], list_files: ListFiles) -
             if not root.is_dir()
         ]
         found = [*_in_home(vault, project), *_in_roots(vault, project, here, list_files)]
+        registered = {entry.path: _registered(vault, project, here, entry.path) for entry in project.entries}
+        gone = [path for path, doc in registered.items() if doc is None]
+        registered |= _renamed(vault, project, here, gone, find_renamed)
+        taken = {doc.id for path, doc in registered.items() if doc is not None and path not in gone}
         for entry in project.entries:
-            doc = _registered(vault, project, here, entry.path)
-            if doc is None:
+            doc = registered[entry.path]
+            if doc is None or (doc.registered_as and doc.id in taken):
                 missing.append((project.name, entry.path))
             else:
                 found = [other for other in found if other.id != doc.id]
@@ -183,6 +191,26 @@ def _registered(vault: Path, project: Project, here: Mapping[str, Path], path: s
     if files.is_file_in(vault, path):
         return Doc(path, project.name, vault, path, is_in_vault=True)
     return None
+
+
+def _renamed(
+    vault: Path, project: Project, here: Mapping[str, Path], gone: Sequence[str], find_renamed: FindRenamed
+) -> Mapping[str, Doc]:
+    """The documents that registered ones without a file have become, by the path in the registry."""
+    found: dict[str, Doc] = {}
+    for prefix, folder in (*((f"{name}/" if name else "", root) for name, root in here.items()), ("", vault)):
+        old = [path for path in gone if path not in found and path.startswith(prefix) and _stays_inside(path)]
+        new = find_renamed(folder, [path.removeprefix(prefix) for path in old]) if old else {}
+        for path in old:
+            name = new.get(path.removeprefix(prefix))
+            doc = _registered(vault, project, here, f"{prefix}{name}") if name else None
+            if doc is not None:
+                found[path] = replace(doc, registered_as=path)
+    return found
+
+
+def _stays_inside(path: str) -> bool:
+    return not path.startswith("/") and ".." not in path.split("/")
 
 
 def _id(project: Project, root: str, rel_path: str) -> str:

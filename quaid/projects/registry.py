@@ -8,7 +8,7 @@ it was last known to be true.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -159,11 +159,13 @@ def plan_state(project: Project, state: State, data: bytes) -> Edit:
     return _edit(project.path, data, {"state": state})
 
 
-def plan_entries(project: Project, entries: Iterable[Entry], data: bytes) -> Edit:
-    """Put `entries` among the registered documents, each in the place of the one for the same path."""
-    new = {entry.path: entry for entry in entries}
-    kept = [new.pop(entry.path, entry) for entry in project.entries]
-    return _edit(project.path, data, {"documents": [entry.render() for entry in (*kept, *new.values())]})
+def plan_entry(project: Project, entry: Entry, data: bytes, registered_as: str | None = None) -> Edit:
+    """Put `entry` among the registered documents, in the place of the one for the same path or for its older name."""
+    names = {entry.path, registered_as or entry.path}
+    place = next((n for n, known in enumerate(project.entries) if known.path in names), len(project.entries))
+    kept = [known for known in project.entries if known.path not in names]
+    kept.insert(place, entry)
+    return _edit(project.path, data, {"documents": [known.render() for known in kept]})
 
 
 def plan_sources(path: str, sources: Sequence[str], true_at: str | None, data: bytes) -> Edit:
@@ -172,9 +174,9 @@ def plan_sources(path: str, sources: Sequence[str], true_at: str | None, data: b
     return _edit(path, data, {**changes, **({"true_at": true_at} if true_at else {})})
 
 
-def with_true_at(project: Project, path: str, commit: str) -> Entry:
-    """The entry of a document with another commit at which it was true."""
-    return replace(project.entry(path) or Entry(path), true_at=commit)
+def entry_of(project: Project, path: str, registered_as: str | None = None) -> Entry:
+    """The entry of a document, under its name of today; an empty one where it is not registered."""
+    return replace(project.entry(path) or project.entry(registered_as or path) or Entry(path), path=path)
 
 
 def _edit(path: str, data: bytes, changes: Mapping[str, frontmatter.Value | None]) -> Edit:

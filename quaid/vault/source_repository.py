@@ -19,6 +19,7 @@ from quaid.vault.repository import Repository
 
 FIRST_LOOK, LONGEST_LOOK = 4_000, 40_000
 """Commits that are read at first, and where that does not reach far enough."""
+_MOST_RENAMES = 20
 _FORMAT = "%x1e%H%x1f%P%x1f%ct%x1f%an%x1f%s"
 _HEAD = re.compile(r"\x1e[0-9a-f]{40,64}\x1f")
 _SUBMODULE = "160000"
@@ -170,11 +171,38 @@ class SourceRepository:
         """The last `most` commits, or of those that touched one of `paths`, with what they touched."""
         if self.head is None:
             return Log()
-        shape = ("-z", "--raw", "--no-abbrev", "-M", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
-        args = ("-c", "log.showRoot=true", "log", *shape, f"-n{most}")
-        steps = tuple(_read_steps(_items(self._ask("read the history", *args, self.head, "--", *paths))))
+        steps = self._steps(f"-n{most}", self.head, "--", *paths)
         is_whole = len(steps) < most and not self.boundary
         return Log(steps, is_whole)
+
+    def _steps(self, *wanted: str) -> tuple[Step, ...]:
+        shape = ("-z", "--raw", "--no-abbrev", "-M", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
+        args = ("-c", "log.showRoot=true", "log", *shape, *wanted)
+        return tuple(_read_steps(_items(self._ask("read the history", *args))))
+
+    def find_renamed(self, paths: Iterable[str]) -> dict[str, str]:
+        """The names that files which are gone have in HEAD now; those that were not renamed are left out."""
+        now = {path: path for path in paths if path not in self.files}
+        for _ in range(_MOST_RENAMES):
+            gone = {path for path in now.values() if path not in self.files}
+            if not gone:
+                break
+            # Of these paths alone: a rename is a removal there, and as a rename it is seen in the whole commit.
+            removed = {
+                path: step.id
+                for step in reversed(self.log(LONGEST_LOOK, sorted(gone)).steps)
+                for path in (touch.path for touch in step.touches if touch.after is None)
+            }
+            commits = list(dict.fromkeys(removed.values()))
+            steps = {step.id: step for step in (self._steps("--no-walk", *commits, "--") if commits else ())}
+            renamed = {
+                path: touch.path
+                for path, commit in removed.items()
+                for touch in steps[commit].touches
+                if touch.old_path == path
+            }
+            now = {path: renamed.get(name, name) for path, name in now.items() if name in self.files or name in renamed}
+        return {path: name for path, name in now.items() if name in self.files}
 
     def blobs_at(self, places: Sequence[tuple[str, str]]) -> list[str | None]:
         """The blob that each (commit, path) had, None where there was none."""

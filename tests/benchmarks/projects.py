@@ -219,7 +219,9 @@ def score_sources(checked: Checked, truth: Generated) -> Figures:
     right_commit = []
     for path, doc in truth.docs.items():
         if path in checked and doc.sources:
-            said |= {(path, source) for source in checked[path]["sources"]}
+            # One that was followed to its new name is not named in the doc, so the truth does not know it.
+            renamed = {change["path"] for change in checked[path]["changes"] if change["kind"] == "renamed"}
+            said |= {(path, source) for source in checked[path]["sources"] if source not in renamed}
             meant |= {(path, file) for source in doc.sources for file in _files(truth.path, source)}
             right_commit.append((checked[path]["true_at"] or {}).get("id") == doc.changed_in)
     return {
