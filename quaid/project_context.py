@@ -156,10 +156,9 @@ def _innermost(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
     folders = (
         (name, folder) for name, project in projects.items() for folder in [root / "projects" / name, *project["roots"]]
     )
-    around = [
-        (len(real), name) for name, folder in folders if f"{here}/".startswith(f"{(real := os.path.realpath(folder))}/")
-    ]
-    return max(around)[1] if around else None
+    real = ((name, os.path.realpath(folder)) for name, folder in folders)
+    around = [(-len(folder), name) for name, folder in real if f"{here}/".startswith(f"{folder}/")]
+    return min(around)[1] if around else None  # of two with the same root the first, as everywhere
 
 
 def _find_by_worktree(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:

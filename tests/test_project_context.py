@@ -78,6 +78,15 @@ def test_the_project_at_work_comes_first_with_its_notes(vault: Vault, studio: So
         assert told(vault, cwd).notes == ()
 
 
+def test_of_two_projects_with_the_same_root_all_doors_name_the_first(vault: Vault, studio: SourceRepo) -> None:
+    with vault.memory() as memory:
+        memory.documentation.create(NewProject("twin", source_roots=(str(studio.path),)))
+        owner = memory.documentation.find(studio.path / "src/kiln.py")
+    assert owner is not None
+    assert owner.project.name == "studio"
+    assert told(vault, studio.path / "src").lines[0].startswith("studio (The studio), where this session works")
+
+
 def test_notes_are_read_once_and_seen_when_they_change(vault: Vault, studio: SourceRepo, monkeypatch) -> None:
     vault.write("projects/studio/TOOLS.md", "# Tools\n\nTest with pytest.\n")
     first = told(vault, studio.path)
