@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vaults import OWNER, calm  # noqa: F401 - a fixture
 
-from quaid.errors import GitError, LockedError, ProposalError
+from quaid.errors import LockedError, ProposalError
 from quaid.vault import proposal
 from quaid.vault.patches import hunks, render_patch
 from quaid.vault.proposal import is_merged, name_branch, propose_branch
@@ -170,10 +170,27 @@ def test_in_the_midst_of_a_merge_nothing_is_made(house):
         propose(house)
 
 
-def test_a_branch_in_the_way_of_the_name_is_git_s_to_refuse(house):
-    git(house, "branch", "quaid")
-    with pytest.raises(GitError, match="make a branch"):
-        propose(house)
+@pytest.mark.parametrize("name", ["quaid", "quaid/docs", "quaid/docs/x/y"])
+def test_a_branch_in_the_way_of_the_name_is_named(house, name):
+    git(house, "branch", name)
+    refused(house, f"beside the branch {name} there can be none called quaid/docs/x")
+    git(house, "branch", "-m", name, "elsewhere")
+    assert propose(house).is_new
+
+
+def test_of_two_that_make_the_same_branch_at_once_both_have_it(house, monkeypatch):
+    asked = proposal._Proposal._find
+    looks = []
+
+    def look(*args):
+        """As it is before the other one has made it, the first time."""
+        looks.append(args)
+        return asked(*args) if len(looks) > 1 else None
+
+    made = propose(house)
+    monkeypatch.setattr(proposal._Proposal, "_find", look)
+    assert propose(house) == proposal.Proposed(made.branch, made.commit, made.base, is_new=False)
+    assert len(looks) == 2
 
 
 def test_bare_repositories_have_no_files_and_their_worktrees_do(house, tmp_path):

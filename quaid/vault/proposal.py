@@ -15,7 +15,7 @@ from hashlib import sha256
 from os import W_OK, access
 from pathlib import Path
 
-from quaid.errors import LockedError, ProposalError
+from quaid.errors import GitError, LockedError, ProposalError
 from quaid.vault import repository as repositories
 from quaid.vault.git_process import Call, LockHeldError, run_once
 from quaid.vault.repository import Repository
@@ -101,14 +101,20 @@ class _Proposal:
             index = Path(private) / "index"
             self.run("read HEAD", "read-tree", base, index=index)
             changes = self._plan(files, index)
-            found = self._ask("rev-parse", "-q", "--verify", f"refs/heads/{branch}^{{commit}}")
-            if found:
-                return self._recognise(branch, found, changes)
+            known = self._find(branch, changes)
+            if known is not None:
+                return known
             tree = self._write_tree(changes, index)
         commit = self._commit(tree, base, message, author)
         # Against no commit at all: a branch that somebody made meanwhile is not overwritten.
         moved = ("update-ref", "--no-deref", "-m", "quaid: proposal", f"refs/heads/{branch}", commit, "0" * len(base))
-        self.run("make a branch", *moved)
+        try:
+            self.run("make a branch", *moved)
+        except GitError:
+            known = self._find(branch, changes)  # another process made it a moment ago
+            if known is None:
+                raise
+            return known
         return Proposed(branch, commit, base, is_new=True)
 
     def _plan(self, files: Files, index: Path) -> Changes:
@@ -177,6 +183,19 @@ class _Proposal:
             return hidden  # left out by a sparse checkout
         except OSError:
             return False
+
+    def _find(self, branch: str, changes: Changes) -> Proposed | None:
+        """The branch, if it is there: then it must have these changes and nothing else."""
+        wanted = ("--format=%(refname:lstrip=2) %(objectname)", f"refs/heads/{branch.partition('/')[0]}")
+        there = dict(line.split() for line in self._ask("for-each-ref", *wanted).splitlines())
+        if branch in there:
+            return self._recognise(branch, there[branch], changes)
+        # To git a branch is a file and each / in its name a folder: there cannot be both.
+        for name in there:
+            if branch.startswith(f"{name}/") or name.startswith(f"{branch}/"):
+                problem = f"beside the branch {name} there can be none called {branch}"
+                raise self._refusal(problem, f"Rename that one with: git branch -m {name} NEWNAME")
+        return None
 
     def _recognise(self, branch: str, commit: str, changes: Changes) -> Proposed:
         """The branch that is there, if it has these changes and nothing else."""
