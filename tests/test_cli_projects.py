@@ -21,6 +21,7 @@ from test_cli_transcripts import act_out
 
 from quaid import Memory
 from quaid.cli.main import main
+from quaid.vault.history import History
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts" / "projects").glob("*.txt"))
 RUDDER = "MOST_DEGREES = {}\n\n\ndef turn(degrees):\n    return min(degrees, MOST_DEGREES)\n"
@@ -199,6 +200,23 @@ class TestUpdate:
         ]  # fmt: skip
         vault.git("revert", "--no-edit", "HEAD")
         assert "30 degrees" in vault.read("projects/boat/helm-notes.md")
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    def test_one_that_was_killed_before_its_commit_is_finished_by_the_next(
+        self, vault: SourceRepo, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        vault.write("projects/boat/helm-notes.md", "---\nsources: [helm/rudder.py]\n---\n" + FILES["docs/helm.md"])
+        vault.commit("notes on the helm", datetime(2025, 3, 3, 9, 30, tzinfo=UTC))
+        say(service, SIGNIFICANT, UPDATED)
+        if not (child := os.fork()):
+            monkeypatch.setattr(History, "commit", lambda *_, **__: os._exit(9))
+            quaid("docs", "update", "helm-notes", "--yes")
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+        assert "35 degrees" in vault.read("projects/boat/helm-notes.md")
+        assert quaid("docs", "update", "helm-notes", "--yes")[0] == 0
+        assert vault.git("log", "-1", "--format=%s") == "docs: update projects/boat/helm-notes.md"
+        assert vault.git("status", "--porcelain") == ""
 
     def test_what_does_not_matter_to_the_document_leaves_it_true(self, service: Service) -> None:
         say(service, TRIVIAL)

@@ -350,6 +350,8 @@ def _confirm(invocation: Invocation, documentation: Documentation, wanted: Wante
 def _update(invocation: Invocation, documentation: Documentation, wanted: Wanted) -> int:
     from quaid.cli.docs_update import update
 
+    if wanted.yes and not wanted.patch:
+        documentation.finish_killed()
     return update(invocation, documentation, wanted.given, wanted.project, yes=wanted.yes, patch=wanted.patch)
 
 

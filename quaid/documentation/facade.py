@@ -241,7 +241,7 @@ class Documentation:
             BadInputError: as `doc`, or its sources are in no repository.
         """
         doc = self.doc(reference, project)
-        head = self._checker(self.projects()).head_of(doc)
+        head = self._checker(self.projects(registry.STATES)).head_of(doc)
         if head is None:
             raise BadInputError(f"The sources of {doc.id} are in no git repository: there is no commit to note.")
         return self.registrar.confirm(doc, head)
@@ -322,6 +322,12 @@ class Documentation:
                 yield f"{doc.id}: {error}"
         if left := stale[self._memory.settings.docs.most_updates :]:
             yield f"{len(left)} more are stale; docs.most_updates is {self._memory.settings.docs.most_updates}"
+
+    def finish_killed(self) -> None:
+        """Commit what a killed writer has begun: a document that is written already is not stale any more."""
+        from quaid.janitor.landing import finish_killed
+
+        finish_killed(self._root, self._memory.git, self._memory.settings.git.wait_s)
 
     def carry_out(self, proposal: Proposal) -> CarriedOut:
         """Make a proposal a commit in the vault, or a branch in the source repository.
