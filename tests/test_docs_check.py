@@ -300,6 +300,17 @@ class TestTheVaultsOwnDocuments:
         assert check()[guide].status == "fresh"
         assert f"true_at: {repo.head}" in (vault.root / guide).read_text()
 
+    def test_a_project_that_is_archived_while_its_guide_is_confirmed(self, repo, vault, check, monkeypatch):
+        vault.write("projects/code/GUIDE.md", "---\nsources: [src/reach.py]\n---\n# Guide\n\nIt doubles 10.\n")
+        vault.save()
+        with vault.memory() as memory:
+            documentation = memory.documentation
+            found = documentation.doc("GUIDE")
+            monkeypatch.setattr(documentation, "doc", lambda *_: found)
+            documentation.registrar.set_state("code", "archived")
+            documentation.confirm("GUIDE")
+        assert f"true_at: {repo.head}" in (vault.root / "projects/code/GUIDE.md").read_text()
+
 
 class TestRegisteredDocuments:
     def test_sources_that_the_registry_names(self, repo, vault, check):
