@@ -25,6 +25,12 @@ _HIDING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """What readers do not see and machines do: Obsidian's comments and embeds, links that lead nowhere, folded HTML."""
+_RUNNING = re.compile(
+    r"<[a-z][^<>]*[\s/'\"]on[a-z]{3,}\s*=|<[a-z][^<>]*=\s*['\"]?\s*(?:javascript|vbscript|data):"
+    r"|<(?:object|embed|applet|link|meta|base|form|frame)\s[^<>]*=|</style\b",
+    re.IGNORECASE,
+)
+"""HTML that does something where the page is shown, besides what is disarmed: scripts, pictures. No `List<Form>`."""
 _DISARMED = re.compile(r"[^\n]*∶|♯+[^\n]*|[‹❲][^›❳\n]*[›❳]?\S*")  # noqa: RUF001 - as neutralise writes them
 _REPLACED = "<>[]:：#"  # noqa: RUF001
 _TOKEN = re.compile(r"[^\s'\"()\[\]{}<>,;=|*]+")
@@ -67,6 +73,8 @@ def _faults(before: str, after: str) -> Iterator[str]:
         yield "comments (<!-- … -->) must stay as they are, and none may come"
     if hiding := Counter(_HIDING.findall(after)) - Counter(_HIDING.findall(before)):
         yield f"`replace` hides something: {next(iter(hiding))[:_LONGEST]!r}"
+    if running := Counter(_RUNNING.findall(after)) - Counter(_RUNNING.findall(before)):
+        yield f"`replace` has HTML that is carried out where the page is shown: {next(iter(running))[:_LONGEST]!r}"
     if acting := sorted(_acting(after) - _acting(before)):
         yield f"`replace` has what acts on its reader, an order or characters nobody sees: {acting[0][:_LONGEST]!r}"
     new_lines = _new_lines(before, after)
