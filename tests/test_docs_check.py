@@ -57,6 +57,17 @@ class TestWhatMakesADocumentStale:
         assert stale.sources == ("src/reach.py",)
         assert stale.origin == "learned"
 
+    def test_a_repository_that_git_will_not_read_does_not_stop_the_others(self, repo, vault, check, tmp_path):
+        with vault.memory() as memory:
+            broken = SourceRepo(tmp_path / "broken")
+            broken.save("README.md", "# Broken\n\nSee `a.py`.\n")
+            memory.documentation.create(NewProject("broken", source_roots=(str(broken.path),)))
+        (broken.path / ".git/HEAD").write_text("garbage\n")
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        found = check()
+        assert found["docs/reach.md"].status == "stale"
+        assert any("git could not" in problem for problem in found["broken:README.md"].problems)
+
     def test_what_is_trivial_does_not(self, repo, check):
         repo.save("src/reach.py", "# The limit.\n" + CODE)
         found = check()["docs/reach.md"]

@@ -73,9 +73,12 @@ def is_file(path: Path) -> bool:
 
 
 def list_files(folder: Path) -> list[str] | None:
-    """As `ListFiles`."""
+    """As `ListFiles`. A repository that git will not read is a folder like any other: its check says what is wrong."""
     found = History.open_source(folder)
-    return found.present(folder) if found is not None else None
+    try:
+        return found.present(folder) if found is not None else None
+    except GitError:
+        return None
 
 
 def find_renamed(folder: Path, paths: Sequence[str]) -> dict[str, str]:
