@@ -1022,11 +1022,17 @@ def shim_git(monkeypatch, tmp_path: Path, script: str) -> None:
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "fatal: unable to write new index file: No space left on device",
+        "fatal: sha1 file '.git/index.lock' write error. Out of diskspace",
+    ],
+)
 @pytest.mark.parametrize("command", ["update-index", "commit", "diff-index"])
-def test_a_full_disk_is_said_so_and_changes_nothing(vault, monkeypatch, tmp_path, command):
+def test_a_full_disk_is_said_so_and_changes_nothing(vault, monkeypatch, tmp_path, command, words):
     edit = vault.edit("facts/b.md", NOTE)
     before, index = vault.head(), vault.index()
-    words = "fatal: unable to write new index file: No space left on device"
     shim_git(monkeypatch, tmp_path, f'for a in "$@"; do [ "$a" = {command} ] && echo "{words}" >&2 && exit 128; done')
     with pytest.raises(DiskFullError):
         vault.history.commit([edit], SAY)

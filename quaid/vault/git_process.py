@@ -14,6 +14,7 @@ from pathlib import Path
 from quaid.errors import DiskFullError, GitError, GitMissingError, QuaidError
 from quaid.vault import repository as repositories
 
+_DISK_FULL = re.compile(r"No space left on device|Out of diskspace")
 _LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
 
 
@@ -67,4 +68,4 @@ def execute(args: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> tuple[
 
 
 def explain(doing: str, said: str, top: Path) -> QuaidError:
-    return DiskFullError(top) if "No space left on device" in said else GitError(doing, said)
+    return DiskFullError(top) if _DISK_FULL.search(said) else GitError(doing, said)
