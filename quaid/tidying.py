@@ -102,9 +102,11 @@ class Tidier:
         """Tick a box of a question, named by its file or key, or of `all`; the next run carries it out.
 
         Raises:
-            NoteNotFoundError: nothing of that name waits.
+            NoteNotFoundError, BadInputError: nothing of that name waits, or nothing at all.
         """
         meant = [question for question in self.open_questions() if self._is_meant(question, reference)]
+        if not meant and reference == "all":
+            raise BadInputError("No question waits for an answer. Look for some with: quaid janitor run")
         if not meant:
             raise NoteNotFoundError(reference)
         changes = tuple(Edit(q.rel_path, q.data, questions.tick(q, answer)) for q in meant)

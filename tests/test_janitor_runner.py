@@ -11,7 +11,7 @@ import pytest
 from vaults import Vault
 
 from quaid.capture.facts import FactDetails, plan_fact
-from quaid.errors import ModelTimeoutError
+from quaid.errors import BadInputError, ModelTimeoutError
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision, key_of
 from quaid.janitor.runner import Options
@@ -193,6 +193,8 @@ def test_a_no_is_remembered_in_the_history(vault, tidy):
     def plan(context):
         yield decide(context, one, None, kind="reject")
 
+    with vault.memory() as memory, pytest.raises(BadInputError, match="No question waits"):
+        memory.tidier.answer("all", "no")
     tidy(plan)
     with vault.memory() as memory:
         memory.tidier.answer("all", "no")
