@@ -30,6 +30,8 @@ class TestEntries:
         ("docs/a b.md <- src, lib/*.py @ 3f2a91c", Entry("docs/a b.md", ("src", "lib/*.py"), "3f2a91c")),
         ("docs/a.md @ 3f2a91c", Entry("docs/a.md", (), "3f2a91c")),
         ("docs/a.md <- ", Entry("docs/a.md")),
+        ("docs/a.md <- src @ 3F2A91C", Entry("docs/a.md", ("src",), "3F2A91C")),
+        ("two\nlines.md <- src", Entry("two\nlines.md", ("src",))),
         ("mail@example.org.md", Entry("mail@example.org.md")),
     ])  # fmt: skip
     def test_lines_of_people(self, line, entry):
@@ -53,6 +55,12 @@ class TestProjects:
         assert found.state == "active"
         assert found.problems == ("state should be one of active, archived, deleted, is 'resting'",)
         assert (found.auto_index, found.source_roots) == (False, ("~/one",))
+        found = parse_project("x", b"---\npatterns: ['!', '[z-a].md', 'docs/[ab]*.md']\n---\n")
+        assert found.patterns == ("docs/[ab]*.md",)
+        assert found.problems == (
+            "patterns has '!', which is no pattern",
+            "patterns has '[z-a].md', which is no pattern",
+        )
 
     @given(st.binary(max_size=300))
     def test_nothing_makes_it_fail(self, data):
@@ -152,6 +160,11 @@ class TestLookingUp:
     def test_what_is_unclear_is_named(self):
         found = self.FILES.resolve(Said(("a.py", "nope.py", "../../etc/passwd"), "comment"), "docs", "")
         assert (found.paths, found.open) == ((), (("a.py", 2), ("nope.py", 0), ("../../etc/passwd", 0)))
+        assert self.FILES.resolve(Said(("src/old.py",), "comment"), "docs", "").open == (("src/old.py", 0),)
+
+    def test_a_name_that_looks_like_a_pattern(self):
+        files = FileList(("app/[post-id]/page.tsx",))
+        assert files.resolve(Said(("app/[post-id]/page.tsx",), "comment"), "docs", "").paths == files.paths
 
     def test_what_is_learned_must_mean_one_file(self):
         found = self.FILES.resolve(Said(("a.py", "b.py", "nope.py"), "learned"), "docs", "")

@@ -159,7 +159,7 @@ def _in_home(vault: Path, project: Project) -> Iterator[Doc]:
             path = Path(folder, name)
             if is_doc_name(name) and path.is_file() and not path.is_symlink():
                 rel_path = path.relative_to(vault).as_posix()
-                if not layout.is_conflict_copy(rel_path):
+                if not layout.is_conflict_copy(rel_path) and files.is_unicode(rel_path):
                     yield Doc(rel_path, project.name, vault, rel_path, is_in_vault=True)
 
 
@@ -210,7 +210,7 @@ def _renamed(
 
 
 def _stays_inside(path: str) -> bool:
-    return not path.startswith("/") and ".." not in path.split("/")
+    return not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
 
 
 def _id(project: Project, root: str, rel_path: str) -> str:
@@ -224,7 +224,7 @@ def _anchored(pattern: str) -> str:
 
 def _is_foreign(rel_path: str) -> bool:
     *folders, _ = rel_path.split("/")
-    return any(folder.startswith(".") or folder in _SKIPPED for folder in folders)
+    return any(folder.startswith(".") or folder in _SKIPPED for folder in folders) or not files.is_unicode(rel_path)
 
 
 def _walk(root: Path) -> Iterator[str]:

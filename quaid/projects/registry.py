@@ -27,7 +27,11 @@ PATTERNS = ("*.md", "docs/**/*.md", "doc/**/*.md")
 ABOUT = "What {label} is, in a few sentences."
 """What stands in a new PROJECT.md where nobody has said it."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_ENTRY = re.compile(r"(?P<path>.+?)(?:\s+<-\s*(?P<sources>.*?))?(?:\s+@\s*(?P<commit>[0-9a-f]{7,64}))?\s*\Z")
+_SPECIAL = re.compile(r"[\[\\!]")
+"""In a pattern that can be wrong; the others need not be tried."""
+_ENTRY = re.compile(
+    r"(?P<path>.+?)(?:\s+<-\s*(?P<sources>.*?))?(?:\s+@\s*(?P<commit>[0-9a-fA-F]{7,64}))?\s*\Z", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +110,8 @@ def parse_project(name: str, data: bytes) -> Project:
         name=name,
         label=_text(fields, "label") or name,
         source_roots=_list(fields, "source_roots"),
-        patterns=_list(fields, "patterns") or PATTERNS,
-        exclude=_list(fields, "exclude"),
+        patterns=_patterns(fields, "patterns", problems) or PATTERNS,
+        exclude=_patterns(fields, "exclude", problems),
         state=state,  # type: ignore[arg-type] # one of STATES, as was just seen
         auto_index=(_text(fields, "auto_index") or "true").lower() not in {"false", "no", "off", "0"},
         entries=tuple(Entry.parse(line) for line in _list(fields, "documents") if line.strip()),
@@ -191,6 +195,23 @@ def _edit(path: str, data: bytes, changes: Mapping[str, frontmatter.Value | None
 def _text(fields: Mapping[str, Any], key: str) -> str | None:
     value = fields.get(key)
     return value.strip() or None if isinstance(value, str) else None
+
+
+def _patterns(fields: Mapping[str, Any], key: str, problems: list[str]) -> tuple[str, ...]:
+    found = _list(fields, key)
+    broken = [pattern for pattern in found if _SPECIAL.search(pattern) and not _is_pattern(pattern)]
+    problems += [f"{key} has {pattern!r}, which is no pattern" for pattern in broken]
+    return tuple(pattern for pattern in found if pattern not in broken)
+
+
+def _is_pattern(text: str) -> bool:
+    import pathspec
+
+    try:
+        pathspec.GitIgnoreSpec.from_lines([text])
+    except (ValueError, re.error):
+        return False
+    return True
 
 
 def _list(fields: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def _stated(items: object, origin: Origin) -> Said:
 def true_at_of(text: str) -> str | None:
     """The commit at which a document says it was true."""
     value = frontmatter.parse(text).fields.get("true_at")
-    return value if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{7,64}", value) else None
+    return value if isinstance(value, str) and re.fullmatch(r"[0-9a-fA-F]{7,64}", value) else None
 
 
 def is_record(path: str) -> bool:
@@ -149,7 +149,7 @@ def _clean(item: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Files, and the references that name none or more than one: (reference, how many)."""
+    """Files, and the references that name none that is there, or more than one: (reference, how many)."""
 
     paths: tuple[str, ...] = ()
     open: tuple[tuple[str, int], ...] = ()
@@ -175,6 +175,8 @@ class FileList:
             found, is_clear = self._look_up(reference, folder, root)
             if is_clear and (said.is_stated or len(found) == 1):
                 paths |= dict.fromkeys(found)
+                if said.is_stated and self._there.isdisjoint(found):
+                    unclear.append((reference, 0))
             elif said.is_stated:
                 unclear.append((reference, len(found)))
         return Resolved(tuple(paths), tuple(unclear))
@@ -188,11 +190,12 @@ class FileList:
     def _find(self, reference: str, folder: str, root: str) -> tuple[Sequence[str], bool]:
         """The files that are meant, and whether there is no doubt about it."""
         for full in _places(reference, folder, root):
-            if full in self._all:
+            if full in self._all and full not in self._folders:
                 return [full], True
             if full in self._folders or not full:
                 prefix = f"{full}/" if full else ""
-                return [path for path in (*self.paths, *self.gone) if path.startswith(prefix)], True
+                every = (*self.paths, *self.gone)
+                return [path for path in every if path.startswith(prefix) or path == full], True  # once it was a file
             if _GLOB.search(full) and (found := _matching(full, [*self.paths, *self.gone])):
                 return found, True
         if _GLOB.search(reference):
@@ -206,7 +209,11 @@ class FileList:
 
     @cached_property
     def _all(self) -> frozenset[str]:
-        return frozenset((*self.paths, *self.gone))
+        return self._there.union(self.gone)
+
+    @cached_property
+    def _there(self) -> frozenset[str]:
+        return frozenset(self.paths)
 
     @cached_property
     def _folders(self) -> frozenset[str]:
@@ -245,4 +252,7 @@ def _places(reference: str, folder: str, root: str) -> Iterator[str]:
 def _matching(pattern: str, paths: Sequence[str]) -> list[str]:
     import pathspec
 
-    return list(pathspec.GitIgnoreSpec.from_lines([f"/{pattern}"]).match_files(paths))
+    try:
+        return list(pathspec.GitIgnoreSpec.from_lines([f"/{pattern}"]).match_files(paths))
+    except (ValueError, re.error):  # a folder's name, as in `app/[post-id]`, is no pattern
+        return []

@@ -80,7 +80,7 @@ def why_passed_over(rel_path: str, mode: int) -> str | None:
         return "is no file"
     if layout.is_conflict_copy(rel_path):
         return "is a copy a sync tool made of a conflict; merge it into the note by hand"
-    return None if _is_unicode(rel_path) else "has a name that is not UTF-8"
+    return None if is_unicode(rel_path) else "has a name that is not UTF-8"
 
 
 def read_note(root: Path, rel_path: str, limit: int | None = None) -> bytes | None:
@@ -173,7 +173,7 @@ def _judge(rel_path: str, found: os.stat_result, listed: Listed) -> None:
         listed.passed_over[shown(rel_path)] = reason
 
 
-def _is_unicode(rel_path: str) -> bool:
+def is_unicode(rel_path: str) -> bool:
     return rel_path.isascii() or not any("\udc80" <= char <= "\udcff" for char in rel_path)
 
 
