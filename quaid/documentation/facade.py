@@ -116,11 +116,12 @@ class Documentation:
         if found is None:
             return None
         project, rel_path = found
+        repository = History.open_source(path.parent)
+        inside = repository.inside(path) if repository is not None else rel_path
         about = [
             freshness.doc
             for freshness in self._checker(projects).kept()
-            if freshness.doc.startswith((f"{project.name}:", f"{project.home}/"))
-            and any(f"/{source}".endswith(f"/{rel_path}") for source in freshness.sources)
+            if freshness.doc.startswith((f"{project.name}:", f"{project.home}/")) and inside in freshness.sources
         ]
         return Owner(project, rel_path, tuple(sorted(about)))
 
