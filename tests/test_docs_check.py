@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from source_repos import SourceRepo
@@ -148,6 +149,28 @@ class TestFilesThatMove:
             ("renamed", "src/far.py", "src/reach.py", False)
         ]
 
+    def test_a_source_that_was_renamed_and_deleted_then(self, repo, check):
+        repo.rename("src/reach.py", "src/far.py")
+        repo.commit("rename")
+        repo.remove("src/far.py")
+        repo.commit("gone")
+        stale = check()["docs/reach.md"]
+        assert [(f.kind, f.path) for f in stale.findings] == [("deleted", "src/reach.py")]
+
+    def test_a_source_that_was_gone_before_the_document_was_changed(self, repo, check):
+        repo.write("docs/reach.md", "# Reach\n\n<!-- SOURCES: src/reach.py -->\n\nIt is far.\n")
+        repo.remove("src/reach.py")
+        repo.commit("gone")
+        assert check()["docs/reach.md"].problems == ("its source src/reach.py is no file there",)
+
+    def test_a_folder_that_was_a_file_once(self, repo, check):
+        repo.save("lib", "a file\n")
+        repo.remove("lib")
+        repo.save("lib/one.py", CODE)
+        repo.save("docs/lib.md", "# Lib\n\n<!-- SOURCES: lib -->\n")
+        repo.save("lib/one.py", CODE.replace("10", "20"))
+        assert [finding.path for finding in check()["docs/lib.md"].significant] == ["lib/one.py"]
+
     def test_a_rename_that_the_document_follows(self, repo, check):
         repo.rename("src/reach.py", "src/far.py")
         repo.write("docs/reach.md", DOC.replace("src/reach.py", "src/far.py"))
@@ -196,6 +219,106 @@ class TestHistories:
         repo.save("src/reach.py", CODE.replace("10", "30"))
         assert check()["docs/reach.md"].is_stale
 
+    def test_what_a_merge_alone_has_changed(self, repo, check):
+        repo.branch("side")
+        repo.save("src/main.py", "MAIN = 1\n")
+        repo.switch("side")
+        repo.save("src/side.py", "SIDE = 1\n")
+        repo.switch("main")
+        repo.git("merge", "-q", "--no-ff", "--no-commit", "side")
+        merge = repo.save("src/reach.py", CODE.replace("10", "20"))
+        found = check()
+        assert statuses(found) == {"docs/reach.md": "stale", "docs/other.md": "fresh"}
+        assert found["docs/reach.md"].since.id == merge
+
+    def test_a_change_beside_a_rename(self, repo, check):
+        repo.branch("side")
+        repo.rename("src/reach.py", "src/far.py")
+        repo.write("docs/reach.md", DOC.replace("reach.py", "far.py"))
+        repo.commit("rename")
+        repo.switch("side")
+        change = repo.save("src/reach.py", CODE.replace("10", "20"))
+        repo.switch("main")
+        repo.merge("side")
+        stale = check()["docs/reach.md"]
+        assert (stale.status, stale.since.id) == ("stale", change)
+        assert [(f.kind, f.path, f.old_path) for f in stale.findings] == [("modified", "src/far.py", None)]
+
+    def test_a_document_that_was_renamed_beside_its_change(self, repo, check):
+        repo.branch("side")
+        repo.rename("docs/reach.md", "docs/far.md")
+        repo.commit("rename")
+        repo.switch("side")
+        repo.write("src/reach.py", CODE.replace("10", "20"))
+        repo.save("docs/reach.md", DOC.replace("10", "20"))
+        repo.switch("main")
+        repo.merge("side")
+        assert check()["docs/far.md"].status == "fresh"
+
+    def test_a_change_of_the_document_that_a_merge_left_out(self, repo, check):
+        repo.branch("side")
+        repo.save("docs/reach.md", DOC.replace("# Reach", "# Reach, far"))
+        repo.switch("side")
+        repo.write("src/reach.py", CODE.replace("10", "20"))
+        repo.save("docs/reach.md", DOC.replace("# Reach", "# Reach of 20"))
+        repo.switch("main")
+        repo.git("merge", "-q", "--no-ff", "-X", "ours", "-m", "merge", "side")
+        assert check()["docs/reach.md"].is_stale
+
+    def test_a_change_of_the_document_that_was_picked_from_a_branch(self, repo, check):
+        repo.branch("side")
+        repo.switch("side")
+        repo.save("docs/reach.md", DOC.replace("10", "20"))
+        repo.switch("main")
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        repo.save("docs/reach.md", DOC.replace("10", "20"))
+        repo.merge("side")
+        assert check()["docs/reach.md"].status == "fresh"
+
+    def test_clocks_that_are_wrong(self, repo, check):
+        late, early = (datetime(year, 1, 1, tzinfo=UTC) for year in (2038, 2001))
+        repo.save("src/more.py", "MORE = 1\n", when=late)
+        repo.branch("side")
+        repo.save("src/reach.py", CODE.replace("10", "20"), when=early)
+        repo.save("docs/reach.md", DOC.replace("10", "20"), when=early)
+        repo.switch("side")
+        repo.save("src/third.py", "THIRD = 1\n", when=late)
+        repo.switch("main")
+        repo.merge("side", when=early)
+        assert check()["docs/reach.md"].status == "fresh"
+        subprocess.run(
+            ["git", "-C", str(repo.path), "commit", "-q", "--allow-empty", "-m", "later than dates go"], check=True,
+            env=os.environ | {"GIT_COMMITTER_DATE": "@999999999999 +0000", "GIT_COMMITTER_NAME": "a",
+                              "GIT_COMMITTER_EMAIL": "a@b", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b"},
+        )  # fmt: skip
+        repo.save("docs/new.md", DOC)
+        repo.git("checkout", "-q", "HEAD~1")
+        assert check()["docs/reach.md"].status == "fresh"
+        repo.write("docs/new.md", DOC)  # as new as that commit
+        assert check()["docs/new.md"].true_at.when == "9999-12-31T23:59:59Z"
+
+    def test_a_repository_that_cannot_be_read_stops_no_other(self, repo, vault, check, tmp_path):
+        broken = SourceRepo(tmp_path / "broken")
+        broken.write("src/one.py", CODE)
+        broken.save("docs/one.md", "# One\n\n<!-- SOURCES: src/one.py -->\n")
+        with vault.memory() as memory:
+            memory.documentation.create(NewProject("broken", source_roots=(str(broken.path),)))
+        (broken.path / ".git/HEAD").write_text("")
+        found = check()
+        assert (found["docs/reach.md"].status, found["broken:docs/one.md"].status) == ("fresh", "no history")
+        assert "could not" in found["broken:docs/one.md"].problems[0]
+
+    def test_a_partial_clone_is_not_called_true_where_it_cannot_be_read(self, repo, vault, check, tmp_path):
+        repo.save("src/reach.py", CODE.replace("10", "20"))
+        repo.git("config", "uploadpack.allowFilter", "true")
+        repo.git("clone", "-q", "--filter=blob:none", repo.path.as_uri(), str(tmp_path / "partial"))
+        repo.path.rename(tmp_path / "away")
+        with vault.memory() as memory:
+            memory.documentation.create(NewProject("partial", source_roots=(str(tmp_path / "partial"),)))
+        found = check()["partial:docs/reach.md"]
+        assert found.status == "no history"
+        assert "could not" in found.problems[0]
+
     def test_a_shallow_clone_says_so(self, repo, vault, tmp_path):
         repo.save("src/reach.py", CODE.replace("10", "20"))
         repo.save("src/reach.py", CODE.replace("10", "30"))
@@ -217,6 +340,7 @@ class TestHistories:
             repo.save("packages/one/lib/run.py", CODE.replace("10", "20"))
             found = {doc.id: freshness.status for doc, freshness in memory.documentation.check()}
             owner = memory.documentation.find(repo.path / "packages/two/lib/run.py")
+            assert memory.documentation.find(repo.path / "packages/two/run.py").docs == ()
         assert found["one:README.md"] == "stale"
         assert found["two:README.md"] == "fresh"
         assert (owner.project.name, owner.path, owner.docs) == ("two", "lib/run.py", ("two:README.md",))
@@ -234,6 +358,9 @@ class TestHistories:
         repo.commit("library: newer")
         stale = check()["docs/fast.md"]
         assert [finding.path for finding in stale.significant] == ["lib/fast.py"]
+        assert stale.problems == ()
+        inside.git("checkout", "-q", "HEAD~1")
+        assert check()["docs/fast.md"].status == "fresh"  # the submodule moved, and nothing else did
 
     def test_a_file_of_another_worktree_belongs_to_the_project(self, repo, vault, check, tmp_path):
         other = repo.worktree(tmp_path / "beside", "work")
@@ -274,6 +401,9 @@ class TestHistories:
         stale = check()["docs/odd.md"]
         assert len(stale.significant) == 4
         assert statuses(check())["docs/reach.md"] == "fresh"
+        before = statuses(check())
+        repo.save(os.fsdecode(b"docs/\xff.md"), DOC)
+        assert statuses(check()) == before  # a name that cannot be written down is none of a document
 
     def test_nothing_that_the_repository_configures_is_run(self, repo, check, tmp_path):
         mark = tmp_path / "ran"
@@ -321,6 +451,38 @@ class TestTheVaultsOwnDocuments:
             documentation.registrar.set_state("code", "archived")
             documentation.confirm("GUIDE")
         assert f"true_at: {repo.head}" in (vault.root / "projects/code/GUIDE.md").read_text()
+
+    def test_a_change_of_it_that_is_committed_later(self, repo, vault, check):
+        guide = "projects/code/GUIDE.md"
+        text = "---\nsources: [src/reach.py]\n---\n# Guide\n\nIt doubles 10.\n"
+        vault.write(guide, text)
+        vault.save()
+        repo.write("src/reach.py", CODE.replace("10", "20"))
+        repo.commit("later", when=datetime.now(UTC) + timedelta(days=1))
+        vault.write(guide, text.replace("10", "20"))
+        assert check()[guide].is_stale
+        vault.run("add", "-A")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GIT_COMMITTER_DATE", (datetime.now(UTC) + timedelta(days=2)).isoformat())
+            vault.run("commit", "-qm", "guide")
+        assert check()[guide].status == "fresh"
+
+    def test_one_about_two_repositories_is_confirmed_for_both(self, repo, vault, check, tmp_path):
+        other = SourceRepo(tmp_path / "other")
+        other.save("lib/two.py", CODE)
+        path = vault.root / "projects/code/PROJECT.md"
+        path.write_text(path.read_text().replace(f"{repo.path}]", f"{repo.path}, {other.path}]"))
+        guide = "projects/code/GUIDE.md"
+        vault.write(guide, "---\nsources: [src/reach.py, lib/two.py]\n---\n# Guide\n\nBoth.\n")
+        vault.save()
+        other.save("lib/two.py", CODE.replace("10", "20"), when=datetime.now(UTC) + timedelta(days=1))
+        assert [finding.path for finding in check()[guide].significant] == ["lib/two.py"]
+        with vault.memory() as memory:
+            memory.documentation.confirm(guide)
+        assert (check()[guide].status, check()[guide].problems) == ("fresh", ())
+        text = (vault.root / guide).read_text()
+        vault.write(guide, text.replace(other.head, "1234567"))
+        assert check()[guide].problems == ("1234567 is no commit that code or other knows",)
 
 
 class TestRegisteredDocuments:
@@ -441,6 +603,15 @@ class TestRegisteredDocuments:
         repo.commit("out")
         with vault.memory() as memory:
             assert memory.documentation.catalogue().missing == (("part", "a.md"),)
+
+    def test_odd_lines_of_the_registry_are_named(self, repo, vault, check):
+        path = vault.root / "projects/code/PROJECT.md"
+        path.write_text(
+            path.read_text().replace("state: active", 'documents: ["a\\0b.md", "a\\nb.md <- src"]\nstate: active')
+        )
+        with vault.memory() as memory:
+            assert memory.documentation.catalogue().missing == (("code", "a\0b.md"), ("code", "a\nb.md"))
+        assert check()["docs/reach.md"].status == "fresh"
 
     def test_an_entry_cannot_lead_out_of_its_place(self, repo, vault, check, tmp_path):
         (tmp_path / "secret.md").write_text("# Secret\n")

@@ -21,21 +21,25 @@ LONGEST_DOC = 2_000_000
 class Case:
     """`home` is the repository that a document lies in, None for one of the vault, whose sources have another history.
 
-    `stated` is the commit at which it says, or its registry says, that it was true; `base` the one at which it was, as
-    far as can be told, and `at` when that was, in seconds since 1970. `beside` are its changes on branches that were
-    merged since: what they knew, it knows. `steps` are the commits of each of the `drafts`, newest first.
+    `stated` is the commit at which it says, or its registry says, that it was true, `stated_at` when that was, where it
+    is one of another repository; `base` the one at which it was, as far as can be told, and `at` when that was, in
+    seconds since 1970. `beside` are its changes on branches that were merged since: what they knew, it knows. `steps`
+    are the commits of each of the `drafts`, newest first. `is_in_repository` says that its sources are in one that can
+    be read, `is_uncommitted` that it is a document of the vault that waits for a commit.
     """
 
     doc: Doc
     said: Said
     home: Tree | None
     stated: str | None
+    stated_at: float | None = None
     base: str | None = None
     at: float = 0.0
     beside: Sequence[str] = ()
     true_at: SourceCommit | None = None
     updated: str | None = None
     is_in_repository: bool = False
+    is_uncommitted: bool = False
     sources: list[str] = field(default_factory=list)
     drafts: list[Finding] = field(default_factory=list)
     steps: list[Sequence[tuple[Step, Touch]]] = field(default_factory=list)

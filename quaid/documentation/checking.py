@@ -28,7 +28,7 @@ from quaid.vault import layout, notes
 if TYPE_CHECKING:
     from quaid.sync.embedding import Progress
 
-_FORM = "3"
+_FORM = "4"
 """Of what is kept; another number, and everything is looked at anew."""
 
 
@@ -53,15 +53,14 @@ class Checker:
             if doc.id in kept and kept[doc.id][0] == keys[doc.id]
         }
         todo = [doc for doc in docs if doc.id not in known]
-        fresh = {}
-        if todo:
-            verdicts = read_verdicts(found for _, found in kept.values())
-            look = Look(self._root, self._trees, verdicts, self._progress)
-            fresh = {found.doc: found for found in look.at(todo)}
+        verdicts = read_verdicts(found for _, found in kept.values()) if todo else {}
+        look = Look(self._root, self._trees, verdicts, self._progress)
+        fresh = {found.doc: found for found in look.at(todo)} if todo else {}
         gone = frozenset(kept.keys() - keys.keys()) if is_all else frozenset()
         if fresh or gone:
             told = {doc: {**found.as_json(), "filter": significance.VERSION} for doc, found in fresh.items()}
-            rows = {doc: (keys[doc], json.dumps(found)) for doc, found in told.items()}
+            # Where the vault's HEAD is, is no part of a key: each memory moves it. What awaits a commit has none.
+            rows = {doc: ("" if doc in look.uncommitted else keys[doc], json.dumps(its)) for doc, its in told.items()}
             with suppress(QuaidError):  # where nothing can be written, the next check looks again
                 self._kept.keep(rows, gone)
         return self._with_edited(docs, [known.get(doc.id) or fresh[doc.id] for doc in docs])
@@ -136,8 +135,10 @@ class Checker:
 
     def head_of(self, doc: Doc) -> str | None:
         """The commit at which the repository of a document's sources stands."""
-        places = self._trees.places(doc)
-        return places[0].tree.repository.head if places else None
+        trees = [place.tree for place in self._trees.places(doc)]
+        if len(trees) > 1:  # the newest: of the others it is the time that counts
+            trees.sort(key=lambda tree: tree.log.steps[0].at if tree.log.steps else 0, reverse=True)
+        return trees[0].repository.head if trees else None
 
     def _key(self, doc: Doc) -> str:
         """Names all that a check of `doc` rests on: its file, its row in the registry, and where the HEADs are."""
@@ -147,6 +148,5 @@ class Checker:
         except OSError:
             state = None
         roots = self._trees.roots(doc)
-        heads = [self._trees.head(root) for root in roots]
-        told = (_FORM, significance.VERSION, state, doc.sources, doc.true_at, roots, heads)
+        told = (_FORM, significance.VERSION, state, doc.sources, doc.true_at, roots, self._trees.heads(doc))
         return hashlib.sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()

@@ -11,7 +11,7 @@ from quaid.documentation.cases import Case
 from quaid.documentation.trees import Tree
 from quaid.errors import GitError
 from quaid.projects import significance, sources, staleness
-from quaid.vault import notes
+from quaid.vault import files, notes
 from quaid.vault.history import History
 from quaid.vault.source_repository import LONGEST_LOOK, Step, Touch
 
@@ -51,18 +51,21 @@ def _find_times(root: Path, cases: Sequence[Case]) -> None:
         tree.log = found.log(LONGEST_LOOK, paths)
         commits = [life.commit for life in _read_lives(tree, paths)]
         times = [tree.log.steps[tree.log.places[commit]].at if commit else None for commit in commits]
+        for case, path in zip(cases, paths, strict=True):
+            data = files.read_note(case.doc.folder, case.doc.rel_path) if case.said.references else None
+            case.is_uncommitted = data is not None and not found.holds(path, data)
     for case, at in zip(cases, times, strict=True):
         case.at = at or _mtime(case.doc.file)
         case.updated = notes.render_time(datetime.fromtimestamp(case.at, UTC))
 
 
 def _settle(case: Case, tree: Tree, life: _Life) -> None:
+    stated = tree.find(case.stated) if case.stated and case.said.references else None
     log = tree.log
     if life.commit is not None:
         case.updated = staleness.commit_of(log.steps[log.places[life.commit]]).when
     if not case.said.references:
         return
-    stated = log.find(case.stated) if case.stated else None
     if case.stated and stated is None:
         case.problems.append(f"{case.stated[:12]} is no commit that {tree.top.name} knows")
     case.base = staleness.newest_of(log, (life.commit, stated))
@@ -84,7 +87,7 @@ def _settle(case: Case, tree: Tree, life: _Life) -> None:
 def _read_lives(tree: Tree, paths: Sequence[str]) -> list[_Life]:
     """Of each document, by its path in the repository, the newest commit that changed more than its form."""
     log = tree.log
-    changes = {path: list(staleness.changes_of(log, path)) for path in paths}
+    changes = {path: _changes_that_are_left(tree, path) for path in paths}
     waiting = {path: iter(found) for path, found in changes.items()}
     found: dict[str, _Life] = {}
     while waiting:
@@ -99,20 +102,35 @@ def _read_lives(tree: Tree, paths: Sequence[str]) -> list[_Life]:
             if change is None:
                 found[path] = _Life(None, changes[path])
             elif _is_real(path, *(blobs.get(blob or "") for blob in (change[1].before, change[1].after))):
-                found[path] = _Life(_as_true_as(change, waiting[path]), changes[path])
+                found[path] = _Life(_as_true_as(tree, change, waiting[path]), changes[path])
         waiting = {path: left for path, left in waiting.items() if path not in found}
     return [found[path] for path in paths]
+
+
+def _changes_that_are_left(tree: Tree, path: str) -> list[tuple[Step, Touch]]:
+    """The changes of a document that a merge has not left out, newest first.
+
+    Where it is just what one branch has made of it, nothing of the others is in it.
+    """
+    changes = [(step, touch) for step, touch in staleness.changes_of(tree.log, path) if not touch.is_joined]
+    now = tree.repository.files.get(path) if tree.log.has_merges else None
+    made = next((step for step, touch in changes if touch.after == now), None)
+    if now is None or made is None:
+        return changes
+    beside = tree.after(made.id)
+    return [(step, touch) for step, touch in changes if touch.after == now or step.id not in beside]
 
 
 def _is_real(path: str, before: bytes | None, after: bytes | None) -> bool:
     return before is None or not significance.judge(path, _body(before), _body(after)).is_trivial
 
 
-def _as_true_as(change: tuple[Step, Touch], older: Iterator[tuple[Step, Touch]]) -> str:
+def _as_true_as(tree: Tree, change: tuple[Step, Touch], older: Iterator[tuple[Step, Touch]]) -> str:
     """Put back as it was once, a document is as true as it was then."""
     step, touch = change
     same = [past.id for past, its in older if its.after == touch.after]
-    return same[-1] if same else step.id
+    beside = tree.after(step.id) if same and tree.log.has_merges else {}
+    return next((past for past in reversed(same) if past not in beside), step.id)
 
 
 def _body(data: bytes | None) -> bytes | None:

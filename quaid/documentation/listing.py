@@ -73,9 +73,9 @@ def is_file(path: Path) -> bool:
 
 
 def list_files(folder: Path) -> list[str] | None:
-    """As `ListFiles`. A repository that git will not read is a folder like any other: its check says what is wrong."""
-    found = History.open_source(folder)
+    """As `ListFiles`; where git cannot read its repository, a folder is one like any other, and a check says why."""
     try:
+        found = History.open_source(folder)
         return found.present(folder) if found is not None else None
     except GitError:
         return None

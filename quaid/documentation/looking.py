@@ -37,16 +37,21 @@ class Look:
         self._trees = trees
         self._verdicts = verdicts
         self._progress = progress
+        self.uncommitted: set[str] = set()
 
     def at(self, docs: Sequence[Doc]) -> Iterator[Freshness]:
         """How true each of `docs` is."""
         cases = [Case.of(doc, self._trees) for doc in docs]
         find_last_true(self._root, cases)
+        self.uncommitted |= {case.doc.id for case in cases if case.is_uncommitted}
         for number, case in enumerate(cases):
             self._progress("Reading histories", number, len(cases))
             try:
                 self._draft(case)
             except (GitError, GitMissingError) as error:
+                case.is_in_repository = False
+                if not case.drafts:  # what was seen before that is so whatever comes after it
+                    case.true_at = None
                 case.problems.append(str(error))
         self._progress("Reading histories", len(cases), len(cases))
         self._judge([(finding.top, pair_of(finding)) for case in cases for finding in case.drafts])
@@ -60,8 +65,11 @@ class Look:
     def _draft(self, case: Case) -> None:
         """What changed of the sources of one document since it was true."""
         unclear: dict[str, list[int]] = {}
-        places = self._trees.with_submodules(self._trees.places(case.doc)) if case.said.references else ()
-        for place in places:
+        known: list[str] = []
+        places = self._trees.places(case.doc) if case.said.references else []
+        if case.home is None and case.stated:
+            _find_time_stated(case, [place.tree for place in places])
+        for place in self._trees.with_submodules(places):
             said = _as_seen_from(case.said, place)
             if not said.references:
                 continue
@@ -72,22 +80,24 @@ class Look:
             own = place.tree.inside(case.doc.file)
             paths = [path for path in resolved.paths if path != own]
             if paths:
-                self._draft_in(case, place.tree, paths)
+                known += [posixpath.join(place.prefix, path) for path in self._draft_in(case, place.tree, paths)]
         for reference, counts in unclear.items():
-            if not any(_ends_with(source, reference) for source in case.sources):
+            if not any(_ends_with(source, reference) for source in known):
                 most = max(counts)
                 said_so = f"means {most} files; write more of its path" if most else "is no file there"
                 case.problems.append(f"its source {reference} {said_so}")
 
-    def _draft_in(self, case: Case, tree: Tree, paths: Sequence[str]) -> None:
+    def _draft_in(self, case: Case, tree: Tree, paths: Sequence[str]) -> list[str]:
+        """Those of `paths` that are there, or were when the document was true."""
         base = case.base if tree is case.home else _base_in(case, tree)
         there = tree.repository.files
         case.sources += [path for path in paths if path in there]
         if base is None:
-            return
+            return [path for path in paths if path in there]
         after = _after(case, tree, base)
         touched = [path for path in paths if path in tree.log.touching]
-        traces = [found for path in touched if (found := staleness.trace(tree.log, after, path, there))]
+        traced = {path: found for path in touched if (found := staleness.trace(tree.log, after, path, there))}
+        traces = list(traced.values())
         case.sources += [found.now for found in traces if found.now and found.now not in case.sources]
         before = tree.repository.blobs_at([(base, found.then) for found in traces]) if traces else []
         seen = {(finding.top, finding.path) for finding in case.drafts}
@@ -97,6 +107,7 @@ class Look:
                 seen.add((drafted.top, drafted.path))
                 case.drafts.append(drafted)
                 case.steps.append(found.touches)
+        return [path for path in paths if path in there or path in traced]
 
     # -- verdicts ------------------------------------------------------------------------------------------------
 
@@ -162,7 +173,7 @@ class Look:
         commits = (commit for finding in findings for commit in finding.commits)
         return Freshness(
             case.doc.id, status, case.true_at, next((commit for commit in commits if commit.id == since), None),
-            case.said.origin, tuple(case.sources), findings, case.updated, problems=tuple(case.problems),
+            case.said.origin, tuple(case.sources), findings, case.updated, problems=tuple(dict.fromkeys(case.problems)),
         )  # fmt: skip
 
 
@@ -189,7 +200,9 @@ def _after(case: Case, tree: Tree, base: str) -> Mapping[str, Step]:
     if not beside:
         return after
     unknown = [tree.after(commit) for commit in beside]
-    return {commit: step for commit, step in after.items() if all(commit in steps for steps in unknown)}
+    # What a merge has made of what the document knew on both sides, is no news to it.
+    ours = {commit: step for commit, step in after.items() if len(step.parents) < 2}
+    return {commit: step for commit, step in ours.items() if all(commit in steps for steps in unknown)}
 
 
 def _base_in(case: Case, tree: Tree) -> str | None:
@@ -197,11 +210,25 @@ def _base_in(case: Case, tree: Tree) -> str | None:
     if tree.log.steps and tree.log.steps[-1].at > case.at:
         tree.look_further()
     stated = tree.log.find(case.stated) if case.stated else None
+    if stated is None and case.stated_at:
+        stated = tree.log.at(case.stated_at)
     written = tree.log.at(case.at) if case.at else None
     found = staleness.newest_of(tree.log, (stated, written))
     if found is not None and case.true_at is None:
         case.true_at = staleness.commit_of(tree.log.steps[tree.log.places[found]])
     return found
+
+
+def _find_time_stated(case: Case, trees: Sequence[Tree]) -> None:
+    """When the commit was made that a document in none of these repositories names: one of them knows it."""
+    for tree in trees:
+        commit = tree.find(case.stated or "")
+        if commit is not None:
+            case.stated_at = float(tree.log.steps[tree.log.places[commit]].at)
+            return
+    if trees:
+        names = " or ".join(dict.fromkeys(tree.top.name for tree in trees))
+        case.problems.append(f"{str(case.stated)[:12]} is no commit that {names} knows")
 
 
 def _as_seen_from(said: Said, place: Place) -> Said:

@@ -35,6 +35,12 @@ class Tree:
             self.log = self.repository.log(LONGEST_LOOK)
             self._after.clear()
 
+    def find(self, commit_id: str) -> str | None:
+        """The whole id of a commit of this repository, as far as its history is read."""
+        if self.log.find(commit_id) is None:
+            self.look_further()
+        return self.log.find(commit_id)
+
     @cached_property
     def files(self) -> FileList:
         there = self.repository.files
@@ -95,6 +101,15 @@ class Trees:
             return tree.repository.head if tree else None
         except GitError:
             return None
+
+    def heads(self, doc: Doc) -> list[str | None]:
+        """The commits that all stand at which a check of a document asks: around its sources, in them, and its own."""
+        trees = [tree for root in self.roots(doc) if (tree := self.open(root))]
+        modules = [tree.top / path for tree in trees for path in tree.repository.checked_out]
+        return [
+            self.head(folder)
+            for folder in (*self.roots(doc), *modules, *(() if doc.is_in_vault else (doc.file.parent,)))
+        ]
 
     def roots(self, doc: Doc) -> tuple[Path, ...]:
         """The folders in which the sources of a document are."""

@@ -107,19 +107,29 @@ def commit_of(step: Step) -> SourceCommit:
 
 def changes_of(log: Log, path: str) -> Iterator[tuple[Step, Touch]]:
     """The commits that changed the file now at `path`, newest first, followed through its renames."""
-    former: str | None = path
-    newest = -1
-    while former:
-        name, former = former, None
+    found: dict[str, tuple[Step, Touch]] = {}
+    waiting: list[tuple[str, Step | None]] = [(path, None)]
+    while waiting:
+        name, left = waiting.pop()
+        came: Step | None = None
         for step in log.touching.get(name, ()):
             touch = next((touch for touch in step.touches if touch.path == name), None)
-            if touch is None or log.places[step.id] <= newest:
+            if touch is None or step.id in found:
                 continue
-            newest = log.places[step.id]
-            yield step, touch
+            # What had the name before the file came to it, or has it since the file left it, is another file. On a
+            # branch beside, it is this one still.
+            if (came and _is_before(log, step, came)) or (left and _is_before(log, left, step)):
+                continue
+            found[step.id] = step, touch
             if touch.old_path:
-                former = touch.old_path
-                break
+                came = step
+                waiting.append((touch.old_path, step))
+    yield from sorted(found.values(), key=lambda one: log.places[one[0].id])
+
+
+def _is_before(log: Log, step: Step, other: Step) -> bool:
+    is_older = log.places[step.id] > log.places[other.id]
+    return is_older and (not log.has_merges or log.is_ancestor(step.id, other.id))
 
 
 def newest_of(log: Log, commits: Iterable[str | None]) -> str | None:
@@ -131,23 +141,26 @@ def trace(log: Log, after: Mapping[str, Step], path: str, present: Collection[st
     """The source that a document calls `path`, followed through the commits `after` the one at which the document was
     true; None where none of them touched it.
     """
-    now = _follow_forward(log, after, path, present)
-    touches = tuple((step, touch) for step, touch in changes_of(log, now or path) if step.id in after)
+    last = _last_name(log, after, path, present)
+    touches = tuple((step, touch) for step, touch in changes_of(log, last) if step.id in after)
     if not touches:
         return None
-    oldest = touches[-1][1]
-    return Trace(oldest.old_path or oldest.path, now, touches, has_old_name=now is not None and now != path)
+    now = last if last in present else None
+    then = last
+    for _, touch in touches:
+        then = touch.old_path if touch.path == then and touch.old_path else then
+    return Trace(then, now, touches, has_old_name=now is not None and now != path)
 
 
-def _follow_forward(log: Log, after: Mapping[str, Step], path: str, present: Collection[str]) -> str | None:
-    """Where the file of that name is now, None where it was deleted."""
+def _last_name(log: Log, after: Mapping[str, Step], path: str, present: Collection[str]) -> str:
+    """Where the file of that name is now, or was when it was deleted."""
     seen = {path}
     while path not in present:
         steps = (step for step in log.touching.get(path, ()) if step.id in after)
         moves = (touch.path for step in steps for touch in step.touches if touch.old_path == path)
         moved = next((new for new in moves if new not in seen), None)
         if moved is None:
-            return None
+            break
         path = moved
         seen.add(path)
     return path

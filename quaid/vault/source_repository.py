@@ -23,21 +23,28 @@ _MOST_RENAMES = 20
 _FORMAT = "%x1e%H%x1f%P%x1f%ct%x1f%an%x1f%s"
 _HEAD = re.compile(r"\x1e[0-9a-f]{40,64}\x1f")
 _SUBMODULE = "160000"
+_MODULE = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
+_LAST_SECOND = 253_402_300_799
+"""Of the year 9999: no date can be made of what is later, and git takes any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """One file in one commit: its blobs before and after, None where it was not there; `old_path` if it was renamed."""
+    """One file in one commit: its blobs before and after, None where it was not there; `old_path` if it was renamed.
+
+    `is_joined` says that the parents of a merge had different ones: what is new in it may be theirs.
+    """
 
     path: str
     old_path: str | None
     before: str | None
     after: str | None
+    is_joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One commit of a log. `at` is in seconds since 1970; a merge touches nothing."""
+    """One commit of a log. `at` is in seconds since 1970; a merge touches what it made like none of its parents."""
 
     id: str
     parents: tuple[str, ...]
@@ -75,6 +82,7 @@ class Log:
 
     def find(self, commit_id: str) -> str | None:
         """The whole id of a commit in the log that is named by a part of it of at least seven digits."""
+        commit_id = commit_id.lower()
         if commit_id in self.places:
             return commit_id
         named = [step.id for step in self.steps if step.id.startswith(commit_id)] if len(commit_id) >= 7 else []
@@ -84,6 +92,17 @@ class Log:
         """The newest commit that was there at a time; the oldest that is known where all are later."""
         then = next((step.id for step in self.steps if step.at <= seconds), None)
         return then or (self.steps[-1].id if self.steps else None)
+
+    def is_ancestor(self, commit_id: str, of: str) -> bool:
+        """Whether one commit came before another, on the way to it. No commit has a parent that is newer in the log."""
+        place = self.places[commit_id]
+        known, waiting = {of}, [of]
+        while waiting and commit_id not in known:
+            for parent in self.steps[self.places[waiting.pop()]].parents:
+                if parent not in known and self.places.get(parent, place + 1) <= place:
+                    known.add(parent)
+                    waiting.append(parent)
+        return commit_id in known and commit_id != of
 
     def after(self, commit_id: str) -> tuple[Step, ...]:
         """The commits that came after one: all but itself and its ancestors, newest first."""
@@ -152,6 +171,14 @@ class SourceRepository:
         return [path for path, mode, _ in self._tree if mode == _SUBMODULE]
 
     @cached_property
+    def checked_out(self) -> Sequence[str]:
+        """Where other repositories should be checked out in this one, as .gitmodules has it: read without a process."""
+        try:
+            return _MODULE.findall((self.top / ".gitmodules").read_text("utf-8", "replace"))
+        except OSError:
+            return []
+
+    @cached_property
     def _tree(self) -> Sequence[tuple[str, str, str]]:
         if self.head is None:
             return []
@@ -171,14 +198,22 @@ class SourceRepository:
         """The last `most` commits, or of those that touched one of `paths`, with what they touched."""
         if self.head is None:
             return Log()
-        steps = self._steps(f"-n{most}", self.head, "--", *paths)
+        # Of a part of the history each commit's parents are those that are in it.
+        shape = ("-M", f"-n{most}", *(("--parents",) if paths else ()))
+        steps = self._steps(*shape, self.head, "--", *paths)
+        if _is_out_of_order(steps):  # clocks were wrong; to see to it beforehand takes long in a large repository
+            steps = self._steps(*shape, "--date-order", self.head, "--", *paths)
+        # What a merge alone has changed is in no other commit; it is asked for apart, for without renames it is cheap.
+        if merges := "".join(f"{step.id}\n" for step in steps if len(step.parents) > 1 and not paths):
+            merged = {step.id: step for step in self._steps("--no-renames", "-c", "--no-walk", "--stdin", stdin=merges)}
+            steps = tuple(merged.get(step.id, step) for step in steps)
         is_whole = len(steps) < most and not self.boundary
         return Log(steps, is_whole)
 
-    def _steps(self, *wanted: str) -> tuple[Step, ...]:
-        shape = ("-z", "--raw", "--no-abbrev", "-M", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
+    def _steps(self, *wanted: str, stdin: str = "") -> tuple[Step, ...]:
+        shape = ("-z", "--raw", "--no-abbrev", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
         args = ("-c", "log.showRoot=true", "log", *shape, *wanted)
-        return tuple(_read_steps(_items(self._ask("read the history", *args))))
+        return tuple(_read_steps(_items(self._ask("read the history", *args, stdin=stdin.encode()))))
 
     def find_renamed(self, paths: Iterable[str]) -> dict[str, str]:
         """The names that files which are gone have in HEAD now; those that were not renamed are left out."""
@@ -194,7 +229,7 @@ class SourceRepository:
                 for path in (touch.path for touch in step.touches if touch.after is None)
             }
             commits = list(dict.fromkeys(removed.values()))
-            steps = {step.id: step for step in (self._steps("--no-walk", *commits, "--") if commits else ())}
+            steps = {step.id: step for step in (self._steps("-M", "--no-walk", *commits, "--") if commits else ())}
             renamed = {
                 path: touch.path
                 for path, commit in removed.items()
@@ -270,6 +305,16 @@ def open_repository(folder: Path, run: foreign.Run) -> SourceRepository | None:
     return SourceRepository(found, run) if found is not None else None
 
 
+def _is_out_of_order(steps: Sequence[Step]) -> bool:
+    """Whether a commit is newer than one that came after it."""
+    seen: set[str] = set()
+    for step in steps:
+        seen.add(step.id)
+        if not seen.isdisjoint(step.parents):
+            return True
+    return False
+
+
 def _items(out: bytes) -> list[str]:
     return [item for item in out.decode("utf-8", "surrogateescape").split("\0") if item]
 
@@ -283,8 +328,12 @@ def _read_steps(items: Sequence[str]) -> Iterator[Step]:
             if head is not None:
                 yield _step(head, touches)
             head, touches = item[1:].split("\x1f", 4), []
-        elif item.lstrip("\n").startswith(":"):
-            _, _, before, after, status = item.lstrip("\n").split(" ")
+        elif (line := item.lstrip("\n")).startswith("::"):
+            told = line.split(" ")  # of each parent and of the merge, its mode; of each its blob; what became of it
+            *befores, after, _ = told[len(told) // 2 :]
+            touches.append(Touch(next(words), None, _blob(befores[0]), _blob(after), is_joined=len({*befores}) > 1))
+        elif line.startswith(":"):
+            _, _, before, after, status = line.split(" ")
             old_path = next(words) if status[0] in "RC" else None
             path = next(words)
             copied = status[0] == "C"
@@ -295,7 +344,8 @@ def _read_steps(items: Sequence[str]) -> Iterator[Step]:
 
 def _step(head: Sequence[str], touches: Sequence[Touch]) -> Step:
     commit_id, parents, at, author, subject = head
-    return Step(commit_id, tuple(parents.split()), int(at or 0), author, subject, tuple(touches))
+    seconds = min(int(at or 0), _LAST_SECOND)
+    return Step(commit_id, tuple(parents.split()), seconds, author, subject, tuple(touches))
 
 
 def _blob(blob: str) -> str | None:
