@@ -159,6 +159,101 @@ def test_it_does_not_say_the_same(path, before, after):
     assert not judged(path, after, before).is_trivial
 
 
+# What is read by somebody else than people, and text that is easily taken for a comment or for formatting.
+@pytest.mark.parametrize(("path", "before", "after"), [
+    ("a.sh", "cat <<\\EOF\n# one\nEOF\n", "cat <<\\EOF\n# two\nEOF\n"),
+    ("a.sh", "cat <<SQL\nSQL is:\n# one\nSQL\n", "cat <<SQL\nSQL is:\n# two\nSQL\n"),
+    ("a.sh", "cat <<EOF\n  EOF\n# one\nEOF\n", "cat <<EOF\n  EOF\n# two\nEOF\n"),
+    ("a.sh", "cat <<'A-B'\nA b\n# one\nA-B\n", "cat <<'A-B'\nA b\n# two\nA-B\n"),
+    ("a.sh", "cat << '!'\n# one\n!\n", "cat << '!'\n# two\n!\n"),
+    ("a.sh", "u=$(base)#one\n", "u=$(base)#two\n"),
+    ("a.sh", 'n="${l%% #*}" one\n', 'n="${l%% #;}" one\n'),
+    ("a.sh", "n=${l%% #*}\n", "n=${l%% #;}\n"),
+    ("a.sh", "touch a\\ #1\n", "touch a\\ #2\n"),
+    ("a.zsh", "ls *(#qN)\n", "ls *(#qD)\n"),
+    ("a.rb", "a = %w[ one #two ]\n", "a = %w[ one #three ]\n"),
+    ("a.rb", "# encoding: ascii-8bit\nA='é'\n", "# encoding: utf-8\nA='é'\n"),
+    ("a.swift", 'let x = #"a  b"#\n', 'let x = #"a b"#\n'),
+    ("a.dart", "var x = r'a  b';\n", "var x = r'a b';\n"),
+    ("a.r", 'x <- "a\n# one\n"\n', 'x <- "a\n# two\n"\n'),
+    ("a.cs", 'var a = $"""\n  // one\n  """;\n', 'var a = $"""\n  // two\n  """;\n'),
+    ("a.rs", 'if c == b\'"\' { x("// one") }\n', 'if c == b\'"\' { x("// two") }\n'),
+    ("a.cpp", 'f(L\'"\', "// one");\n', 'f(L\'"\', "// two");\n'),
+    ("a.scss", "a { b: url(//x/a.png) }\n", "a { b: url(//x/b.png) }\n"),
+    ("a.html", "<pre>a\nb</pre>", "<pre>a b</pre>"),
+    ("a.html", '<input value="a  b">', '<input value="a b">'),
+    ("a.vue", '<script>\nlet a = "x  y"\n</script>', '<script>\nlet a = "x y"\n</script>'),
+    ("a.html", "<!-- ko if: a -->b", "<!-- ko if: c -->b"),
+    ("a.tsx", "x = <p>{a} // one</p>\n", "x = <p>{a} // two</p>\n"),
+    ("a.tsx", "x = <p>\n  // one\n</p>\n", "x = <p>\n  // two\n</p>\n"),
+    ("a.js", "x = <p>see // one</p>\n", "x = <p>see // two</p>\n"),
+    ("a.js", "if (a) /^h:\\/\\//.test(b) && one()\n", "if (a) /^h:\\/\\//.test(b) && two()\n"),
+    ("a.js", 's.replace(/>/g, "file:///one")\n', 's.replace(/>/g, "file:///two")\n'),
+    ("a.py", 'x = f"{d["#one"]}"\n', 'x = f"{d["#two"]}"\n'),
+    (
+        "a.py",
+        '# /// script\n# dependencies = ["a"]\n# ///\nx = 1\n',
+        '# /// script\n# dependencies = ["b"]\n# ///\nx = 1\n',
+    ),
+    ("a.py", '# coding: latin-1\nx = "é"\n', '# coding: utf-8\nx = "é"\n'),
+    ("a.yml", "a: b\n\n  c\n", "a: b\n  c\n"),
+    ("a.yml", "a: echo b  c\n", "a: echo b c\n"),
+    ("a.yml", "# {{- if .a }}\nb: c\n# {{- end }}\n", "b: c\n"),
+    (".env", 'A="x  y"\n', 'A="x y"\n'),
+    ("Dockerfile", 'RUN echo "a  b"\n', 'RUN echo "a b"\n'),
+    ("a.ini", "a = b  c\n", "a = b c\n"),
+    ("Makefile", "a = b \\\n\nc = d\n", "a = b \\\nc = d\n"),
+    ("Makefile", "a = b \\ \nc = d\n", "a = b \\\nc = d\n"),
+    ("a.c", "#define A 1 \\\n\nint b;\n", "#define A 1 \\\nint b;\n"),
+    ("a.scala", "if a then\n  b()\n  c()\n", "if a then\n  b()\nc()\n"),
+    ("a.m", "a = [1 2\n3 4];\n", "a = [1 2 3 4];\n"),
+    ("a.glsl", "#define A 1\nB\n", "#define A 1 B\n"),
+    ("a.rs", "let (a,) = b;\n", "let (a) = b;\n"),
+    ("a.sql", "select q'[it's -- one]' from a;\n", "select q'[it's -- two]' from a;\n"),
+    (
+        "a.sql",
+        "--liquibase formatted sql\n--changeset a:1\nx;\n--rollback drop a;\n",
+        "--liquibase formatted sql\n--changeset a:1\nx;\n--rollback drop b;\n",
+    ),
+    ("a.sql", "-- {{ ref('a') }}\nselect 1", "-- {{ ref('b') }}\nselect 1"),
+    (
+        "a.go",
+        "type A struct {\n\t// +kubebuilder:validation:Minimum=1\n\tB int\n}\n",
+        "type A struct {\n\t// +kubebuilder:validation:Minimum=2\n\tB int\n}\n",
+    ),
+    ("a.rst", "::\n\n   if a:\n       b\n   c\n", "::\n\n   if a:\n       b\n       c\n"),
+    ("a.adoc", "----\na\nb\n----\n", "----\na b\n----\n"),
+    ("a.md", "---\na:\n  b: c\n---\nx\n", "---\na:\nb: c\n---\nx\n"),
+    ("a.js", "import('a')\nimport('b')\n", "import('b')\nimport('a')\n"),
+    ("a.js", "a = b\n[c] = d\n", "a = b;\n[c] = d\n"),
+    ("a.js", "a = b\n`x`\n", "a = b;\n`x`\n"),
+    ("a.js", "a = b\n-c\n", "a = b;\n-c\n"),
+    ("a.js", "a = b\n/c/g.d()\n", "a = b;\n/c/g.d()\n"),
+    ("a.dart", "// @dart=2.9\nx();\n", "// @dart=2.12\nx();\n"),
+    ("a.java", "//DEPS a:b:1\nclass A {}\n", "//DEPS a:b:2\nclass A {}\n"),
+    (
+        "a.php",
+        "<?php\n/*\n * Plugin Name: A\n * Requires PHP: 7\n */\n",
+        "<?php\n/*\n * Plugin Name: A\n * Requires PHP: 8\n */\n",
+    ),
+    ("a.properties", "a = b,\\\n  #one\n", "a = b,\\\n  #two\n"),
+    ("a.py", "def f():\n    '''a'''\n    return f.__doc__\n", "def f():\n    '''b'''\n    return f.__doc__\n"),
+    ("a.js", "x = yield /'/; c('// one')\n", "x = yield /'/; c('// two')\n"),
+    ("a.js", "export default /'/; c('// one')\n", "export default /'/; c('// two')\n"),
+    ("a.rb", 'x = ?"\ny = " # one"\n', 'x = ?"\ny = " # two"\n'),
+    ("a.rb", "x = %r~ # one~\n", "x = %r~ # two~\n"),
+    ("a.c", 'a = \'ab"\'; f("// one");\n', 'a = \'ab"\'; f("// two");\n'),
+    ("a.js", "return {\n}\n", "return\n{\n}\n"),
+    ("a.js", "a = b;\n(c)\n", "a = b\n(c)\n"),
+    ("a.jsx", "/** @jsxImportSource a */\nb\n", "/** @jsxImportSource c */\nb\n"),
+    ("a.js", 'import(/* webpackChunkName: "a" */ "b")\n', 'import(/* webpackChunkName: "c" */ "b")\n'),
+    ("a.c", "int a;\n// b \\\nint c;\n", "int a;\n// b\nint c;\n"),
+])  # fmt: skip
+def test_a_tool_or_a_reader_would_see_the_difference(path, before, after):
+    assert not is_trivial(path, before, after)
+    assert not is_trivial(path, after, before)
+
+
 @pytest.mark.parametrize(("path", "content", "trivial"), [
     ("a/__init__.py", b"", True),
     ("a.py", b'"""Only words."""\n# and more\n', True),
@@ -239,9 +334,10 @@ def test_python_that_nests_too_deep_is_compared_by_its_tokens(source):
     assert is_trivial("a.py", f"x = 1\n{source}\ny = 2", f"x = 1  # one\n{source}\n\ny = 2")
 
 
-def test_of_enormous_files_only_the_words_are_compared():
-    long = b"int a = 1; " * 200_000
-    assert judge("a.c", long, long.replace(b" ", b"\n")).is_trivial
+def test_of_enormous_files_only_the_lines_are_compared():
+    long = b"int a = 1; \n" * 200_000
+    assert judge("a.c", long, long.replace(b" \n", b"\n\n")).is_trivial
+    assert not judge("a.yml", long + b"a:\n  b: c\n", long + b"a:\nb: c\n").is_trivial
     assert not judge("a.c", long, long + b"// b").is_trivial
 
 

@@ -16,7 +16,7 @@ def sorted_imports(tokens: Sequence[str], language: Language) -> list[list[str]]
     statements: list[list[str]] = []
     run: list[list[str]] = []
     for statement in _statements(tokens, LINE if language.breaks == "ends" else ";"):
-        if statement[0] in language.imports and not _does_something(statement):
+        if statement[0] in language.imports and not _does_something(statement, language):
             run.append(_with_sorted_names(statement))
         else:
             statements += [*sorted(run), statement]
@@ -41,8 +41,9 @@ def _statements(tokens: Sequence[str], end: str) -> Iterator[list[str]]:
         yield statement
 
 
-def _does_something(statement: Sequence[str]) -> bool:
-    return "=" in statement or (len(statement) == 2 and statement[1][0] in "'\"")
+def _does_something(statement: Sequence[str], language: Language) -> bool:
+    is_called = language.has_expressions and statement[1:2] in (["("], ["."])
+    return is_called or "=" in statement or (len(statement) == 2 and statement[1][0] in "'\"")
 
 
 def _with_sorted_names(statement: list[str]) -> list[str]:

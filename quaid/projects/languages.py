@@ -19,10 +19,22 @@ _THREE_DOUBLE = r'"""(?:[^"\\]|\\.|"(?!""))*+(?:""")?'
 _THREE_SINGLE = r"'''(?:[^'\\]|\\.|'(?!''))*+(?:''')?"
 _THREE_RAW = r'"""(?:[^"]|"(?!""))*+(?:""")?'
 _UNESCAPED_LINES = r"'[^']*+'?"
-_CHARACTER = r"(?<!\w)'(?:\\[^\n']+|\\'|[^\\'\n])'"
+_AFTER_PREFIX = r"'(?:\\[^\n']+|\\'|[^\\'\n])'"
+_CHARACTER = rf"(?<!\w){_AFTER_PREFIX}"
 _REST = r"[^\n]*+"
 _AT_START = r"^[ \t]*+"
 _AFTER_SPACE = r"(?<!\S)"
+# Blanks in the midst of a text are a part of it; those around signs only align it.
+_GAP = r"(?<=[^\s:=,\[{(-])[ \t]{2,}+(?=[^\s:=#;&|\\\]})])"
+# An empty line before one of YAML that is no key and no item: it breaks a line of the text around it.
+_PARAGRAPH = r"(?<=[^\s:,|>\[{])\n(?:[ \t]*+\n)+(?=[ ]++[^\s#-](?:(?!:[ \t\n])[^\n])*+$)"
+_EXPANSION = r"\$\{(?:[^{}\n\"'`\\]|\\.)*+\}"  # a `#` in it is an operator or a part of a pattern
+# An f-string of Python 3.12 with a quote of its own kind in a hole: nothing here sees where it ends.
+_NOT_QUOTE = r"(?:(?!(?P=quote))[^{}\n])*+"
+_NESTED_QUOTES = (
+    rf"\b(?:[fF][rR]?|[rR][fF])(?P<quote>[\"'])(?!(?P=quote))(?:(?!(?P=quote))[^{{}}\\\n]|\\.|\{{\{{|\}}\}}"
+    rf"|\{{{_NOT_QUOTE}(?:\{{{_NOT_QUOTE}\}}{_NOT_QUOTE})*+\}})*+\{{(?:(?!(?P=quote))[^\n])*+(?P=quote)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +54,9 @@ class Language:
 
     `line`: a comment that ends with its line. `block`: the ends of a comment, as text. `kept`: comments that are code.
     `literals`: whole ones. `long`: openings of literals whose end depends on their beginning. `doubt`: where it occurs,
-    the text is compared as it stands.
+    the text is compared as it stands, line by line.
     `has_expressions`: `/` may open a regular expression. `has_directives`: `#` begins a line that is one for itself.
+    `goes_on`: the signs that go on with the line before when a line begins with them, as if it had not ended.
     `breaks`: what the end of a line is: `free` (a blank), `ends` (the end of a statement, as `;` is), `layout` (counts,
     with the indentation after it).
     `has_blanks`: whether blanks count, but for those around the characters of `glue`.
@@ -65,6 +78,7 @@ class Language:
     has_directives: bool = False
     has_tags: bool = False
     breaks: Literal["free", "ends", "layout"] = "free"
+    goes_on: str = ""
     has_blanks: bool = False
     glue: str = ""
     loose_commas: str = "([{"
@@ -74,21 +88,30 @@ class Language:
 
 
 _C = Language(
-    literals=rf"{_DOUBLE}|{_CHARACTER}",
+    line=r"(?<!:)//(?:[^\\\n]|\\.)*+",  # one that ends with a backslash takes the next line along
+    literals=rf"{_DOUBLE}|(?<!\w)(?:u8|[uUL])?'(?:[^\\'\n]|\\.)++'",
     long=r'\b(?:u8|[uUL])?R"(?P<raw>[^\s()\\"]{0,16})\(',
     has_directives=True,
     loose_commas="{",
 )
 _SCRIPT = Language(
-    kept=r"///[ \t]*<",
+    # After a backslash it is the end of an expression, before the end of a tag the text of a page.
+    line=rf"(?<![:\\])//(?![^\n]{{0,200}}</){_REST}",
+    kept=r"///[ \t]*<|/\*[*\s]*(?:@jsx|webpack[A-Z])",
+    doubt="^// ==UserScript==",
     holes=(Hole("`", "`", r"\$\{"),),
     has_expressions=True,
     breaks="ends",
+    goes_on="([`/+-",
     quotes="alike",
     imports=frozenset({"import"}),
 )
 # Text between tags looks like code: an address in it is no comment, nor are words after a slash.
-_MARKUP_SCRIPT = replace(_SCRIPT, has_tags=True, line=rf"(?:^|(?<=[;,{{}}()\[\]]))[ \t]*+//{_REST}")
+_MARKUP_SCRIPT = replace(
+    _SCRIPT,
+    has_tags=True,
+    line=rf"(?:(?<!>\n)^|(?<=[;,{{}}()\[\]]))[ \t]*+//(?![^\n]{{0,200}}</){_REST}(?!\s*+<)",
+)
 _KOTLIN = Language(
     nests=True,
     literals=_CHARACTER,
@@ -97,11 +120,11 @@ _KOTLIN = Language(
     imports=frozenset({"import"}),
 )
 _SHELL = Language(
-    line=rf"(?<![^\s;&|()`])#{_REST}",
+    line=rf"(?<![^\s;&|])(?<!\\[ \t])#{_REST}",
     kept=r"#(?:!|SBATCH|PBS|BSUB|\$ )",
     block=None,
-    literals=rf"\\.|\$'(?:[^'\\]|\\.)*+'?|{_UNESCAPED_LINES}",
-    holes=(Hole('"', '"', r"\$[({]"),),
+    literals=rf"\\.|\$'(?:[^'\\]|\\.)*+'?|{_UNESCAPED_LINES}|{_EXPANSION}",
+    holes=(Hole('"', '"', rf"\$\(|(?!{_EXPANSION})\$\{{"),),
     has_heredocs=True,
     breaks="ends",
     has_blanks=True,
@@ -109,16 +132,32 @@ _SHELL = Language(
 )
 _HASH = Language(line=f"#{_REST}", block=None, literals=_DOUBLE, breaks="layout", has_blanks=True, loose_commas="")
 _SETTINGS = Language(
-    line=rf"{_AT_START}[#;]{_REST}", block=None, literals="", breaks="layout", has_blanks=True, loose_commas=""
+    line=rf"(?<!\\\n){_AT_START}[#;]{_REST}",
+    block=None,
+    literals=rf"{_DOUBLE_LINES}|{_SINGLE}|{_GAP}",
+    breaks="layout",
+    has_blanks=True,
+    loose_commas="",
 )
-_CSS = Language(line="", has_blanks=True, glue="{};,", loose_commas="", has_loose_semicolons=True, quotes="plain")
+_CSS = Language(
+    line="",
+    kept=r"/\*.*?(?:Plugin|Theme) Name:",
+    literals=rf"url\([^)\"'\n]*+\)?|{_DOUBLE}|{_SINGLE}",
+    has_blanks=True,
+    glue="{};,",
+    loose_commas="",
+    has_loose_semicolons=True,
+    quotes="plain",
+)
 
 PYTHON = Language(
-    line=f"#{_REST}",
+    line=rf"^# /// [\w-]++$(?:\n#{_REST})*+|#{_REST}",
     block=None,
+    kept=r"# ///|#[^\n]*?coding[:=][ \t]*+(?!(?i:utf-?8)\b)",
     literals="|".join(
         rf"(?:\b[rRbBuUfF]{{1,2}})?{quotes}" for quotes in (_THREE_DOUBLE, _THREE_SINGLE, _DOUBLE, _SINGLE)
     ),
+    doubt=_NESTED_QUOTES,
     breaks="layout",
     loose_commas="{",
     has_blanks=False,
@@ -126,8 +165,8 @@ PYTHON = Language(
 YAML = replace(
     _HASH,
     line=rf"{_AFTER_SPACE}#{_REST}",
-    kept="#cloud-config",
-    literals=rf"(?<![^\s\[{{,(:!])(?:{_DOUBLE_LINES}|{_UNESCAPED_LINES})",
+    kept=r"#cloud-config|#[^\n]*?\{[{%]",  # what makes YAML of templates looks into comments, too
+    literals=rf"(?<![^\s\[{{,(:!])(?:{_DOUBLE_LINES}|{_UNESCAPED_LINES})|{_GAP}|{_PARAGRAPH}",
     long=r"(?<=[\s])[|>][-+0-9]{0,2}(?=[ \t]*+(?:#[^\n]*+)?$)",
     quotes="plain",
 )
@@ -140,7 +179,7 @@ _BY_SUFFIX: dict[str, Language] = {
     "jsx tsx": _MARKUP_SCRIPT,
     "jsonc json5 json": replace(_SCRIPT, holes=(), has_expressions=False, breaks="free", imports=frozenset()),
     "go": Language(
-        kept=r"//go:|//[ \t]*\+build|//export\b",
+        kept=r"//go:|//[ \t]*\+\w|//export\b",
         literals=rf"{_DOUBLE}|`[^`]*+`?|{_CHARACTER}",
         doubt=r'\bimport[ \t]+"C"',
         breaks="ends",
@@ -148,27 +187,32 @@ _BY_SUFFIX: dict[str, Language] = {
     ),
     "rs": Language(
         nests=True,
-        literals=rf"b?{_DOUBLE_LINES}|b?{_CHARACTER}",
+        literals=rf"b?{_DOUBLE_LINES}|(?<!\w)b?{_AFTER_PREFIX}",
         long=r'\b(?:b|c)?r(?P<hashes>#{0,64})"',
         imports=frozenset({"use"}),
     ),
     "java": Language(
-        literals=rf"{_THREE_DOUBLE}|{_DOUBLE}|{_CHARACTER}", loose_commas="{", imports=frozenset({"import"})
+        kept=r"//(?:DEPS|REPOS|SOURCES|FILES|JAVA)\b",
+        literals=rf"{_THREE_DOUBLE}|{_DOUBLE}|{_CHARACTER}",
+        loose_commas="{",
+        imports=frozenset({"import"}),
     ),
-    "c h cc cpp cxx c++ hh hpp hxx inl m mm ino cu": _C,
+    "c h cc cpp cxx c++ hh hpp hxx inl mm ino cu glsl": _C,
+    # Of the languages whose files end so, only one has these words.
+    "m": replace(_C, doubt=r"\A(?!.*?^[ \t]*+[#@](?:import|include|interface|implementation|protocol|class|end)\b)"),
     "cs": Language(
         line=rf"(?<!:)//{_REST}|{_AT_START}#[ \t]*+(?:end)?region\b{_REST}",
-        literals=rf'{_THREE_RAW}|@"[^"]*+"?|{_DOUBLE}|{_CHARACTER}',
+        literals=rf'(?<!\$)\$*+{_THREE_RAW}|@"[^"]*+"?|{_DOUBLE}|{_CHARACTER}',
         holes=(
             Hole(r'(?:\$@|@\$)"', '"', r"(?<!\{)\{(?!\{)", is_raw=True),
-            Hole(r'\$"', '"', r"(?<!\{)\{(?!\{)", is_one_line=True),
+            Hole(r'\$"(?!"")', '"', r"(?<!\{)\{(?!\{)", is_one_line=True),
         ),
         has_directives=True,
         loose_commas="{[",
         imports=frozenset({"using"}),
     ),
     "kt kts": _KOTLIN,
-    "scala sc": replace(_KOTLIN, literals=rf"{_CHARACTER}"),
+    "scala sc": replace(_KOTLIN, literals=rf"{_CHARACTER}", breaks="layout"),
     "swift": replace(
         _KOTLIN,
         kept=r"//[ \t]*swift-tools-version",
@@ -181,6 +225,7 @@ _BY_SUFFIX: dict[str, Language] = {
     ),
     "dart": replace(
         _KOTLIN,
+        kept=r"//[ \t]*@dart\b",
         literals="",
         holes=tuple(Hole(quote, quote, r"\$\{", is_one_line=len(quote) == 1) for quote in ('"""', "'''", '"', "'")),
         doubt=r"""\br["']""",
@@ -188,7 +233,7 @@ _BY_SUFFIX: dict[str, Language] = {
     ),
     "php phtml": Language(
         line=r"(?:(?<!:)//|#(?!\[))(?:[^\n?]|\?(?!>))*+",
-        kept=r"/\*.*?@[A-Z]\w*[\\(]",
+        kept=r"/\*.*?(?:@[A-Z]\w*[\\(]|(?:Plugin|Theme) Name:)",
         literals=_SINGLE_LINES,
         holes=(Hole('"', '"', r"\{(?=\$)|\$\{"), Hole("`", "`", r"\{(?=\$)|\$\{")),
         long=r"\A|\?>",
@@ -198,10 +243,10 @@ _BY_SUFFIX: dict[str, Language] = {
     "rb rake gemspec": Language(
         line=rf"{_AFTER_SPACE}#{_REST}|^=begin\b(?:(?!^=end\b).)*+(?:^=end{_REST})?",
         block=None,
-        kept=r"#[ \t]*frozen_string_literal",
-        literals=rf"^__END__$.*+|\?#|{_SINGLE_LINES}",
+        kept=r"#[ \t]*(?:-\*-[ \t]*)?(?:frozen_string_literal|shareable_constant_value|(?:en)?coding)",
+        literals=rf"^__END__$.*+|\?#|(?:(?<=[=(,\[])|(?<=[=(,\[] ))\?[\"'`]|{_SINGLE_LINES}",
         holes=(Hole('"', '"', r"#\{"), Hole("`", "`", r"#\{")),
-        long=r"(?<![\w)\]}])%[qQwWiIrxs]?(?P<bracket>[\[({<|!/])(?=\S)",
+        long=r"(?<![\w)\]}])%(?:[qQwWiIrxs]|(?=[^~@^]\S))(?P<bracket>[\[({<|!/~@^])",
         has_expressions=True,
         has_heredocs=True,
         breaks="ends",
@@ -228,18 +273,23 @@ _BY_SUFFIX: dict[str, Language] = {
     ),
     "sql ddl": Language(
         line=rf"(?:--(?=\s)|(?<![\w)])--){_REST}",
-        kept=r"--[ \t]*(?:\+|name:|migrate:)|/\*[!+]",
+        kept=r"--[ \t]*(?:\+|:?name:?|migrate:|liquibase|changeset|rollback|precondition)|/\*[!+]|(?:--|/\*).*?\{[{%]",
         literals=r"'[^']*+'?|\"[^\"]*+\"?|`[^`]*+`?",
         long=r"\$(?P<tag>\w*)\$",
-        doubt=r"\\'",
+        doubt=r"\\'|\b[nN]?[qQ]'\W",
         loose_commas="",
     ),
     "css": _CSS,
     "scss less": replace(_CSS, line=rf"(?<!:)//{_REST}"),
     "html htm xml svg vue svelte xhtml xsl xsd": Language(
-        line="", block=("<!--", "-->"), literals="", has_blanks=True, loose_commas="", doubt=r"<!\[CDATA\[|<!--[\[#]"
+        line="",
+        block=("<!--", "-->"),
+        literals=rf"{_DOUBLE}|{_SINGLE}|`[^`]*+`?",
+        has_blanks=True,
+        loose_commas="",
+        doubt=r"<!\[|<!--\s*+(?:[\[#]|/?(?:ko|wp|build)\b)|<(?:pre|textarea|xsl:text)\b|\bxml:space",
     ),
-    "proto thrift sol glsl": Language(loose_commas="{[", imports=frozenset({"import"})),
+    "proto thrift sol": Language(loose_commas="{[", imports=frozenset({"import"})),
     "graphql gql": Language(line=f"#{_REST}", block=None, literals=rf"{_THREE_DOUBLE}|{_DOUBLE}"),
     "tf tfvars hcl": Language(
         line=rf"(?:#|(?<!:)//){_REST}",
@@ -258,7 +308,14 @@ _BY_SUFFIX: dict[str, Language] = {
     ),
     "yml yaml": YAML,
     "mk make": replace(_HASH, line=rf"{_AFTER_SPACE}#{_REST}", literals=rf"\\#|{_DOUBLE}|{_SINGLE}"),
-    "r": Language(line=f"#{_REST}", block=None, doubt=r"\b[rR][\"']", breaks="ends", loose_commas=""),
+    "r": Language(
+        line=f"#{_REST}",
+        block=None,
+        literals=f"{_DOUBLE_LINES}|{_SINGLE_LINES}",
+        doubt=r"\b[rR][\"']",
+        breaks="ends",
+        loose_commas="",
+    ),
     "cmake": Language(
         line=rf"#(?!\[=*\[){_REST}",
         block=None,

@@ -16,11 +16,13 @@ MARK = "\0"
 """Stands in the code of a `Source` for its next literal; no text that is read holds one."""
 
 _FLAGS = re.MULTILINE | re.DOTALL
-_HEREDOC = r"<<[-~<]?[ \t]*+(?P<fence>[\"']?)(?P<delimiter>[A-Za-z_]\w*+)(?P=fence)"
-_BEFORE_EXPRESSION = re.compile(
-    r"(?:[=({\[,;:!&|?+\-*%^~>}\n]|\b(?:return|typeof|case|in|of|do|else|void|throw|if|unless|when|and|or|not|elsif|while))\s*\Z"
+_HEREDOC = (
+    r"<<(?P<mark>[-~<]?)[ \t]*+(?:(?P<fence>[\"'])(?P<quoted>[\w.!:-]++)(?P=fence)|\\?(?P<delimiter>[A-Za-z_]\w*+|!))"
 )
-_EXPRESSION = re.compile(r"/(?![*/>])(?:[^\\/\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*+\]?)++(?:/[a-z]*)?", re.DOTALL)
+_BEFORE_EXPRESSION = re.compile(
+    r"(?:[=({\[,;:!&|?+\-*%^~>}\n]|\b(?:return|typeof|case|in|of|do|else|void|throw|if|unless|when|and|or|not|elsif|while|yield|await|default))\s*\Z"
+)
+_EXPRESSION = re.compile(r"/(?![*/])(?:[^\\/\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*+\]?)++(?:/[a-z]*)?", re.DOTALL)
 _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _YAML_HEAD = re.compile(r"[ ]*+(?:- +)*+")
 
@@ -33,10 +35,13 @@ class Source:
     literals: tuple[str, ...]
 
 
+def is_doubtful(text: str, language: Language) -> bool:
+    """Whether something in `text` is beyond what is known of its language."""
+    return bool(language.doubt) and re.search(language.doubt, text, _FLAGS) is not None
+
+
 def read_source(text: str, language: Language) -> Source:
     """`text` without its comments. Raises nothing; linear in its length."""
-    if language.doubt and re.search(language.doubt, text, _FLAGS):
-        return Source(text, ())
     return _Reader(text, language).read()
 
 
@@ -61,7 +66,7 @@ class _Reader:
     def read(self) -> Source:
         outside, inside = _patterns(self.language)
         limit = len(self.text)
-        fences: list[str] = []
+        fences: list[re.Pattern[str]] = []
         while self.pos < len(self.text):
             found = (inside if self.open else outside).search(self.text, self.pos, limit)
             if found is None:
@@ -73,7 +78,7 @@ class _Reader:
             self._code_until(found.start())
             if found.lastgroup == "heredoc":
                 self._literal_until(found.end())
-                fences.append(found["delimiter"])
+                fences.append(_closing_line(found, self.language))
                 limit = _index(self.text, "\n", self.pos)
             else:
                 self._take(found)
@@ -134,9 +139,10 @@ class _Reader:
         is_argument = (
             self.language.has_blanks and before[-1:].isspace() and not self.text[start + 1 : start + 2].isspace()
         )
+        closes_tag = self.text.startswith("/>", start) and before.rstrip()[-1:] not in {"(", ",", "=", ":"}
         begins = not before.strip() or is_argument or _BEFORE_EXPRESSION.search(before)
         # A division is not looked at as an expression: that would read the rest of the line for each of its slashes.
-        expression = _EXPRESSION.match(self.text, start) if begins else None
+        expression = _EXPRESSION.match(self.text, start) if begins and not closes_tag else None
         self._literal_until(expression.end()) if expression else self._code_until(start + 1)
 
     def _bracket(self, bracket: str) -> None:
@@ -199,8 +205,15 @@ def _end_of_nested(text: str, start: int, opening: str, closing: str, *, has_esc
     return len(text) + 1
 
 
-def _end_of_heredoc(text: str, start: int, delimiter: str) -> int:
-    found = re.compile(rf"^[ \t]*+{delimiter}\b", re.MULTILINE).search(text, start)
+def _closing_line(opening: re.Match[str], language: Language) -> re.Pattern[str]:
+    """The line that ends a heredoc. What only begins like it is text: to go on too far leaves nothing out."""
+    indent = r"[ \t]*+" if opening["mark"] or not language.has_blanks else ""
+    end = r"\b" if opening["mark"] == "<" else "$"
+    return re.compile(rf"^{indent}{re.escape(opening['quoted'] or opening['delimiter'])}{end}", re.MULTILINE)
+
+
+def _end_of_heredoc(text: str, start: int, closing: re.Pattern[str]) -> int:
+    found = closing.search(text, start)
     return found.end() if found else len(text)
 
 

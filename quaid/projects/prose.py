@@ -6,14 +6,18 @@ import re
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _BEGINS_BLOCK = re.compile(r"[ \t]*(?:[-*+][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|[|>]|\.\.[ \t])")
-_IS_VERBATIM = re.compile(r"(?: {4}|\t)")
+_HEAD = "---"
 
 
-def blocks_of(text: str) -> list[str]:
-    """Paragraphs, items, headings and rows of tables with single blanks, lines of code as they stand."""
+def blocks_of(text: str, code_indent: int = 4) -> list[str]:
+    """Paragraphs, items, headings and rows of tables with single blanks, lines of code and of a head as they stand.
+
+    Lines that are indented by `code_indent` after an empty one are code.
+    """
+    verbatim = re.compile(rf" {{{code_indent}}}|\t")
     blocks: list[str] = []
     words: list[str] = []
-    fence = ""
+    fence = _HEAD if text.startswith(f"{_HEAD}\n") else ""
 
     def end_block() -> None:
         if words:
@@ -27,11 +31,11 @@ def blocks_of(text: str) -> list[str]:
             blocks.append(line.rstrip())
             if not fence and marker:
                 fence = marker[1]
-            elif marker and marker[1].startswith(fence):
+            elif blocks[1:] and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
                 fence = ""
         elif not line.strip():
             end_block()
-        elif not words and _IS_VERBATIM.match(line):
+        elif not words and verbatim.match(line):
             blocks.append(line.rstrip())
         else:
             if _BEGINS_BLOCK.match(line):

@@ -13,7 +13,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A module without its docstrings; `dump` is equal where the syntax is."""
+    """A module without its docstrings, if it does not use them itself; `dump` is equal where the syntax is."""
 
     tree: ast.Module
     docstrings: tuple[str, ...]
@@ -32,7 +32,7 @@ def read_python(text: str) -> Meaning | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
-        docstrings = tuple(_take_docstrings(tree))
+        docstrings = () if "__doc__" in text else tuple(_take_docstrings(tree))
         return Meaning(tree, docstrings, ast.dump(tree))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -15,19 +15,19 @@ from pathlib import PurePosixPath
 
 from quaid.projects.import_order import sorted_imports
 from quaid.projects.languages import PLAIN, PYTHON, Language, language_of
-from quaid.projects.lexing import MARK, Source, read_source
+from quaid.projects.lexing import MARK, Source, is_doubtful, read_source
 from quaid.projects.prose import blocks_of
 from quaid.projects.python_source import read_python
 from quaid.projects.tokens import spell, tokens_of
 
-VERSION = f"1-{sys.version_info.major}.{sys.version_info.minor}"
+VERSION = f"2-{sys.version_info.major}.{sys.version_info.minor}"
 """Changes when a verdict could: raised by hand, and of Python, whose grammar reads Python."""
 
 _MOST_READ = 1_000_000
-"""Characters; of a longer text only the words are compared."""
+"""Characters; of a longer text only the lines are compared."""
 _LONGEST_LINE = 2_000
 """Characters of a line of TOML: what Python reads it with takes the square of a key's length."""
-_PROSE = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc", ".asciidoc", ".org")
+_PROSE = (".md", ".markdown", ".mdx", ".rst", ".txt")
 _NO_PROSE = frozenset({"cmakelists.txt", "requirements.txt", "constraints.txt", "requirements-dev.txt", "robots.txt"})
 # What these pin or squeeze is said by a file beside them, which is judged itself.
 _LOCKS = frozenset(
@@ -69,7 +69,7 @@ def _judge(name: str, before: bytes, after: bytes) -> Judged:
     if old is None or new is None:
         return Judged(False, "binary")
     if max(len(old), len(new)) > _MOST_READ:
-        return _judged(old.split() == new.split(), "only white space", "text")
+        return _judged(_tidy(old) == _tidy(new), "only white space", "text")
     if _interpreter(old) != _interpreter(new):
         return Judged(False, "code")
     return _judge_values(name, old, new) or _judge_prose(name, old, new) or _judge_code(old, new, language_of(name))
@@ -91,7 +91,8 @@ def _judge_prose(name: str, old: str, new: str) -> Judged | None:
     """None for what is no prose by its name."""
     if not name.endswith(_PROSE) or name in _NO_PROSE:
         return None
-    return _judged(blocks_of(old) == blocks_of(new), "wrapped anew", "text")
+    code_indent = 1 if name.endswith(".rst") else 4
+    return _judged(blocks_of(old, code_indent) == blocks_of(new, code_indent), "wrapped anew", "text")
 
 
 def _text(content: bytes) -> str | None:
@@ -122,13 +123,16 @@ def _values(name: str, text: str) -> str | None:
 
 
 def _judge_code(old: str, new: str, language: Language) -> Judged:
+    if is_doubtful(old, language) or is_doubtful(new, language):
+        language = PLAIN
     before, after = read_source(old, language), read_source(new, language)
     if before.literals == after.literals and _tidy(before.code) == _tidy(after.code):
         return Judged(True, "only white space" if _tidy(old) == _tidy(new) else "only comments")
     # No formatter adds a word or takes one away; most changes of code do, and need no closer look.
     if language is PLAIN or sorted(_WORD.findall(before.code)) != sorted(_WORD.findall(after.code)):
         return Judged(False, "text" if language is PLAIN else "code")
-    python = _judge_python(old, new) if language is PYTHON else None
+    # The syntax tree has no comments, and some of them are code.
+    python = _judge_python(old, new) if language is PYTHON and _kept(before) == _kept(after) else None
     return python or _judge_tokens(before, after, language)
 
 
@@ -152,9 +156,19 @@ def _judge_tokens(before: Source, after: Source, language: Language) -> Judged:
     return _judged(is_sorted, "imports in another order", "code")
 
 
+def _kept(source: Source) -> list[str]:
+    return [literal for literal in source.literals if literal.startswith("#")]
+
+
 def _spelled(source: Source, language: Language) -> list[str]:
     return sorted(spell(literal, language) for literal in source.literals)
 
 
 def _tidy(text: str) -> list[str]:
-    return [stripped for line in text.split("\n") if (stripped := line.rstrip())]
+    """The lines without blanks at their ends, and without empty ones, but for what a backslash in front of it meets."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        stripped = line.rstrip()
+        if stripped or (lines and lines[-1].endswith("\\")):
+            lines.append(f"{stripped} " if stripped.endswith("\\") and stripped != line else stripped)
+    return lines

@@ -32,6 +32,9 @@ _GOES_ON_AFTER_BLANKS = frozenset({"(", "[", "{", ",", "&&", "||", "|"})
 _GOES_ON_BEFORE_BLANKS = frozenset({")", "]", "}"})
 _HEADS = frozenset({"if", "while", "for", "with", "switch", "foreach"})
 _NO_CALLS = _HEADS | {"return", "in", "match", "else", "case", "yield", "and", "or", "not", "await", "of"}
+_NO_CALLS |= {"let", "mut", "ref", "var", "const"}
+# What stands behind them must begin in their line.
+_END_WITH_THEIR_LINE = frozenset({"return", "break", "continue", "throw", "yield"})
 _BEFORE_TAG_NAME = re.compile(r"(?:^|[^\w\s)\]'\"`])</?\Z|(?:\n|return)<\Z|</\Z")
 _QUOTED = re.compile(r"(?P<quote>['\"])(?P<text>.*)(?P=quote)", re.DOTALL)
 _ESCAPED = re.compile(r"\\(?:(['\"])|.)", re.DOTALL)
@@ -152,11 +155,15 @@ class _Reader:
     def _end_line_before(self, sign: str) -> None:
         if sign in self.language.glue:
             self._drop(" ")
-        if sign in self.goes_on_before and self.language.breaks == "ends":
+        if self.language.breaks == "ends" and self._goes_on_with(sign):
             self._drop(LINE)
         if sign == "#" and self.is_line_new and self.language.has_directives:
             self.is_directive = True
             self.tokens.append(LINE)
+
+    def _goes_on_with(self, sign: str) -> bool:
+        continues = sign[0] in self.language.goes_on and sign not in {"++", "--"}
+        return (continues or sign in self.goes_on_before) and not _END_WITH_THEIR_LINE.intersection(self.tokens[-2:-1])
 
     def _is_end_of_statement(self) -> bool:
         """Whether a semicolon says no more than the end of a line: it may be a loop's body, or stand in its head."""
