@@ -254,13 +254,16 @@ def check_projects(context: Context) -> Finding:
     reader = IndexReader(context.root / layout.STATE_DIR / layout.DOCS_FILE)
     try:
         connection = reader.open()
-        secrets = [path for path, why in documents.list_problems(connection) if "secrets" in why] if connection else []
+        problems = documents.list_problems(connection) if connection else []
     except database.DatabaseError:
-        secrets = []
+        problems = []
     finally:
         reader.close()
+    secrets = [path for path, why in problems if "secrets" in why]
     if secrets:
         return Finding("projects", "warning", f"{secrets[0]} holds secrets.", "keep them out of documents")
+    for path, why in problems[:1]:
+        return Finding("projects", "warning", f"{path}: {why}.", "repair it, or exclude it in PROJECT.md")
     return Finding("projects", "ok", f"{len(projects)}, their source roots are here")
 
 

@@ -151,6 +151,19 @@ def test_secrets_are_not_in_the_file_and_their_kinds_are_told(docs):
     assert "secrets" in docs.rows("SELECT problems FROM documents")[0][0]
 
 
+def test_what_is_odd_about_a_doc_is_told(docs):
+    docs.write("latin.md", "# Größe\n".encode("cp1252"))
+    docs.write("picture.md", b"\x89PNG\r\n\0\0\xff" + bytes(range(1, 256)) * 9)
+    docs.write("TOOLS.md", f"The token is {TOKEN}.\n")
+    assert docs.sync().problems == {
+        "boat:latin.md": ("it is not UTF-8; read as Windows-1252",),
+        "boat:picture.md": ("it is not text",),
+    }
+    assert docs.rows("SELECT count(*) FROM passages JOIN documents USING (doc_id) WHERE path LIKE '%picture%'") == [
+        (0,)
+    ]
+
+
 # -- trouble -----------------------------------------------------------------------------------------------------------
 
 

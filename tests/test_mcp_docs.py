@@ -195,6 +195,42 @@ class TestReadAndList:
 
         talk(vault.root, body)
 
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+    def test_a_secret_in_a_title_is_left_out_whatever_the_encoding(
+        self, vault: Vault, studio: SourceRepo, encoding: str
+    ) -> None:
+        key = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+        (studio.path / "docs/keys.md").write_bytes(f"# Schlüssel {key}\n\nNot {key}.\n".encode(encoding))
+        (studio.path / "docs/head.md").write_bytes(f"---\ntitle: Öfen {key}\n---\nWords.\n".encode(encoding))
+
+        async def body(client):
+            answers = [await call(client, "docs_read", ref=name) for name in ("docs/keys.md", "docs/head.md")]
+            answers += [await call(client, "docs_list"), await call(client, "docs_search", query="Schlüssel")]
+            assert key not in str(answers).replace("\0", "").replace("\\x00", "")
+            assert "Schlüssel" in answers[0]["title"]
+            assert "Öfen" in answers[1]["title"]
+            assert answers[3]["passages"]
+
+        talk(vault.root, body)
+
+    def test_what_is_no_text_is_not_shown(self, vault: Vault, studio: SourceRepo) -> None:
+        (studio.path / "docs/picture.md").write_bytes(b"\x89PNG\r\n\0\0\xff" + bytes(range(1, 256)) * 9)
+
+        async def body(client):
+            assert "picture.md is not text" in await refusal(client, "docs_read", ref="picture")
+
+        talk(vault.root, body)
+
+    def test_a_document_with_two_lines_in_its_name_is_registered(self, vault: Vault, studio: SourceRepo) -> None:
+        studio.write("docs/two\nlines.md", "# Two\n")
+
+        async def body(client):
+            path = str(studio.path / "docs/two\nlines.md")
+            assert (await call(client, "docs_register", path=path))["outcome"] == "registered"
+            assert (await call(client, "docs_register", path=path))["outcome"] == "unchanged"
+
+        talk(vault.root, body)
+
     def test_the_list_says_how_fresh_each_is(self, vault: Vault, studio: SourceRepo, monkeypatch) -> None:
         monkeypatch.setattr("quaid.mcp.docs_results.MOST_LISTED", 2)
 

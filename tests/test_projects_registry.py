@@ -33,6 +33,7 @@ class TestEntries:
         ("docs/a.md <- src @ 3F2A91C", Entry("docs/a.md", ("src",), "3F2A91C")),
         ("two\nlines.md <- src", Entry("two\nlines.md", ("src",))),
         ("mail@example.org.md", Entry("mail@example.org.md")),
+        ("two\nlines.md <- src", Entry("two\nlines.md", ("src",))),
     ])  # fmt: skip
     def test_lines_of_people(self, line, entry):
         assert Entry.parse(line) == entry

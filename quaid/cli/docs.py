@@ -322,11 +322,16 @@ def _sync(invocation: Invocation, documentation: Documentation, _wanted: Wanted)
         lambda: f"{count(report.total, 'document')} searchable, {told}",
         added=list(report.added), modified=list(report.modified), removed=list(report.removed), total=report.total,
         embedded=report.embedded, pending=report.pending, passed_over=dict(report.passed_over),
+        problems={doc: list(sentences) for doc, sentences in report.problems.items()},
         redacted={doc: list(kinds) for doc, kinds in report.redacted.items()}, degraded=list(report.degraded),
         took_s=round(report.took_s, 3),
     )  # fmt: skip
     for sentence in report.degraded:
         invocation.say(sentence)
+    for doc, reason in report.passed_over.items():
+        invocation.say(f"{one_line(doc)} is not read: {reason}.")
+    for doc, sentences in report.problems.items():
+        invocation.say(f"{one_line(doc)}: {'; '.join(sentences)}.")
     for doc, kinds in report.redacted.items():
         invocation.say(
             f"{doc} holds secrets, which are not searched: {', '.join(dict.fromkeys(kinds))}. Keep them out of it."

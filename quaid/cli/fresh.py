@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import styled
+from quaid.cli.terminal import one_line, styled
 from quaid.projects.wording import describe
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def say_missing(invocation: Invocation, catalogue: Catalogue) -> None:
                 f"quaid docs register {shlex.quote(str(doc.file))} --project {doc.project}"
             )
     for project, path in catalogue.missing:
-        invocation.say(f"{path} is registered and is no file any more. Take it out of projects/{project}/PROJECT.md.")
+        gone = f"{one_line(path)} is registered and is no file any more"
+        invocation.say(f"{gone}. Take it out of projects/{project}/PROJECT.md.")
     for project, root in catalogue.absent:
         invocation.say(f"The source root {root} of {project} is not on this machine: its documents are not seen.")
 

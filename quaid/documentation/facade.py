@@ -15,7 +15,7 @@ from quaid.errors import BadInputError, QuaidError
 from quaid.projects import registry
 from quaid.projects.catalogue import Catalogue, Doc, find_project, list_docs
 from quaid.projects.registry import Project, State
-from quaid.vault import files, layout
+from quaid.vault import files, layout, notes
 from quaid.vault.history import History
 from quaid.vault.repository import find_twin
 from quaid.vault.source_repository import LONGEST_LOOK
@@ -169,12 +169,16 @@ class Documentation:
         """A document with its text as it may be shown, and the kinds of the secrets that were taken out of it.
 
         Raises:
-            BadInputError: as `doc`.
+            BadInputError: as `doc`; it is not text.
         """
         from quaid.capture.gate import admit
 
         doc = self.doc(reference, project)
-        text = (files.read_note(doc.folder, doc.rel_path) or b"").decode("utf-8", "replace")
+        data = files.read_note(doc.folder, doc.rel_path) or b""
+        # As it is searched: in another encoding than its own no secret looks like one.
+        text, _ = notes.decode(data, len(data))
+        if data and not text:
+            raise BadInputError(f"{doc.id} is not text. It is neither shown nor searched.")
         admitted = admit(text, keep_lines=True)
         return doc, admitted.text, admitted.redacted
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from quaid.capture.gate import admit
 from quaid.errors import BadInputError, GitError, GitMissingError
 from quaid.projects.catalogue import Doc, is_doc_name
 from quaid.vault import files, frontmatter, markdown, notes
@@ -52,16 +53,17 @@ def find_doc(docs: Sequence[Doc], reference: str) -> Doc:
 
 
 def title_of(doc: Doc) -> str:
-    """What a document calls itself: its title, else its first heading, else the name of its file."""
-    text = (files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b"").decode("utf-8", "replace")
+    """What a document calls itself, without secrets: its title, else its first heading, else the name of its file."""
+    text, _ = notes.decode(files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b"", _HEAD_BYTES)
+    return admit(_title_in(text)).text or Path(doc.rel_path).stem
+
+
+def _title_in(text: str) -> str:
     fields = frontmatter.parse(text).fields
     for key in ("title", "label"):
         if isinstance(fields.get(key), str) and fields[key].strip():
             return str(fields[key]).strip()
-    for line in notes.split_body(text)[1].splitlines():
-        if line.startswith("# "):
-            return markdown.plain(line)
-    return Path(doc.rel_path).stem
+    return next((markdown.plain(line) for line in notes.split_body(text)[1].splitlines() if line.startswith("# ")), "")
 
 
 def is_file(path: Path) -> bool:

@@ -43,11 +43,12 @@ class DocFile:
 class DocsReport(SyncReport):
     """What one sync of the docs did, by their ids.
 
-    `passed_over` are those that are not read, id -> why; `redacted` the kinds of secrets that were found in docs which
-    were read now.
+    `passed_over` are those that are not read, id -> why; `problems` sentences about what is odd in docs that were read
+    now, `redacted` the kinds of secrets that were found in them.
     """
 
     passed_over: Mapping[str, str] = field(default_factory=dict)
+    problems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     redacted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -58,6 +59,7 @@ class _Written:
     added: dict[str, str] = field(default_factory=dict)
     modified: list[str] = field(default_factory=list)
     removed: dict[str, str] = field(default_factory=dict)
+    problems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     redacted: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -150,6 +152,7 @@ class DocsIndex:
             renamed=tuple(renamed.items()),
             removed=tuple(doc_id for doc_id in written.removed if doc_id not in renamed),
             passed_over=passed_over,
+            problems=written.problems,
             redacted=written.redacted,
             total=documents.count(connection),
             rebuilt=rebuilt,
@@ -188,6 +191,8 @@ class DocsIndex:
             return
         parsed = self._parse(doc_id, file.project, data)
         passages.insert(connection, documents.replace_document(connection, parsed.note, row), parsed.passages)
+        if odd := parsed.note.problems[: -1 if parsed.redacted else None]:  # the last one tells of the secrets
+            written.problems[doc_id] = odd
         if parsed.redacted:
             written.redacted[doc_id] = parsed.redacted
         if old is None:

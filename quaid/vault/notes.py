@@ -173,6 +173,8 @@ def decode(data: bytes, max_bytes: int) -> tuple[str, tuple[str, ...]]:
         cut = data.decode("utf-8", errors="ignore")
         if problems and len(cut.encode()) > len(data) - 4:  # the limit fell inside a character
             text = cut
+        elif zeros:
+            return "", (*problems, "it is not text")
         else:
             text = data.decode("cp1252", errors="replace")
             problems.append("it is not UTF-8; read as Windows-1252")
