@@ -213,6 +213,18 @@ class TestReadAndList:
 
         talk(vault.root, body)
 
+    def test_a_warning_has_no_secret_of_a_commit(self, vault: Vault, studio: SourceRepo) -> None:
+        key = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+        studio.edit("src/kiln.py", "= 9", "= 12")
+        studio.commit(f"kiln: no more {key}")
+
+        async def body(client):
+            answers = [await call(client, "docs_read", ref="firing"), await call(client, "docs_list")]
+            assert "kiln: no more" in answers[0]["warning"]
+            assert key not in str(answers)
+
+        talk(vault.root, body)
+
     def test_what_is_no_text_is_not_shown(self, vault: Vault, studio: SourceRepo) -> None:
         (studio.path / "docs/picture.md").write_bytes(b"\x89PNG\r\n\0\0\xff" + bytes(range(1, 256)) * 9)
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from quaid.capture.gate import admit
 from quaid.projects.changes import ChangeKind, SourceCommit
 from quaid.vault.notes import render_time
 from quaid.vault.source_repository import Log, Step, Touch
@@ -102,7 +103,9 @@ class Trace:
 
 
 def commit_of(step: Step) -> SourceCommit:
-    return SourceCommit(step.id, render_time(datetime.fromtimestamp(step.at, UTC)), step.author, step.subject)
+    """A commit as it is kept and told: without what is secret in its subject."""
+    when = render_time(datetime.fromtimestamp(step.at, UTC))
+    return SourceCommit(step.id, when, step.author, admit(step.subject).text)
 
 
 def changes_of(log: Log, path: str) -> Iterator[tuple[Step, Touch]]:

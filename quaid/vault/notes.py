@@ -160,7 +160,7 @@ def decode(data: bytes, max_bytes: int) -> tuple[str, tuple[str, ...]]:
     """The text of a file, whatever its bytes, and sentences about what is odd about it."""
     problems: list[str] = []
     if len(data) > max_bytes:
-        problems.append(f"only its first {max_bytes / MEGABYTE:g} MB of {len(data) / MEGABYTE:.1f} MB are searchable")
+        problems.append(f"only its first {max_bytes / MEGABYTE:g} MB are searchable")
         data = data[:max_bytes]
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", errors="replace").replace("\0", " "), (*problems, "it is UTF-16, not UTF-8")
