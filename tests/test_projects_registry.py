@@ -33,7 +33,6 @@ class TestEntries:
         ("docs/a.md <- src @ 3F2A91C", Entry("docs/a.md", ("src",), "3F2A91C")),
         ("two\nlines.md <- src", Entry("two\nlines.md", ("src",))),
         ("mail@example.org.md", Entry("mail@example.org.md")),
-        ("two\nlines.md <- src", Entry("two\nlines.md", ("src",))),
     ])  # fmt: skip
     def test_lines_of_people(self, line, entry):
         assert Entry.parse(line) == entry
@@ -62,6 +61,13 @@ class TestProjects:
             "patterns has '!', which is no pattern",
             "patterns has '[z-a].md', which is no pattern",
         )
+
+    @pytest.mark.parametrize("bad", ["!", "[z-a]*", "\\", "docs\\"])
+    def test_what_is_no_pattern_is_named_and_left_out(self, bad):
+        head = f"---\npatterns: ['*.md', '{bad}']\nexclude: ['{bad}']\n---\n"
+        found = parse_project("x", head.encode())
+        assert (found.patterns, found.exclude) == (("*.md",), ())
+        assert found.problems == tuple(f"{key} has {bad!r}, which is no pattern" for key in ("patterns", "exclude"))
 
     @given(st.binary(max_size=300))
     def test_nothing_makes_it_fail(self, data):
@@ -166,6 +172,11 @@ class TestLookingUp:
     def test_a_name_that_looks_like_a_pattern(self):
         files = FileList(("app/[post-id]/page.tsx",))
         assert files.resolve(Said(("app/[post-id]/page.tsx",), "comment"), "docs", "").paths == files.paths
+
+    @pytest.mark.parametrize("reference", ["src/[z-a]*.py", "src/*\\", "src/" + "*a" * 12 + "*b"])
+    def test_a_glob_that_is_none_means_no_file_in_no_time(self, reference):
+        listed = FileList(("src/a.py", f"src/{'a' * 200}.py"))
+        assert listed.resolve(Said((reference,), "comment"), "docs", "").open == ((reference, 0),)
 
     def test_what_is_learned_must_mean_one_file(self):
         found = self.FILES.resolve(Said(("a.py", "b.py", "nope.py"), "learned"), "docs", "")

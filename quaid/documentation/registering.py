@@ -56,7 +56,8 @@ class Registrar:
         """Make a project, with a PROJECT.md to fill in.
 
         Raises:
-            BadInputError: there is one of that name, or the name cannot be one, or a source root is no folder.
+            BadInputError: there is one of that name, or the name cannot be one, or a source root is no folder, or a
+                pattern is none.
         """
         if "/" in new.name or "\\" in new.name:
             raise BadInputError(f"{new.name!r} is a path. Give a name, and the folder with --root.")
@@ -67,6 +68,9 @@ class Registrar:
         from quaid.capture.gate import admit_all
 
         (label, about), _ = admit_all([new.label or new.name, new.about])
+        for pattern in (*new.patterns, *new.exclude):
+            if not registry.is_pattern(pattern):
+                raise BadInputError(f"{pattern!r} is no pattern. Write it as in a .gitignore.")
         roots = tuple(dict.fromkeys(_written(self._checked(root)) for root in new.source_roots))
         project = Project(name, label, roots, new.patterns or registry.PATTERNS, new.exclude)
         about = about or next((told for root in project.roots(self._root) if (told := about_of(root))), "")

@@ -27,8 +27,7 @@ PATTERNS = ("*.md", "docs/**/*.md", "doc/**/*.md")
 ABOUT = "What {label} is, in a few sentences."
 """What stands in a new PROJECT.md where nobody has said it."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_SPECIAL = re.compile(r"[\[\\!]")
-"""In a pattern that can be wrong; the others need not be tried."""
+_MAY_BE_NONE = re.compile(r"[!\[\\]")
 _ENTRY = re.compile(
     r"(?P<path>.+?)(?:\s+<-\s*(?P<sources>.*?))?(?:\s+@\s*(?P<commit>[0-9a-fA-F]{7,64}))?\s*\Z", re.DOTALL
 )
@@ -197,21 +196,23 @@ def _text(fields: Mapping[str, Any], key: str) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
-def _patterns(fields: Mapping[str, Any], key: str, problems: list[str]) -> tuple[str, ...]:
-    found = _list(fields, key)
-    broken = [pattern for pattern in found if _SPECIAL.search(pattern) and not _is_pattern(pattern)]
-    problems += [f"{key} has {pattern!r}, which is no pattern" for pattern in broken]
-    return tuple(pattern for pattern in found if pattern not in broken)
-
-
-def _is_pattern(text: str) -> bool:
+def is_pattern(text: str) -> bool:
+    """Whether it can be read as a line of a .gitignore."""
+    if not _MAY_BE_NONE.search(text):
+        return True
     import pathspec
 
     try:
-        pathspec.GitIgnoreSpec.from_lines([text])
+        pathspec.GitIgnoreSpec.from_lines([text, f"/{text}"])
     except (ValueError, re.error):
         return False
     return True
+
+
+def _patterns(fields: Mapping[str, Any], key: str, problems: list[str]) -> tuple[str, ...]:
+    given = _list(fields, key)
+    problems += [f"{key} has {pattern!r}, which is no pattern" for pattern in given if not is_pattern(pattern)]
+    return tuple(filter(is_pattern, given))
 
 
 def _list(fields: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -38,6 +38,8 @@ _RECORDS = frozenset({"adr", "adrs", "decisions", "rfcs", "changelogs"})
 """Below a folder of documents only: `go/queue/archive` is a package."""
 _LONGEST_LINE = 5_000
 _GLOB = re.compile(r"[*?\[]")
+_MOST_STARS = 3
+"""In a name: each of them multiplies the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +252,13 @@ def _places(reference: str, folder: str, root: str) -> Iterator[str]:
 
 
 def _matching(pattern: str, paths: Sequence[str]) -> list[str]:
+    """Those that a glob means: none if it is none, or would take long to compare with a long name."""
     import pathspec
 
-    try:
-        return list(pathspec.GitIgnoreSpec.from_lines([f"/{pattern}"]).match_files(paths))
-    except (ValueError, re.error):  # a folder's name, as in `app/[post-id]`, is no pattern
+    if any(part.count("*") > _MOST_STARS for part in pattern.split("/")):
         return []
+    try:
+        spec = pathspec.GitIgnoreSpec.from_lines([f"/{pattern}"])
+    except (ValueError, re.error):
+        return []  # a folder's name, as in `app/[post-id]`, is none
+    return list(spec.match_files(paths))
