@@ -230,6 +230,12 @@ class TestUpdate:
         assert "1 stale" in quaid("docs", "check", "helm", "--no-model")[1]
         assert service.asked == []
 
+    def test_a_repository_that_git_cannot_read_is_named_once(self, boat: SourceRepo, service: Service) -> None:
+        (boat.path / ".git/HEAD").write_text("garbage\n")
+        told = f"quaid: git could not read HEAD of {boat.path}: it names no commit\n"
+        assert quaid("docs", "update") == (1, "", told)
+        assert service.asked == []
+
     def test_a_document_that_says_nothing_wrong_is_true_from_then_on(self, service: Service) -> None:
         say(service, SIGNIFICANT, STILL_TRUE)
         assert quaid("docs", "update") == (0, "boat:docs/helm.md: The page speaks of no number.\n", "")

@@ -10,7 +10,7 @@ from source_repos import SourceRepo
 from vaults import refused
 
 from quaid.documentation.registering import NewProject
-from quaid.errors import BadInputError
+from quaid.errors import BadInputError, QuaidError
 
 CODE = "def reach(limit=10):\n    return limit * 2\n"
 DOC = "# Reach\n\n`reach` doubles its limit, which is 10. See [the code](../src/reach.py).\n"
@@ -57,17 +57,6 @@ class TestWhatMakesADocumentStale:
         assert [finding.path for finding in stale.significant] == ["src/reach.py"]
         assert stale.sources == ("src/reach.py",)
         assert stale.origin == "learned"
-
-    def test_a_repository_that_git_will_not_read_does_not_stop_the_others(self, repo, vault, check, tmp_path):
-        with vault.memory() as memory:
-            broken = SourceRepo(tmp_path / "broken")
-            broken.save("README.md", "# Broken\n\nSee `a.py`.\n")
-            memory.documentation.create(NewProject("broken", source_roots=(str(broken.path),)))
-        (broken.path / ".git/HEAD").write_text("garbage\n")
-        repo.save("src/reach.py", CODE.replace("10", "20"))
-        found = check()
-        assert found["docs/reach.md"].status == "stale"
-        assert any("git could not" in problem for problem in found["broken:README.md"].problems)
 
     def test_what_is_trivial_does_not(self, repo, check):
         repo.save("src/reach.py", "# The limit.\n" + CODE)
@@ -297,16 +286,26 @@ class TestHistories:
         repo.write("docs/new.md", DOC)  # as new as that commit
         assert check()["docs/new.md"].true_at.when == "9999-12-31T23:59:59Z"
 
-    def test_a_repository_that_cannot_be_read_stops_no_other(self, repo, vault, check, tmp_path):
+    @pytest.mark.parametrize("head", ["", "garbage\n", f"{'0' * 39}1\n"])
+    def test_a_repository_that_cannot_be_read_stops_no_other(self, repo, vault, check, tmp_path, head):
         broken = SourceRepo(tmp_path / "broken")
         broken.write("src/one.py", CODE)
-        broken.save("docs/one.md", "# One\n\n<!-- SOURCES: src/one.py -->\n")
+        broken.write("docs/one.md", "# One\n\n<!-- SOURCES: src/one.py -->\n")
+        broken.save("docs/two.md", "# Two\n\nSee `src/one.py`.\n")
         with vault.memory() as memory:
             memory.documentation.create(NewProject("broken", source_roots=(str(broken.path),)))
-        (broken.path / ".git/HEAD").write_text("")
+        (broken.path / ".git/HEAD").write_text(head)
+        repo.save("src/reach.py", CODE.replace("10", "20"))
         found = check()
-        assert (found["docs/reach.md"].status, found["broken:docs/one.md"].status) == ("fresh", "no history")
-        assert "could not" in found["broken:docs/one.md"].problems[0]
+        assert found["docs/reach.md"].is_stale
+        for path in ("broken:docs/one.md", "broken:docs/two.md"):
+            assert found[path].status == "no history"
+            assert "could not" in found[path].problems[0]
+
+    def test_a_head_that_is_no_commit_is_not_noted(self, repo, vault, check):
+        (repo.path / ".git/HEAD").write_text("garbage\n")
+        with vault.memory() as memory:
+            assert "could not" in str(refused(lambda: memory.documentation.confirm("docs/reach.md"), QuaidError))
 
     def test_a_partial_clone_is_not_called_true_where_it_cannot_be_read(self, repo, vault, check, tmp_path):
         repo.save("src/reach.py", CODE.replace("10", "20"))

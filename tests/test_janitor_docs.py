@@ -200,6 +200,14 @@ class TestADocumentInASourceRepository:
         night(*STALENESS)
         assert "reaches 20 hits" in str(asked_of(model, "deep")[-1]["messages"]).partition("<undone_edits>")[2][:900]
 
+    def test_a_repository_that_git_cannot_read_is_a_remark(self, repo, vault, model):
+        (repo.path / ".git/HEAD").write_text("garbage\n")
+        report = run(vault)
+        assert (report.asked, model.asked) == ([], [])
+        assert [remark for remark in report.remarks if "could not read HEAD" in remark] == [
+            f"git could not read HEAD of {repo.path}: it names no commit"
+        ]
+
     def test_with_work_in_the_way_waits_until_that_is_committed(self, vault, repo, model, night):
         repo.write("docs/reach.md", DOC + "\nNot yet.\n")
         report = night(*STALENESS)

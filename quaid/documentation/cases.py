@@ -24,8 +24,9 @@ class Case:
     `stated` is the commit at which it says, or its registry says, that it was true, `stated_at` when that was, where it
     is one of another repository; `base` the one at which it was, as far as can be told, and `at` when that was, in
     seconds since 1970. `beside` are its changes on branches that were merged since: what they knew, it knows. `steps`
-    are the commits of each of the `drafts`, newest first. `is_in_repository` says that its sources are in one that can
-    be read, `is_uncommitted` that it is a document of the vault that waits for a commit.
+    are the commits of each of the `drafts`, newest first. `is_in_repository` says that its sources are in one,
+    `is_unreadable` that git cannot read that, `is_uncommitted` that it is a document of the vault that waits for a
+    commit.
     """
 
     doc: Doc
@@ -39,6 +40,7 @@ class Case:
     true_at: SourceCommit | None = None
     updated: str | None = None
     is_in_repository: bool = False
+    is_unreadable: bool = False
     is_uncommitted: bool = False
     sources: list[str] = field(default_factory=list)
     drafts: list[Finding] = field(default_factory=list)

@@ -305,19 +305,22 @@ class Documentation:
 
     def propose(self, references: Sequence[str] = (), project: str | None = None) -> Iterator[Proposal | str]:
         """What the deep model would change in stale documents, all or those that are named; a sentence for each that it
-        could not be asked about.
+        could not be asked about, and for what keeps documents from being checked.
 
         Raises:
             BadInputError: as `doc`.
             ModelUnavailableError: there is no model.
         """
         from quaid.errors import TROUBLE_FOR_ALL, ModelError, ModelUnavailableError
+        from quaid.projects.staleness import why_unchecked
 
         models = self._models()
         if models is None:
             raise ModelUnavailableError("A document is brought up to date by a language model, and there is none")
         updater = self._updater()
-        stale = [pair for pair in self.ask_what_matters(self.check(references, project))[0] if pair[1].is_stale]
+        checked = self.ask_what_matters(self.check(references, project))[0]
+        yield from why_unchecked(freshness for _, freshness in checked)
+        stale = [pair for pair in checked if pair[1].is_stale]
         for doc, freshness in stale[: self._memory.settings.docs.most_updates]:
             try:
                 yield updater.propose(updater.open(doc, freshness), models)

@@ -49,7 +49,7 @@ class Look:
             try:
                 self._draft(case)
             except (GitError, GitMissingError) as error:
-                case.is_in_repository = False
+                case.is_unreadable = True
                 if not case.drafts:  # what was seen before that is so whatever comes after it
                     case.true_at = None
                 case.problems.append(str(error))
@@ -163,8 +163,8 @@ class Look:
     def _conclude(self, case: Case, first: Mapping[str, tuple[str, Pair] | None]) -> Freshness:
         findings = tuple(map(self._judged, case.drafts))
         if not (case.sources or findings):
-            is_lost = case.said.is_stated and case.said.references and not case.is_in_repository
-            status: staleness.Status = "no history" if is_lost else "no sources"
+            is_lost = case.is_unreadable or (case.said.is_stated and not case.is_in_repository)
+            status: staleness.Status = "no history" if is_lost and case.said.references else "no sources"
         elif case.true_at is None:
             status = "no history"
         else:

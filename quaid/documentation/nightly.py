@@ -14,7 +14,7 @@ from quaid.documentation.updating import Updater, propose_branch
 from quaid.errors import QuaidError
 from quaid.projects import registry
 from quaid.projects.churn import LARGE, GrownDoc, is_bloated, measure_churn
-from quaid.projects.staleness import changes_of
+from quaid.projects.staleness import changes_of, why_unchecked
 from quaid.projects.weighing import StaleDoc, recall_verdicts
 from quaid.vault import files
 from quaid.vault.source_repository import LONGEST_LOOK
@@ -48,6 +48,7 @@ class DocsAtNight:
         """The documents that their sources have left behind, as the filter sees it. Those are left out that a model has
         found to be true, and those that their owner is at work on.
         """
+        self.problems += why_unchecked(freshness for _, freshness in self._checked)
         opened = []
         for doc, freshness in self._stale_of(self._checked):
             try:

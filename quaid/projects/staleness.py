@@ -183,6 +183,11 @@ def draft(traced: Trace, before: str | None, after: str | None, top: str) -> Fin
     return Finding(top, traced.now, old_path, kind, before, after, commits)
 
 
+def why_unchecked(found: Iterable[Freshness]) -> list[str]:
+    """Why some of the documents cannot be checked, as sentences, each once."""
+    return list(dict.fromkeys(problem for one in found if one.status == "no history" for problem in one.problems))
+
+
 def first_of(findings: Iterable[Finding]) -> SourceCommit | None:
     """The commit that first made a document stale: the oldest of those that changed what matters."""
     oldest = [finding.commits[-1] for finding in findings if not finding.is_trivial and finding.commits]

@@ -22,6 +22,7 @@ FIRST_LOOK, LONGEST_LOOK = 4_000, 40_000
 _MOST_RENAMES = 20
 _FORMAT = "%x1e%H%x1f%P%x1f%ct%x1f%an%x1f%s"
 _HEAD = re.compile(r"\x1e[0-9a-f]{40,64}\x1f")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SUBMODULE = "160000"
 _MODULE = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
 _LAST_SECOND = 253_402_300_799
@@ -156,6 +157,8 @@ class SourceRepository:
             state = repositories.read_state(self._repository)
         except OSError as error:
             raise GitError("read HEAD", str(error)) from error
+        if state.head is not None and not _COMMIT.fullmatch(state.head):
+            raise GitError(f"read HEAD of {self.top}", "it names no commit")
         if state.branch != repositories.REFTABLE_BRANCH:
             return state.head
         return self._ask("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1)).decode().strip() or None
