@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError
 from quaid.projects import registry
-from quaid.projects.catalogue import Doc, entry_path_of, find_project
+from quaid.projects.catalogue import SUFFIXES, Doc, entry_path_of, find_project, is_doc_name
 from quaid.projects.registry import Entry, Project, State
 from quaid.projects.sources import sources_of
 from quaid.vault import files, markdown, notes
@@ -56,8 +56,8 @@ class Registrar:
         """Make a project, with a PROJECT.md to fill in.
 
         Raises:
-            BadInputError: there is one of that name, or the name cannot be one, or a source root is no folder, or a
-                pattern is none.
+            BadInputError: there is one of that name, or the name cannot be one, or a source root is no folder or more
+                than one, or a pattern is none.
         """
         if "/" in new.name or "\\" in new.name:
             raise BadInputError(f"{new.name!r} is a path. Give a name, and the folder with --root.")
@@ -103,7 +103,7 @@ class Registrar:
         `registered_as` something else, for it was renamed, keeps what is known of it.
 
         Raises:
-            BadInputError: it is no file of the project.
+            BadInputError: it is no file of the project, or no document.
         """
         call = ("docs register", str(path), project, sources, true_at, registered_as)
         return self._write(call, lambda: self._plan_register(path, project, tuple(sources), true_at, registered_as))
@@ -170,6 +170,8 @@ class Registrar:
             raise BadInputError(
                 f"{path} is no file in the home or the source roots of {name}. See them with: quaid project show {name}"
             )
+        if not is_doc_name(path.name):
+            raise BadInputError(f"{path.name} is no document. One is visible and ends in {', '.join(SUFFIXES)}.")
         sources = tuple(self._seen_from_root(project, source) for source in sources)
         edits = []
         hint = None
@@ -214,6 +216,8 @@ class Registrar:
         path = Path(root).expanduser().absolute()
         if not os.path.isdir(path):  # noqa: PTH112 - which a name too long to be one does not make fail
             raise BadInputError(f"{root} is no folder. Give the folder where the project's files are.")
+        if _holds_home(path):
+            raise BadInputError(f"{root} holds all of a home folder. Give the folder where the project's files are.")
         return path
 
 
@@ -265,13 +269,18 @@ def _written(root: Path) -> str:
     return f"~/{root.relative_to(home).as_posix()}" if root.is_relative_to(home) and root != home else str(root)
 
 
+def _holds_home(folder: Path) -> bool:
+    """Whether all that its owner has is in it: an agent that is led astray could read that as documents."""
+    return Path.home().resolve().is_relative_to(folder.resolve())
+
+
 def _candidates(folder: Path) -> Iterator[Path]:
     """Folders that look like projects, from `folder` down; nothing below one is looked at."""
     waiting = [(folder.absolute(), 0)]
     while waiting:
         path, depth = waiting.pop(0)
         is_own = History.find_repository(path) == path.resolve()
-        if is_own or any((path / mark).is_file() for mark in MARKS):
+        if not _holds_home(path) and (is_own or any((path / mark).is_file() for mark in MARKS)):
             yield path
         elif depth < DEEPEST:
             try:
