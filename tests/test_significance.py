@@ -100,6 +100,11 @@ def test_line_ends_bom_and_direction_change_no_verdict(change):
     ("a.html", "<p>a <!-- b -->c</p>", "<p>a  c</p>"),
     ("a.lua", "--[[ a\nb ]] x = 1 -- c\n", "x = 1\n"),
     ("a.hs", "f x = x -- y\n{- a {- b -} -}\n", "f x = x\n"),
+    ("a.py", "from a import b, c\n", "from a import b\nfrom a import c\n"),
+    ("a.ts", "f(a => b)\n", "f((a) => b)\n"),
+    ("a.tsx", "x = <p>{a ? <b>c</b> : d}</p>\n", "x = (\n  <p>{a ? (\n    <b>c</b>\n  ) : d}</p>\n);\n"),
+    ("a.html", '<a b="c" d="e">f</a>', '<a\n  b="c"\n  d="e"\n>f</a>'),
+    ("a.sh", "a -b c\n", "a -b \\\n  c\n"),
 ])  # fmt: skip
 def test_it_says_the_same(path, before, after):
     assert judged(path, before, after).is_trivial
@@ -248,6 +253,22 @@ def test_it_does_not_say_the_same(path, before, after):
     ("a.jsx", "/** @jsxImportSource a */\nb\n", "/** @jsxImportSource c */\nb\n"),
     ("a.js", 'import(/* webpackChunkName: "a" */ "b")\n', 'import(/* webpackChunkName: "c" */ "b")\n'),
     ("a.c", "int a;\n// b \\\nint c;\n", "int a;\n// b\nint c;\n"),
+    ("a.tsx", "x = <p>{a} {b}</p>\n", "x = <p>{a}{b}</p>\n"),
+    ("a.tsx", "x = <p>a <b>c</b> - (d,)</p>\n", "x = <p>a <b>c</b> - (d)</p>\n"),
+    ("a.tsx", "x = <a><b>c</b> d</a>\n", "x = <a><b>c</b>d</a>\n"),
+    ("a.tsx", "return <p>a</p>\n", "return\n<p>a</p>\n"),
+    ("a.tsx", "x = a && (<b/> || <c/>)\n", "x = a && <b/> || <c/>\n"),
+    ("a.tsx", "x = (<a/> || <b/>) && c\n", "x = <a/> || <b/> && c\n"),
+    ("a.yml", "a: 'it''s #b'\n", "a: 'it''s #c'\n"),
+    ("a.sh", "echo a\\\n#one\n", "echo a\\\n#two\n"),
+    ("Dockerfile", "RUN echo a\\\nb\n", "RUN echo a b\n"),
+    ("a.properties", "a = b\\\n  c\n", "a = b \\\n  c\n"),
+    ("Makefile", "a: b ## One\n\tc\n", "a: b ## Two\n\tc\n"),
+    ("Makefile", "define A\n# one\nendef\n", "define A\n# two\nendef\n"),
+    ("a.vue", '<style lang="sass">\na\n  b\n</style>', '<style lang="sass">\na\nb\n</style>'),
+    ("a.html", '<p style="white-space: pre">a\n b</p>', '<p style="white-space: pre">a b</p>'),
+    ("a.go", "// @Router /a [get]\nfunc a() {}\n", "// @Router /b [get]\nfunc a() {}\n"),
+    ("a.js", "/**\n * @openapi\n * /a:\n */\nb()\n", "/**\n * @openapi\n * /c:\n */\nb()\n"),
 ])  # fmt: skip
 def test_a_tool_or_a_reader_would_see_the_difference(path, before, after):
     assert not is_trivial(path, before, after)
@@ -315,6 +336,8 @@ HOSTILE = [
     ("a.md", "```\n~~~\n"),
     ("a.sql", "$a$"),
     ("a.c", "\\\n"),
+    ("a.tsx", "=(<a>{=(<b/>)}</a>)"),
+    ("Makefile", "define a\n"),
 ]
 
 

@@ -19,6 +19,7 @@ _THREE_DOUBLE = r'"""(?:[^"\\]|\\.|"(?!""))*+(?:""")?'
 _THREE_SINGLE = r"'''(?:[^'\\]|\\.|'(?!''))*+(?:''')?"
 _THREE_RAW = r'"""(?:[^"]|"(?!""))*+(?:""")?'
 _UNESCAPED_LINES = r"'[^']*+'?"
+_DOUBLED_LINES = r"'(?:[^']|'')*+'?"  # a quote in it is written twice
 _AFTER_PREFIX = r"'(?:\\[^\n']+|\\'|[^\\'\n])'"
 _CHARACTER = rf"(?<!\w){_AFTER_PREFIX}"
 _REST = r"[^\n]*+"
@@ -28,6 +29,7 @@ _AFTER_SPACE = r"(?<!\S)"
 _GAP = r"(?<=[^\s:=,\[{(-])[ \t]{2,}+(?=[^\s:=#;&|\\\]})])"
 # An empty line before one of YAML that is no key and no item: it breaks a line of the text around it.
 _PARAGRAPH = r"(?<=[^\s:,|>\[{])\n(?:[ \t]*+\n)+(?=[ ]++[^\s#-](?:(?!:[ \t\n])[^\n])*+$)"
+_JOINED = r"(?<!\s)\\\n"  # what stands on both sides of such an end of a line may be one word
 _EXPANSION = r"\$\{(?:[^{}\n\"'`\\]|\\.)*+\}"  # a `#` in it is an operator or a part of a pattern
 # An f-string of Python 3.12 with a quote of its own kind in a hole: nothing here sees where it ends.
 _NOT_QUOTE = r"(?:(?!(?P=quote))[^{}\n])*+"
@@ -55,6 +57,7 @@ class Language:
     `line`: a comment that ends with its line. `block`: the ends of a comment, as text. `kept`: comments that are code.
     `literals`: whole ones. `long`: openings of literals whose end depends on their beginning. `doubt`: where it occurs,
     the text is compared as it stands, line by line.
+    `has_tags`: there are elements, and text between their tags in which blanks count.
     `has_expressions`: `/` may open a regular expression. `has_directives`: `#` begins a line that is one for itself.
     `goes_on`: the signs that go on with the line before when a line begins with them, as if it had not ended.
     `breaks`: what the end of a line is: `free` (a blank), `ends` (the end of a statement, as `;` is), `layout` (counts,
@@ -97,7 +100,7 @@ _C = Language(
 _SCRIPT = Language(
     # After a backslash it is the end of an expression, before the end of a tag the text of a page.
     line=rf"(?<![:\\])//(?![^\n]{{0,200}}</){_REST}",
-    kept=r"///[ \t]*<|/\*[*\s]*(?:@jsx|webpack[A-Z])",
+    kept=r"///[ \t]*<|/\*[*\s]*(?:@jsx|@swagger|@openapi|webpack[A-Z])",
     doubt="^// ==UserScript==",
     holes=(Hole("`", "`", r"\$\{"),),
     has_expressions=True,
@@ -120,10 +123,10 @@ _KOTLIN = Language(
     imports=frozenset({"import"}),
 )
 _SHELL = Language(
-    line=rf"(?<![^\s;&|])(?<!\\[ \t])#{_REST}",
+    line=rf"(?<![^\s;&|])(?<!\\[ \t])(?<!\S\\\n)#{_REST}",
     kept=r"#(?:!|SBATCH|PBS|BSUB|\$ )",
     block=None,
-    literals=rf"\\.|\$'(?:[^'\\]|\\.)*+'?|{_UNESCAPED_LINES}|{_EXPANSION}",
+    literals=rf"\\[^\n]|{_JOINED}(?![ \t])|\$'(?:[^'\\]|\\.)*+'?|{_UNESCAPED_LINES}|{_EXPANSION}",
     holes=(Hole('"', '"', rf"\$\(|(?!{_EXPANSION})\$\{{"),),
     has_heredocs=True,
     breaks="ends",
@@ -134,7 +137,7 @@ _HASH = Language(line=f"#{_REST}", block=None, literals=_DOUBLE, breaks="layout"
 _SETTINGS = Language(
     line=rf"(?<!\\\n){_AT_START}[#;]{_REST}",
     block=None,
-    literals=rf"{_DOUBLE_LINES}|{_SINGLE}|{_GAP}",
+    literals=rf"{_DOUBLE_LINES}|{_SINGLE}|{_GAP}|{_JOINED}",
     breaks="layout",
     has_blanks=True,
     loose_commas="",
@@ -166,7 +169,7 @@ YAML = replace(
     _HASH,
     line=rf"{_AFTER_SPACE}#{_REST}",
     kept=r"#cloud-config|#[^\n]*?\{[{%]",  # what makes YAML of templates looks into comments, too
-    literals=rf"(?<![^\s\[{{,(:!])(?:{_DOUBLE_LINES}|{_UNESCAPED_LINES})|{_GAP}|{_PARAGRAPH}",
+    literals=rf"(?<![^\s\[{{,(:!])(?:{_DOUBLE_LINES}|{_DOUBLED_LINES})|{_GAP}|{_PARAGRAPH}",
     long=r"(?<=[\s])[|>][-+0-9]{0,2}(?=[ \t]*+(?:#[^\n]*+)?$)",
     quotes="plain",
 )
@@ -179,7 +182,7 @@ _BY_SUFFIX: dict[str, Language] = {
     "jsx tsx": _MARKUP_SCRIPT,
     "jsonc json5 json": replace(_SCRIPT, holes=(), has_expressions=False, breaks="free", imports=frozenset()),
     "go": Language(
-        kept=r"//go:|//[ \t]*\+\w|//export\b",
+        kept=r"//go:|//[ \t]*[+@]\w|//export\b",
         literals=rf"{_DOUBLE}|`[^`]*+`?|{_CHARACTER}",
         doubt=r'\bimport[ \t]+"C"',
         breaks="ends",
@@ -287,7 +290,10 @@ _BY_SUFFIX: dict[str, Language] = {
         literals=rf"{_DOUBLE}|{_SINGLE}|`[^`]*+`?",
         has_blanks=True,
         loose_commas="",
-        doubt=r"<!\[|<!--\s*+(?:[\[#]|/?(?:ko|wp|build)\b)|<(?:pre|textarea|xsl:text)\b|\bxml:space",
+        doubt=r"<!\[|<!--\s*+(?:[\[#]|/?(?:ko|wp|build)\b)|<(?:pre|textarea|xsl:text)\b|\bxml:space"
+        r"|\b(?:lang|type)=[\"']?(?:pug|jade|haml|slim|sass|styl|ya?ml|coffee|m?py\b|text/(?:x-)?(?:python|yaml|markdown))"
+        r"|white-space\s*+:\s*+(?:pre|break)",
+        has_tags=True,
     ),
     "proto thrift sol": Language(loose_commas="{[", imports=frozenset({"import"})),
     "graphql gql": Language(line=f"#{_REST}", block=None, literals=rf"{_THREE_DOUBLE}|{_DOUBLE}"),
@@ -307,7 +313,13 @@ _BY_SUFFIX: dict[str, Language] = {
         literals=rf"{_DOUBLE_LINES}|{_CHARACTER}",
     ),
     "yml yaml": YAML,
-    "mk make": replace(_HASH, line=rf"{_AFTER_SPACE}#{_REST}", literals=rf"\\#|{_DOUBLE}|{_SINGLE}"),
+    "mk make": replace(
+        _HASH,
+        line=rf"{_AFTER_SPACE}#{_REST}",
+        kept=r"##(?!#)",  # what `make help` prints
+        literals=rf"\\#|{_DOUBLE}|{_SINGLE}",
+        doubt=r"^define\b(?:(?!^(?:define|endef)\b)[^#])*+#",
+    ),
     "r": Language(
         line=f"#{_REST}",
         block=None,

@@ -20,7 +20,7 @@ from quaid.projects.prose import blocks_of
 from quaid.projects.python_source import read_python
 from quaid.projects.tokens import spell, tokens_of
 
-VERSION = f"2-{sys.version_info.major}.{sys.version_info.minor}"
+VERSION = f"3-{sys.version_info.major}.{sys.version_info.minor}"
 """Changes when a verdict could: raised by hand, and of Python, whose grammar reads Python."""
 
 _MOST_READ = 1_000_000
@@ -128,8 +128,9 @@ def _judge_code(old: str, new: str, language: Language) -> Judged:
     before, after = read_source(old, language), read_source(new, language)
     if before.literals == after.literals and _tidy(before.code) == _tidy(after.code):
         return Judged(True, "only white space" if _tidy(old) == _tidy(new) else "only comments")
-    # No formatter adds a word or takes one away; most changes of code do, and need no closer look.
-    if language is PLAIN or sorted(_WORD.findall(before.code)) != sorted(_WORD.findall(after.code)):
+    # No formatter adds a word or takes one away, but who sorts imports of Python repeats some; most changes of code do.
+    words = set if language is PYTHON else sorted
+    if language is PLAIN or words(_WORD.findall(before.code)) != words(_WORD.findall(after.code)):
         return Judged(False, "text" if language is PLAIN else "code")
     # The syntax tree has no comments, and some of them are code.
     python = _judge_python(old, new) if language is PYTHON and _kept(before) == _kept(after) else None
