@@ -12,6 +12,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quaid.local.tables import Tables
 from quaid.model import ModelUsage, PlannedCall
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class PromptUsage(NamedTuple):
     usage: ModelUsage
 
 
-class ModelRecords:
+class ModelRecords(Tables):
     """Both ports of the models' room, on local.db at `path`. Making one touches nothing; each call opens and closes.
 
     A late call is settled by a thread that nobody waits for, when its owner may have closed all else: so no connection
@@ -61,15 +62,15 @@ class ModelRecords:
         DiskFullError, LocalDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
     """
 
+    SCHEMA = _SCHEMA
+
     def __init__(self, path: Path) -> None:
-        self._path = path
+        super().__init__(path)
         self._lock = threading.Lock()
 
     def reserve(self, call: PlannedCall, day: str, check: Callable[[ModelUsage], None]) -> int:
         """Count `call` at its estimate, if `check` does not object to what `day` has taken; its number."""
-        from quaid.sqlite import transaction
-
-        with self._open() as connection, transaction(connection):
+        with self._transaction() as connection:
             check(_spent(connection, day))
             row = (day, call.tier, call.provider, call.model, call.prompt, *_counts(call.most))
             connection.execute(
@@ -113,39 +114,20 @@ class ModelRecords:
 
     def get(self, key: str, oldest_day: str) -> str | None:
         """The answer kept under `key` on `oldest_day` or later."""
-        if not self._path.exists():
-            return None
-        query = "SELECT answer FROM model_answers WHERE key = ? AND day >= ?"
-        with self._open() as connection:
-            row = connection.execute(query, (key, oldest_day)).fetchone()
-        return str(row[0]) if row else None
+        rows = self._rows("SELECT answer FROM model_answers WHERE key = ? AND day >= ?", key, oldest_day)
+        return str(rows[0][0]) if rows else None
 
     def put(self, key: str, answer: str, day: str, oldest_day: str) -> None:
         """Keep `answer`, and forget what is older than `oldest_day`."""
-        from quaid.sqlite import transaction
-
-        with self._open() as connection, transaction(connection):
+        with self._transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO model_answers VALUES (?,?,?)", (key, day, answer))
             connection.execute("DELETE FROM model_answers WHERE day < ?", (oldest_day,))
 
-    def _rows(self, query: str, *values: str | None) -> list[tuple[Any, ...]]:
-        if not self._path.exists():
-            return []
-        with self._open() as connection:
-            return list(connection.execute(query, values))
-
     @contextmanager
     def _open(self) -> Iterator[apsw.Connection]:
-        from quaid.local.database import open_local, translated
-
-        with self._lock:
-            connection = open_local(self._path, _SCHEMA)
-            try:
-                connection.execute("PRAGMA synchronous = NORMAL")  # a power failure may forget the last calls
-                with translated(self._path):
-                    yield connection
-            finally:
-                connection.close()
+        with self._lock, super()._open() as connection:
+            connection.execute("PRAGMA synchronous = NORMAL")  # a power failure may forget the last calls
+            yield connection
 
 
 def _counts(usage: ModelUsage) -> tuple[int | float | None, ...]:

@@ -25,7 +25,7 @@ class Tables:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def _rows(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
+    def _rows(self, query: str, *values: str | int | None) -> list[tuple[Any, ...]]:
         """What `query` finds; nothing where there is no file yet."""
         if not self._path.exists():
             return []

@@ -11,7 +11,7 @@ from mcp.types import CallToolResult
 from typing_extensions import TypedDict
 
 from quaid.errors import BadInputError
-from quaid.mcp.results import LONGEST_ANSWER, LONGEST_NOTE, answer, bare, day, line
+from quaid.mcp.results import LONGEST_NOTE, answer, bare, day, fitting, line
 from quaid.projects.wording import describe
 from quaid.recall.safety import neutralise
 
@@ -103,7 +103,7 @@ class ReadDoc(TypedDict):
 
 
 def searched(found: DocsFound, fresh: dict[str, Freshness]) -> CallToolResult:
-    hits = _fitting(found.hits)
+    hits = fitting(found.hits, LONGEST_PASSAGE)
     shape = bare(Searched(
         notice=PREFACE,
         warning=_warn(found),
@@ -215,17 +215,6 @@ def _listed_doc(doc: Doc, freshness: Freshness, title: str) -> ListedDoc:
         sources=len(freshness.sources),
         warning=line(describe(freshness)) if freshness.is_stale else "",
     ))  # fmt: skip
-
-
-def _fitting(hits: Sequence[DocHit]) -> list[DocHit]:
-    room = LONGEST_ANSWER
-    fitting: list[DocHit] = []
-    for hit in hits:
-        room -= min(len(hit.text), LONGEST_PASSAGE)
-        if room < 0 and fitting:
-            break
-        fitting.append(hit)
-    return fitting
 
 
 def _page(lines: Sequence[str]) -> list[str]:

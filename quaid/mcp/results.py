@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from quaid.index.views import NoteView
     from quaid.learning import Extracted
     from quaid.overview import Stats
+    from quaid.projects.searching import DocHit
     from quaid.reading import Posed
     from quaid.writer import Written
 
@@ -37,6 +38,7 @@ _DEGRADED = {
 }
 
 Shape = TypeVar("Shape", bound=Mapping[str, Any])
+AnyHit = TypeVar("AnyHit", "Hit", "DocHit")
 
 
 class Remembered(TypedDict):
@@ -197,7 +199,7 @@ def answer(shape: Mapping[str, Any], text: str | None = None) -> CallToolResult:
 
 def recalled(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
     """An answer with what its reader must know of it; `more` are sentences about what was missing."""
-    hits = _fitting(found.hits)
+    hits = fitting(found.hits, LONGEST_TEXT)
     warning, degraded = warn(found), [*list_degraded(found), *more]
     shape = bare(Recalled(
         notice=PREFACE,
@@ -343,15 +345,16 @@ def render_edge(edge: Edge) -> str:
     return line(f"{edge.subject} {edge.relation} {edge.object}")
 
 
-def _fitting(hits: Sequence[Hit]) -> list[Hit]:
+def fitting(hits: Sequence[AnyHit], longest: int) -> list[AnyHit]:
+    """The first of `hits` that fit into an answer, one at least, when of each text `longest` characters are shown."""
     room = LONGEST_ANSWER
-    fitting: list[Hit] = []
+    fit: list[AnyHit] = []
     for hit in hits:
-        room -= min(len(hit.text), LONGEST_TEXT)
-        if room < 0 and fitting:
+        room -= min(len(hit.text), longest)
+        if room < 0 and fit:
             break
-        fitting.append(hit)
-    return fitting
+        fit.append(hit)
+    return fit
 
 
 def _as_of(found: Recall) -> str:

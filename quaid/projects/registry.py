@@ -211,8 +211,9 @@ def is_pattern(text: str) -> bool:
 
 def _patterns(fields: Mapping[str, Any], key: str, problems: list[str]) -> tuple[str, ...]:
     given = _list(fields, key)
-    problems += [f"{key} has {pattern!r}, which is no pattern" for pattern in given if not is_pattern(pattern)]
-    return tuple(filter(is_pattern, given))
+    broken = [pattern for pattern in given if not is_pattern(pattern)]
+    problems += [f"{key} has {pattern!r}, which is no pattern" for pattern in broken]
+    return tuple(pattern for pattern in given if pattern not in broken)
 
 
 def _list(fields: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -61,7 +61,6 @@ class Log:
 
     steps: Sequence[Step] = ()
     is_whole: bool = True
-    _after: dict[str, tuple[Step, ...]] = field(default_factory=dict)
 
     @cached_property
     def places(self) -> Mapping[str, int]:
@@ -105,13 +104,8 @@ class Log:
                     waiting.append(parent)
         return commit_id in known and commit_id != of
 
-    def after(self, commit_id: str) -> tuple[Step, ...]:
+    def after(self, commit_id: str) -> Iterator[Step]:
         """The commits that came after one: all but itself and its ancestors, newest first."""
-        if commit_id not in self._after:
-            self._after[commit_id] = tuple(self._walk(commit_id))
-        return self._after[commit_id]
-
-    def _walk(self, commit_id: str) -> Iterator[Step]:
         known, waiting = {commit_id}, [commit_id]
         while waiting:
             place = self.places.get(waiting.pop())
