@@ -555,6 +555,20 @@ class TestRegisteredDocuments:
         assert check()["docs/fourth.md"].status == "fresh"
         vault.assert_sound()
 
+    def test_a_name_on_the_way_that_is_registered_as_well_does_not_stop_it(self, repo, vault, check):
+        repo.save("docs/a.md", "# A\n\nThe same words stand here\nand there, and they are many.\n")
+        with vault.memory() as memory:
+            memory.documentation.register(repo.path / "docs/a.md", None, ("src/reach.py",))
+        repo.rename("docs/a.md", "docs/b.md")
+        repo.commit("b")
+        project = vault.root / "projects/code/PROJECT.md"
+        project.write_text(project.read_text().replace("documents: [", "documents: [docs/b.md, "))
+        repo.rename("docs/b.md", "docs/c.md")
+        repo.commit("c")
+        with vault.memory() as memory:
+            assert memory.documentation.catalogue().missing == ()
+            assert memory.documentation.doc("docs/c.md").sources == ("src/reach.py",)
+
     def test_a_rename_to_what_is_registered_already_is_not_followed(self, repo, vault, check):
         repo.save("docs/a.md", "# A\n\nThe same words stand here\nand there, and they are many.\n")
         with vault.memory() as memory:

@@ -219,10 +219,10 @@ class SourceRepository:
             gone = {path for path in now.values() if path not in self.files}
             if not gone:
                 break
-            # Of these paths alone: a rename is a removal there, and as a rename it is seen in the whole commit.
+            # A rename is a removal, and as a rename it is seen in the whole commit.
             removed = {
                 path: step.id
-                for step in reversed(self.log(LONGEST_LOOK, sorted(gone)).steps)
+                for step in reversed(self._removals(sorted(gone)))
                 for path in (touch.path for touch in step.touches if touch.after is None)
             }
             commits = list(dict.fromkeys(removed.values()))
@@ -235,6 +235,10 @@ class SourceRepository:
             }
             now = {path: renamed.get(name, name) for path, name in now.items() if name in self.files or name in renamed}
         return {path: name for path, name in now.items() if name in self.files}
+
+    def _removals(self, paths: Sequence[str]) -> tuple[Step, ...]:
+        # With renames, one among these paths would be none.
+        return self._steps("--no-renames", f"-n{LONGEST_LOOK}", self.head or "HEAD", "--", *paths)
 
     def blobs_at(self, places: Sequence[tuple[str, str]]) -> list[str | None]:
         """The blob that each (commit, path) had, None where there was none."""
