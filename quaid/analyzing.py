@@ -23,12 +23,13 @@ from quaid.index import documents, graph
 from quaid.local import quarantine
 from quaid.local.quarantine import Quarantined
 from quaid.model import ModelUsage, note_name
+from quaid.place import state_folder
 from quaid.projects import file_analysis, source_note
 from quaid.projects.file_analysis import FilePiece
 from quaid.projects.source_file import SourceFile, read_file
 from quaid.projects.source_note import Analysis, Inquiry, KeptNote, NotePlan
 from quaid.reading import Reader, name_relations
-from quaid.vault import files, frontmatter, layout, notes
+from quaid.vault import files, frontmatter, notes
 from quaid.vault.messages import Message
 from quaid.writer import Plan, Written
 
@@ -193,7 +194,7 @@ class Analyst:
                 datetime.now(UTC).isoformat(), about, str(error), prompt=prompt.label, raw=_safe(error.raw)
             )
             with suppress(OSError):  # what it wrote is worth a look, and no second trouble
-                quarantine.put(self._memory.root / layout.STATE_DIR, entry)
+                quarantine.put(state_folder(self._memory.root), entry)
             raise
 
     # -- the plan ------------------------------------------------------------------------------------------------

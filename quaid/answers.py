@@ -15,6 +15,7 @@ from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
 from quaid.model import Recall
+from quaid.place import state_folder
 from quaid.recall import pipeline
 from quaid.recall.asking import Sources
 from quaid.recall.options import RecallOptions
@@ -46,7 +47,7 @@ class Answers:
         self._freshness = freshness
         self._reader = reader
         self._git = git
-        self._second = IndexReader(root / layout.STATE_DIR / layout.INDEX_FILE)
+        self._second = IndexReader(state_folder(root) / layout.INDEX_FILE)
         self._matrix = VectorMatrix()
         self._scoped = ScopedChunks()
         self._books: Bookkeeping | None = None
@@ -149,7 +150,7 @@ class Answers:
             from quaid.local.model_usage import ModelRecords
             from quaid.recall.rerank import ModelJudge
 
-            state = self._root / layout.STATE_DIR
+            state = state_folder(self._root)
             records = ModelRecords(state / layout.LOCAL_FILE)
             # A kept answer has the question in it, in other words.
             answers = records if self._settings.recall.log == "text" else None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from quaid.errors import DiskFullError, LocalDamagedError, LockedError, QuaidError, VaultReadOnlyError
 from quaid.model import Edit, Hit, Recall, Use
+from quaid.place import state_folder
 from quaid.recall.answering import AGAIN
 from quaid.settings import RecallSettings, Settings
 from quaid.vault import ledger
@@ -49,7 +50,7 @@ class Bookkeeping:
     def __init__(self, root: Path, settings: Settings) -> None:
         self._root = root
         self._settings = settings.recall
-        self._path = root / STATE_DIR / LOCAL_FILE
+        self._path = state_folder(root) / LOCAL_FILE
         self._books: _Books | None = None
         self._dropped: str | None = None
         self._remark: str | None = None

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from quaid.vault.layout import LOG_DIR, STATE_DIR
+from quaid.place import state_folder
+from quaid.vault.layout import LOG_DIR
 
 PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", "typer", "watchdog", "mcp")
 
@@ -33,8 +34,8 @@ def write_report(error: BaseException, arguments: Sequence[str], root: Path | No
 
 
 def _folders(root: Path | None) -> Iterator[Path]:
-    if root is not None and (root / STATE_DIR).is_dir():
-        yield root / STATE_DIR / LOG_DIR
+    if root is not None and state_folder(root).is_dir():
+        yield state_folder(root) / LOG_DIR
     override = os.environ.get("QUAID_CACHE_DIR")
     if override:
         yield Path(override) / LOG_DIR

@@ -18,7 +18,7 @@ from quaid.index import database, documents
 from quaid.index.scope import visible_to
 from quaid.local import queue
 from quaid.model import CORE_FILES
-from quaid.place import STATE_DIR
+from quaid.place import state_folder
 from quaid.project_context import tell_projects, what_it_says
 from quaid.recall.safety import CLOSING, OPENING, neutralise
 from quaid.sync.diff import compare
@@ -114,7 +114,7 @@ def gather(
         projects=told.lines,
         project=told.notes,
         questions=tuple(_questions(root)),
-        queued=sum(1 for item in queue.waiting(root / STATE_DIR) if item.attempts),
+        queued=sum(1 for item in queue.waiting(state_folder(root)) if item.attempts),
         recent=tuple(_recent(index, owners, now)) if index is not None else (),
     )
 

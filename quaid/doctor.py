@@ -22,6 +22,7 @@ from quaid.errors import GitMissingError, QuaidError
 from quaid.index import database, documents
 from quaid.index.reader import IndexReader
 from quaid.llm import Models
+from quaid.place import state_folder
 from quaid.sync.follow import read_heartbeat
 from quaid.vault import layout
 from quaid.vault.history import History
@@ -129,7 +130,7 @@ def check_git_lock(context: Context) -> Finding:
 
 def check_ignored(context: Context) -> Finding:
     """.quaid/ never enters git."""
-    state = context.root / layout.STATE_DIR
+    state = state_folder(context.root)
     if find_repository(context.root) is None or not state.is_dir():
         return Finding("ignored", "ok", f"{layout.STATE_DIR}/ is not in git")
     tracked = _ask_git(context.root, "ls-files", "--", layout.STATE_DIR)
@@ -144,7 +145,7 @@ def check_ignored(context: Context) -> Finding:
 
 def check_index(context: Context) -> Finding:
     """The index can be read and is of this version."""
-    reader = IndexReader(context.root / layout.STATE_DIR / layout.INDEX_FILE)
+    reader = IndexReader(state_folder(context.root) / layout.INDEX_FILE)
     try:
         connection = reader.open()
         if connection is None:
@@ -211,7 +212,7 @@ def check_janitor(context: Context) -> Finding:
     from quaid.janitor.schedule import describe
 
     planned = describe(context.root)
-    late = overdue_in(context.root / layout.STATE_DIR, datetime.now(UTC))
+    late = overdue_in(state_folder(context.root), datetime.now(UTC))
     if late:
         sentence, _, step = late.partition(" Run it with: ")
         return Finding("janitor", "warning", sentence, step)
@@ -224,7 +225,7 @@ def check_hooks(context: Context) -> Finding:
     """The hooks of agents' programs answer, quickly, and what they left is worked off."""
     from quaid.local import hook_log, queue
 
-    state = context.root / layout.STATE_DIR
+    state = state_folder(context.root)
     calls = hook_log.read(state)
     waiting = len(queue.waiting(state))
     if not calls:
@@ -251,7 +252,7 @@ def check_projects(context: Context) -> Finding:
         if absent:
             sentence = f"{absent[0]}, a source root of {project.name}, is not on this machine."
             return Finding("projects", "warning", sentence, f"mount it, or change {project.path}")
-    reader = IndexReader(context.root / layout.STATE_DIR / layout.DOCS_FILE)
+    reader = IndexReader(state_folder(context.root) / layout.DOCS_FILE)
     try:
         connection = reader.open()
         problems = documents.list_problems(connection) if connection else []

@@ -25,6 +25,7 @@ from quaid.index import graph
 from quaid.local.in_flight import extracting
 from quaid.local.notes_to_self import NotesToSelf
 from quaid.model import Conversation, Edit, ModelUsage, Turn, note_name
+from quaid.place import state_folder
 from quaid.reading import Answered, Posed, Reader
 from quaid.vault import files, frontmatter, journal, layout, snippets
 from quaid.vault.messages import Message
@@ -122,7 +123,7 @@ class Learner:
             BadInputError: the settings leave nothing to do.
         """
         safe, redacted = _admitted(conversation)
-        state = self._root / layout.STATE_DIR
+        state = state_folder(self._root)
         with extracting(state), _Queue(state / layout.LOCAL_FILE) as queue:
             keep_first = how.facts and not (is_lasting or how.dry_run or self._keeps_no_text)
             kept = self._take_in(safe, replace(how, facts=False), queue) if keep_first else None
@@ -140,7 +141,7 @@ class Learner:
     def work_off(self, path: str, how: TakeIn) -> Extracted:
         """Learn from the kept episode at `path`. That it is gone or broken is its `problem`: others wait behind it."""
         try:
-            with extracting(self._root / layout.STATE_DIR):
+            with extracting(state_folder(self._root)):
                 return self._learn(lambda: self._kept_draft(path), _key(path), how)[0]
         except (NoteNotFoundError, NoteBrokenError) as error:
             return Extracted(note_name(path), path, turns=0, new_turns=0, problem=error)

@@ -16,7 +16,7 @@ from quaid.index import database
 from quaid.index.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
-from quaid.place import CONFIG_FILE, locate_vault
+from quaid.place import CONFIG_FILE, locate_vault, state_folder
 from quaid.recall.options import RecallOptions
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
@@ -230,7 +230,7 @@ class Memory:
             raise BadInputError("There is nothing to note. Give the line in quotes: quaid note 'call Maya back'")
         if not self.indexer.is_there():
             raise VaultNotFoundError(self.root)
-        queue = NotesToSelf(self.root / layout.STATE_DIR / layout.LOCAL_FILE)
+        queue = NotesToSelf(state_folder(self.root) / layout.LOCAL_FILE)
         try:
             queue.add(line, session, datetime.now(UTC))
             return queue.count()

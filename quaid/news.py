@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from quaid.place import STATE_DIR
+from quaid.place import state_folder
 from quaid.recall.safety import neutralise
 from quaid.settings import NotificationSettings
 from quaid.vault.layout import LOG_DIR
@@ -110,7 +110,7 @@ def _start(argv: list[str]) -> None:
 
 
 def _to_file(root: Path, setting: str, text: str) -> None:
-    state = root / STATE_DIR / LOG_DIR
+    state = state_folder(root) / LOG_DIR
     path = root / Path(setting).expanduser() if setting else state / NEWS_FILE
     if path.suffix not in _FILE_ENDINGS:
         raise ValueError(f"notifications.file is {setting!r}, and must end in {' or '.join(_FILE_ENDINGS)}")

@@ -15,6 +15,7 @@ from quaid.index import database, documents, graph, vectors
 from quaid.index.reader import IndexReader
 from quaid.local import quarantine
 from quaid.model import Kind, Use
+from quaid.place import state_folder
 from quaid.sync.follow import Heartbeat, read_heartbeat
 from quaid.sync.indexer import SyncOptions
 from quaid.vault import edits, files, layout
@@ -198,7 +199,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         problems=problems,
         waiting_episodes=waiting,
         queued_notes=queued,
-        quarantined=quarantine.count(memory.root / layout.STATE_DIR),
+        quarantined=quarantine.count(state_folder(memory.root)),
         attention=tuple(attention),
     )
 
@@ -206,7 +207,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
 def stats_of(memory: Memory) -> Stats:
     """What the memory is made of."""
     connection = memory.index()
-    state = memory.root / layout.STATE_DIR
+    state = state_folder(memory.root)
     oldest, newest = connection.execute("SELECT min(created), max(created) FROM documents").fetchone() or (None, None)
     return Stats(
         vault=str(memory.root),
@@ -322,7 +323,7 @@ def _title(connection: apsw.Connection, reference: str) -> str | None:
 
 
 def _count_queued(memory: Memory) -> int:
-    path = memory.root / layout.STATE_DIR / layout.LOCAL_FILE
+    path = state_folder(memory.root) / layout.LOCAL_FILE
     if not path.exists():
         return 0
     from quaid.local.notes_to_self import NotesToSelf
@@ -386,14 +387,14 @@ def _interrupted(memory: Memory) -> list[Attention]:
 def _overdue(memory: Memory) -> list[Attention]:
     from quaid.janitor.news import overdue_in
 
-    sentence = overdue_in(memory.root / layout.STATE_DIR, datetime.now(UTC))
+    sentence = overdue_in(state_folder(memory.root), datetime.now(UTC))
     return [Attention(sentence)] if sentence else []
 
 
 def _given_up(memory: Memory) -> list[Attention]:
     from quaid.local import queue
 
-    given_up = queue.failed(memory.root / layout.STATE_DIR)
+    given_up = queue.failed(state_folder(memory.root))
     if not given_up:
         return []
     what = "1 conversation" if len(given_up) == 1 else f"{len(given_up):,} conversations"

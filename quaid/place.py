@@ -25,3 +25,8 @@ def locate_vault(path: str | os.PathLike[str] | None = None, *, start: Path | No
     if named:
         return Path(named).expanduser().absolute()
     return find_vault(start or Path.cwd()) or Path.home() / "quaid"
+
+
+def state_folder(root: Path) -> Path:
+    """The folder that holds the state of the vault at `root`: index, queue, locks and logs of this machine."""
+    return root / STATE_DIR

@@ -19,7 +19,7 @@ from typing import Any
 
 from quaid import __version__
 from quaid.errors import QuaidError
-from quaid.place import STATE_DIR
+from quaid.place import state_folder
 from quaid.vault import files, layout
 
 MOST_TOLD = 12
@@ -79,7 +79,7 @@ class _Made:
         from quaid.local.project_notes import ProjectNotes
 
         self._root = root
-        self._store = ProjectNotes(root / STATE_DIR / layout.LOCAL_FILE)
+        self._store = ProjectNotes(state_folder(root) / layout.LOCAL_FILE)
         self._known: dict[str, tuple[str, str]] = {}
         self._new: dict[str, tuple[str, str]] = {}
         with suppress(QuaidError):
@@ -176,13 +176,13 @@ def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:
 
     docs: Counter[str] = Counter()
     stale: dict[str, list[str]] = {}
-    reader = IndexReader(root / STATE_DIR / layout.DOCS_FILE)
+    reader = IndexReader(state_folder(root) / layout.DOCS_FILE)
     with suppress(database.DatabaseError):
         index = reader.open()
         docs.update(project or "" for project in (documents.list_projects(index) if index else {}).values())
     reader.close()
     with suppress(QuaidError):
-        for doc, (_, found) in DocChecks(root / STATE_DIR / layout.LOCAL_FILE).read().items():
+        for doc, (_, found) in DocChecks(state_folder(root) / layout.LOCAL_FILE).read().items():
             if json.loads(found)["status"] == "stale":
                 project, path = doc.split("/", 2)[1:] if doc.startswith("projects/") else doc.split(":", 1)
                 stale.setdefault(project, []).append(path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.context import CHARACTERS_PER_TOKEN
 from quaid.local import sessions
 from quaid.model import Hit, Recall
-from quaid.place import STATE_DIR
+from quaid.place import state_folder
 from quaid.question import question_in
 from quaid.recall.safety import LONGEST_BLOCK, neutralise, render_memory_block
 
@@ -38,7 +38,7 @@ def before_prompt(memory: Memory, prompt: str, session: str, *, is_kept: bool = 
     question = question_in(prompt)
     if question is None or settings.hooks.recall == "off":
         return Prompted()
-    state = memory.root / STATE_DIR
+    state = state_folder(memory.root)
     given = sessions.read(state, session)
     found = memory.recall(
         question,

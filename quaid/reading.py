@@ -19,6 +19,7 @@ from quaid.capture.pieces import Piece, first_that_fit, material_of, split_mater
 from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError
 from quaid.index import graph
 from quaid.model import ModelUsage
+from quaid.place import state_folder
 from quaid.recall.safety import neutralise
 from quaid.settings import Settings
 from quaid.vault import layout
@@ -80,7 +81,7 @@ class Reader:
         self, root: Path, settings: Settings, index: Callable[[], apsw.Connection], progress: Progress | None
     ) -> None:
         self._root = root
-        self._state = root / layout.STATE_DIR
+        self._state = state_folder(root)
         self._settings = settings
         self._index = index
         self._progress = progress

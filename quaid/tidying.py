@@ -24,6 +24,7 @@ from quaid.local.health import HealthLog
 from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
 from quaid.model import Commit, Edit
 from quaid.news import Feature, deliver, level_of
+from quaid.place import state_folder
 from quaid.recall.expectation import find_expected, list_meant
 from quaid.vault import edits, files, layout
 from quaid.vault.branches import REVERTS
@@ -60,7 +61,7 @@ class Tidier:
         self._root = memory.root
         self._say = say
         self._progress = progress or (lambda _what, _done, _total: None)
-        local = memory.root / layout.STATE_DIR / layout.LOCAL_FILE
+        local = state_folder(memory.root) / layout.LOCAL_FILE
         self._runs = Runs(local)
         self._judgements = Judgements(local, datetime.now(UTC).date().isoformat())
         self._proposals = Proposals(local)
@@ -211,7 +212,7 @@ class Tidier:
         from quaid.llm import Models
         from quaid.local.model_usage import ModelRecords
 
-        state = self._root / layout.STATE_DIR
+        state = state_folder(self._root)
         records = ModelRecords(state / layout.LOCAL_FILE)
         models = Models(self._memory.settings.models, own_prompts=state / "prompts", usage=records, answers=records)
         return None if models.describe().provider is None else models.start_run()
@@ -223,7 +224,7 @@ class Tidier:
         said = documents.index() if "rag" in tasks else []
         said += developer.run_tests() if "tests" in tasks else []
         if "cleanup" in tasks:
-            said += cleanup.clean(self._root / layout.STATE_DIR, datetime.now(UTC))
+            said += cleanup.clean(state_folder(self._root), datetime.now(UTC))
             try:
                 self._memory.git.pack()
             except QuaidError as error:
@@ -252,7 +253,7 @@ class Tidier:
         self._runs.finish(run)
         cost = report.usage.cost_usd
         taken = take_snapshot(self._root, memory.index(), datetime.now(UTC), waiting=run.waiting, cost_usd=cost)
-        HealthLog(self._root / layout.STATE_DIR / layout.LOCAL_FILE).add(taken)
+        HealthLog(state_folder(self._root) / layout.LOCAL_FILE).add(taken)
         notifications = memory.settings.notifications
         news = render_news(report, level_of(notifications, "janitor"), questions=run.waiting)
         docs_news = render_docs_news(report, level_of(notifications, "docs"))

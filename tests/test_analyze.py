@@ -14,6 +14,7 @@ from vaults import calm, refused, vault  # noqa: F401 - fixtures
 from quaid.analyzing import Analyst, HowTo
 from quaid.cli.main import main
 from quaid.errors import BadInputError, ModelAnswerError, ModelUnavailableError, NoteBrokenError
+from quaid.place import state_folder
 from quaid.projects.source_note import KeptNote
 from quaid.vault import frontmatter
 
@@ -279,7 +280,7 @@ def test_an_answer_that_cannot_be_used_is_kept_aside_and_nothing_is_stored(vault
     at = vault.head()
     refused(lambda: analyze(vault, lease), ModelAnswerError)
     assert vault.head() == at
-    (aside,) = (vault.root / ".quaid" / "quarantine").glob("*.json")
+    (aside,) = (state_folder(vault.root) / "quarantine").glob("*.json")
     assert json.loads(aside.read_text("utf-8"))["about"] == str(lease)
     service.value = answer(fact(RENT))
     assert len(analyze(vault, lease).facts) == 1

@@ -21,6 +21,7 @@ from vaults import Vault, dump, refused
 from quaid import Memory
 from quaid.errors import GitError, RevisionError
 from quaid.index import carry_over, database, documents, vectors
+from quaid.place import state_folder
 from quaid.sync.as_of import MOST_KEPT, PastIndexes
 from quaid.vault.revisions import parse_moment
 
@@ -174,7 +175,7 @@ def test_the_present_index_may_be_in_any_state(vault, tmp_path, state):
     vault.save()
     vault.write_fact("fact-1", "Maya gave it away.")
     vault.save()
-    index = vault.root / ".quaid" / "index.db"
+    index = state_folder(vault.root) / "index.db"
     with vault.memory() as memory:
         memory.sync()
         if state == "read":
@@ -209,7 +210,7 @@ def test_the_present_index_cannot_be_written_while_rows_are_carried_over(vault, 
     with vault.memory() as memory:
         memory.sync()
     with (
-        carry_over.open_new(tmp_path / "new.db", vault.root / ".quaid" / "index.db") as index,
+        carry_over.open_new(tmp_path / "new.db", state_folder(vault.root) / "index.db") as index,
         pytest.raises(database.ReadOnlyError),
     ):
         index.execute("DELETE FROM present.documents")
@@ -323,7 +324,7 @@ def test_what_is_not_there_is_said_in_one_sentence(dated, wanted, reason):
     assert reason in str(error)
     assert repr(wanted) in str(error)
     assert error.exit_code == 1
-    assert not (dated[0].root / ".quaid" / "as-of").exists()
+    assert not (state_folder(dated[0].root) / "as-of").exists()
 
 
 def test_before_the_first_commit_there_is_no_past(calm, tmp_path):
@@ -524,7 +525,7 @@ def test_killed_it_leaves_nothing_that_is_taken_for_a_past(vault, tmp_path, plac
     vault.save()
     done = subprocess.run([sys.executable, "-c", KILLED, str(vault.root), place], check=False)
     assert done.returncode == -signal.SIGKILL
-    folder = vault.root / ".quaid" / "as-of"
+    folder = state_folder(vault.root) / "as-of"
     assert list(folder.glob("*.db")) == []
     assert contents(open_past(vault, "HEAD").path) == contents_of_checkout(vault, "HEAD", tmp_path / "checkout")
     assert {path.suffix for path in folder.iterdir()} == {"", ".db"}
@@ -553,14 +554,14 @@ def test_readers_keep_a_past_that_is_pruned_or_made_again(vault):
 
 def test_a_folder_that_cannot_be_written_is_named(vault):
     if os.geteuid() == 0:
-        (vault.root / ".quaid" / "as-of").write_text("in the way")
+        (state_folder(vault.root) / "as-of").write_text("in the way")
     else:
-        (vault.root / ".quaid").chmod(0o500)
+        state_folder(vault.root).chmod(0o500)
     vault.save()
     try:
         assert str(vault.root) in str(refused(lambda: open_past(vault, "HEAD")))
     finally:
-        (vault.root / ".quaid").chmod(0o700)
+        state_folder(vault.root).chmod(0o700)
 
 
 def test_a_past_of_many_notes_is_quicker_than_reading_them(vault):

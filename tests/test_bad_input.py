@@ -27,6 +27,7 @@ from quaid.errors import (
 )
 from quaid.index import database, documents
 from quaid.overview import status_of
+from quaid.place import state_folder
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -521,7 +522,7 @@ DAMAGES = {
     + [(name, moment) for name in ("header", "middle", "truncated", "gone") for moment in ("open", "listening")],
 )
 def test_a_damaged_index_is_built_anew_and_answers(filled: Vault, damage: str, moment: str) -> None:
-    path = filled.root / ".quaid" / "index.db"
+    path = state_folder(filled.root) / "index.db"
     memory = filled.open()
     for _ in range({"closed": 0, "open": 1, "listening": 3}[moment]):
         memory.recall("quokka")
@@ -543,7 +544,7 @@ def test_a_damaged_index_is_built_anew_and_answers(filled: Vault, damage: str, m
 
 
 def test_verify_sees_an_index_that_lost_rows_and_reindex_repairs_it(filled: Vault) -> None:
-    DAMAGES["emptied"](filled.root / ".quaid" / "index.db")
+    DAMAGES["emptied"](state_folder(filled.root) / "index.db")
     with filled.memory() as memory:
         found = memory.verify()
         assert not found.ok
@@ -554,7 +555,7 @@ def test_verify_sees_an_index_that_lost_rows_and_reindex_repairs_it(filled: Vaul
 
 @pytest.mark.parametrize("name", ["local.db", "pending.json", "watch.json", "lock", "cache.db"])
 def test_rubbish_in_the_state_folder_stops_nobody(filled: Vault, name: str) -> None:
-    filled.write(f".quaid/{name}", b"rubbish {" * 999)
+    filled.write_state(name, b"rubbish {" * 999)
     with filled.memory() as memory:
         assert memory.remember("Maya bought a lawnmower yesterday").outcome == "created"
         assert memory.note("call Maya back") == 1

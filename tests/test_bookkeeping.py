@@ -18,6 +18,7 @@ from vaults import Vault, mounted
 
 from quaid.bookkeeping import WAIT_MS, Bookkeeping, difficulty, list_recalled
 from quaid.model import ChannelRank, Hit, Recall
+from quaid.place import state_folder
 from quaid.recall.answering import AGAIN
 from quaid.settings import RecallSettings, Settings
 from quaid.vault.ledger import add_ledgers, list_ledgers, read_ledger
@@ -240,7 +241,7 @@ class TestFold:
         note(books, answer(hit("a")))
         carry_out(vault, books)
         books.close()
-        for path in (vault.root / ".quaid").glob("local.db*"):
+        for path in state_folder(vault.root).glob("local.db*"):
             path.unlink()
         assert accesses(books, "a") == {"a": 1}
         note(books, answer(hit("a")))
@@ -252,7 +253,7 @@ class TestFold:
 class TestTrouble:
     def test_a_lock_is_waited_for_a_moment_and_the_record_dropped_by_name(self, vault, books):
         note(books, answer(hit("a")))
-        other = apsw.Connection(str(vault.root / ".quaid" / "local.db"))
+        other = apsw.Connection(str(state_folder(vault.root) / "local.db"))
         other.execute("BEGIN IMMEDIATE")
         started = time.monotonic()
         assert accesses(books, "a") == {"a": 1}
@@ -267,7 +268,7 @@ class TestTrouble:
     def test_a_file_locked_against_readers_too_costs_one_wait(self, vault, books):
         note(books, answer(hit("a")))
         books.close()
-        other = apsw.Connection(str(vault.root / ".quaid" / "local.db"))
+        other = apsw.Connection(str(state_folder(vault.root) / "local.db"))
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
         started = time.monotonic()
@@ -281,9 +282,9 @@ class TestTrouble:
         note(books, answer(hit("a")))
         carry_out(vault, books)
         books.close()
-        for path in (vault.root / ".quaid").glob("local.db*"):
+        for path in state_folder(vault.root).glob("local.db*"):
             path.unlink()
-        (vault.root / ".quaid" / "local.db").mkdir()
+        (state_folder(vault.root) / "local.db").mkdir()
         assert accesses(books, "a") == {"a": 1}
         assert (
             note(books, answer(hit("a"))) == "usage: .quaid/local.db cannot be written, so this recall is not counted"
@@ -302,11 +303,11 @@ class TestTrouble:
                 assert "cannot be written" in (note(reading, answer(hit("a"))) or "")
 
     def test_a_damaged_file_is_begun_anew_and_said_once(self, vault, books):
-        (vault.root / ".quaid" / "local.db").write_bytes(b"no database at all, whatever its name says" * 200)
+        (state_folder(vault.root) / "local.db").write_bytes(b"no database at all, whatever its name says" * 200)
         assert note(books, answer(hit("a"))) == (
             "usage: local.db was damaged and is kept as local.db.damaged; a new one is begun"
         )
-        assert (vault.root / ".quaid" / "local.db.damaged").exists()
+        assert (state_folder(vault.root) / "local.db.damaged").exists()
         assert note(books, answer(hit("b"))) is None
         assert accesses(books, "a") == {"a": 1}
 

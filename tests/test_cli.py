@@ -29,6 +29,7 @@ from quaid.cli.terminal import columns, count, seconds, size, styled
 from quaid.config import list_settings
 from quaid.errors import LockedError
 from quaid.model import Hit
+from quaid.place import state_folder
 from quaid.settings import Settings
 
 REPOSITORY = Path(__file__).parents[1]
@@ -260,7 +261,7 @@ class TestCommands:
         quaid("sync")
         from quaid.index import database
 
-        connection, _ = database.connect_writer(vault / ".quaid" / "index.db")
+        connection, _ = database.connect_writer(state_folder(vault) / "index.db")
         connection.execute("UPDATE documents SET title = 'another' WHERE path = 'facts/bicycle.md'")
         connection.close()
         code, out, err = quaid("verify")
@@ -369,7 +370,7 @@ class TestBoundary:
         monkeypatch.setattr(Memory, "recall", fail)
         code, out, err = quaid("recall", "everything", "--json")
         assert code == boundary.EXIT_BUG
-        (report,) = (vault / ".quaid" / "log").iterdir()
+        (report,) = (state_folder(vault) / "log").iterdir()
         assert str(report) in err
         assert json.loads(out)["error"]["code"] == "bug"
         text = report.read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ import pytest
 from quaid.cli.main import main
 from quaid.context import CHARACTERS_PER_TOKEN, PROJECTS, Context, Recent, gather, render
 from quaid.local import queue
+from quaid.place import state_folder
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FACT = "---\nid: 01{name}\ntype: fact\nstatus: active\nowner: {owner}\nprivacy: {privacy}\ncreated: {day}T10:00:00Z\n{more}---\n{text}\n"
@@ -39,8 +40,8 @@ def test_all_there_is_in_its_order(vault):
     fact(vault, "new", "Maya fired the kiln.", "2026-11-20")
     fact(vault, "older", "Maya bought clay.", "2026-11-18")
     fact(vault, "over", "Maya rents a studio.", more="valid_until: 2026-01-01\n")
-    queue.put(vault.root / ".quaid", queue.Item("s", "/t", "now", "session", 1.0, attempts=1))
-    queue.put(vault.root / ".quaid", queue.Item("under way", "/t", "now", "session", 1.0))
+    queue.put(state_folder(vault.root), queue.Item("s", "/t", "now", "session", 1.0, attempts=1))
+    queue.put(state_folder(vault.root), queue.Item("under way", "/t", "now", "session", 1.0))
     text = render(told(vault), 1_500)
     assert text.startswith("<quaid-memory>\n")
     assert text.endswith("</quaid-memory>")

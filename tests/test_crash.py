@@ -26,6 +26,7 @@ import pytest
 from vaults import Vault, assert_verified, copy_vault
 
 from quaid import Memory
+from quaid.place import state_folder
 
 pytestmark = [pytest.mark.usefixtures("calm"), pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
@@ -143,7 +144,7 @@ def is_killed_and_recovers(name: str, step: int, expected: object, workshop: Pat
             _run_child(name, vault, lambda _: None, step)
         _, status = os.waitpid(child, 0)
         killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-        is_done = not (vault.root / ".quaid" / "pending.json").exists() and _log(vault) == expected[1]  # type: ignore[index]
+        is_done = not (state_folder(vault.root) / "pending.json").exists() and _log(vault) == expected[1]  # type: ignore[index]
         with vault.memory() as memory:
             if not is_done or name in {"sync", "reindex"}:
                 OPERATIONS[name].call(vault, memory)

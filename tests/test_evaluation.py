@@ -15,6 +15,7 @@ from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.evaluation import Outcome, Question, compare, parse_questions, replay, score
 from quaid.model import Recall
+from quaid.place import state_folder
 
 PAGE = """---
 tags: [eval]
@@ -209,9 +210,9 @@ def test_two_revisions_are_compared_and_a_lost_answer_fails(asked, capsys):
 def test_a_replay_leaves_nothing_in_the_books(asked, capsys):
     vault, page = asked
     assert run(vault, capsys, page, "--before", "HEAD~1", "--after", "HEAD")[0] == 1
-    before = {path.name for path in (vault.root / ".quaid").iterdir()}
+    before = {path.name for path in state_folder(vault.root).iterdir()}
     run(vault, capsys, page)
-    assert "local.db" not in {path.name for path in (vault.root / ".quaid").iterdir()} - before
+    assert "local.db" not in {path.name for path in state_folder(vault.root).iterdir()} - before
     assert vault.status() == ""
 
 

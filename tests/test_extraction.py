@@ -17,6 +17,7 @@ from vaults import Vault, assert_verified, copy_vault
 
 from quaid.cli.main import main
 from quaid.model import Turn
+from quaid.place import state_folder
 from quaid.vault import episodes, frontmatter, journal, layout, snippets
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -275,7 +276,7 @@ def test_an_owner_may_have_a_prompt_of_their_own(vault, service, tmp_path):
     from quaid.llm.prompts import load_prompt
 
     text = load_prompt("extract").path.read_text("utf-8").replace("You keep a person's", "PIRATE. You keep a person's")
-    vault.write(".quaid/prompts/extract.md", text)
+    vault.write_state("prompts/extract.md", text)
     with vault.memory() as memory:
         done = memory.extract(write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice."))
     assert done.prompt != load_prompt("extract").label
@@ -291,13 +292,13 @@ def test_an_owner_may_have_a_prompt_of_their_own(vault, service, tmp_path):
     ],
 )
 def test_a_prompt_that_cannot_be_used_is_named_and_the_conversation_waits(vault, service, tmp_path, text):
-    vault.write(".quaid/prompts/extract.md", text)
+    vault.write_state("prompts/extract.md", text)
     with vault.memory() as memory:
         done = memory.extract(write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice."))
         assert done.problem.code == "prompt"
         assert "extract.md" in str(done.problem)
         assert done.waiting
-        (vault.root / ".quaid" / "prompts" / "extract.md").unlink()
+        (state_folder(vault.root) / "prompts" / "extract.md").unlink()
         (done,) = memory.extract_waiting()
         assert len(done.facts) == 2
 
@@ -306,7 +307,7 @@ def test_a_prompt_with_another_answer_is_named(vault, service, tmp_path):
     from quaid.llm.prompts import load_prompt
 
     text = load_prompt("extract").path.read_text("utf-8").replace('"durability", "turns"]', '"durability"]', 1)
-    vault.write(".quaid/prompts/extract.md", text)
+    vault.write_state("prompts/extract.md", text)
     with vault.memory() as memory:
         done = memory.extract(write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice."))
     assert (done.problem.code, done.waiting, service.asked) == ("prompt", True, [])

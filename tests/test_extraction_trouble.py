@@ -20,6 +20,7 @@ from vaults import Vault, assert_verified, copy_vault, wait_for
 from quaid.cli.main import main
 from quaid.errors import LockedError, QuaidError
 from quaid.local import quarantine
+from quaid.place import state_folder
 from quaid.vault import episodes, frontmatter
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -96,7 +97,7 @@ def assert_waits(vault: Vault) -> None:
 
 
 def put_aside(vault: Vault) -> list[quarantine.Quarantined]:
-    return list(quarantine.read_all(vault.root / ".quaid"))
+    return list(quarantine.read_all(state_folder(vault.root)))
 
 
 def quaid(capsys, vault, *arguments):
@@ -588,7 +589,7 @@ def test_killed_at_any_step_of_writing_and_run_again(vault, service, talk, tmp_p
     for step in (*range(5, steps, steps // 8), steps - 1, steps):
         copy = tmp_path / f"step{step}"
         run_killed(vault, copy, talk, step)
-        is_unfinished = (copy / ".quaid" / "pending.json").exists()
+        is_unfinished = (state_folder(copy) / "pending.json").exists()
         with Vault(copy).memory() as memory:
             done = memory.extract(talk)
             assert done.problem is None, step

@@ -21,6 +21,7 @@ from vaults import assert_verified, wait_for
 from quaid.hooks import entry
 from quaid.hooks.work import start_worker, work
 from quaid.local import queue, sessions
+from quaid.place import state_folder
 from quaid.prompting import before_prompt
 from quaid.question import question_in
 from quaid.standby import Standby, ask
@@ -71,7 +72,7 @@ def call(monkeypatch, capsys, home):
 
 
 def state(home):
-    return home.root / ".quaid"
+    return state_folder(home.root)
 
 
 def talk(path, session="s1", turns=TALK):

@@ -16,6 +16,7 @@ from quaid.capture.importing.planning import derive_id, list_candidates
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.importing import ImportOptions, import_from
+from quaid.place import state_folder
 from quaid.vault import edits, notes
 
 __all__ = ["calm", "vault"]
@@ -205,7 +206,7 @@ def test_a_killed_import_is_finished_and_told_by_the_next_call(vault, project, m
                 finally:
                     os._exit(1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-        assert (vault.root / ".quaid" / "pending.json").exists()
+        assert (state_folder(vault.root) / "pending.json").exists()
         done = take(memory, project)
         assert done.counts == {"facts": 2, "entities": 4, "edges": 3}
         assert vault.status() == ""

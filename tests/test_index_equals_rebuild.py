@@ -18,6 +18,7 @@ from quaid import Memory
 from quaid.errors import QuaidError
 from quaid.index import database, vectors
 from quaid.index.documents import Known
+from quaid.place import state_folder
 from quaid.sync import diff
 from quaid.sync.indexer import SyncOptions
 from quaid.vault.files import FileStat
@@ -266,7 +267,7 @@ def test_an_index_of_the_first_version_is_built_anew_and_its_vectors_made_again(
         memory.sync()
         sound = dump(memory.index())
         assert any(line.startswith("episode_words w00001x") for line in sound)
-    path = vault.root / ".quaid" / "index.db"
+    path = state_folder(vault.root) / "index.db"
     with closing(apsw.Connection(str(path))) as old:
         database.enable_vectors(old)
         for table in ("vocabulary", "episode_words"):
@@ -289,7 +290,7 @@ def test_words_that_are_missing_or_left_over_are_seen(vault: Vault) -> None:
         "INSERT INTO fulltext (rowid, text, context, keywords) SELECT max(chunk_id), 'gone', '', '' FROM chunks",
         "DELETE FROM fulltext WHERE rowid = (SELECT max(chunk_id) FROM chunks)",
     ):
-        with vault.memory() as memory, closing(apsw.Connection(str(vault.root / ".quaid" / "index.db"))) as other:
+        with vault.memory() as memory, closing(apsw.Connection(str(state_folder(vault.root) / "index.db"))) as other:
             database.enable_vectors(other)
             with suppress(apsw.ConstraintError):
                 other.execute(change)

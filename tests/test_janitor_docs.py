@@ -23,6 +23,7 @@ from quaid.janitor.news import render_docs_news
 from quaid.janitor.runner import Options
 from quaid.local.runs import Proposals
 from quaid.model import SourceEdit
+from quaid.place import state_folder
 
 CODE = 'LIMIT = 10\n\n\ndef reach(query):\n    """What a question reaches."""\n    return query[:LIMIT]\n'
 DOC = "# Reach\n\nIt is in `src/reach.py`.\n\n## Limits\n\n- A question reaches 10 hits.\n- It is cut at its end.\n"
@@ -497,14 +498,14 @@ def test_an_index_that_cannot_be_written_is_a_remark(vault, repo, night, monkeyp
 
 def test_what_waits_keeps_its_branch_and_old_rows_are_read(vault, repo, night):
     night(*STALENESS)
-    proposals = Proposals(vault.root / ".quaid" / "local.db")
+    proposals = Proposals(state_folder(vault.root) / "local.db")
     (kept,) = proposals.list()
     assert isinstance(kept.branch, SourceEdit)
     assert (kept.branch.path, kept.branch.before) == ("docs/reach.md", DOC.encode())
     assert proposals.get(kept.key) == kept
     import apsw
 
-    connection = apsw.Connection(str(vault.root / ".quaid" / "local.db"))
+    connection = apsw.Connection(str(state_folder(vault.root) / "local.db"))
     told = json.loads(connection.execute("SELECT proposal FROM proposals").get)
     del told["branch"]
     connection.execute("UPDATE proposals SET proposal = ?", (json.dumps(told),))
@@ -527,5 +528,5 @@ def test_news_tell_what_became_of_the_documents(repo, night, level, told):
 def test_news_are_delivered(vault, repo, night, monkeypatch):
     monkeypatch.setenv("QUAID_NOTIFICATIONS_CHANNELS", "file")
     night(*STALENESS)
-    news = (vault.root / ".quaid" / "log" / "news.log").read_text()
+    news = (state_folder(vault.root) / "log" / "news.log").read_text()
     assert "Documents: 1 to ask you about, 1 stale." in news

@@ -15,6 +15,7 @@ from quaid.janitor.integrity import find_problems
 from quaid.janitor.runner import Options
 from quaid.janitor.tasks import gaps as task
 from quaid.local.gaps import Gap
+from quaid.place import state_folder
 
 FIRST, LAST = "2026-11-01T08:00:00Z", "2026-11-19T08:00:00Z"
 
@@ -94,7 +95,7 @@ def old(path, days, data=b"x"):
 
 
 def test_what_is_old_or_left_behind_goes_and_the_rest_stays(tmp_path):
-    state = tmp_path / ".quaid"
+    state = state_folder(tmp_path)
     gone = [
         old(state / "log/bug-1.txt", 31),
         *(old(state / f"as-of/{n:02}.db", 40 - n) for n in range(3)),
@@ -130,7 +131,7 @@ def test_vectors_of_texts_that_are_gone_are_let_go_beyond_a_spare(vault, monkeyp
     with vault.memory() as memory:
         memory.sync()
         keys = [row[0] for row in memory.index().execute("SELECT text_key FROM chunks")]
-    state = vault.root / ".quaid"
+    state = state_folder(vault.root)
     with EmbeddingCache(state / "cache.db") as cache:
         cache.put_many("old model", [("x", b"0000")])
         cache.put_many("model", [(key, b"1234") for key in keys])
@@ -147,7 +148,7 @@ def test_vectors_of_texts_that_are_gone_are_let_go_beyond_a_spare(vault, monkeyp
 
 
 def test_nothing_to_tidy_and_a_damaged_index_are_no_trouble(tmp_path):
-    state = tmp_path / ".quaid"
+    state = state_folder(tmp_path)
     assert cleanup.clean(state, NOW) == []
     old(state / "index.db", 0, b"not a database")
     old(state / "cache.db", 0)

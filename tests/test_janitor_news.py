@@ -12,6 +12,7 @@ from quaid.janitor.news import overdue, render_news
 from quaid.janitor.report import Report
 from quaid.local.runs import Run, Runs
 from quaid.model import ModelUsage
+from quaid.place import state_folder
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -94,7 +95,7 @@ class TestText:
 class TestOverdue:
     @pytest.fixture
     def runs(self, tmp_path):
-        return Runs(tmp_path / ".quaid" / "local.db")
+        return Runs(state_folder(tmp_path) / "local.db")
 
     def test_where_it_never_ran_nothing_is_overdue(self, runs):
         assert overdue(runs, NOW) is None
@@ -120,6 +121,6 @@ class TestOverdue:
         assert overdue(runs, NOW).startswith("The janitor has not run to its end yet.")
 
     def test_books_that_cannot_be_read_are_a_warning_and_no_error(self, tmp_path):
-        (tmp_path / ".quaid").write_text("a file")
+        state_folder(tmp_path).write_text("a file")
         (tmp_path / "local.db").mkdir()
         assert "not known" in overdue(Runs(tmp_path / "local.db"), NOW)

@@ -17,6 +17,7 @@ from quaid.janitor.decision import Decision, key_of
 from quaid.janitor.runner import Options
 from quaid.janitor.verbs import approve, rewrite
 from quaid.model import Edit
+from quaid.place import state_folder
 from quaid.vault import edits
 from quaid.vault.history import History
 from quaid.vault.messages import Message
@@ -84,7 +85,7 @@ def test_a_night_is_one_merge_of_a_commit_for_each_decision(vault, tidy):
     assert "Maya drinks oat milk every day" in (vault.root / one).read_text()
     assert vault.git("log", "-1", "--format=%an <%ae>") == "Quaid Janitor <janitor@localhost>"
     assert vault.git("status", "--porcelain") == ""
-    assert not list((vault.root / ".quaid" / "worktrees").iterdir())
+    assert not list((state_folder(vault.root) / "worktrees").iterdir())
     with vault.memory() as memory:
         assert memory.verify().ok
 
@@ -322,13 +323,13 @@ def test_another_janitor_at_work_is_left_alone(vault, tidy):
 
     from quaid.errors import LockedError
 
-    with FileLock(vault.root / ".quaid" / "janitor.lock"), pytest.raises(LockedError):
+    with FileLock(state_folder(vault.root) / "janitor.lock"), pytest.raises(LockedError):
         tidy(lambda context: ())
 
 
 def test_what_a_killed_run_has_left_is_cleared_away(vault, tidy):
     (one,) = remember(vault, "Maya drinks oat milk")
-    left = vault.root / ".quaid" / "worktrees" / "dead"
+    left = state_folder(vault.root) / "worktrees" / "dead"
     vault.git("worktree", "add", "--quiet", "--detach", str(left), "HEAD")
     tidy(rewriting(one, "Maya drinks oat milk every day"))
     assert not left.exists()
@@ -361,7 +362,7 @@ def test_killed_and_run_again_it_comes_to_the_same(vault, tidy, monkeypatch, mom
     assert first_parents(vault).count("janitor: 1 rewrite") == 1
     assert "every day" in (vault.root / one).read_text()
     assert vault.git("status", "--porcelain") == ""
-    assert not list((vault.root / ".quaid" / "worktrees").iterdir())
+    assert not list((state_folder(vault.root) / "worktrees").iterdir())
     with vault.memory() as memory:
         assert memory.verify().ok
 

@@ -25,6 +25,7 @@ from quaid.errors import (
 from quaid.llm import Models, ModelUsage, PlannedCall
 from quaid.llm.prices import estimate_tokens, price_of, with_cost
 from quaid.local.model_usage import ModelRecords
+from quaid.place import state_folder
 from quaid.settings import ModelSettings
 
 TODAY = "2026-11-20"
@@ -45,7 +46,7 @@ def service():
 
 @pytest.fixture
 def records(tmp_path):
-    return ModelRecords(tmp_path / ".quaid" / "local.db")
+    return ModelRecords(state_folder(tmp_path) / "local.db")
 
 
 class Clock:
@@ -207,8 +208,8 @@ def test_old_calls_are_forgotten(records):
 
 
 def test_where_nothing_can_be_counted_nothing_is_asked(service, tmp_path):
-    (tmp_path / ".quaid").write_text("a file in the folder's place")
-    models = service.models("openai", usage=ModelRecords(tmp_path / ".quaid" / "local.db"))
+    state_folder(tmp_path).write_text("a file in the folder's place")
+    models = service.models("openai", usage=ModelRecords(state_folder(tmp_path) / "local.db"))
     with pytest.raises(ModelUnavailableError, match="could not be counted"):
         ask(models)
     assert service.requests == []

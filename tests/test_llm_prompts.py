@@ -14,6 +14,7 @@ from quaid.errors import PromptError
 from quaid.llm.answers import find_object
 from quaid.llm.prompts import load_prompt, parse_prompt, prompts_folder
 from quaid.llm.schema import for_the_wire, schema_problem, violations
+from quaid.place import state_folder
 
 SHIPPED = sorted(path.stem for path in prompts_folder().glob("*.md"))
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
@@ -42,7 +43,7 @@ def test_the_version_is_the_hash_of_the_file():
 
 
 def test_the_owners_version_goes_first(tmp_path):
-    own = tmp_path / ".quaid" / "prompts"
+    own = state_folder(tmp_path) / "prompts"
     assert load_prompt("rerank", own) == load_prompt("rerank")
     own.mkdir(parents=True)
     shipped = (prompts_folder() / "rerank.md").read_text(encoding="utf-8")

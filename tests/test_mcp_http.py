@@ -25,6 +25,7 @@ from vaults import Vault, refused
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.mcp import http
+from quaid.place import state_folder
 
 ADDRESS = re.compile(rb"http://127\.0\.0\.1:(\d+)/mcp")
 
@@ -65,7 +66,7 @@ def announce(url: str, size: int, headers: dict[str, str]) -> int:
 
 def test_both_eras_and_every_refusal(served) -> None:
     vault, url, process = served
-    path = vault.root / ".quaid" / "mcp-token"
+    path = state_folder(vault.root) / "mcp-token"
     token = path.read_text().strip()
     assert path.stat().st_mode & 0o777 == 0o600
     allowed = {"Authorization": f"Bearer {token}"}
@@ -104,7 +105,7 @@ class TestToken:
         token = http.find_token(vault.root)
         assert len(token) >= 40
         assert http.find_token(vault.root) == token
-        path = vault.root / ".quaid" / http.TOKEN_FILE
+        path = state_folder(vault.root) / http.TOKEN_FILE
         path.chmod(0o644)
         assert http.find_token(vault.root) != token
         assert path.stat().st_mode & 0o777 == 0o600
@@ -112,7 +113,7 @@ class TestToken:
     def test_one_in_the_environment_goes_before(self, vault: Vault, monkeypatch) -> None:
         monkeypatch.setenv("QUAID_MCP_TOKEN", "0123456789abcdef")
         assert http.find_token(vault.root) == "0123456789abcdef"
-        assert not (vault.root / ".quaid" / http.TOKEN_FILE).exists()
+        assert not (state_folder(vault.root) / http.TOKEN_FILE).exists()
 
     @pytest.mark.parametrize("token", ["", "short", "with a space in its middle", "é" * 20, "tab\tin the middle of it"])
     def test_one_that_is_none_is_refused(self, vault: Vault, monkeypatch, token) -> None:

@@ -16,6 +16,7 @@ from vaults import Vault
 from quaid.local.in_flight import extracting
 from quaid.mcp import results
 from quaid.model import Hit, Recall
+from quaid.place import state_folder
 
 SAID = [
     {"role": "user", "content": "I adopted a quokka called Biscuit."},
@@ -33,7 +34,7 @@ def test_the_owner_is_told_what_was_recalled(vault: Vault, monkeypatch: pytest.M
         await call(client, "memory_recall", query="submarines")
 
     talk(vault.root, body)
-    (line,) = (vault.root / ".quaid" / "log" / "news.log").read_text().splitlines()
+    (line,) = (state_folder(vault.root) / "log" / "news.log").read_text().splitlines()
     assert line.endswith("Quaid recalled 1 memory.")
 
 
@@ -316,7 +317,7 @@ class TestWaiting:
 
         async def body(client):
             def learn():
-                with extracting(vault.root / ".quaid"):
+                with extracting(state_folder(vault.root)):
                     held.set()
                     time.sleep(0.5)
                     vault.write_fact("milk0000000000000000000", "Maya takes oat milk in her coffee.")
@@ -337,7 +338,7 @@ class TestWaiting:
         monkeypatch.setattr("quaid.mcp.rooms.LONGEST_WAIT_S", 0.3)
 
         async def body(client):
-            with extracting(vault.root / ".quaid"):
+            with extracting(state_folder(vault.root)):
                 first = await call(client, "memory_recall", query="oat milk")
                 begun = time.monotonic()
                 second = await call(client, "memory_recall", query="oat milk")
@@ -349,7 +350,7 @@ class TestWaiting:
 
     def test_the_wait_is_given_up_with_the_call(self, vault: Vault) -> None:
         async def body(client):
-            with extracting(vault.root / ".quaid"), anyio.move_on_after(0.2) as scope:
+            with extracting(state_folder(vault.root)), anyio.move_on_after(0.2) as scope:
                 await client.call_tool("memory_recall", {"query": "oat milk"})
             assert scope.cancelled_caught
             assert await call(client, "memory_recall", query="oat milk")
@@ -416,7 +417,7 @@ class TestHostile:
             assert await call(client, "memory_recall", query="still here")
 
         talk(vault.root, body)
-        (report,) = (vault.root / ".quaid" / "log").glob("bug-*.txt")
+        (report,) = (state_folder(vault.root) / "log").glob("bug-*.txt")
         assert "the owner's secret" in report.read_text()
 
     def test_a_vault_that_goes_and_comes_back(self, vault: Vault) -> None:

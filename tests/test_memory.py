@@ -23,6 +23,7 @@ from quaid.errors import (
     VaultExistsError,
 )
 from quaid.model import Edge, Turn
+from quaid.place import state_folder
 from quaid.vault import edits, files
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -410,7 +411,7 @@ def test_deleting_the_index_loses_nothing(vault: Vault, memory: Memory) -> None:
     before = memory.verify()
     answers = [(hit.id, hit.text, hit.score) for hit in memory.recall("Where does Maya work?").hits]
     memory.close()
-    (vault.root / ".quaid/index.db").unlink()
+    (state_folder(vault.root) / "index.db").unlink()
     with vault.memory() as again:
         assert [(hit.id, hit.text, hit.score) for hit in again.recall("Where does Maya work?").hits] == answers
         assert again.verify().manifest == before.manifest

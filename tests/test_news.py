@@ -14,6 +14,7 @@ from vaults import wait_for
 
 from quaid import news
 from quaid.news import deliver, level_of
+from quaid.place import state_folder
 from quaid.settings import NotificationSettings
 
 
@@ -88,7 +89,7 @@ class TestFile:
     def test_each_message_begins_with_its_time(self, tmp_path):
         assert sent(tmp_path, "first\n\nDone:\n- a", channels="file") == []
         assert sent(tmp_path, "second", channels=" FILE, file,") == []
-        path = tmp_path / ".quaid" / "log" / "news.log"
+        path = state_folder(tmp_path) / "log" / "news.log"
         first, *rest, second = path.read_text().splitlines()
         assert first.endswith("Z  first")
         assert rest == ["", "  Done:", "  - a"]

@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 from vaults import Vault, assert_verified
 
+from quaid.place import state_folder
+
 pytestmark = pytest.mark.usefixtures("calm")
 
 STRESS_S = float(os.environ.get("QUAID_STRESS_S", "6"))
@@ -193,7 +195,7 @@ def test_two_processes_that_begin_an_index_at_once_agree(vault: Vault) -> None:
         vault.write_fact(f"n{number}", f"Maya said word{number} once.")
     for _ in range(2):
         for suffix in ("", "-wal", "-shm"):
-            Path(f"{vault.root}/.quaid/index.db{suffix}").unlink(missing_ok=True)
+            Path(f"{state_folder(vault.root)}/index.db{suffix}").unlink(missing_ok=True)
         started = [
             subprocess.Popen(
                 [sys.executable, "-c", script, str(vault.root)], stdout=subprocess.PIPE, stderr=subprocess.PIPE

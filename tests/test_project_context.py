@@ -13,6 +13,7 @@ from quaid.context import CHARACTERS_PER_TOKEN, Context, Recent, render
 from quaid.documentation.registering import NewProject
 from quaid.hooks.events import answer
 from quaid.mcp.rooms import Desks
+from quaid.place import state_folder
 from quaid.project_context import MOST_TOLD, ToldProjects, tell_projects
 from quaid.projects import registry
 from quaid.standby import ask
@@ -39,7 +40,7 @@ def told(vault: Vault, cwd: Path | str | None = None) -> ToldProjects:
 
 def test_a_vault_without_projects_is_left_alone(vault: Vault) -> None:
     assert told(vault, vault.root) == ToldProjects()
-    assert not (vault.root / ".quaid" / "local.db").exists()
+    assert not (state_folder(vault.root) / "local.db").exists()
 
 
 def test_a_line_each_and_the_stale_ones_by_name(vault: Vault, studio: SourceRepo) -> None:
@@ -100,7 +101,7 @@ def test_notes_are_read_once_and_seen_when_they_change(vault: Vault, studio: Sou
     assert told(vault, studio.path).notes == ()
     (vault.root / "projects/archive/PROJECT.md").unlink()
     told(vault)
-    with apsw.Connection(str(vault.root / ".quaid/local.db")) as connection:
+    with apsw.Connection(str(state_folder(vault.root) / "local.db")) as connection:
         paths = [path for (path,) in connection.execute("SELECT path FROM project_notes")]
     assert "projects/archive/PROJECT.md" not in paths
 
@@ -126,7 +127,7 @@ def test_a_secret_is_neither_told_nor_kept(vault: Vault, studio: SourceRepo) -> 
     assert "The rest." in text
     assert KEY not in text
     assert "mine" not in text
-    assert all(KEY.encode() not in path.read_bytes() for path in (vault.root / ".quaid").glob("local.db*"))
+    assert all(KEY.encode() not in path.read_bytes() for path in state_folder(vault.root).glob("local.db*"))
 
 
 def test_broken_and_foreign_files_are_no_trouble(vault: Vault, studio: SourceRepo, tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_broken_and_foreign_files_are_no_trouble(vault: Vault, studio: SourceRep
     outside = tmp_path / "outside.md"
     outside.write_text("# Outside\n\nNot of this vault.\n")
     (vault.root / "projects/studio/TOOLS.md").symlink_to(outside)
-    (vault.root / ".quaid/local.db").write_bytes(b"no database at all" * 100)
+    (state_folder(vault.root) / "local.db").write_bytes(b"no database at all" * 100)
     found = told(vault, studio.path)
     assert [line.split(" ")[0] for line in found.lines] == ["studio", "archive", "bare", "broken"]
     assert found.notes == ()

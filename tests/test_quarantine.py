@@ -6,6 +6,7 @@ import json
 
 from quaid.local import quarantine
 from quaid.local.quarantine import Quarantined, put, read_all
+from quaid.place import state_folder
 
 HALF = Quarantined("2026-11-20T14:02:03+00:00", "2f1c9a", "refused", raw="I can't \ud83d")
 FOUND = Quarantined("2026-11-20T14:02:03.123456+00:00", "2f1c9a", "it holds no JSON object", "wise", "extract@1", 'I\nam "sorry" \u2028 é\x00',
@@ -13,10 +14,10 @@ FOUND = Quarantined("2026-11-20T14:02:03.123456+00:00", "2f1c9a", "it holds no J
 
 
 def test_what_is_put_is_read_back(tmp_path):
-    path = put(tmp_path / ".quaid", FOUND)
-    assert path.parent == tmp_path / ".quaid" / "quarantine"
+    path = put(state_folder(tmp_path), FOUND)
+    assert path.parent == state_folder(tmp_path) / "quarantine"
     assert path.name.startswith("20261120-140203-")
-    assert list(read_all(tmp_path / ".quaid")) == [FOUND]
+    assert list(read_all(state_folder(tmp_path))) == [FOUND]
 
 
 def test_half_a_character_is_kept_as_it_came(tmp_path):

@@ -15,6 +15,7 @@ from quaid.janitor.context import Judgements as JudgementsProtocol
 from quaid.local.health import HealthLog, Snapshot
 from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
 from quaid.model import Edit
+from quaid.place import state_folder
 
 FIRST = Run("01aaa0001", "2026-11-19T03:30:00Z")
 SECOND = Run("01aaa0002", "2026-11-20T03:30:00Z")
@@ -27,7 +28,7 @@ DONE = SECOND._replace(
 
 @pytest.fixture
 def path(tmp_path):
-    return tmp_path / ".quaid" / "local.db"
+    return state_folder(tmp_path) / "local.db"
 
 
 class TestRuns:

@@ -19,6 +19,7 @@ from quaid.local.health import HealthLog, Snapshot
 from quaid.local.model_usage import ModelRecords
 from quaid.local.runs import Run, Runs
 from quaid.model import Hit, ModelUsage, PlannedCall, Recall
+from quaid.place import state_folder
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -110,7 +111,7 @@ def test_gaps_say_what_was_asked_where_the_owner_wants_it(vault, monkeypatch):
 @pytest.fixture
 def spent(vault: Vault) -> Vault:
     """A vault whose models were asked on two days: of one the price is unknown, one call was never settled."""
-    records = ModelRecords(vault.root / ".quaid" / "local.db")
+    records = ModelRecords(state_folder(vault.root) / "local.db")
     today, yesterday = (datetime.now(UTC).date() - timedelta(days=days) for days in (0, 1))
     for day, prompt, model, usage in (
         (yesterday, "rank@1", "mine", ModelUsage(900, 100, cost_usd=None, calls=1)),
@@ -163,7 +164,7 @@ def test_where_no_model_was_asked_that_is_said(vault):
 @pytest.fixture
 def tidied(vault: Vault) -> Vault:
     """A vault that the janitor has tidied on each but four of 58 days, of which one is of the future."""
-    path = vault.root / ".quaid" / "local.db"
+    path = state_folder(vault.root) / "local.db"
     health, now = HealthLog(path), datetime.now(UTC)
     for age in (-1, *range(57)):
         if age not in {10, 11, 12, 13}:
@@ -210,7 +211,7 @@ def test_health_for_programs(tidied):
 def test_where_the_janitor_has_not_run_that_is_said(vault):
     assert stats(vault, "--health") == "The janitor has not run here in 60 days. Begin with: quaid janitor run\n"
     assert json.loads(stats(vault, "--health", "--json"))["days"] == []
-    Runs(vault.root / ".quaid" / "local.db").add(Run("01run", "2026-01-01T03:30:00Z", "failed", problem="No key."))
+    Runs(state_folder(vault.root) / "local.db").add(Run("01run", "2026-01-01T03:30:00Z", "failed", problem="No key."))
     assert "No key." in stats(vault, "--health")
 
 

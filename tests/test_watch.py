@@ -15,6 +15,7 @@ from vaults import Vault, assert_verified, copy_vault, wait_for
 
 from quaid import Memory
 from quaid.index import database, documents
+from quaid.place import state_folder
 from quaid.sync import follow
 from quaid.sync.follow import read_heartbeat
 from quaid.sync.indexer import SyncReport
@@ -35,7 +36,7 @@ class Watched:
     def knows(self, rel_path: str) -> str | None:
         """What the index says of a note, without looking at the files."""
         try:
-            connection = database.connect_reader(self.vault.root / ".quaid" / "index.db")
+            connection = database.connect_reader(state_folder(self.vault.root) / "index.db")
         except database.DatabaseError:
             return None
         try:
@@ -193,7 +194,7 @@ def test_temporary_files_and_conflict_copies_are_never_notes(watched: Watched) -
         watched.vault.write(name, "The roses are forged.\n")
     watched.vault.write("garden.md", "The roses are real.\n")
     watched.wait_until("garden.md", "real")
-    connection = database.connect_reader(watched.vault.root / ".quaid" / "index.db")
+    connection = database.connect_reader(state_folder(watched.vault.root) / "index.db")
     known = set(documents.list_known(connection))
     problems = dict(documents.list_problems(connection))
     connection.close()

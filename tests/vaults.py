@@ -20,6 +20,7 @@ import pytest
 from quaid import Memory
 from quaid.errors import QuaidError
 from quaid.index import database
+from quaid.place import state_folder
 from quaid.settings import EmbeddingSettings
 from quaid.sync.verify import verify
 
@@ -51,10 +52,10 @@ class Vault:
         return self.run(*args).stdout.decode("utf-8", "surrogateescape").strip()
 
     def write(self, rel_path: str, data: str | bytes) -> Path:
-        path = self.root / rel_path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data.encode() if isinstance(data, str) else data)
-        return path
+        return _write(self.root / rel_path, data)
+
+    def write_state(self, rel_path: str, data: str | bytes) -> Path:
+        return _write(state_folder(self.root) / rel_path, data)
 
     def write_fact(self, name: str, text: str) -> Path:
         return self.write(f"facts/{name}.md", FACT.format(id=f"01{name}", text=text))
@@ -81,8 +82,8 @@ class Vault:
     def strays(self) -> list[str]:
         """What only a killed or careless write leaves behind."""
         names = [path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.name.endswith(".tmp")]
-        names += [path.name for path in (self.root / ".quaid").glob("pending*")]
-        return names + [path.name for path in (self.root / ".quaid").glob("cookie-*")]
+        names += [path.name for path in state_folder(self.root).glob("pending*")]
+        return names + [path.name for path in state_folder(self.root).glob("cookie-*")]
 
     def assert_sound(self) -> None:
         """git is whole, nothing half-written lies about, and the index is what the files say."""
@@ -90,6 +91,12 @@ class Vault:
         assert self.strays() == []
         with self.memory() as memory:
             assert_verified(memory)
+
+
+def _write(path: Path, data: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
 
 
 def assert_verified(memory: Memory) -> None:

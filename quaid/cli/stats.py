@@ -14,6 +14,7 @@ from quaid.cli.terminal import aligned, columns, count, draw_bar, milliseconds, 
 from quaid.errors import UsageError
 from quaid.model import ModelUsage
 from quaid.overview import GapStats, MostRecalled, RecallStats, Stats, gap_stats_of, recall_stats_of, stats_of
+from quaid.place import state_folder
 
 if TYPE_CHECKING:
     from quaid.local.health import Snapshot
@@ -213,7 +214,7 @@ def _model_stats_of(memory: Memory) -> _ModelStats:
     from quaid.local.model_usage import ModelRecords
     from quaid.vault import layout
 
-    records = ModelRecords(memory.root / layout.STATE_DIR / layout.LOCAL_FILE)
+    records = ModelRecords(state_folder(memory.root) / layout.LOCAL_FILE)
     today = records.spent(datetime.now(UTC).date().isoformat())
     return _ModelStats(str(memory.root), memory.settings.models, today, records.by_day(), records.by_prompt())
 
@@ -269,7 +270,7 @@ def _health_of(memory: Memory) -> _Health:
     from quaid.local.runs import Runs
     from quaid.vault import layout
 
-    path = memory.root / layout.STATE_DIR / layout.LOCAL_FILE
+    path = state_folder(memory.root) / layout.LOCAL_FILE
     now = datetime.now(UTC)
     runs = Runs(path)
     last = runs.last_success()

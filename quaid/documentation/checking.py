@@ -18,6 +18,7 @@ from quaid.documentation.looking import Look, read_verdicts
 from quaid.documentation.trees import Tree, Trees
 from quaid.errors import QuaidError
 from quaid.local.doc_checks import DocChecks
+from quaid.place import state_folder
 from quaid.projects import significance
 from quaid.projects.catalogue import Doc
 from quaid.projects.changes import SourceChange
@@ -39,7 +40,7 @@ class Checker:
         self._root = root
         self._trees = Trees(root, projects)
         self._progress = progress or (lambda _what, _done, _total: None)
-        self._kept = DocChecks(root / layout.STATE_DIR / layout.LOCAL_FILE)
+        self._kept = DocChecks(state_folder(root) / layout.LOCAL_FILE)
 
     def check(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[Freshness]:
         """How true each of `docs` is, by the filter alone. `is_all` says that there are no others, so that what is

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from quaid.documentation.listing import find_doc, find_docs, find_renamed, is_file, list_files
 from quaid.errors import BadInputError, QuaidError
+from quaid.place import state_folder
 from quaid.projects import registry
 from quaid.projects.catalogue import Catalogue, Doc, find_project, list_docs
 from quaid.projects.registry import Project, State
@@ -387,7 +388,7 @@ class Documentation:
     def _judgements(self) -> Judgements:
         from quaid.local.runs import Judgements
 
-        local = self._root / layout.STATE_DIR / layout.LOCAL_FILE
+        local = state_folder(self._root) / layout.LOCAL_FILE
         return Judgements(local, datetime.now(UTC).date().isoformat())
 
     def _models(self) -> Models | None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from quaid import place
 from quaid.local import hook_log
+from quaid.place import state_folder
 
 NO_HOOKS = "QUAID_NO_HOOKS"
 """Set for the models that Quaid itself asks: what they are told must not be answered from memory, nor be learned."""
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"quaid: hook {name}: {problem}", file=sys.stderr)
     if root is not None:
         with suppress(OSError):
-            hook_log.write(root / place.STATE_DIR, name, (time.perf_counter() - started) * 1000, problem)
+            hook_log.write(state_folder(root), name, (time.perf_counter() - started) * 1000, problem)
     return 0
 
 

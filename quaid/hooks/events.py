@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.local import queue
-from quaid.place import STATE_DIR
+from quaid.place import state_folder
 from quaid.question import question_in
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Told(NamedTuple):
 
 def answer(name: str, root: Path, event: Event) -> Told:
     """What the agent is told at the event `name` in the vault at `root`."""
-    state = root / STATE_DIR
+    state = state_folder(root)
     session = _field(event, "session_id")
     if name == "session-start":
         return _begin(root, state, session, event)
@@ -90,7 +90,7 @@ def _context(root: Path, settings: Settings, cwd: str) -> str:
     from quaid.index.reader import IndexReader
     from quaid.vault import layout
 
-    reader = IndexReader(root / STATE_DIR / layout.INDEX_FILE)
+    reader = IndexReader(state_folder(root) / layout.INDEX_FILE)
     try:
         try:
             index = reader.open()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.local import queue, state_files
-from quaid.place import STATE_DIR
+from quaid.place import state_folder
 
 if TYPE_CHECKING:
     from quaid.learning import Extracted
@@ -30,7 +30,7 @@ RETRY_S = 300.0
 
 def start_worker(root: Path) -> None:
     """Start a worker for the vault at `root` and do not wait for it. It ends at once where one is at work."""
-    log = root / STATE_DIR / "log" / LOG_FILE
+    log = state_folder(root) / "log" / LOG_FILE
     log.parent.mkdir(parents=True, exist_ok=True)
     state_files.begin_anew(log, LONGEST_LOG)
     # -P: the folder that the agent works in may hold a quaid/ or a json.py of its own.
@@ -52,7 +52,7 @@ def work(root: Path, *, idle_s: float | None = None) -> int:
     from quaid.local import sessions
     from quaid.memory import Memory
 
-    state = root / STATE_DIR
+    state = state_folder(root)
     taken = 0
     with Memory.open(root) as memory:
         hooks = memory.settings.hooks
@@ -161,7 +161,7 @@ def _tell(memory: Memory, done: list[Extracted]) -> None:
     lines = [f"Quaid learned {count} from {sessions}."]
     if level == "full":
         lines += [f"- {fact.text}" for fact in facts]
-    if warning := overdue_in(memory.root / STATE_DIR, datetime.now(UTC)):
+    if warning := overdue_in(state_folder(memory.root), datetime.now(UTC)):
         lines.append(warning)
     deliver(memory.root, settings, "extraction", "\n".join(lines))
 

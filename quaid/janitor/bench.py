@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from quaid.index import database
 from quaid.index.reader import IndexReader
 from quaid.model import Edit
+from quaid.place import state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.sync.indexer import Indexer, SyncOptions
@@ -76,13 +77,13 @@ class Bench:
 def open_bench(root: Path, name: str, base: str, settings: Settings, embedding: Embedding) -> Iterator[Bench]:
     """A worktree of the vault at `root` as it was at the commit `base`; gone again at the end, however that comes."""
     owner = History(root, settings.git)
-    folder = root / layout.STATE_DIR / WORKTREES / name
+    folder = state_folder(root) / WORKTREES / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         vault = owner.branches.add_worktree(folder, base)
-        state = vault / layout.STATE_DIR
+        state = state_folder(vault)
         state.mkdir(exist_ok=True)
-        present = root / layout.STATE_DIR / layout.INDEX_FILE
+        present = state_folder(root) / layout.INDEX_FILE
         if present.exists():
             database.copy(present, state / layout.INDEX_FILE)
         # The owner's embedding: its cache has nearly all vectors, and keeps what is embedded here.
@@ -97,5 +98,5 @@ def open_bench(root: Path, name: str, base: str, settings: Settings, embedding: 
 
 def clear_benches(root: Path, history: History) -> None:
     """Take away what killed runs have left. The caller holds the janitor's lock."""
-    for folder in (root / layout.STATE_DIR / WORKTREES).glob("*"):
+    for folder in (state_folder(root) / WORKTREES).glob("*"):
         history.branches.remove_worktree(folder)

@@ -29,6 +29,7 @@ from quaid.janitor.report import Report
 from quaid.janitor.steps import Step, message_of, trailers_of, without
 from quaid.janitor.vetoes import read_vetoes
 from quaid.model import Edit, Kind, Use
+from quaid.place import state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.vault import layout, notes
@@ -153,7 +154,7 @@ class Runner:
     def _alone(self) -> Iterator[None]:
         from filelock import FileLock, Timeout
 
-        path = self._ground.root / layout.STATE_DIR / LOCK_FILE
+        path = state_folder(self._ground.root) / LOCK_FILE
         try:
             with FileLock(path, timeout=0):
                 yield

@@ -11,6 +11,7 @@ from quaid.index import documents, graph
 from quaid.local import gaps, recall_log
 from quaid.local.health import Snapshot
 from quaid.local.recall_numbers import measure
+from quaid.place import state_folder
 from quaid.vault import layout
 from quaid.vault.repository import find_repository
 
@@ -33,7 +34,7 @@ def take_snapshot(
         "SELECT (SELECT count(*) FROM documents WHERE superseded_by IS NOT NULL), count(*), "
         "coalesce(sum(embedded = 'ready'), 0) FROM chunks"
     ).fetchone() or (0, 0, 0)
-    state = root / layout.STATE_DIR
+    state = state_folder(root)
     open_gaps, recall_p50_ms = _asked(state / layout.LOCAL_FILE, now)
     repository = find_repository(root)
     return Snapshot(

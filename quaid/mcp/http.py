@@ -14,7 +14,7 @@ from quaid.errors import BadInputError
 from quaid.mcp.rooms import Desks
 from quaid.mcp.server import Server, Surface
 from quaid.mcp.stdio import leave, leave_on_signals
-from quaid.vault import layout
+from quaid.place import state_folder
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken
@@ -102,7 +102,7 @@ def find_token(root: Path) -> str:
         BadInputError: it is so short that it can be guessed, or cannot be kept.
     """
     given = os.environ.get(TOKEN_VARIABLE)
-    path = root / layout.STATE_DIR / TOKEN_FILE
+    path = state_folder(root) / TOKEN_FILE
     try:
         token = given if given is not None else _kept_token(path)
     except OSError as error:
@@ -119,7 +119,7 @@ def where_token_is(root: Path) -> str:
     """For whoever has to find it: the token itself is shown to nobody."""
     if TOKEN_VARIABLE in os.environ:
         return f"the one in ${TOKEN_VARIABLE}"
-    return f"in {root / layout.STATE_DIR / TOKEN_FILE}"
+    return f"in {state_folder(root) / TOKEN_FILE}"
 
 
 def _kept_token(path: Path) -> str:

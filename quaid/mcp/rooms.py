@@ -18,7 +18,7 @@ from quaid.errors import QuaidError
 from quaid.local.in_flight import is_extracting
 from quaid.local.state_files import alone
 from quaid.mcp.desk import LOOK_S, Desk, Tell
-from quaid.place import STATE_DIR
+from quaid.place import state_folder
 from quaid.standby import ANSWER_S, Standby
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Desks:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.state = root / STATE_DIR
+        self.state = state_folder(root)
         self.reading = Desk("reading", self._open)
         self.writing = Desk("writing", self._open)
         self.slow = Desk("slow", self._open)
@@ -123,7 +123,7 @@ class _Watch:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            with alone(self._root / STATE_DIR / WATCH_LOCK) as is_alone:
+            with alone(state_folder(self._root) / WATCH_LOCK) as is_alone:
                 if is_alone and not self._is_followed():
                     self._follow()
             self._stop.wait(WATCH_EVERY_S)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from quaid.errors import LockedError
 from quaid.index import carry_over, database, documents, vectors
 from quaid.index.documents import Known
-from quaid.place import CONFIG_FILE
+from quaid.place import CONFIG_FILE, state_folder
 from quaid.settings import Settings
 from quaid.sqlite import transaction
 from quaid.sync.embedding import Embedding, Progress
@@ -65,8 +65,8 @@ class PastIndexes:
         self._embedding = embedding
         self._git = git
         self._root = root
-        self._present = root / layout.STATE_DIR / layout.INDEX_FILE
-        self._folder = root / layout.STATE_DIR / layout.AS_OF_DIR
+        self._present = state_folder(root) / layout.INDEX_FILE
+        self._folder = state_folder(root) / layout.AS_OF_DIR
         self._known: dict[str, Past] = {}
 
     def open(self, wanted: str, progress: Progress | None = None) -> Past:

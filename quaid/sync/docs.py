@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from quaid.index import database, documents, passages
 from quaid.index.documents import Known
 from quaid.model import ParsedDoc
+from quaid.place import state_folder
 from quaid.settings import Settings
 from quaid.sqlite import transaction
 from quaid.sync import diff
@@ -67,7 +68,7 @@ class DocsIndex:
     """Keeps docs.db of the vault at `root` equal to the docs it is told of; `parse` takes them apart."""
 
     def __init__(self, root: Path, settings: Settings, embedding: Embedding, parse: ParseDoc) -> None:
-        self.path = root / layout.STATE_DIR / layout.DOCS_FILE
+        self.path = state_folder(root) / layout.DOCS_FILE
         self._root = root
         self._settings = settings
         self._embedding = embedding

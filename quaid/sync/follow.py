@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import LockedError, QuaidError, VaultNotFoundError
+from quaid.place import state_folder
 from quaid.settings import SyncSettings
 from quaid.sync.indexer import Indexer, SyncReport
 from quaid.sync.watcher import concerns_notes, observe
@@ -52,7 +53,7 @@ class Heartbeat:
 
 def read_heartbeat(root: Path) -> Heartbeat | None:
     try:
-        return Heartbeat(**json.loads((root / layout.STATE_DIR / HEARTBEAT_FILE).read_text(encoding="utf-8")))
+        return Heartbeat(**json.loads((state_folder(root) / HEARTBEAT_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -91,7 +92,7 @@ class Follower:
                 observer = self._turn(observer)
         finally:
             self._shut(observer)
-            (self._indexer.root / layout.STATE_DIR / HEARTBEAT_FILE).unlink(missing_ok=True)
+            (state_folder(self._indexer.root) / HEARTBEAT_FILE).unlink(missing_ok=True)
 
     def _turn(self, observer: BaseObserver | None) -> BaseObserver | None:
         self._beat()
@@ -181,7 +182,7 @@ class Follower:
     def _beat(self) -> None:
         self._last_beat = time.monotonic()
         heartbeat = Heartbeat(os.getpid(), self._mode, self._started, _now(), self._last_sync, self._problem)
-        path = self._indexer.root / layout.STATE_DIR / HEARTBEAT_FILE
+        path = state_folder(self._indexer.root) / HEARTBEAT_FILE
         temporary = path.with_name(layout.temporary_name(path.name))
         try:
             temporary.write_text(json.dumps(asdict(heartbeat)), encoding="utf-8")

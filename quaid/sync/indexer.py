@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from quaid.errors import DiskFullError, LockedError, MassRemovalError, VaultNotFoundError, VaultReadOnlyError
 from quaid.index import database, documents
 from quaid.index.documents import Known
-from quaid.place import CONFIG_FILE
+from quaid.place import CONFIG_FILE, state_folder
 from quaid.settings import Settings
 from quaid.sqlite import transaction
 from quaid.sync import diff
@@ -83,7 +83,7 @@ class Indexer:
 
     def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
         self.root = root
-        self.path = root / layout.STATE_DIR / layout.INDEX_FILE
+        self.path = state_folder(root) / layout.INDEX_FILE
         self._settings = settings
         self._embedding = embedding
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from quaid.place import state_folder
 from quaid.vault import layout
 from quaid.vault.workshop import process_exists
 
@@ -86,7 +87,7 @@ class ChangeListener:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._cookie = root / layout.STATE_DIR / f"cookie-{os.getpid()}-{id(self):x}"
+        self._cookie = state_folder(root) / f"cookie-{os.getpid()}-{id(self):x}"
         self._changed: set[str] = set()
         self._lock = threading.Lock()
         self._cookie_seen = threading.Event()

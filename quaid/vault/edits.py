@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.errors import LockedError, NoteChangedError, QuaidError
 from quaid.model import Edit
+from quaid.place import state_folder
 from quaid.vault import files, layout
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def writing(root: Path, wait_s: float) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    path = root / layout.STATE_DIR / layout.LOCK_FILE
+    path = state_folder(root) / layout.LOCK_FILE
     try:
         path.parent.mkdir(exist_ok=True)
         with FileLock(path, timeout=wait_s):
@@ -90,7 +91,7 @@ def apply(root: Path, change: Change, history: History) -> Committed:
 
 def recover(root: Path, history: History) -> Change | None:
     """Finish what a killed process began, and say what that was. The caller holds `writing`."""
-    for draft in (root / layout.STATE_DIR).glob(f".{PENDING_FILE}.*.tmp"):
+    for draft in state_folder(root).glob(f".{PENDING_FILE}.*.tmp"):
         draft.unlink(missing_ok=True)
     change = _read_intention(root)
     if change is None:
@@ -115,7 +116,7 @@ def needs_recovery(root: Path) -> bool:
 
 
 def _intention(root: Path) -> Path:
-    return root / layout.STATE_DIR / PENDING_FILE
+    return state_folder(root) / PENDING_FILE
 
 
 def _roll_back(root: Path, done: Sequence[Edit]) -> None:

@@ -6,7 +6,8 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from quaid.model import Edit
-from quaid.vault import files, layout
+from quaid.place import state_folder
+from quaid.vault import files
 
 ADOPTED = ("quaid.toml", "Facts.base")
 """All that a folder with notes of its own is given."""
@@ -33,7 +34,7 @@ def plan_template(root: Path, *, adopt: bool) -> list[Edit]:
 
 def make_state_folder(root: Path) -> None:
     """.quaid/, which ignores itself: the owner's own .gitignore need not name it."""
-    state = root / layout.STATE_DIR
+    state = state_folder(root)
     try:
         state.mkdir(parents=True, exist_ok=True)
         ignore = state / ".gitignore"

@@ -28,6 +28,7 @@ from scale import PEOPLE, statement
 
 from quaid import Memory
 from quaid.capture.facts import FactDetails, plan_fact
+from quaid.place import state_folder
 
 TARGET_S = 2.0
 EDITED, REMOVED = 25, 5
@@ -100,7 +101,7 @@ def measure(root: Path, commits: int) -> dict[str, dict[str, float]]:
     ):
         first, cached = [], []
         for _ in range(RUNS):
-            shutil.rmtree(root / ".quaid" / "as-of", ignore_errors=True)
+            shutil.rmtree(state_folder(root) / "as-of", ignore_errors=True)
             first.append(_seconds(lambda revision=revision: _ask(root, revision)))
             cached.append(_seconds(lambda revision=revision: _ask(root, revision)))
         found[name] = {"first": statistics.median(first), "cached": statistics.median(cached)}

@@ -27,6 +27,7 @@ from typing import Any
 from machine import describe_machine
 
 from quaid import Memory
+from quaid.place import state_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from source_repos import DocTruth, Generated, SourceRepo, generate
@@ -141,7 +142,7 @@ def measure(bench: Bench, truth: Generated | None) -> dict[str, Any]:
     figures["docs search, second, s"] = bench.time(*search, questions[1][0])
     figures["docs sync until all is embedded, s"] = bench.time("docs", "sync")
     figures["docs search, median, s"] = statistics.median(bench.time(*search, asked) for asked, _ in questions[:RUNS])
-    index = bench.vault / ".quaid" / "docs.db"
+    index = state_folder(bench.vault) / "docs.db"
     if index.exists():
         index.unlink()
         figures["docs search, index made from cached vectors, s"] = bench.time(*search, questions[0][0])

@@ -28,6 +28,7 @@ from machine import describe_machine
 
 from quaid import Memory
 from quaid.capture.facts import FactDetails, plan_fact
+from quaid.place import state_folder
 
 TARGETS = {
     "first embedding, facts/s": ">= 400",
@@ -181,7 +182,7 @@ def _watch(root: Path) -> float:
             _save(path, path.read_text(encoding="utf-8") + f"\n{word}\n")
             saved = time.perf_counter()
             while True:
-                index = apsw.Connection(str(root / ".quaid" / "index.db"), flags=apsw.SQLITE_OPEN_READONLY)
+                index = apsw.Connection(str(state_folder(root) / "index.db"), flags=apsw.SQLITE_OPEN_READONLY)
                 index.set_busy_timeout(5_000)
                 if index.execute("SELECT 1 FROM fulltext WHERE fulltext MATCH ?", (word,)).fetchone():
                     break
