@@ -147,6 +147,7 @@ class Answers:
     def _open_judge(self) -> Judge | None:
         if self._judge is None and self._settings.models.provider != "none":
             from quaid.llm import Models
+            from quaid.llm.prompts import user_prompts
             from quaid.local.model_usage import ModelRecords
             from quaid.recall.rerank import ModelJudge
 
@@ -154,7 +155,7 @@ class Answers:
             records = ModelRecords(state / layout.LOCAL_FILE)
             # A kept answer has the question in it, in other words.
             answers = records if self._settings.recall.log == "text" else None
-            models = Models(self._settings.models, own_prompts=state / "prompts", usage=records, answers=answers)
+            models = Models(self._settings.models, own_prompts=user_prompts(), usage=records, answers=answers)
             if models.describe().provider is None:
                 return None
             self._judge = ModelJudge(models)

@@ -19,7 +19,7 @@ from quaid.place import state_folder
 from quaid.recall.answering import AGAIN
 from quaid.settings import RecallSettings, Settings
 from quaid.vault import ledger
-from quaid.vault.layout import LOCAL_FILE, STATE_DIR
+from quaid.vault.layout import LOCAL_FILE
 
 if TYPE_CHECKING:
     import apsw
@@ -38,7 +38,7 @@ hard to find, the least relevant notes would gain most with every question.
 _MACHINE_ID = "/etc/machine-id"
 _DROPPED = {
     LockedError: "local.db is in use by another process, so this recall is not counted",
-    VaultReadOnlyError: f"{STATE_DIR}/{LOCAL_FILE} cannot be written, so this recall is not counted",
+    VaultReadOnlyError: f"{LOCAL_FILE} cannot be written, so this recall is not counted",
     DiskFullError: "the disk is full, so this recall is not counted",
     LocalDamagedError: "local.db was damaged and is kept as local.db.damaged; a new one is begun with the next recall",
 }
@@ -275,7 +275,7 @@ class _Books:
 
     def _check_kept(self) -> None:
         if not self._is_kept:
-            raise VaultReadOnlyError(STATE_DIR, f"{LOCAL_FILE} cannot be opened")
+            raise VaultReadOnlyError(self._path.parent, f"{LOCAL_FILE} cannot be opened")
 
     def close(self) -> None:
         from quaid.local.database import close_relaxed

@@ -19,12 +19,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from quaid import user_config
 from quaid.doctor import Finding
 from quaid.errors import HookProofError, HostConfigError, QuaidError
 from quaid.hosts import entries, files, probe
 from quaid.hosts.entries import ConfigTextError
 from quaid.hosts.probe import Command
 from quaid.hosts.registry import HOSTS, NAME, Host, Machine, Wanted, hooks_of
+from quaid.place import state_folder
 
 NEEDED_TOOL = "memory_recall"
 LONGEST_WAIT_S = 30.0
@@ -163,7 +165,7 @@ def _wait_for(root: Path, word: str, hook: Command) -> None:
             if any(word in hit.text for hit in memory.recall(word).hits):
                 return
         time.sleep(0.2)
-    log = root / ".quaid" / "log" / "worker.log"
+    log = state_folder(root) / "log" / "worker.log"
     last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] if log.is_file() else []
     reason = f" Its worker's last words: {last[0]}" if last else ""
     raise HookProofError(f"{hook} took the conversation, and after {LONGEST_WAIT_S:g} s nothing finds it.{reason}")
@@ -175,12 +177,19 @@ def _throwaway() -> Iterator[Path]:
     from quaid.memory import Memory
 
     folder = Path(mkdtemp(prefix="quaid-canary-"))
+    # Trust, settings and state of the proof are not those of the user.
+    own = {"QUAID_CONFIG_DIR": str(folder / "config"), "QUAID_STATE_DIR": str(folder / "state")}
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
     try:
+        (folder / "config").mkdir(mode=0o700)
+        user_config.path().write_text(_QUIET, encoding="utf-8")
         memory, _ = Memory.create(folder / "vault")
         memory.close()
-        (folder / "vault" / "quaid.toml").write_text(_QUIET, encoding="utf-8")
         yield folder / "vault"
     finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
         deadline = time.monotonic() + LONGEST_FAREWELL_S
         while folder.exists() and time.monotonic() < deadline:
             shutil.rmtree(folder, ignore_errors=True)
@@ -190,7 +199,8 @@ def _throwaway() -> Iterator[Path]:
 def _environ(found: Installed, root: Path) -> dict[str, str]:
     """What a host would start its commands with, but for the vault."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("QUAID_")}
-    return environ | {"QUAID_HOME": str(root)} | ({"PATH": probe.BARE_PATH} if found.has_windows else {})
+    own = {name: os.environ[name] for name in ("QUAID_CONFIG_DIR", "QUAID_STATE_DIR")}
+    return environ | own | {"QUAID_HOME": str(root)} | ({"PATH": probe.BARE_PATH} if found.has_windows else {})
 
 
 def _write_transcript(folder: Path, word: str) -> Path:

@@ -1,41 +1,101 @@
-"""quaid.toml -> typed settings.
+"""quaid.toml and the user's own config.toml -> typed settings.
 
-Every setting has a default in settings.py, may be set in the vault's quaid.toml, and may be overridden by an
-environment variable named after it: `recall.limit` is `QUAID_RECALL_LIMIT`. An unknown key or a wrong type is an error
-with the key's name, never a silent default.
+Every setting has a default in settings.py, may be set in the vault's quaid.toml, goes after the one of that name in the
+user's config.toml, and that after an environment variable named after it: `recall.limit` is `QUAID_RECALL_LIMIT`. An
+unknown key or a wrong type is an error with the key's name, never a silent default.
+
+A vault travels, so what says where data goes, what it may cost or what is run is not read from it (`is_users_own`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from quaid import user_config
 from quaid.errors import ConfigError
 from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
 
+_USERS_TABLES = ("models", "embedding", "notifications")
+_USERS_KEYS = ("offline",)
+_NOT_SETTINGS = ("trust",)
+"""Tables of the user's config.toml that others read."""
+_KEY_VARIABLE = re.compile(
+    r"(ANTHROPIC|AZURE_OPENAI|CEREBRAS|COHERE|DEEPSEEK|FIREWORKS|GEMINI|GOOGLE|GROQ|HF|JINA|LITELLM|LM_STUDIO|MISTRAL"
+    r"|NVIDIA|OLLAMA|OPENAI|OPENROUTER|PERPLEXITY|TOGETHER|VOYAGE|XAI|QUAID(_[A-Z0-9]+)*)_(API_KEY|AUTH_TOKEN|KEY|TOKEN)"
+)
+"""Variables that hold keys of models. Any other may hold a secret that is none of a model service's business."""
+_NOT_A_KEY = "{!r} is not a variable for the key of a model service; put the key into QUAID_API_KEY and name that"
+
 
 def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
-    """Read `root`/quaid.toml (absent means all defaults) and apply the environment.
+    """The settings of the vault at `root`: its quaid.toml (absent means all defaults), the user's own, the environment.
 
     Raises:
         ConfigError: unreadable TOML, an unknown key, or a value of the wrong type.
     """
-    path = root / CONFIG_FILE
-    table: dict[str, Any] = {}
-    if path.exists():
-        try:
-            table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-            raise ConfigError(CONFIG_FILE, str(error)) from error
-    settings: Settings = _build(Settings, table, "")
-    overridden: Settings = _override(settings, "", environ if environ is not None else os.environ)
-    return overridden
+    of_vault = {key: value for key, value in read_vault_config(root).items() if not is_users_own(key)}
+    of_user = {key: value for key, value in user_config.read().items() if key not in _NOT_SETTINGS}
+    settings: Settings = _set(_set(Settings(), of_vault, "", CONFIG_FILE), of_user, "", str(user_config.path()))
+    settings = _override(settings, "", environ if environ is not None else os.environ)
+    for key, name in (("models", settings.models.api_key_env), ("embedding", settings.embedding.api_key_env)):
+        if name and not _KEY_VARIABLE.fullmatch(name):
+            raise ConfigError(f"{key}.api_key_env", _NOT_A_KEY.format(name))
+    return _offline(settings) if settings.offline else settings
+
+
+def _offline(settings: Settings) -> Settings:
+    return replace(
+        settings,
+        models=replace(settings.models, offline=True),
+        embedding=replace(settings.embedding, offline=True),
+        notifications=replace(settings.notifications, webhook=""),
+    )
+
+
+def is_users_own(key: str) -> bool:
+    """Whether a setting belongs to the user and the machine: a vault cannot set it."""
+    return key in _USERS_KEYS or key.partition(".")[0] in _USERS_TABLES
+
+
+def ignored_settings(root: Path) -> list[str]:
+    """A sentence for each setting that the vault at `root` has no say in.
+
+    Raises:
+        ConfigError: its quaid.toml cannot be read.
+    """
+    table = read_vault_config(root)
+    keys = [
+        key if not isinstance(value, dict) else f"{key}.{name}"
+        for key, value in table.items()
+        if is_users_own(key)
+        for name in (value if isinstance(value, dict) else ("",))
+    ]
+    return [f"{CONFIG_FILE} sets {key}, which a vault cannot: set it with: quaid config {key} VALUE" for key in keys]
+
+
+def set_users_own(key: str, value: object) -> Path:
+    """Set one key of the user's own config; the file it stands in. A provider of models gets the day of the consent.
+
+    Raises:
+        ConfigError: the file cannot be read or written.
+    """
+
+    def edit(document: Any) -> None:
+        _put(document, key, value)
+        if key == "models.provider":
+            _put(document, "models.agreed", f"{datetime.now(UTC):%Y-%m-%d}" if value not in {"", "none"} else "")
+
+    user_config.change(edit)
+    return user_config.path()
 
 
 def own_names(root: Path, settings: Settings) -> frozenset[str]:
@@ -75,6 +135,31 @@ def render_setting(text: str, key: str, value: object) -> str:
 
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     document = tomlkit.parse(text.removeprefix(mark))
+    _put(document, key, value)
+    return mark + tomlkit.dumps(document)
+
+
+def render_value(value: object) -> str:
+    """A setting as quaid.toml writes it."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def read_vault_config(root: Path) -> dict[str, Any]:
+    """The tables of the quaid.toml of the vault at `root`; empty when there is none.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    path = root / CONFIG_FILE
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig")) if path.exists() else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(CONFIG_FILE, str(error)) from error
+
+
+def _put(document: Any, key: str, value: object) -> None:
+    import tomlkit
+
     *sections, name = key.split(".")
     table: Any = document
     for section in sections:
@@ -82,12 +167,6 @@ def render_setting(text: str, key: str, value: object) -> str:
             table[section] = tomlkit.table()
         table = table[section]
     table[name] = value
-    return mark + tomlkit.dumps(document)
-
-
-def render_value(value: object) -> str:
-    """A setting as quaid.toml writes it."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _walk(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -99,29 +178,33 @@ def _walk(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{item.name}", value
 
 
-def _build(cls: Any, table: Mapping[str, Any], prefix: str) -> Any:
-    hints = get_type_hints(cls)
-    known = {item.name for item in fields(cls)}
-    for key in table:
-        if key not in known:
-            raise ConfigError(CONFIG_FILE, f"{prefix}{key} is not a setting")
-    values = {key: _typed(value, hints[key], f"{prefix}{key}") for key, value in table.items()}
-    return cls(**values)
+def _set(node: Any, table: Mapping[str, Any], prefix: str, file: str) -> Any:
+    """`node`, a dataclass of settings, with what `table` of the TOML file `file` sets."""
+    hints = get_type_hints(type(node))
+    changed: dict[str, Any] = {}
+    for name, value in table.items():
+        key = f"{prefix}{name}"
+        if name not in hints:
+            raise ConfigError(file, f"{key} is not a setting")
+        if not is_dataclass(hints[name]):
+            changed[name] = _typed(value, hints[name], key, file)
+        elif isinstance(value, dict):
+            changed[name] = _set(getattr(node, name), value, f"{key}.", file)
+        else:
+            raise ConfigError(file, f"{key} must be a table: [{key}]")
+    return replace(node, **changed)
 
 
-def _typed(value: Any, hint: Any, key: str) -> Any:
-    if is_dataclass(hint):
-        if not isinstance(value, dict):
-            raise ConfigError(CONFIG_FILE, f"{key} must be a table: [{key}]")
-        return _build(hint, value, f"{key}.")
+def _typed(value: Any, hint: Any, key: str, file: str) -> Any:
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise ConfigError(CONFIG_FILE, f"{key} is {value!r}, must be one of {', '.join(get_args(hint))}")
+            choices = ", ".join(filter(None, get_args(hint)))
+            raise ConfigError(file, f"{key} is {value!r}, must be one of {choices}")
         return value
     if hint is float and type(value) is int:
         return float(value)
     if type(value) is not hint:
-        raise ConfigError(CONFIG_FILE, f"{key} is {value!r}, must be {_type_name(hint)}")
+        raise ConfigError(file, f"{key} is {value!r}, must be {_type_name(hint)}")
     return value
 
 
@@ -141,7 +224,7 @@ def _override(node: Any, prefix: str, environ: Mapping[str, str]) -> Any:
 
 def _from_text(raw: str, hint: Any, key: str) -> Any:
     if get_origin(hint) is Literal or hint is str:
-        return _typed(raw, hint, key)
+        return _typed(raw, hint, key, CONFIG_FILE)
     if hint is bool:
         if raw.lower() in {"1", "true", "yes", "on"}:
             return True

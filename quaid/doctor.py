@@ -7,7 +7,6 @@ what it cannot find out is a finding too.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,12 +17,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from quaid.errors import GitMissingError, QuaidError
+from quaid.errors import QuaidError
 from quaid.index import database, documents
 from quaid.index.reader import IndexReader
 from quaid.llm import Models
+from quaid.outbound import describe_outbound
 from quaid.place import state_folder
 from quaid.sync.follow import read_heartbeat
+from quaid.trust import make_state_folder
 from quaid.vault import layout
 from quaid.vault.history import History
 from quaid.vault.repository import find_repository
@@ -128,19 +129,9 @@ def check_git_lock(context: Context) -> Finding:
     return Finding("git lock", "warning", sentence, "if no git is running, remove that file")
 
 
-def check_ignored(context: Context) -> Finding:
-    """.quaid/ never enters git."""
-    state = state_folder(context.root)
-    if find_repository(context.root) is None or not state.is_dir():
-        return Finding("ignored", "ok", f"{layout.STATE_DIR}/ is not in git")
-    tracked = _ask_git(context.root, "ls-files", "--", layout.STATE_DIR)
-    if tracked:
-        step = f"git rm -r --cached {layout.STATE_DIR}"
-        return Finding("ignored", "error", f"{layout.STATE_DIR}/ is tracked by git; it is private and derived.", step)
-    if _ask_git(context.root, "check-ignore", f"{layout.STATE_DIR}/{layout.INDEX_FILE}"):
-        return Finding("ignored", "ok", f"{layout.STATE_DIR}/ is ignored by git")
-    step = f"add the line {layout.STATE_DIR}/ to .gitignore"
-    return Finding("ignored", "warning", f"{layout.STATE_DIR}/ is not ignored by git.", step)
+def check_state(context: Context) -> Finding:
+    """What only this machine knows lies where nobody else can enter."""
+    return Finding("state", "ok", f"{make_state_folder(context.root)}")
 
 
 def check_index(context: Context) -> Finding:
@@ -192,6 +183,11 @@ def check_models(context: Context) -> Finding:
     if found.provider is None:
         return Finding("models", "warning", f"{found.why[:1].upper()}{found.why[1:]}.", found.next_step)
     return Finding("models", "ok", f"{found.provider}: deep {found.deep}, fast {found.fast} ({found.why})")
+
+
+def check_outbound(context: Context) -> Finding:
+    """Tell what leaves this machine, where to and since when."""
+    return Finding("outbound", "ok", describe_outbound(_memory(context).settings))
 
 
 def check_watcher(context: Context) -> Finding:
@@ -312,11 +308,12 @@ ALWAYS: tuple[Check, ...] = (check_git, check_sqlite, check_vault)
 OF_A_VAULT: tuple[Check, ...] = (
     check_repository,
     check_git_lock,
-    check_ignored,
+    check_state,
     check_index,
     check_weights,
     check_embedding,
     check_models,
+    check_outbound,
     check_watcher,
     check_janitor,
     check_hooks,
@@ -343,14 +340,3 @@ def _guarded(check: Check, context: Context) -> Finding:
 def _memory(context: Context) -> Memory:
     assert context.memory is not None
     return context.memory
-
-
-def _ask_git(root: Path, *args: str) -> str:
-    # A hook's GIT_DIR would answer for another repository.
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", "-C", str(root), *args]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10, env=env)
-    except FileNotFoundError as error:
-        raise GitMissingError from error
-    return done.stdout.strip()

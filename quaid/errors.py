@@ -28,11 +28,44 @@ class VaultNotFoundError(QuaidError):
         super().__init__(f"No vault at {path}. Make one with: quaid init {path}")
 
 
+class UntrustedVaultError(QuaidError):
+    """A quaid.toml alone makes no vault of this user's: the folder may be a stranger's clone."""
+
+    code = "untrusted_vault"
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{path} is a vault that you have not trusted: nothing in it was read. "
+            f"If it is yours, or you know what is in it: quaid trust {path}"
+        )
+
+
+class ForeignVaultError(QuaidError):
+    code = "foreign_vault"
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{path} belongs to another user: nothing in it was read. Copy it, or take it over with chown."
+        )
+
+
+class StateFolderError(QuaidError):
+    code = "state_folder"
+
+    def __init__(self, path: object, problem: str) -> None:
+        super().__init__(
+            f"The state folder {path} cannot be used ({problem}). Move it away, or name another with QUAID_STATE_DIR."
+        )
+
+
 class VaultExistsError(QuaidError):
     code = "vault_exists"
 
     def __init__(self, path: object) -> None:
-        super().__init__(f"{path} is a vault already. See it with: quaid status --vault {path}")
+        super().__init__(
+            f"{path} is a vault already. See it with: quaid status --vault {path}; "
+            f"if it is not trusted yet: quaid trust {path}"
+        )
 
 
 class VaultReadOnlyError(QuaidError):

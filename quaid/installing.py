@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 from importlib.resources import files as package_files
 from pathlib import Path
 
-from quaid.errors import HostConfigError, HostNotFoundError, QuaidError, UsageError, VaultNotFoundError
+from quaid import trust
+from quaid.errors import HostConfigError, HostNotFoundError, QuaidError, UsageError
 from quaid.hosts import entries, files, receipts
 from quaid.hosts.entries import ConfigTextError
 from quaid.hosts.receipts import Receipt
 from quaid.hosts.registry import HOSTS, Host, Machine, Target, Wanted, left_behind
+from quaid.place import CONFIG_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def install(machine: Machine, host: Host, wanted: Wanted, *, dry_run: bool = Fal
     Raises:
         UsageError: the host knows no projects or no plugins.
         HostNotFoundError: it is not on this machine.
-        VaultNotFoundError: the vault that was named is none.
+        UntrustedVaultError, ForeignVaultError: the vault may not be read.
         HostConfigError, LockedError: a config cannot be changed; none was.
     """
     wanted = _held_against(machine, host, wanted)
@@ -156,20 +158,6 @@ def receipts_file(machine: Machine) -> Path:
     return machine.setting("XDG_DATA_HOME", default) / "quaid" / "installed.json"
 
 
-def remark_on_vault(vault: Path | None) -> str | None:
-    """What its user should know of the vault that hosts will use, when `vault` was not named."""
-    if vault is not None:
-        return None
-    if named := os.environ.get("QUAID_HOME"):
-        return (
-            f"QUAID_HOME is {named} here; programs started from the desktop do not know it. Pass it on: --vault {named}"
-        )
-    home = Path.home() / "quaid"
-    if not (home / "quaid.toml").is_file():
-        return f"There is no vault at {home} yet. Make one with: quaid init"
-    return None
-
-
 def _everywhere(machine: Machine, host: Host, *, project: bool) -> tuple[Target, ...]:
     """The host's configs with all that Quaid may have put there, in whichever way."""
     ways = [Wanted(our_command(), project=project, plugin=plugin) for plugin in {False, bool(host.plugin)}]
@@ -208,8 +196,8 @@ def _held_against(machine: Machine, host: Host, wanted: Wanted) -> Wanted:
         raise UsageError(f"{host.title} has no plugin to choose. Leave --plugin out.")
     if wanted.plugin and not brings_plugin:
         raise UsageError(f"This installation of Quaid brings no plugin for {host.title}. Leave --plugin out.")
-    if wanted.vault and not (wanted.vault / "quaid.toml").is_file():
-        raise VaultNotFoundError(wanted.vault)
+    if wanted.vault and (wanted.vault / CONFIG_FILE).exists():
+        trust.check(wanted.vault)
     if not wanted.project and not any(mark.exists() for mark in host.marks(machine)):
         raise HostNotFoundError(host.title, host.marks(machine)[0])
     return replace(wanted, plugin=brings_plugin) if host.plugin == "always" else wanted

@@ -9,20 +9,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
+from quaid import trust
 from quaid.answers import Answers
-from quaid.config import load_settings, parse_value
+from quaid.config import ignored_settings, load_settings, parse_value
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NothingSaidError, VaultExistsError, VaultNotFoundError
 from quaid.index import database
 from quaid.index.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
-from quaid.place import CONFIG_FILE, locate_vault, state_folder
+from quaid.place import CONFIG_FILE, state_folder
 from quaid.recall.options import RecallOptions
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
 from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
-from quaid.vault import layout, template
+from quaid.vault import template
 
 Answer = TypeVar("Answer")
 
@@ -59,6 +60,8 @@ class Memory:
         self._documentation: Documentation | None = None
         self._progress: Progress | None = None
         self._say: Callable[[str], None] = lambda _: None
+        self.remarks: tuple[str, ...] = ()
+        """What its user should know of how it was opened."""
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, owner: str | None = None) -> Self:
@@ -66,13 +69,15 @@ class Memory:
 
         Raises:
             VaultNotFoundError: no vault there.
-            ConfigError: its quaid.toml cannot be read.
+            UntrustedVaultError, ForeignVaultError, StateFolderError: there is one that may not be read.
+            ConfigError: its quaid.toml, or the user's own config, cannot be read.
         """
-        root = locate_vault(path)
-        if not (root / CONFIG_FILE).is_file():
-            raise VaultNotFoundError(root)
+        root, remark = trust.locate_vault(path)
+        trust.check(root)
         settings = load_settings(root)
-        return cls(root, replace(settings, owner=owner) if owner else settings)
+        memory = cls(root, replace(settings, owner=owner) if owner else settings)
+        memory.remarks = tuple(filter(None, (remark, *ignored_settings(root))))
+        return memory
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> tuple[Self, Created]:
@@ -87,9 +92,13 @@ class Memory:
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
         adopted = template.has_notes(root)
-        template.make_state_folder(root)
+        trust.set_state_aside(root)
+        root.mkdir(parents=True, exist_ok=True)
+        trust.make_state_folder(root)
         memory = cls(root, load_settings(root))
-        return memory, fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
+        created = fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
+        trust.trust(root)
+        return memory, created
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
         """Where long work shows how far it is, and where a wait says what it waits for."""
@@ -211,7 +220,7 @@ class Memory:
         return self.writer.restore(reference)
 
     def configure(self, key: str, raw: str) -> Written:
-        """Set one key of quaid.toml; `raw` is the value as typed in a shell.
+        """Set one key of quaid.toml, or of the user's own config; `raw` is the value as typed in a shell.
 
         Raises:
             ConfigError: no such setting, or the value does not fit it.
@@ -220,22 +229,11 @@ class Memory:
 
     def note(self, text: str, session: str | None = None) -> int:
         """Queue a line that the next extraction of `session` (or of any) takes along; how many are waiting."""
-        from datetime import UTC, datetime
+        from quaid.reading import queue_note
 
-        from quaid.capture.gate import admit
-        from quaid.local.notes_to_self import NotesToSelf
-
-        line = " ".join(admit(text).text.split())
-        if not line:
-            raise BadInputError("There is nothing to note. Give the line in quotes: quaid note 'call Maya back'")
         if not self.indexer.is_there():
             raise VaultNotFoundError(self.root)
-        queue = NotesToSelf(state_folder(self.root) / layout.LOCAL_FILE)
-        try:
-            queue.add(line, session, datetime.now(UTC))
-            return queue.count()
-        finally:
-            queue.close()
+        return queue_note(state_folder(self.root), text, session)
 
     def extract(
         self,

@@ -15,6 +15,7 @@ from quaid.index import database, documents, graph, vectors
 from quaid.index.reader import IndexReader
 from quaid.local import quarantine
 from quaid.model import Kind, Use
+from quaid.outbound import list_outbound
 from quaid.place import state_folder
 from quaid.sync.follow import Heartbeat, read_heartbeat
 from quaid.sync.indexer import SyncOptions
@@ -108,6 +109,11 @@ class Status:
     index: Index
     embedding: EmbeddingState
     watcher: Watcher | None
+    state: str
+    """The folder of what only this machine knows."""
+    leaves: tuple[str, ...]
+    """What leaves this machine, a phrase each."""
+    offline: bool
     problems: tuple[tuple[str, str], ...]
     waiting_episodes: tuple[str, ...]
     queued_notes: int
@@ -196,6 +202,9 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         index=index,
         embedding=embedding,
         watcher=watcher,
+        state=str(state_folder(memory.root)),
+        leaves=tuple(list_outbound(memory.settings)),
+        offline=memory.settings.offline,
         problems=problems,
         waiting_episodes=waiting,
         queued_notes=queued,
@@ -398,7 +407,7 @@ def _given_up(memory: Memory) -> list[Attention]:
     if not given_up:
         return []
     what = "1 conversation" if len(given_up) == 1 else f"{len(given_up):,} conversations"
-    step = f"quaid extract FILE, then empty {layout.STATE_DIR}/{queue.FOLDER}/{queue.FAILED}"
+    step = f"quaid extract FILE, then empty {state_folder(memory.root) / queue.FOLDER / queue.FAILED}"
     paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
     return [Attention(f"{what} of agents could not be taken in", step, paths)]
 

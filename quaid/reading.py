@@ -96,11 +96,12 @@ class Reader:
     def models(self) -> Models:
         if self._own_models is None:
             from quaid.llm import Models
+            from quaid.llm.prompts import user_prompts
             from quaid.local.model_usage import ModelRecords
 
             records = ModelRecords(self._state / layout.LOCAL_FILE)
             self._own_models = Models(
-                self._settings.models, own_prompts=self._state / "prompts", usage=records, answers=records
+                self._settings.models, own_prompts=user_prompts(), usage=records, answers=records
             ).start_run()
         return self._own_models
 
@@ -221,6 +222,26 @@ class Reader:
             left_out=tuple((item.text, item.reason) for item in part.left_out) if part else (),
         )
         try:
-            return quarantine.put(self._state, found).relative_to(self._root).as_posix()
+            return str(quarantine.put(self._state, found))
         except OSError:
             return None
+
+
+def queue_note(state: Path, text: str, session: str | None) -> int:
+    """Queue a line that the next reading of `session` (or of any) takes along; how many are waiting.
+
+    Raises:
+        BadInputError: there is nothing in it.
+    """
+    from quaid.capture.gate import admit
+    from quaid.local.notes_to_self import NotesToSelf
+
+    line = " ".join(admit(text).text.split())
+    if not line:
+        raise BadInputError("There is nothing to note. Give the line in quotes: quaid note 'call Maya back'")
+    queue = NotesToSelf(state / layout.LOCAL_FILE)
+    try:
+        queue.add(line, session, datetime.now(UTC))
+        return queue.count()
+    finally:
+        queue.close()

@@ -37,6 +37,8 @@ class EmbeddingSettings:
     """Base address of the service; empty means the provider's usual one."""
     api_key_env: str = "OPENAI_API_KEY"
     """The environment variable that holds the key, never the key itself."""
+    offline: bool = False
+    """No weights are downloaded and no service on another machine is asked; the setting `offline` brings this about."""
     dimensions: int = 0
     """Asked of the service; 0 means the model's own."""
     threads: int = 0
@@ -52,8 +54,14 @@ class EmbeddingSettings:
 class ModelSettings:
     """Which language models are asked, and what that may cost. 0 as a cap means that there is none."""
 
-    provider: Literal["auto", "none", "anthropic", "openai", "ollama", "claude-code"] = "auto"
-    """`auto`: a key in the environment, else a running Ollama, else Claude Code; `quaid doctor` says which and why."""
+    provider: Literal["", "auto", "none", "anthropic", "openai", "ollama", "claude-code"] = ""
+    """Empty until the user has agreed that a model is asked. `auto`: a key in the environment, else a running Ollama,
+    else Claude Code; `quaid doctor` says which and why.
+    """
+    offline: bool = False
+    """No model on another machine is asked; the setting `offline` brings this about."""
+    agreed: str = ""
+    """The day on which the user agreed, as `quaid init`, `quaid install` and `quaid config` note it."""
     deep: str = ""
     """The model that thinks (extraction, review); empty means the provider's usual one."""
     fast: str = ""
@@ -280,7 +288,7 @@ class NotificationSettings:
     channels: str = "terminal,desktop,file"
     """Any of terminal, desktop, file, webhook, separated by commas."""
     file: str = ""
-    """A .log or .txt file, from the vault's folder; empty means .quaid/log/news.log."""
+    """A .log or .txt file, from the vault's folder; empty means log/news.log in the state folder."""
     webhook: str = ""
     """The address that is sent {"text": …}. Whoever has it can post there: keep it in the environment, not in git."""
 
@@ -321,8 +329,10 @@ class DocsSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All of quaid.toml."""
+    """All of quaid.toml and of the user's own config.toml."""
 
+    offline: bool = False
+    """Nothing leaves this machine: models, embeddings, weights and webhooks elsewhere are not asked."""
     owner: str = "default"
     owner_name: str = ""
     """The name of the owner's person note in entities/, whom `my` and `our` mean; empty means `owner`."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from quaid.capture import facts, linking
 from quaid.capture.facts import FactDetails
 from quaid.capture.storing import KnownFact, NewFact
-from quaid.config import render_setting, render_value
+from quaid.config import is_users_own, render_setting, render_value, set_users_own
 from quaid.errors import (
     NoteBrokenError,
     NoteChangedError,
@@ -136,7 +136,9 @@ class Writer:
         return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
 
     def configure(self, key: str, value: object) -> Written:
-        """Set one key of quaid.toml; its comments and order stay."""
+        """Set one key of quaid.toml, or of the user's own config; its comments and order stay."""
+        if is_users_own(key):
+            return Written(key, str(set_users_own(key, value)), "set", f"{key} = {render_value(value)}")
         return self.write(_key("config", key, value), lambda: self._plan_setting(key, value)).written
 
     # -- the order of things -------------------------------------------------------------------------------------

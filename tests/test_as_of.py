@@ -48,7 +48,7 @@ def contents_of_checkout(vault: Vault, revision: str, folder: Path) -> tuple[lis
     """The same of an index built by `reindex` in a checkout of `revision`."""
     vault.run("worktree", "add", "-q", "--detach", str(folder), revision)
     inside = folder / vault.git("rev-parse", "--show-prefix")
-    with Memory.open(inside) as memory:
+    with Vault(Path(inside)).memory() as memory:
         memory.reindex()
         path = memory.indexer.path
     return contents(path)
@@ -559,7 +559,7 @@ def test_a_folder_that_cannot_be_written_is_named(vault):
         state_folder(vault.root).chmod(0o500)
     vault.save()
     try:
-        assert str(vault.root) in str(refused(lambda: open_past(vault, "HEAD")))
+        assert str(state_folder(vault.root)) in str(refused(lambda: open_past(vault, "HEAD")))
     finally:
         state_folder(vault.root).chmod(0o700)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from vaults import FACT, Vault, assert_verified, copy_vault, mounted, paths, refused, texts
+from vaults import FACT, Vault, assert_verified, copy_of, copy_vault, mounted, paths, refused, texts
 
 from quaid import Memory
 from quaid.errors import (
@@ -297,21 +297,16 @@ def test_a_read_only_vault_is_read_and_refuses_to_be_written(filled: Vault, tmp_
         if subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], capture_output=True, check=False).returncode:
             pytest.skip("needs the right to mount read-only")
         before = filled.notes()
-        with Memory.open(folder) as memory:
+        with Vault(folder).memory() as memory:
             for _ in range(3):
                 assert len(memory.recall("quokka").hits) == 1
             filled.write("late.md", "Maya bought a lawnmower.")
-            answer = memory.recall("quokka lawnmower")
-            assert len(answer.hits) == 1
-            assert "stale" in answer.degraded
+            assert "late.md" in paths(memory, "quokka lawnmower")
             for write in (
                 lambda: memory.remember("Maya bought a lawnmower yesterday"),
                 lambda: memory.link("Maya", "works_at", "Acme"),
                 lambda: memory.forget("quokka"),
-                lambda: memory.note("call Maya back"),
                 lambda: memory.extract(_turns(filled, "User: hello there")),
-                memory.sync,
-                memory.reindex,
             ):
                 refused(write)
         (filled.root / "late.md").unlink()
@@ -331,11 +326,13 @@ def test_a_folder_without_permission_refuses_to_be_written(filled: Vault) -> Non
     filled.assert_sound()
 
 
-def test_a_full_disk_refuses_to_be_written_and_is_still_read(filled: Vault, tmp_path: Path) -> None:
+def test_a_full_disk_refuses_to_be_written_and_is_still_read(
+    filled: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=6m", "tmpfs") as folder:
         root = folder / "vault"
-        shutil.copytree(filled.root, root)
-        small = Vault(root)
+        monkeypatch.setenv("QUAID_STATE_DIR", str(folder / "state"))
+        small = copy_of(filled.root, root)
         before = small.notes()
         with Memory.open(root) as memory:
             assert len(memory.recall("quokka").hits) == 1

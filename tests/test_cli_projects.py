@@ -82,10 +82,10 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
         "URL": f"{made.url}/v1",
         "FAST": "quick",
         "DEEP": "wise",
-        "API_KEY_ENV": "MODEL_KEY",
+        "API_KEY_ENV": "QUAID_API_KEY",
     }.items():
         monkeypatch.setenv(f"QUAID_MODELS_{name}", value)
-    monkeypatch.setenv("MODEL_KEY", "sk-nobody")
+    monkeypatch.setenv("QUAID_API_KEY", "sk-nobody")
     yield made
     made.close()
 

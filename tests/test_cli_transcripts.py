@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from quaid.cli.main import main
+from quaid.place import state_folder
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 SHELL = re.compile(r"[|<>&;*$]")
@@ -80,7 +81,11 @@ class Session:
         return done.returncode, done.stdout.decode()
 
     def _normal(self, text: str) -> str:
-        text = text.replace(str(self.vault), "<vault>").replace(str(self.folder), "<folder>")
+        text = (
+            text.replace(str(state_folder(self.vault)), "<state>")
+            .replace(str(self.vault), "<vault>")
+            .replace(str(self.folder), "<folder>")
+        )
         for pattern, placeholder in placeholders(f"{datetime.now(UTC):%Y-%m-%d}"):
             text = re.sub(pattern, placeholder, text)
         return text
@@ -106,6 +111,8 @@ def act_out(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, request: 
         "PATH": f"{script.parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(Path(__file__).parents[1]),
         "QUAID_HOME": str(session.vault),
+        "QUAID_CONFIG_DIR": str(folder / "config"),
+        "QUAID_STATE_DIR": str(folder / "state"),
         "QUAID_EMBEDDING_PROVIDER": "none",
         "QUAID_MODELS_PROVIDER": "none",
         "GIT_CONFIG_GLOBAL": os.devnull,

@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 import apsw
 import pytest
-from vaults import Vault, assert_verified, copy_vault
+from vaults import Vault, assert_verified, copy_around, copy_vault
 
 from quaid import Memory
 from quaid.place import state_folder
@@ -160,9 +160,8 @@ def is_killed_and_recovers(name: str, step: int, expected: object, workshop: Pat
 @contextmanager
 def _copied(folder: Path, name: str) -> Iterator[Vault]:
     """The prepared vault again, with what lies beside it."""
-    shutil.copytree(folder / "prepared", folder / name, symlinks=True)
     try:
-        yield Vault(folder / name / "vault")
+        yield copy_around(folder / "prepared" / "vault", folder / name)
     finally:
         shutil.rmtree(folder / name, ignore_errors=True)
 

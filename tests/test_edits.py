@@ -10,6 +10,7 @@ import pytest
 
 from quaid.errors import DiskFullError, GitError, LockedError, NoteChangedError
 from quaid.model import Edit
+from quaid.place import state_folder
 from quaid.settings import GitSettings
 from quaid.vault import edits, files, layout
 from quaid.vault.edits import Change, apply, needs_recovery, recover, writing
@@ -60,8 +61,7 @@ def vault(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
     made = Vault(tmp_path)
-    (tmp_path / layout.STATE_DIR).mkdir()
-    (tmp_path / ".gitignore").write_text(f"{layout.STATE_DIR}/\n")
+    state_folder(tmp_path).mkdir(parents=True)
     (tmp_path / "a.md").write_bytes(OLD)
     (tmp_path / "c.md").write_bytes(OLD)
     made.git("add", "-A")
@@ -231,7 +231,7 @@ def test_recovery_tidies_half_written_files(vault, monkeypatch):
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"key": "x"}', "null"])
 def test_an_unreadable_intention_is_set_aside(vault, content):
-    (vault.root / layout.STATE_DIR / edits.PENDING_FILE).write_text(content)
+    (state_folder(vault.root) / edits.PENDING_FILE).write_text(content)
     assert recover(vault.root, vault.history) is None
     assert not needs_recovery(vault.root)
     apply(vault.root, vault.change(), vault.history)
@@ -241,7 +241,7 @@ def test_an_unreadable_intention_is_set_aside(vault, content):
 def test_recovery_works_in_a_repository_without_a_commit(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
-    (tmp_path / layout.STATE_DIR).mkdir()
+    state_folder(tmp_path).mkdir(parents=True)
     made = Vault(tmp_path)
     kill_after_change = made.change(ADDED)
     monkeypatch.setattr(edits, "_roll_back", lambda *_: None)

@@ -176,10 +176,9 @@ def test_an_old_failure_is_forgotten(hub, tmp_path):
     assert open_embedder(SETTINGS).dimension == HIDDEN
 
 
-def test_offline_never_tries_the_network(hub, monkeypatch, tmp_path):
-    monkeypatch.setenv("QUAID_OFFLINE", "1")
-    with pytest.raises(WeightsMissingError, match="QUAID_OFFLINE"):
-        fetch_weights(SETTINGS, force=True)
+def test_offline_never_tries_the_network(hub, tmp_path):
+    with pytest.raises(WeightsMissingError, match="offline"):
+        fetch_weights(replace(SETTINGS, offline=True), force=True)
     assert hub.requests == 0
     assert not list((tmp_path / "cache").rglob(".failed.json"))
 

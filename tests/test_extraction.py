@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,11 +14,11 @@ from pathlib import Path
 
 import pytest
 from replay import Replay, answers, facts_of, write_claude, write_sessions, write_talk
-from vaults import Vault, assert_verified, copy_vault
+from vaults import KEPT_VARIABLES, Vault, assert_verified, copy_vault
 
+from quaid import user_config
 from quaid.cli.main import main
 from quaid.model import Turn
-from quaid.place import state_folder
 from quaid.vault import episodes, frontmatter, journal, layout, snippets
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -82,7 +83,8 @@ def replayed(tmp_path_factory):
     paths = write_sessions(folder / "talk")
     vault = copy_vault(folder / "vault")
     with replaying(answers()) as replay:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(("QUAID_", "GIT_"))}
+        kept = {name for name in os.environ if not name.startswith(("QUAID_", "GIT_"))} | KEPT_VARIABLES
+        environ = {name: value for name, value in os.environ.items() if name in kept}
         environ |= {
             "PYTHONPATH": str(Path(__file__).parents[1]),
             "QUAID_EMBEDDING_PROVIDER": "none",
@@ -272,11 +274,20 @@ def test_notes_to_self_reach_the_prompt_first_and_go_when_they_are_learned_from(
         assert memory.note("a third one") == 2  # beside that of the other session
 
 
-def test_an_owner_may_have_a_prompt_of_their_own(vault, service, tmp_path):
+def write_prompt(monkeypatch, tmp_path, text):
+    """The user's own version of a prompt, in a config folder of its own."""
+    folder = tmp_path / "config"
+    (folder / "prompts").mkdir(parents=True)
+    shutil.copy(user_config.path(), folder)
+    (folder / "prompts/extract.md").write_text(text)
+    monkeypatch.setenv("QUAID_CONFIG_DIR", str(folder))
+
+
+def test_an_owner_may_have_a_prompt_of_their_own(vault, service, tmp_path, monkeypatch):
     from quaid.llm.prompts import load_prompt
 
     text = load_prompt("extract").path.read_text("utf-8").replace("You keep a person's", "PIRATE. You keep a person's")
-    vault.write_state("prompts/extract.md", text)
+    write_prompt(monkeypatch, tmp_path, text)
     with vault.memory() as memory:
         done = memory.extract(write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice."))
     assert done.prompt != load_prompt("extract").label
@@ -291,23 +302,23 @@ def test_an_owner_may_have_a_prompt_of_their_own(vault, service, tmp_path):
         "---\ntier: deep\nmax_output_tokens: 16000\n---\nHi\n\n## Input\n\n{{conversation}}\n\n## Answer\n\nnone\n",
     ],
 )
-def test_a_prompt_that_cannot_be_used_is_named_and_the_conversation_waits(vault, service, tmp_path, text):
-    vault.write_state("prompts/extract.md", text)
+def test_a_prompt_that_cannot_be_used_is_named_and_the_conversation_waits(vault, service, tmp_path, monkeypatch, text):
+    write_prompt(monkeypatch, tmp_path, text)
     with vault.memory() as memory:
         done = memory.extract(write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice."))
         assert done.problem.code == "prompt"
         assert "extract.md" in str(done.problem)
         assert done.waiting
-        (state_folder(vault.root) / "prompts" / "extract.md").unlink()
+        (tmp_path / "config/prompts/extract.md").unlink()
         (done,) = memory.extract_waiting()
         assert len(done.facts) == 2
 
 
-def test_a_prompt_with_another_answer_is_named(vault, service, tmp_path):
+def test_a_prompt_with_another_answer_is_named(vault, service, tmp_path, monkeypatch):
     from quaid.llm.prompts import load_prompt
 
     text = load_prompt("extract").path.read_text("utf-8").replace('"durability", "turns"]', '"durability"]', 1)
-    vault.write_state("prompts/extract.md", text)
+    write_prompt(monkeypatch, tmp_path, text)
     with vault.memory() as memory:
         done = memory.extract(write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice."))
     assert (done.problem.code, done.waiting, service.asked) == ("prompt", True, [])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from replay import Replay, facts_of, write_talk
 from secret_samples import block, some
-from vaults import Vault, assert_verified, copy_vault, wait_for
+from vaults import Vault, assert_verified, copy_of, copy_vault, wait_for
 
 from quaid.cli.main import main
 from quaid.errors import LockedError, QuaidError
@@ -207,7 +207,7 @@ def test_what_was_cut_off_or_refused_is_set_aside(vault, service, talk, text, st
     assert len(service.asked) == 1
     (found,) = put_aside(vault)
     assert (found.raw, found.about) == (text, "s1")
-    assert done.quarantined.startswith(".quaid/quarantine/")
+    assert Path(done.quarantined).parent == state_folder(vault.root) / "quarantine"
     assert_waits(vault)
 
 
@@ -603,9 +603,7 @@ def test_killed_at_any_step_of_writing_and_run_again(vault, service, talk, tmp_p
 
 def run_killed(vault: Vault, root: Path, talk: Path, deadly: int) -> int:
     """Extract in a forked process on a copy of `vault`, killed at step `deadly`; how many steps it took."""
-    import shutil
-
-    shutil.copytree(vault.root, root, symlinks=True)
+    copy_of(vault.root, root)
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

@@ -13,7 +13,7 @@ from vaults import wait_for
 from quaid.documentation.registering import NewProject
 from quaid.hooks.work import work
 from quaid.local import queue
-from quaid.place import STATE_DIR
+from quaid.place import state_folder
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def home(vault, repo, monkeypatch):
 
 
 def state(home):
-    return home.root / STATE_DIR
+    return state_folder(home.root)
 
 
 def news(home):

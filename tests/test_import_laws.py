@@ -14,14 +14,16 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "quaid"
 
 # Each room and the rooms it may import besides itself and those that all may.
-FOR_ALL = {"errors", "model", "place", "settings", "config", "sqlite"}
+FOR_ALL = {"errors", "model", "place", "settings", "config", "sqlite", "trust", "user_config"}
 BELOW = {
     "errors": set(),
     "model": set(),
     "place": set(),
     "settings": set(),
     "sqlite": set(),
-    "config": {"errors", "place", "settings"},
+    "user_config": {"errors", "place"},
+    "trust": {"errors", "place", "user_config"},
+    "config": {"errors", "place", "settings", "user_config"},
     "vault": set(),
     "index": set(),
     "local": set(),
@@ -71,6 +73,7 @@ WIRING = {
     "standby",
     "installing",
     "canary",
+    "outbound",
     "bug",
     "documentation",
 }
@@ -98,7 +101,7 @@ OWNERS = {
     "safetensors": ["embed/"],
     "typer": ["cli/"],
     "rich": ["cli/"],
-    "tomlkit": ["config.py", "hosts/tomledit.py"],
+    "tomlkit": ["config.py", "user_config.py", "hosts/tomledit.py"],
     "mcp": ["mcp/"],
     "dateutil": ["recall/windows.py"],
     "threadpoolctl": ["index/matrix.py"],

@@ -16,10 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_jsonc import OBJECTS, json5_texts
+from vaults import trust_vault
 
 from quaid import installing
 from quaid.cli.main import main
-from quaid.errors import LockedError, QuaidError
+from quaid.errors import LockedError, QuaidError, UntrustedVaultError
 from quaid.hosts import files, jsonedit
 from quaid.hosts.registry import HOSTS, Machine, Wanted
 
@@ -121,6 +122,7 @@ class TestHosts:
         (tmp_path / "work" / "quaid.toml").parent.mkdir()
         (tmp_path / "work" / "quaid.toml").touch()
         vault = tmp_path / "work"
+        trust_vault(vault)
         for name in ("codex", "claude-code"):
             install(machine, name, vault=vault)
             assert server(machine, name)["args"] == ["mcp", "--vault", str(vault)]
@@ -132,9 +134,12 @@ class TestHosts:
         install(machine, "openclaw")
         assert read(config(machine, "openclaw"))["plugins"]["entries"]["quaid"]["config"] == {"command": QUAID[0]}
 
-    def test_a_vault_that_is_none_is_refused(self, machine, tmp_path):
-        with pytest.raises(QuaidError, match="No vault at"):
-            install(machine, "cursor", vault=tmp_path / "nowhere")
+    def test_a_vault_that_is_not_one_is_refused(self, machine, tmp_path):
+        (tmp_path / "clone").mkdir()
+        (tmp_path / "clone" / "quaid.toml").touch()
+        with pytest.raises(UntrustedVaultError):
+            install(machine, "cursor", vault=tmp_path / "clone")
+        assert main(["install", "cursor", "--vault", str(tmp_path / "nowhere")]) == 1
 
     def test_the_folders_own_config(self, machine):
         install(machine, "claude-code", project=True)

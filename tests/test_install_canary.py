@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from test_install import config, install, machine_at
+from vaults import trust_vault
 
 from quaid import canary
 from quaid.hosts import probe
@@ -77,6 +78,7 @@ class TestTheWholeWay:
         vault = tmp_path / "mine"
         vault.mkdir()
         (vault / "quaid.toml").touch()
+        trust_vault(vault)
         ground.install("claude-code", vault=vault)
         found = ground.prove()
         assert {name: one.level for name, one in found.items()} == {

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 from janitor_ground import Scripted
 from source_repos import SourceRepo, run_git
-from vaults import Vault, copy_vault
+from vaults import copy_around, copy_vault
 
 from quaid.documentation.registering import NewProject
 from quaid.errors import LockedError
@@ -48,7 +48,7 @@ def model(monkeypatch):
 @pytest.fixture
 def vault(calm, tmp_path):
     """A vault with the project `code`, whose repository is beside it."""
-    return Vault(shutil.copytree(_beginning(), tmp_path / "both", symlinks=True) / "vault")
+    return copy_around(_beginning() / "vault", tmp_path / "both")
 
 
 @pytest.fixture

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from janitor_ground import Scripted
 from janitor_judge import Judge, read_verdicts
 from replay import Replay, answers, write_sessions
-from vaults import Vault, assert_verified, be_calm, copy_vault
+from vaults import Vault, assert_verified, be_calm, copy_of, copy_vault
 
 from quaid.janitor.runner import Options
 from quaid.llm.prompts import load_prompt
@@ -66,7 +65,7 @@ def extract(env, folder: Path, count: int) -> Vault:
 
 
 def copy(vault: Vault, folder: Path) -> Vault:
-    return Vault(shutil.copytree(vault.root, folder / "vault", symlinks=True))
+    return copy_of(vault.root, folder / "vault")
 
 
 def night(vault, env, model):

@@ -377,7 +377,7 @@ def test_many_threads_may_ask(service, records):
 
 
 def found(environ, **settings):
-    return Models(ModelSettings(**settings), environ=environ).describe()
+    return Models(ModelSettings(**{"provider": "auto", **settings}), environ=environ).describe()
 
 
 @pytest.fixture
@@ -412,7 +412,9 @@ def test_a_key_goes_before_ollama_and_ollama_before_claude(service, claude):
 def test_an_openai_address_in_the_environment_counts(service):
     was = found({"OPENAI_BASE_URL": f"{service.url}/v1", "OPENAI_API_KEY": "k"})
     assert (was.provider, was.why) == ("openai", "OPENAI_BASE_URL is set")
-    keyless = Models(ModelSettings(), environ={"OPENAI_BASE_URL": f"{service.url}/v1", "OLLAMA_HOST": "127.0.0.1:9"})
+    keyless = Models(
+        ModelSettings(provider="auto"), environ={"OPENAI_BASE_URL": f"{service.url}/v1", "OLLAMA_HOST": "127.0.0.1:9"}
+    )
     assert ask(keyless).value == RED
     assert "authorization" not in service.requests[0][2]
 
@@ -436,7 +438,7 @@ def test_an_ollama_that_does_not_answer_costs_a_fifth_of_a_second():
 
 
 def test_what_was_found_is_not_looked_for_again(service):
-    models = Models(ModelSettings(), environ={"OLLAMA_HOST": service.url, "PATH": ""})
+    models = Models(ModelSettings(provider="auto"), environ={"OLLAMA_HOST": service.url, "PATH": ""})
     for _ in range(3):
         assert models.describe().provider == "ollama"
     assert [path for path, _, _ in service.requests] == ["/api/version", "/api/tags"]
@@ -460,9 +462,16 @@ def test_auto_does_not_guess_for_whom_an_address_or_a_key_is(key, value):
 
 
 def test_offline_means_this_machine_only(service):
-    environ = {"ANTHROPIC_API_KEY": "a", "QUAID_OFFLINE": "1", "PATH": ""}
-    assert "QUAID_OFFLINE" in found(environ | {"OLLAMA_HOST": "127.0.0.1:9"}).why
-    assert found(environ | {"OLLAMA_HOST": service.url}).provider == "ollama"
+    environ = {"ANTHROPIC_API_KEY": "a", "PATH": ""}
+    assert "offline is set" in found(environ | {"OLLAMA_HOST": "127.0.0.1:9"}, offline=True).why
+    assert found(environ | {"OLLAMA_HOST": service.url}, offline=True).provider == "ollama"
+
+
+def test_nothing_is_asked_or_looked_for_before_the_user_has_agreed(service):
+    was = Models(ModelSettings(), environ={"ANTHROPIC_API_KEY": "a", "OLLAMA_HOST": service.url}).describe()
+    assert was.provider is None
+    assert "quaid config models.provider auto" in was.next_step
+    assert service.requests == []
 
 
 def test_an_unknown_provider_is_refused_with_the_settings(tmp_path):

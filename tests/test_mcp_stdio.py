@@ -105,7 +105,7 @@ NOISY = """
 import os, subprocess, sys
 from pathlib import Path
 from quaid.mcp import results, stdio
-from quaid.place import STATE_DIR
+from quaid.place import state_folder
 
 def note(view, was=results.note):
     print("stray", end="")

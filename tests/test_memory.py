@@ -420,7 +420,7 @@ def test_deleting_the_index_loses_nothing(vault: Vault, memory: Memory) -> None:
 def test_two_machines_with_equal_files_print_the_same_manifest(vault: Vault, memory: Memory, tmp_path: Path) -> None:
     memory.remember("Maya prefers oat milk")
     vault.git("clone", "-q", str(vault.root), str(tmp_path / "clone"))
-    with Memory.open(tmp_path / "clone") as other:
+    with Vault(tmp_path / "clone").memory() as other:
         assert other.verify().manifest == memory.verify().manifest
         other.remember("Jon prefers black tea")
         assert other.verify().manifest != memory.verify().manifest

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from embedding_service import EmbeddingService
-from vaults import Vault, mounted
+from vaults import Vault, read_only_state
 
 from quaid import Memory
 from quaid.model import Use
@@ -98,15 +97,15 @@ def test_a_question_without_an_answer_is_a_gap_until_it_has_one(filled: Vault, m
         assert memory.answers.books().gaps(5) == ([], 0)
 
 
-def test_a_vault_on_a_disk_that_takes_no_writes_is_recalled_from(filled: Vault, tmp_path: Path) -> None:
+def test_state_on_a_disk_that_takes_no_writes_is_recalled_from(
+    filled: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with filled.memory() as memory:
         memory.sync()
-    with mounted(tmp_path / "view", "--bind", str(filled.root)) as view:
-        subprocess.run(["mount", "-o", "remount,ro,bind", str(view)], check=True)
-        with Memory.open(view) as memory:
-            answer = memory.recall("oat milk")
-            assert [hit.id for hit in answer.hits] == ["01n0"]
-            assert "usage" in answer.degraded
+    with read_only_state(monkeypatch, tmp_path / "view"), filled.memory() as memory:
+        answer = memory.recall("oat milk")
+        assert [hit.id for hit in answer.hits] == ["01n0"]
+        assert "usage" in answer.degraded
 
 
 # -- recalled text is data -------------------------------------------------------------------------------------------

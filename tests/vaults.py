@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import shutil
 import subprocess
@@ -17,13 +18,15 @@ from typing import Any
 import apsw
 import pytest
 
-from quaid import Memory
+from quaid import Memory, user_config
 from quaid.errors import QuaidError
 from quaid.index import database
-from quaid.place import state_folder
+from quaid.place import state_folder, state_home
 from quaid.settings import EmbeddingSettings
 from quaid.sync.verify import verify
+from quaid.trust import trusted_vaults
 
+KEPT_VARIABLES = {"QUAID_STRESS_S", "QUAID_CACHE_DIR", "QUAID_CONFIG_DIR", "QUAID_STATE_DIR"}
 OWNER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org", "-c", "core.quotePath=false")
 FACT = "---\nid: {id}\ntype: fact\nstatus: active\nowner: default\n---\n{text}\n"
 DEADLINE_S = 20.0
@@ -36,6 +39,8 @@ class Vault:
         self.root = root
 
     def open(self, **options: Any) -> Memory:
+        if os.path.realpath(self.root) not in trusted_vaults():
+            trust_vault(self.root)
         return Memory.open(self.root, **options)
 
     @contextmanager
@@ -172,7 +177,7 @@ def calm(monkeypatch: pytest.MonkeyPatch) -> None:
 def be_calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """No model, no settings of this machine's user, no identity in git, nothing on the desktop."""
     for name in list(os.environ):
-        if name.startswith(("GIT_", "QUAID_")) and name not in {"QUAID_STRESS_S", "QUAID_CACHE_DIR"}:
+        if name.startswith(("GIT_", "QUAID_")) and name not in KEPT_VARIABLES:
             monkeypatch.delenv(name)
     for name, value in {
         "QUAID_EMBEDDING_PROVIDER": "none",
@@ -193,8 +198,34 @@ def vault(calm: None, tmp_path: Path) -> Vault:
 
 def copy_vault(root: Path) -> Vault:
     """A copy of one vault made once: that spares three git processes a test."""
-    shutil.copytree(_fresh_vault(), root, symlinks=True)
+    return copy_of(_fresh_vault(), root)
+
+
+def copy_of(vault: Path, root: Path) -> Vault:
+    """A copy of a vault with its state, trusted as well."""
+    shutil.copytree(vault, root, symlinks=True)
+    return _adopt(vault, root)
+
+
+def copy_around(vault: Path, folder: Path) -> Vault:
+    """A copy of the folder that `vault` lies in, as `folder`, with the vault's state."""
+    shutil.copytree(vault.parent, folder, symlinks=True)
+    return _adopt(vault, folder / vault.name)
+
+
+def _adopt(vault: Path, root: Path) -> Vault:
+    if state_folder(vault).exists():
+        shutil.copytree(state_folder(vault), state_folder(root), symlinks=True)
+    trust_vault(root)
     return Vault(root)
+
+
+def trust_vault(root: Path) -> None:
+    """What `quaid trust` does, without the care for a file that its user edits: it is done some thousand times."""
+    vaults = [*(vault for vault in trusted_vaults() if Path(vault).exists()), os.path.realpath(root)]
+    path = user_config.path()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.write_text(f"[trust]\nvaults = {json.dumps(vaults)}\n", encoding="utf-8")
 
 
 @cache
@@ -222,6 +253,15 @@ def mounted(path: Path, *arguments: str) -> Iterator[Path]:
         yield path
     finally:
         subprocess.run(["umount", "-l", str(path)], capture_output=True, check=False)
+
+
+@contextmanager
+def read_only_state(monkeypatch: pytest.MonkeyPatch, path: Path) -> Iterator[None]:
+    """The state of all vaults on a disk that takes no writes."""
+    with mounted(path, "--bind", str(state_home())) as view:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(view)], check=True)
+        monkeypatch.setenv("QUAID_STATE_DIR", str(view))
+        yield
 
 
 @cache

@@ -27,6 +27,8 @@ class Entry(NamedTuple):
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Begin": {
         "init": Entry("init", "Make a folder a vault, or adopt one that has notes."),
+        "clone": Entry("trust", "Clone a vault of yours from another machine, and trust it."),
+        "trust": Entry("trust", "Let Quaid read a vault that was cloned, copied or moved here."),
         "demo": Entry("demo", "See it all work in a temporary vault."),
     },
     "Remember and recall": {

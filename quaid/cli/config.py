@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from quaid import user_config
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns
 from quaid.cli.written import as_shape, tell_written
-from quaid.config import list_settings, render_value
+from quaid.config import is_users_own, list_settings, read_vault_config, render_value
 from quaid.errors import ConfigError
 from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
 
 
 class Setting(NamedTuple):
-    """One setting and where its value comes from: default, quaid.toml, or the name of an environment variable."""
+    """One setting and where its value comes from: default, a file, or the name of an environment variable."""
 
     key: str
     value: Any
@@ -32,12 +32,16 @@ def run_config(
     key: Annotated[str | None, typer.Argument(metavar="KEY", help="A setting, like recall.limit.")] = None,
     value: Annotated[str | None, typer.Argument(metavar="VALUE", help="Its new value.")] = None,
 ) -> None:
-    """Show all settings, show one, or change one in quaid.toml (as a commit, like any other change).
+    """Show all settings, show one, or change one.
+
+    What belongs to the memory is changed in its quaid.toml, as a commit like any other change. What belongs to you and
+    this machine (offline, models, embedding, notifications) is changed in ~/.config/quaid/config.toml: no vault can say
+    where your data goes.
 
     Examples:
       quaid config
-      quaid config recall.limit
       quaid config recall.limit 5
+      quaid config models.provider auto
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
@@ -57,7 +61,7 @@ def run_config(
     else:
         tell_written(invocation, written)
     if variable_of(key) in os.environ:
-        invocation.say(f"{variable_of(key)} is set and goes before quaid.toml.")
+        invocation.say(f"{variable_of(key)} is set and goes before what the file says.")
 
 
 def variable_of(key: str) -> str:
@@ -66,14 +70,23 @@ def variable_of(key: str) -> str:
 
 
 def _list_settings(root: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[Setting]:
-    written = tomllib.loads((root / CONFIG_FILE).read_text(encoding="utf-8"))
+    of_vault, of_user = read_vault_config(root), user_config.read()
     for key, value in list_settings(settings):
-        *sections, name = key.split(".")
-        table: Mapping[str, Any] = written
-        for section in sections:
-            table = table.get(section, {})
-        origin = CONFIG_FILE if name in table else "default"
-        yield Setting(key, value, variable_of(key) if variable_of(key) in environ else origin)
+        if variable_of(key) in environ:
+            origin = variable_of(key)
+        elif _holds(of_user, key):
+            origin = str(user_config.path())
+        else:
+            origin = CONFIG_FILE if _holds(of_vault, key) and not is_users_own(key) else "default"
+        yield Setting(key, value, origin)
+
+
+def _holds(written: Mapping[str, Any], key: str) -> bool:
+    *sections, name = key.split(".")
+    table: Mapping[str, Any] = written
+    for section in sections:
+        table = table.get(section, {})
+    return name in table
 
 
 def _render(settings: list[Setting]) -> str:

@@ -12,7 +12,7 @@ from quaid.cli.init import fetch_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import styled
 from quaid.doctor import Finding, examine
-from quaid.place import locate_vault
+from quaid.trust import locate_vault
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 
@@ -33,7 +33,9 @@ def run_doctor(
       quaid doctor --json | jq '.findings[] | select(.level != "ok")'
     """
     invocation: Invocation = ctx.obj
-    root = locate_vault(invocation.vault)
+    root, remark = locate_vault(invocation.vault)
+    if remark:
+        invocation.say(remark)
     if fetch:
         with invocation.open() as memory:
             fetch_model(invocation, memory, force=True)

@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from quaid.cli.consent import ask_about_models
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, styled
+from quaid.config import load_settings
 from quaid.creation import Created
 from quaid.memory import Memory
 from quaid.sync.indexer import SyncOptions, SyncReport
@@ -45,6 +47,7 @@ def run_init(
     invocation.tell(lambda: _render(created, report), **shape)
     if created.adopted:
         _say_adopted(invocation, created, uncommitted)
+    ask_about_models(invocation, load_settings(created.root).models)
     invocation.say('Next: quaid remember "…", then quaid recall "…"')
 
 

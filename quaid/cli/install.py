@@ -33,7 +33,8 @@ def run_install(
     """Put Quaid into the program your agent lives in; without a name, list them.
 
     Its config is edited, not rewritten: comments, order and everything else in it stay, a backup is kept beside it, and
-    `quaid uninstall` takes back just what was put in.
+    `quaid uninstall` takes back just what was put in. The host is given the vault that you name now, or that is used
+    here without a name.
 
     Examples:
       quaid install
@@ -42,7 +43,11 @@ def run_install(
       quaid install cursor --vault ~/work-memory
     """
     from quaid import installing
+    from quaid.cli.consent import ask_about_models
+    from quaid.config import load_settings
     from quaid.hosts.registry import Wanted
+    from quaid.place import CONFIG_FILE
+    from quaid.trust import check, locate_vault
 
     invocation: Invocation = ctx.obj
     machine = installing.this_machine()
@@ -50,12 +55,19 @@ def run_install(
         standings = installing.survey(machine)
         invocation.tell(lambda: _render_survey(standings), hosts=[_shape_of_standing(one) for one in standings])
         return
-    vault = invocation.vault.expanduser().absolute() if invocation.vault else None
+    # The vault is written into the host's config: no folder that an agent works in can choose another.
+    vault, remark = locate_vault(invocation.vault)
+    if remark:
+        invocation.say(remark)
+    if invocation.vault:
+        check(vault)
     wanted = Wanted(installing.our_command(), vault, project, plugin)
     done = installing.install(machine, installing.find_host(host), wanted, dry_run=dry_run)
     invocation.tell(lambda: _render_installed(done, dry_run=dry_run), **_shape(done, dry_run=dry_run))
-    if remark := installing.remark_on_vault(vault):
-        invocation.say(remark)
+    if not (vault / CONFIG_FILE).is_file():
+        invocation.say(f"There is no vault at {vault} yet. Make one with: quaid init {vault}")
+    elif not dry_run:
+        ask_about_models(invocation, load_settings(vault).models)
 
 
 def run_uninstall(

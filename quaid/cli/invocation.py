@@ -33,11 +33,14 @@ class Invocation:
         """The vault that is meant, as its owner or as `owner` sees it.
 
         Raises:
-            VaultNotFoundError, ConfigError
+            VaultNotFoundError, UntrustedVaultError, ConfigError
         """
         from quaid.memory import Memory
 
-        return self.adopt(Memory.open(self.vault, owner=owner))
+        memory = self.adopt(Memory.open(self.vault, owner=owner))
+        for remark in memory.remarks:
+            self.say(remark)
+        return memory
 
     def adopt(self, memory: Memory) -> Memory:
         """Let `memory` report its waits to this call."""

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from quaid import trust
 from quaid.cli.invocation import Invocation
-from quaid.errors import UsageError, VaultNotFoundError
-from quaid.place import CONFIG_FILE, locate_vault
+from quaid.errors import UsageError
 
 
 class Surface(StrEnum):
@@ -33,7 +33,7 @@ def run_mcp(
 
     A host such as Claude Code or Cursor starts it and speaks to it over stdin and stdout; nobody has to stop it.
     Several at once on one vault are normal. With --http it listens on 127.0.0.1 and wants the token in
-    .quaid/mcp-token, or $QUAID_MCP_TOKEN, as a bearer token.
+    mcp-token in the state folder (quaid status names it), or $QUAID_MCP_TOKEN, as a bearer token.
 
     Examples:
       claude mcp add --scope user quaid -- quaid mcp
@@ -43,9 +43,11 @@ def run_mcp(
     invocation: Invocation = ctx.obj
     if port is not None and not http:
         raise UsageError("--port is for --http. Over stdin and stdout there is none.")
-    root = invocation.root = locate_vault(invocation.vault)
-    if not (root / CONFIG_FILE).is_file():
-        raise VaultNotFoundError(root)
+    root, remark = trust.locate_vault(invocation.vault)
+    if remark:
+        invocation.say(remark)
+    trust.check(root)
+    invocation.root = root
     if not http:
         from quaid.mcp.stdio import serve_stdio
 

@@ -40,13 +40,18 @@ def _render_status(status: Status) -> str:
         ("index", _index_line(status)),
         ("embedding", _embedding_line(status)),
         ("watcher", _watcher_line(status)),
+        ("state", status.state),
+        (
+            "leaves",
+            f"{'; '.join(status.leaves) or 'nothing'}{' (offline)' if status.offline else ''}",
+        ),
     ]
     if status.waiting_episodes:
         waiting = count(len(status.waiting_episodes), "conversation")
         rows.append(("waiting", f"{waiting} no facts were drawn from yet: quaid extract --pending"))
     if status.quarantined:
         answers = count(status.quarantined, "answer")
-        rows.append(("set aside", f"{answers} of models that could not be used in whole, in .quaid/quarantine"))
+        rows.append(("set aside", f"{answers} of models that could not be used in whole, in the state folder"))
     if status.queued_notes:
         rows.append(("queued", f"{count(status.queued_notes, 'line')} for the next quaid extract"))
     attention = "\n".join(_render_attention(item) for item in status.attention)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from quaid.embed.cache import EmbeddingCache
 from quaid.embed.weights import find_build
+from quaid.errors import EmbeddingError
 from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from quaid.embed.build import Build
+    from quaid.embed.wire import RemoteEmbedder
 
-__all__ = ["Embedder", "EmbeddingCache", "fetch_weights", "open_embedder"]
+__all__ = ["Embedder", "EmbeddingCache", "destination", "fetch_weights", "open_embedder"]
 
 
 class Embedder(Protocol):
@@ -64,11 +66,25 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | None:
 
     Raises:
         WeightsMissingError: the local model is not in the cache folder yet (see `fetch_weights`).
+        EmbeddingError: the service is on another machine, and `settings.offline` is set.
     """
     if settings.provider == "none":
         return None
     if settings.provider == "local":
         return _open_local(find_build(settings), settings)
+    embedder = _open_remote(settings)
+    if settings.offline and embedder.goes_to:
+        raise EmbeddingError(f"offline is set, and {settings.provider} is at {embedder.goes_to}")
+    return embedder
+
+
+def destination(settings: EmbeddingSettings) -> str:
+    """The host that texts are sent to for embedding; empty where they stay on this machine."""
+    is_sent = settings.provider not in {"local", "none"} and not settings.offline
+    return _open_remote(settings).goes_to if is_sent else ""
+
+
+def _open_remote(settings: EmbeddingSettings) -> RemoteEmbedder:
     if settings.provider == "ollama":
         from quaid.embed.ollama import OllamaEmbedder
 
@@ -92,7 +108,7 @@ def fetch_weights(
     """Make the local model ready: download what is missing, check it, convert it. Nothing to do, nothing done.
 
     `progress` is told bytes done and bytes in total while downloading. A failed download is remembered for ten minutes
-    and not tried again in that time. With `QUAID_OFFLINE=1` the network is never tried. `force` tries again at once,
+    and not tried again in that time. Offline, the network is never tried. `force` tries again at once,
     and checks and converts anew what is there. Several processes may call at the same time; one of them works.
 
     Raises:

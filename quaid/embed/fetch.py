@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -33,7 +32,7 @@ def make_ready(settings: EmbeddingSettings, progress: Callable[[int, int], None]
         if description is not None and place.is_current(description.source_stamp) and not force:
             return
         if place.known is not None and not _has_source(place.known, place.source, check=force):
-            _fetch(settings.model, place, progress, force=force)
+            _fetch(settings.model, place, progress, force=force, offline=settings.offline)
         convert(place.source, place.build, settings.precision)
 
 
@@ -69,11 +68,11 @@ def _sweep(folder: Path) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _fetch(model: str, place: Place, progress: Callable[[int, int], None], *, force: bool) -> None:
+def _fetch(model: str, place: Place, progress: Callable[[int, int], None], *, force: bool, offline: bool) -> None:
     assert place.known is not None
     marker = place.folder / ".failed.json"
-    if os.environ.get("QUAID_OFFLINE") == "1":
-        raise WeightsMissingError(model, "QUAID_OFFLINE is set")
+    if offline:
+        raise WeightsMissingError(model, "offline is set")
     if not force:
         _check_marker(model, marker)
     try:

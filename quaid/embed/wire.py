@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 from quaid.embed.weights import DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY, cache_folder
 from quaid.errors import EmbeddingError
@@ -63,6 +64,8 @@ class RemoteEmbedder:
         self._known_dimension = settings.dimensions
         self._client: httpx.Client | None = None
         self._lock = threading.Lock()
+        self.goes_to = "" if _is_local(dialect.base_url) else urlsplit(dialect.base_url).hostname or dialect.base_url
+        """Whom texts are sent to; empty where they stay on this machine."""
         self.duplicate_similarity = settings.duplicate_similarity or DUPLICATE_SIMILARITY
         self.relevant_similarity = settings.relevant_similarity or RELEVANT_SIMILARITY
 
@@ -238,8 +241,6 @@ def _cleaned(text: str) -> str:
 
 
 def _is_local(url: str) -> bool:
-    from urllib.parse import urlsplit
-
     return urlsplit(url).hostname in {"localhost", "127.0.0.1", "::1"}
 
 

@@ -15,7 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from quaid import place
+from quaid import trust
+from quaid.errors import QuaidError
 from quaid.local import hook_log
 from quaid.place import state_folder
 
@@ -37,9 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         given = _read(sys.stdin.buffer) if name in EVENTS else {}
         root = _find_vault(arguments, given)
-        if root is None:
-            problem = "there is no vault; make one with: quaid init"
-        elif name == "work":
+        if name == "work":
             from quaid.hooks.work import work
 
             work(root)
@@ -50,6 +49,8 @@ def main(arguments: Sequence[str]) -> int:
 
             told = answer(name, root, given)
             _print(told, name, as_text="--text" in arguments)
+    except QuaidError as error:
+        problem = str(error)
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
         problem = f"{type(error).__name__}: {error}"
     if problem:
@@ -76,12 +77,15 @@ def _read(stream: Any) -> dict[str, Any]:
     return given if isinstance(given, dict) else {}
 
 
-def _find_vault(arguments: Sequence[str], given: dict[str, Any]) -> Path | None:
+def _find_vault(arguments: Sequence[str], given: dict[str, Any]) -> Path:
     named = arguments[arguments.index("--vault") + 1] if "--vault" in arguments[:-1] else None
     cwd = given.get("cwd")
     start = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") else None
-    root = place.locate_vault(named, start=start)
-    return root if (root / place.CONFIG_FILE).is_file() else None
+    root, remark = trust.locate_vault(named, start=start)
+    if remark:
+        print(f"quaid: {remark}", file=sys.stderr)
+    trust.check(root)
+    return root
 
 
 def _print(told: Any, name: str, *, as_text: bool) -> None:

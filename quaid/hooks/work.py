@@ -31,7 +31,7 @@ RETRY_S = 300.0
 def start_worker(root: Path) -> None:
     """Start a worker for the vault at `root` and do not wait for it. It ends at once where one is at work."""
     log = state_folder(root) / "log" / LOG_FILE
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     state_files.begin_anew(log, LONGEST_LOG)
     # -P: the folder that the agent works in may hold a quaid/ or a json.py of its own.
     argv = [sys.executable, "-P", "-m", "quaid.hooks.work", str(root)]

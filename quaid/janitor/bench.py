@@ -1,4 +1,4 @@
-"""The janitor's own copy of the vault: a worktree in .quaid/worktrees/ with an index of its own.
+"""The janitor's own copy of the vault: a worktree in the state folder with an index of its own.
 
 What is decided is done there first, commit by commit. Nobody else sees it before it is landed; a killed run leaves a
 folder that the next one clears away.
@@ -6,6 +6,7 @@ folder that the next one clears away.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from quaid.place import state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.sync.indexer import Indexer, SyncOptions
+from quaid.trust import make_state_folder
 from quaid.vault import edits, files, layout
 from quaid.vault.history import History
 from quaid.vault.messages import Message
@@ -75,14 +77,16 @@ class Bench:
 
 @contextmanager
 def open_bench(root: Path, name: str, base: str, settings: Settings, embedding: Embedding) -> Iterator[Bench]:
-    """A worktree of the vault at `root` as it was at the commit `base`; gone again at the end, however that comes."""
+    """A worktree of the vault at `root` as it was at the commit `base`; gone again at the end, however that comes.
+
+    Its state lies beside it, in the same folder.
+    """
     owner = History(root, settings.git)
     folder = state_folder(root) / WORKTREES / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
-        vault = owner.branches.add_worktree(folder, base)
-        state = state_folder(vault)
-        state.mkdir(exist_ok=True)
+        vault = owner.branches.add_worktree(folder / "tree", base)
+        state = make_state_folder(vault)
         present = state_folder(root) / layout.INDEX_FILE
         if present.exists():
             database.copy(present, state / layout.INDEX_FILE)
@@ -93,10 +97,15 @@ def open_bench(root: Path, name: str, base: str, settings: Settings, embedding: 
             bench.sync()
             yield bench
     finally:
-        owner.branches.remove_worktree(folder)
+        _remove(owner, folder)
 
 
 def clear_benches(root: Path, history: History) -> None:
     """Take away what killed runs have left. The caller holds the janitor's lock."""
     for folder in (state_folder(root) / WORKTREES).glob("*"):
-        history.branches.remove_worktree(folder)
+        _remove(history, folder)
+
+
+def _remove(history: History, folder: Path) -> None:
+    history.branches.remove_worktree(folder / "tree")
+    shutil.rmtree(folder, ignore_errors=True)

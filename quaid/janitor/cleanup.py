@@ -1,4 +1,4 @@
-"""What piles up in .quaid/ and nobody needs any more goes. Nothing of the record is there, so nothing is decided."""
+"""Removal of what piles up in the state folder. Nothing of the record is there, so nothing is decided."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORKTREES = "worktrees"
 
 
 def clean(state: Path, now: datetime) -> list[str]:
-    """Tidy `state`, a vault's .quaid folder. What was done, and what could not be, in sentences; none if it was tidy.
+    """Tidy `state`, a vault's state folder. What was done, and what could not be, in sentences; none if it was tidy.
 
     Raises nothing: what cannot be removed stays and is said.
     """

@@ -93,7 +93,7 @@ def render_docs_news(report: Report, level: Level) -> str:
 
 
 def overdue_in(state: Path, now: datetime) -> str | None:
-    """`overdue` of the vault whose .quaid/ is `state`; None as well where it has kept no books yet."""
+    """`overdue` of the vault whose state folder is `state`; None as well where it has kept no books yet."""
     books = state / layout.LOCAL_FILE
     return overdue(Runs(books), now) if books.exists() else None
 

@@ -44,6 +44,7 @@ class ClaudeCodeProvider:
     least_s = 5.0
     turns_per_call = 2
     is_local = False
+    goes_to = "Anthropic, through Claude Code"
 
     def __init__(self, executable: str, environ: Mapping[str, str]) -> None:
         self._executable = executable

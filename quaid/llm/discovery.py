@@ -27,11 +27,12 @@ MODEL_NAMES: dict[str, dict[Tier, str]] = {
     "claude-code": {"deep": "opus", "fast": "haiku"},
 }
 """The model of each tier, by provider, where the settings name none."""
-_OFFLINE = "QUAID_OFFLINE"
 _GET_ONE = (
     "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, start Ollama, or install Claude Code; or do without: "
     "quaid config models.provider none"
 )
+AGREE = "Agree with: quaid config models.provider auto"
+_GO_ONLINE = "Allow it again with: quaid config offline false"
 _CHOOSE = "Choose one: quaid config models.provider anthropic (or openai, ollama, claude-code)"
 
 
@@ -53,6 +54,8 @@ class Description:
     fast: str
     why: str
     next_step: str = ""
+    goes_to: str = ""
+    """Whom prompts are sent to; empty where they stay on this machine."""
 
 
 class Discovery:
@@ -91,7 +94,8 @@ class Discovery:
                 self._knock(choice.models)
         except ModelUnavailableError as error:
             return Description(None, "", "", error.problem, error.next_step)
-        return Description(choice.provider.name, choice.models["deep"], choice.models["fast"], choice.why)
+        deep, fast = choice.models["deep"], choice.models["fast"]
+        return Description(choice.provider.name, deep, fast, choice.why, goes_to=choice.provider.goes_to)
 
     def _look(self) -> Choice:
         looks: dict[str, Callable[[str], Choice]] = {
@@ -101,6 +105,8 @@ class Discovery:
             "claude-code": self._claude_code,
         }
         provider = self._settings.provider
+        if not provider:
+            raise ModelUnavailableError("no model is asked before you have agreed to it", AGREE)
         if provider == "none":
             raise ModelUnavailableError("models.provider is none: no model is ever asked", _CHOOSE)
         if provider != "auto":
@@ -163,8 +169,8 @@ class Discovery:
         return why or f"{key_env} is set"
 
     def _choice(self, provider: Provider, why: str) -> Choice:
-        if self._environ.get(_OFFLINE) == "1" and not provider.is_local:
-            raise ModelUnavailableError(f"{_OFFLINE} is set, {provider.name} is elsewhere", f"Unset {_OFFLINE}")
+        if self._settings.offline and not provider.is_local:
+            raise ModelUnavailableError(f"offline is set, and {provider.name} is on another machine", _GO_ONLINE)
         usual, settings = MODEL_NAMES[provider.name], self._settings
         models: dict[Tier, str] = {"deep": settings.deep or usual["deep"], "fast": settings.fast or usual["fast"]}
         return Choice(provider, models, why)

@@ -76,6 +76,8 @@ class Provider(Protocol):
     name: str
     is_local: bool
     """Whether it answers without the network."""
+    goes_to: str
+    """Whom prompts are sent to; empty where they stay on this machine."""
     least_s: float
     """A call that may take less than this need not be begun."""
     turns_per_call: int

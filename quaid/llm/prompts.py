@@ -1,4 +1,4 @@
-"""Prompts are files: prompts/NAME.md, and the owner's own version of one in .quaid/prompts/NAME.md goes before it.
+"""Prompts are files: prompts/NAME.md, and the user's own version of one in ~/.config/quaid/prompts/ goes before it.
 
 A file has a head (`tier`, `max_output_tokens`), what the model is told every time, the input with `{{named}}` slots
 under `## Input`, and the JSON schema of the answer under `## Answer`. Its version is the hash of its bytes, so that an
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from quaid import place
 from quaid.errors import PromptError
 from quaid.llm.schema import schema_problem
 from quaid.model import Tier
@@ -72,6 +73,11 @@ class Prompt:
             return fences.sub("‹", value) if fences else value  # noqa: RUF001 - looks alike to a reader, is no tag
 
         return _SLOT.sub(put, self.input)
+
+
+def user_prompts() -> Path:
+    """The folder of the user's own versions. It is not in the vault: what a model is told, no clone decides."""
+    return place.config_folder() / "prompts"
 
 
 def prompts_folder() -> Path:

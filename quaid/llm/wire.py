@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 from quaid.errors import ModelAnswerError, ModelTimeoutError, ModelUnavailableError
 from quaid.llm.exchange import Reply, Request
@@ -94,6 +95,7 @@ class RemoteProvider:
         self._lock = threading.Lock()
         self.name = dialect.name
         self.is_local = is_local(dialect.base_url)
+        self.goes_to = "" if self.is_local else host_of(dialect.base_url)
 
     def complete(self, request: Request, deadline: float) -> Reply:
         """The model's answer, asked for in the strictest way that the service understands.
@@ -191,11 +193,14 @@ class RemoteProvider:
 
 def is_local(url: str) -> bool:
     """Whether `url` is on this machine."""
-    from urllib.parse import urlsplit
+    return host_of(url) in {"localhost", "127.0.0.1", "::1"}
 
+
+def host_of(url: str) -> str:
+    """The host in `url`; all of it where there is none."""
     with suppress(ValueError):
-        return urlsplit(url).hostname in {"localhost", "127.0.0.1", "::1"}
-    return False
+        return urlsplit(url).hostname or url
+    return url
 
 
 def bearer(key: str) -> dict[str, str]:

@@ -41,7 +41,7 @@ def open_local(
         DiskFullError, LockedError, VaultReadOnlyError: as they say.
     """
     with translated(path):
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             connection = _open(path, schema, wait_ms)
         except _DAMAGED:  # what it held is lost; it need not stand in the way

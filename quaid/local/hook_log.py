@@ -1,4 +1,4 @@
-"""A line for each event of a hook: when, which, how long it took and what was wrong: `.quaid/log/hooks.log`."""
+"""A line for each event of a hook: when, which, how long it took and what was wrong: log/hooks.log of the state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Call(NamedTuple):
 
 
 def write(state: Path, event: str, took_ms: float, problem: str) -> None:
-    """Add a line to the log in the vault's `.quaid`."""
+    """Add a line to the log in the vault's state folder."""
     path = state / "log" / LOG_FILE
     state_files.begin_anew(path, LONGEST_LOG)
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

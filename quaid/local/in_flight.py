@@ -18,11 +18,11 @@ _STEP_S = 0.1
 
 @contextmanager
 def extracting(state: Path) -> Iterator[None]:
-    """Held while an extraction is under way; several may be. `state` is the vault's .quaid/. Where the lock cannot be
-    made, nothing can be written either, and who writes says so.
+    """Held while an extraction is under way; several may be. `state` is the vault's state folder. Where the lock
+    cannot be made, nothing can be written either, and who writes says so.
     """
     try:
-        state.mkdir(exist_ok=True)
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(state / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
         yield

@@ -1,4 +1,4 @@
-"""Answers of models that could not be used, or not in whole, as they came: `.quaid/quarantine/`, a JSON file each."""
+"""Answers of models that could not be used, or not in whole, as they came: quarantine/ of the state folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Quarantined:
 
 
 def put(state: Path, found: Quarantined) -> Path:
-    """Keep `found` in the vault's `.quaid` folder; the path of its file."""
+    """Keep `found` in the vault's state folder; the path of its file."""
     folder = state / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     moment = datetime.fromisoformat(found.at)

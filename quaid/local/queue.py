@@ -1,4 +1,4 @@
-"""What agents' programs have reported and nobody has worked off yet: `.quaid/queue/`, a JSON file each.
+"""What agents' programs have reported and nobody has worked off yet: queue/ of the state folder, a JSON file each.
 
 A hook must return at once and may be killed at any time, so it only leaves a file here, written aside and renamed. A
 session has one file for each reason to take it in: the newest report replaces the one before.
@@ -48,7 +48,7 @@ class Item:
 
 
 def put(state: Path, item: Item) -> None:
-    """Queue `item` in the vault's `.quaid`."""
+    """Queue `item` in the vault's state folder."""
     folder = state / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / _name(item), item)

@@ -1,4 +1,4 @@
-"""What an agent's session has been given from memory already, so that it is not given twice: `.quaid/sessions/`.
+"""What an agent's session has been given from memory already, so that it is not given twice: sessions/ of the state.
 
 A file a session, to which lines are only added. Losing one costs a repetition.
 """
@@ -30,7 +30,7 @@ class Given:
 
 
 def read(state: Path, session: str) -> Given:
-    """What `session` was given since it began or was compacted. `state` is the vault's .quaid/."""
+    """What `session` was given since it began or was compacted. `state` is the vault's state folder."""
     ids: set[str] = set()
     compacted_at: datetime | None = None
     try:

@@ -22,7 +22,8 @@ from quaid.settings import Settings
 from quaid.sqlite import transaction
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.indexer import max_note_bytes, parse_note, silent, translate_index_errors
-from quaid.vault import files, layout, template
+from quaid.trust import make_state_folder
+from quaid.vault import files, layout
 
 if TYPE_CHECKING:
     import apsw
@@ -58,7 +59,7 @@ class _Contents:
 
 
 class PastIndexes:
-    """Makes and keeps the past indexes of one vault, in `.quaid/as-of/`."""
+    """Makes and keeps the past indexes of one vault, in its state folder."""
 
     def __init__(self, root: Path, settings: Settings, embedding: Embedding, git: Callable[[], History]) -> None:
         self._settings = settings
@@ -118,7 +119,7 @@ class PastIndexes:
         return Past(self._path(point), point.id, point.when, (sentence,) if missing else ())
 
     def _make(self, contents: _Contents, progress: Progress) -> Past:
-        template.make_state_folder(self._root)
+        make_state_folder(self._root)
         with translate_index_errors(self._folder), self._alone():
             past = self._find(contents.point)  # another process may have made it while this one waited
             if past is None:

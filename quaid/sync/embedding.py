@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -218,7 +218,9 @@ class Embedding:
 
 def _open_former(row: EmbedderRow) -> Embedder | None:
     try:
-        former = open_embedder(EmbeddingSettings(**row.settings))  # type: ignore[arg-type]
+        # Whoever has chosen another embedder has not agreed that questions still go to the service they left.
+        settings = replace(EmbeddingSettings(**row.settings), offline=True)  # type: ignore[arg-type]
+        former = open_embedder(settings)
     except (WeightsMissingError, EmbeddingError, TypeError):
         return None
     return former if former is not None and _fingerprint(former) == row.fingerprint else None

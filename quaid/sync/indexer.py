@@ -23,7 +23,8 @@ from quaid.sqlite import transaction
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.watcher import remove_stale_cookies
-from quaid.vault import files, layout, template
+from quaid.trust import make_state_folder
+from quaid.vault import files, layout
 
 if TYPE_CHECKING:
     import apsw
@@ -110,7 +111,7 @@ class Indexer:
         started = time.monotonic()
         options = options or SyncOptions()
         inode = database.inode(self.path)
-        remove_stale_cookies(self.path.parent)
+        remove_stale_cookies(self.root)
         try:
             report = self._sync(options, progress or silent, None)
         except database.BROKEN:
@@ -242,7 +243,7 @@ def max_note_bytes(settings: Settings) -> int:
 @contextmanager
 def open_writer(root: Path, path: Path, wait_ms: int) -> Iterator[tuple[apsw.Connection, bool]]:
     """A connection that may write an index of the vault at `root`, and whether it was outdated and is empty now."""
-    template.make_state_folder(root)
+    make_state_folder(root)
     with translate_index_errors(path):
         connection, outdated = database.connect_writer(path, wait_ms)
         try:

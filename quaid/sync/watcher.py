@@ -8,12 +8,13 @@ order). Where notifications are not to be had, the sweep stays.
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quaid.place import state_folder
+from quaid.place import CONFIG_FILE
 from quaid.vault import layout
 from quaid.vault.workshop import process_exists
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 COOKIE_WAIT_S = 1.0
 MOST_LISTED = 1_000
 """So many changed paths are a burst, in which the system may have dropped some: then only a sweep can tell."""
+_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
 _EVERYTHING = "/"
 """Stands among the changed paths for "a folder came, went or moved": no note is called that."""
 
@@ -73,9 +75,22 @@ def observe(root: Path, notice: Notice, *, poll_s: float | None = None) -> BaseO
     return observer
 
 
-def remove_stale_cookies(state: Path) -> None:
-    """Those of processes that were killed."""
-    for cookie in state.glob("cookie-*-*"):
+def _make_cookie(path: Path) -> int:
+    """A new file in the vault's folder of cookies, which git ignores and which may not be a link."""
+    if not (path.parents[1] / CONFIG_FILE).is_file():
+        raise FileNotFoundError(path.parents[1])  # an unmounted disk leaves an empty folder behind
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    if not stat.S_ISDIR(path.parent.lstat().st_mode):
+        raise NotADirectoryError(path.parent)
+    with suppress(FileExistsError):
+        os.close(os.open(path.parent / ".gitignore", _NEW_FILE, 0o600))
+        (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+    return os.open(path, _NEW_FILE, 0o600)
+
+
+def remove_stale_cookies(root: Path) -> None:
+    """Remove those of processes that were killed."""
+    for cookie in (root / layout.COOKIE_DIR).glob("cookie-*-*"):
         pid = cookie.name.split("-")[1]
         if pid.isdigit() and not process_exists(int(pid)):
             with suppress(OSError):
@@ -87,7 +102,7 @@ class ChangeListener:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._cookie = state_folder(root) / f"cookie-{os.getpid()}-{id(self):x}"
+        self._cookie = root / layout.COOKIE_DIR / f"cookie-{os.getpid()}-{id(self):x}-{os.urandom(4).hex()}"
         self._changed: set[str] = set()
         self._lock = threading.Lock()
         self._cookie_seen = threading.Event()
@@ -97,7 +112,7 @@ class ChangeListener:
     def start(self) -> bool:
         """Listen from now on; False where the system cannot (no watches left, no such facility)."""
         try:
-            self._cookie_file = os.open(self._cookie, os.O_CREAT | os.O_WRONLY)
+            self._cookie_file = _make_cookie(self._cookie)
             self._observer = observe(self._root, self._notice)
         except OSError:
             return False

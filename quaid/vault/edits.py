@@ -1,8 +1,8 @@
 """Apply a list of Edits, all or none, as one commit.
 
-The steps and what a kill at each leaves behind: the intention is written to `.quaid/pending.json`, then the files,
-then the commit, then the intention is removed. Whoever writes next finds a leftover intention and finishes it, so
-the vault ends as if nothing had happened; a repeated call recognises its own `key` and does nothing twice.
+The steps and what a kill at each leaves behind: the intention is written to pending.json in the state folder, then
+the files, then the commit, then the intention is removed. Whoever writes next finds a leftover intention and finishes
+it, so the vault ends as if nothing had happened; a repeated call recognises its own `key` and does nothing twice.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def writing(root: Path, wait_s: float) -> Iterator[None]:
 
     path = state_folder(root) / layout.LOCK_FILE
     try:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with FileLock(path, timeout=wait_s):
             yield
     except Timeout as error:

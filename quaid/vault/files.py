@@ -138,7 +138,7 @@ def write_note(root: Path, rel_path: str, before: bytes | None, after: bytes | N
 def iterate_leftovers(root: Path) -> Iterator[Path]:
     """Hidden temporary files that a killed write left behind."""
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not layout.skips_folder(name) or name == layout.STATE_DIR]
+        folders[:] = [name for name in folders if not layout.skips_folder(name)]
         yield from (Path(folder, name) for name in names if layout.is_temporary_name(name))
 
 

@@ -78,6 +78,17 @@ class History:
             if code:
                 raise explain("create a repository", said, self._root)
 
+    @staticmethod
+    def clone(url: str, folder: Path) -> None:
+        """Clone the repository at `url` into the new folder `folder`. Nothing that it brings along is run.
+
+        Raises:
+            GitError, GitMissingError, DiskFullError: git would not, or is not there.
+        """
+        code, _, said = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
+        if code:
+            raise explain("clone the vault", said, folder)
+
     def state(self) -> RepositoryState:
         """What the repository is in the middle of.
 

@@ -10,11 +10,11 @@ from collections.abc import Container
 from datetime import datetime
 from pathlib import PurePosixPath
 
-from quaid import place
 from quaid.errors import BadInputError
 from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, Kind
 
-STATE_DIR = place.STATE_DIR
+COOKIE_DIR = ".quaid"
+"""The one folder of Quaid's in a vault: files that listeners touch to hear of. Nothing in it is ever read."""
 INDEX_FILE = "index.db"
 DOCS_FILE = "docs.db"
 CACHE_FILE = "cache.db"

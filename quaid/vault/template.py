@@ -6,8 +6,6 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from quaid.model import Edit
-from quaid.place import state_folder
-from quaid.vault import files
 
 ADOPTED = ("quaid.toml", "Facts.base")
 """All that a folder with notes of its own is given."""
@@ -30,18 +28,6 @@ def plan_template(root: Path, *, adopt: bool) -> list[Edit]:
         if not (root / rel_path).exists() and not (root / rel_path).is_symlink():
             planned.append(Edit(rel_path, None, source.read_bytes()))
     return planned
-
-
-def make_state_folder(root: Path) -> None:
-    """.quaid/, which ignores itself: the owner's own .gitignore need not name it."""
-    state = state_folder(root)
-    try:
-        state.mkdir(parents=True, exist_ok=True)
-        ignore = state / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
-    except OSError as error:
-        raise files.sentence(error, state) from error
 
 
 def has_notes(root: Path) -> bool:

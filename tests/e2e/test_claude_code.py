@@ -23,9 +23,10 @@ from quaid.documentation.registering import NewProject
 from quaid.index.database import connect_reader
 from quaid.local import queue
 from quaid.model import CORE_FILES
+from quaid.place import state_folder
 from quaid.recall.safety import CLOSING, OPENING
 from quaid.vault import frontmatter
-from quaid.vault.layout import DOCS_FILE, STATE_DIR
+from quaid.vault.layout import DOCS_FILE
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="waits for processes that it finds in /proc"
@@ -260,8 +261,8 @@ def test_the_history_says_what_happened(lived):
 
 
 def test_what_was_edited_is_followed_to_its_project(lived):
-    assert not queue.has_edited(lived.vault.root / STATE_DIR)
-    with connect_reader(lived.vault.root / STATE_DIR / DOCS_FILE) as docs:  # nobody has searched the documents yet
+    assert not queue.has_edited(state_folder(lived.vault.root))
+    with connect_reader(state_folder(lived.vault.root) / DOCS_FILE) as docs:  # nobody has searched the documents yet
         assert [path for (path,) in docs.execute("SELECT path FROM documents WHERE project = 'studio'")] == [
             "projects/studio/PROJECT.md",
             "studio:glaze.md",

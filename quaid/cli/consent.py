@@ -1,0 +1,31 @@
+"""The one question before anything is sent to a model."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import typer
+
+from quaid.cli.invocation import Invocation
+from quaid.config import set_users_own
+from quaid.llm import Models
+from quaid.settings import ModelSettings
+
+
+def ask_about_models(invocation: Invocation, settings: ModelSettings) -> None:
+    """Ask, or say how to agree where nobody can answer. Nothing where the user has decided, or where no model is."""
+    found = None if settings.provider else Models(replace(settings, provider="auto")).describe()
+    if found is None or found.provider is None:
+        return
+    where = f"sends them to {found.goes_to}" if found.goes_to else "stays on this machine"
+    if invocation.as_json or invocation.quiet or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        invocation.say(
+            f"{found.provider} could draw facts from your conversations ({where}). Nothing is sent before you agree: "
+            f"quaid config models.provider {found.provider}"
+        )
+        return
+    question = f"May {found.provider} read your conversations and notes, to draw facts from them? That {where}"
+    agreed = typer.confirm(question, default=False, err=True)
+    path = set_users_own("models.provider", found.provider if agreed else "none")
+    invocation.say(f"Noted in {path}. Change it with: quaid config models.provider {'none' if agreed else 'auto'}")

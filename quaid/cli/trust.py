@@ -1,0 +1,80 @@
+"""`quaid trust` and `quaid clone`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quaid import trust
+from quaid.cli.invocation import Invocation
+from quaid.cli.terminal import styled
+from quaid.config import ignored_settings
+from quaid.errors import BadInputError, UsageError
+from quaid.place import CONFIG_FILE
+from quaid.vault.history import History
+
+
+def run_clone(
+    ctx: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="The repository, as git names it.")],
+    path: Annotated[Path | None, typer.Argument(metavar="PATH", help="A new folder; else ~/quaid.")] = None,
+) -> None:
+    """Clone a vault of yours and trust it. A vault that you do not know is cloned with git and not trusted.
+
+    Examples:
+      quaid clone git@example.org:maya/memory.git
+      quaid clone /media/stick/quaid ~/quaid
+    """
+    invocation: Invocation = ctx.obj
+    root = (path or invocation.vault or Path.home() / "quaid").expanduser().absolute()
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise BadInputError(f"{root} is there already. Give another folder: quaid clone {url} PATH")
+    History.clone(url, root)
+    if not (root / CONFIG_FILE).is_file():
+        raise BadInputError(f"{url} is not a vault: it has no {CONFIG_FILE}. Make one of its clone: quaid init {root}")
+    _trust(invocation, root, "Cloned and trusted")
+
+
+def run_trust(
+    ctx: typer.Context,
+    path: Annotated[Path | None, typer.Argument(metavar="PATH", help="The vault; else the working folder.")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Trust it no more; nothing of it is deleted.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List the vaults that are trusted.")] = False,
+) -> None:
+    """Trust a vault that you did not make with quaid init here: one that you cloned, copied, moved or unpacked.
+
+    Quaid reads no other. Trust a vault when you know who can write to it: what it says is given to your agents, and its
+    git hooks run when Quaid commits. What it can never say is where your data goes.
+
+    Examples:
+      git clone git@example.org:me/memory.git ~/quaid && quaid trust ~/quaid
+      quaid trust --list
+      quaid trust ~/old --remove
+    """
+    invocation: Invocation = ctx.obj
+    if show:
+        if path is not None or remove:
+            raise UsageError("--list shows all vaults. Leave PATH and --remove out.")
+        vaults = trust.trusted_vaults()
+        invocation.tell(lambda: "\n".join(vaults) or "No vault is trusted yet.", vaults=list(vaults))
+        return
+    root = (path or invocation.vault or Path.cwd()).expanduser().absolute()
+    if not remove:
+        _trust(invocation, root, "Trusted")
+    elif trust.distrust(root):
+        _tell(invocation, root, "removed", "No longer trusted")
+    else:
+        _tell(invocation, root, "unknown", "It was not trusted")
+
+
+def _trust(invocation: Invocation, root: Path, said: str) -> None:
+    is_new = trust.trust(root)
+    for remark in ignored_settings(root):
+        invocation.say(remark)
+    _tell(invocation, root, *(("trusted", said) if is_new else ("known", "Trusted already")))
+
+
+def _tell(invocation: Invocation, root: Path, outcome: str, said: str) -> None:
+    invocation.tell(lambda: f"{styled(said, 'green')}: {root}", vault=root, outcome=outcome)

@@ -1,0 +1,185 @@
+"""Which vaults are believed: those in a list of the user's own config that this user owns. No other is read.
+
+A folder is no vault of yours because it holds a quaid.toml: a clone, an archive or a shared folder may hold one too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from quaid import user_config
+from quaid.errors import ForeignVaultError, StateFolderError, UntrustedVaultError, VaultNotFoundError
+from quaid.place import CONFIG_FILE, find_vault, state_folder, state_home
+
+_ABOUT_FILE = "vault.json"
+"""In a vault's state folder: whose state it is."""
+
+
+class Located(NamedTuple):
+    """The vault that is meant, and what its user should know about the choice."""
+
+    root: Path
+    remark: str = ""
+
+
+def locate_vault(path: str | os.PathLike[str] | None = None, *, start: Path | None = None) -> Located:
+    """The vault that is meant: `path`, `$QUAID_HOME`, the trusted one around `start` (the working folder), `~/quaid`.
+
+    Whether there is one, and whether it is trusted, is left to `check`.
+
+    Raises:
+        UntrustedVaultError, ForeignVaultError: only a vault that is not trusted is there.
+    """
+    named = path if path is not None else os.environ.get("QUAID_HOME")
+    if named:
+        return Located(Path(named).expanduser().absolute())
+    home = Path.home() / "quaid"
+    around = find_vault(start or Path.cwd())
+    if around is None or around == home:
+        return Located(home)
+    try:
+        check(around)
+    except (UntrustedVaultError, ForeignVaultError) as error:
+        if not (home / CONFIG_FILE).is_file():
+            raise
+        return Located(home, f"{error} {home} is used instead.")
+    return Located(around)
+
+
+def check(root: Path) -> None:
+    """Make sure that `root` is a vault that may be read, and that nobody else made its state.
+
+    Raises:
+        VaultNotFoundError: there is no vault.
+        ForeignVaultError: it belongs to another user.
+        UntrustedVaultError: it is not in the list of trusted vaults.
+        StateFolderError: its state folder is a link or belongs to another user.
+    """
+    if not (root / CONFIG_FILE).is_file():
+        raise VaultNotFoundError(root)
+    if root.stat().st_uid != os.geteuid():
+        raise ForeignVaultError(root)
+    if os.path.realpath(root) not in trusted_vaults():
+        raise UntrustedVaultError(root)
+    secure_state(root)
+
+
+def trusted_vaults() -> tuple[str, ...]:
+    """The real paths of the trusted vaults."""
+    table = user_config.read().get("trust", {})
+    listed = table.get("vaults", []) if isinstance(table, dict) else []
+    return tuple(item for item in listed if isinstance(item, str)) if isinstance(listed, list) else ()
+
+
+def trust(root: Path) -> bool:
+    """Add the vault at `root` to the list; whether it was not there before. A vault that was moved keeps its state.
+
+    Raises:
+        VaultNotFoundError, ForeignVaultError: there is no vault, or it is another user's.
+    """
+    if not (root / CONFIG_FILE).is_file():
+        raise VaultNotFoundError(root)
+    if root.stat().st_uid != os.geteuid():
+        raise ForeignVaultError(root)
+    real = os.path.realpath(root)
+    if real in trusted_vaults():
+        make_state_folder(root)
+        return False
+    _adopt_state(root)
+    _change_list(lambda vaults: [*vaults, real])
+    make_state_folder(root)
+    return True
+
+
+def distrust(root: Path) -> bool:
+    """Take the vault at `root` off the list; whether it was there."""
+    names = {os.path.realpath(root), str(root)}
+    if not names & set(trusted_vaults()):
+        return False
+    _change_list(lambda vaults: [vault for vault in vaults if vault not in names])
+    return True
+
+
+def make_state_folder(root: Path) -> Path:
+    """The state folder of the vault at `root`, made if it is missing; nobody else can enter it.
+
+    Raises:
+        StateFolderError: it cannot be made, is a link or belongs to another user.
+    """
+    folder = state_folder(root)
+    try:
+        # Not by the umask of whoever starts us; and `parents` would make those above with it.
+        for made in (*reversed([above for above in folder.parents if not above.exists()]), folder):
+            made.mkdir(mode=0o700, exist_ok=True)
+        about = folder / _ABOUT_FILE
+        if not about.exists():
+            _write_about(about, root)
+    except OSError as error:
+        raise StateFolderError(folder, error.strerror or str(error)) from error
+    secure_state(root)
+    return folder
+
+
+def secure_state(root: Path) -> None:
+    """Refuse a state folder that somebody else may have made, and shut others out of one that is ours.
+
+    Raises:
+        StateFolderError: it is a link, is not a folder or belongs to another user.
+    """
+    folder = state_folder(root)
+    for path in (state_home(), folder.parent, folder):
+        try:
+            about = path.lstat() if path == folder else path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        if not stat.S_ISDIR(about.st_mode):
+            raise StateFolderError(path, "it is not a folder")
+        if about.st_uid != os.geteuid():
+            raise StateFolderError(path, "it belongs to another user")
+        if about.st_mode & 0o077:
+            path.chmod(0o700)
+
+
+def set_state_aside(root: Path) -> None:
+    """Keep the state of a vault that was at `root` before, under another name: it is not that of a new vault."""
+    folder = state_folder(root)
+    with suppress(OSError):
+        folder.rename(folder.with_name(f"{folder.name}.{int(folder.stat().st_mtime)}.old"))
+
+
+def _change_list(edit: Callable[[list[str]], list[str]]) -> None:
+    def change(document: Any) -> None:
+        table = document.setdefault("trust", {})
+        known = [vault for vault in table.get("vaults", []) if isinstance(vault, str) and Path(vault).exists()]
+        table["vaults"] = edit(known)
+
+    user_config.change(change)
+
+
+def _adopt_state(root: Path) -> None:
+    """Take over the state of a vault that has been moved here: its queue and its counters are nowhere else."""
+    folder = state_folder(root)
+    if folder.exists():
+        return
+    found = root.stat()
+    for about in folder.parent.glob(f"*/{_ABOUT_FILE}"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            told = json.loads(about.read_text(encoding="utf-8"))
+            if (told["device"], told["inode"]) == (found.st_dev, found.st_ino) and not Path(told["path"]).exists():
+                about.parent.rename(folder)
+                _write_about(folder / _ABOUT_FILE, root)
+                return
+
+
+def _write_about(path: Path, root: Path) -> None:
+    found = root.stat()
+    told = {"path": os.path.realpath(root), "device": found.st_dev, "inode": found.st_ino}
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(json.dumps(told, ensure_ascii=False) + "\n")
