@@ -251,6 +251,11 @@ class History:
                         return commit.id, *found
         return None
 
+    def has_commit(self, commit_id: str) -> bool:
+        """Whether git has this commit (it may have pruned it)."""
+        args = ("cat-file", "-e", f"{commit_id}^{{commit}}")
+        return self._read("look for a commit", *args, accept=(0, 1, 128))[0] == 0
+
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
         """Which of these paths HEAD has; asked when they are gone from disk."""
         return set(rel_paths) & self.list_tree("HEAD").keys()
