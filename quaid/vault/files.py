@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -242,3 +243,12 @@ def sentence(error: OSError, path: Path) -> Exception:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return DiskFullError(path.parent)
     return error
+
+
+@contextmanager
+def refusals(path: Path) -> Iterator[None]:
+    """The disk's refusals in the block become Quaid's errors about `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise sentence(error, path) from error
