@@ -25,9 +25,11 @@ ENVIRONMENT = {
 }
 
 
-def arguments(description: str) -> argparse.Namespace:
-    """`--seconds N`: how long; `--seed N`: which dice."""
+def arguments(description: str, *flags: str) -> argparse.Namespace:
+    """`--seconds N`: how long; `--seed N`: which dice; and `flags`."""
     parser = argparse.ArgumentParser(description=description)
+    for flag in flags:
+        parser.add_argument(flag, action="store_true")
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
