@@ -1215,6 +1215,22 @@ def test_the_lock_of_a_branch_that_a_killed_git_left_is_removed(vault, monkeypat
     vault.assert_sound()
 
 
+@pytest.mark.parametrize("head", ["ref: ../../outside/held", "ref: refs/../../../outside/held", "ref: /{outside}/held"])
+def test_a_hostile_private_folder_unlocks_nothing_outside(vault, tmp_path, monkeypatch, head):
+    monkeypatch.setattr(workshop, "REF_LOCK_S", 0.0)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    stray = vault.root / ".git" / f"quaid-commit-1-{vault.head()}-ab"
+    stray.mkdir()
+    (stray / "alive").touch()
+    (stray / "HEAD").write_text(head.format(outside=outside))
+    (outside / "held.lock").touch()
+    (vault.root / ".git/quaid-commit-2-3-4").symlink_to(outside)
+    vault.history.recover()
+    assert (outside / "held.lock").exists()
+    assert vault.strays() == ["quaid-commit-2-3-4"]
+
+
 def test_a_folder_that_cannot_be_finished_is_set_aside_and_named(vault):
     kill(vault, "staging", "module.catch_up")
     (stray,) = (vault.root / ".git").glob("quaid-commit-*")

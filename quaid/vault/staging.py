@@ -288,7 +288,10 @@ def settle(stage: Stage, made: str, steps: Sequence[Step], subject: str, wait_s:
     full id, None when a detached HEAD is somewhere else by now.
     """
     commit_id, changes = read_changes(stage.run, made)
-    if not _move_head(stage, commit_id, subject):
+    # The commit was made with a private HEAD. If that names a branch, the branch has moved and the user's HEAD with
+    # it, all but its reflog; a detached one has yet to move.
+    is_detached = not (stage.folder / "HEAD").read_bytes().startswith(b"ref:")
+    if is_detached and not _move_head(stage, commit_id, stage.base or commit_id, subject):
         return None
     try:
         IndexLock(stage.repository, stage.folder).wait(wait_s)
@@ -298,6 +301,9 @@ def settle(stage: Stage, made: str, steps: Sequence[Step], subject: str, wait_s:
         # nobody, it goes, unless somebody has built on it already.
         if _take_back(stage, commit_id):
             raise
+    if not is_detached:
+        # Last, with the lock still ours: a git of the user's that has read the old index finds it locked, and gives up.
+        _move_head(stage, commit_id, commit_id, subject)
     return commit_id
 
 
@@ -384,13 +390,9 @@ def hash_blob(data: bytes, like: str) -> str:
     return algorithm(b"blob %d\0" % len(data) + data).hexdigest()
 
 
-def _move_head(stage: Stage, commit_id: str, subject: str) -> bool:
-    # The commit was made with a private HEAD. If that names a branch, the branch has moved and the user's HEAD with
-    # it, all but its reflog; a detached one has yet to move.
-    is_detached = not (stage.folder / "HEAD").read_bytes().startswith(b"ref:")
-    old = stage.base if is_detached and stage.base else commit_id
+def _move_head(stage: Stage, commit_id: str, old: str, subject: str) -> bool:
     how = ("update-ref", "-m", f"commit: {subject}", "HEAD", commit_id, old)
-    return stage.run("move HEAD", *how, accept=(0, 1, 128))[0] == 0 or not is_detached
+    return stage.run("move HEAD", *how, accept=(0, 1, 128))[0] == 0
 
 
 def _take_back(stage: Stage, commit_id: str) -> bool:

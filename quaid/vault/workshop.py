@@ -11,6 +11,7 @@ that commit with the next one. The folder it leaves behind proves the case: the 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import time
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from quaid.errors import GitError
-from quaid.vault import index_lock
+from quaid.vault import files, index_lock
 from quaid.vault.index_lock import PREFIX, IndexLock
 from quaid.vault.repository import Repository
 from quaid.vault.staging import RunGit, Stage, catch_up, read_changes
@@ -28,6 +29,8 @@ REF_LOCK_S = 2.0
 """git holds the lock of a branch for a blink: one that is older and empty was left by a kill."""
 _NEW_S = 10.0
 _UNBORN = "unborn"
+_NAME = re.compile(rf"{PREFIX}\d+-([0-9a-f]+|{_UNBORN})-[0-9a-f]+")
+_BRANCH = re.compile(r"refs/[^\0]+")
 _COPIED = ("HEAD", "index", "config.worktree", "info/sparse-checkout")
 
 
@@ -71,14 +74,15 @@ def recover(
         LockedError: somebody else has the user's index locked for longer than `wait_s`.
     """
     for stray in sorted(repository.git_dir.glob(PREFIX + "*")):
-        if not stray.is_dir() or _is_in_use(stray):
+        if stray.is_symlink() or not stray.is_dir() or _is_in_use(stray):
             continue
         lock = IndexLock(repository, stray)
-        base = _parse_base(stray)
+        named = _NAME.fullmatch(stray.name)
+        base = named[1] if named and named[1] != _UNBORN else None
         try:
             _unlock_refs(repository, stray)
-            if base is not None and head != (base if base != _UNBORN else None) and (stray / "index").exists():
-                _finish(Stage(run, repository, stray, base if base != _UNBORN else None), lock, wait_s)
+            if named and head != base and files.is_file_in(stray, "index"):
+                _finish(Stage(run, repository, stray, base), lock, wait_s)
         except GitError as error:
             set_aside(stray, error)
         lock.release()
@@ -106,18 +110,26 @@ def _is_in_use(stray: Path) -> bool:
 
 def _unlock_refs(repository: Repository, stray: Path) -> None:
     """Remove the locks of the branch that a git left which was killed with its maker, while it committed in `stray`."""
-    try:
-        head = (stray / "HEAD").read_text(encoding="utf-8", errors="surrogateescape")
-        since = (stray / index_lock.ALIVE).stat().st_mtime
-    except OSError:
-        return
-    ref = head.removeprefix("ref:").strip() if head.startswith("ref:") else "HEAD"
-    for lock in (repository.common_dir / f"{ref}.lock", repository.git_dir / "HEAD.lock"):
-        while lock.exists() and lock.stat().st_mtime >= since:
-            if time.time() - lock.stat().st_mtime > REF_LOCK_S:
+    head = (files.read_note(stray, "HEAD") or b"").decode("utf-8", "surrogateescape")
+    ref = head.removeprefix("ref:").strip()
+    names = [repository.git_dir / "HEAD.lock"]
+    if _BRANCH.fullmatch(ref) and ".." not in ref:
+        names.append(repository.common_dir / f"{ref}.lock")
+    for lock in names:
+        while (age_s := _age_of_lock(lock, stray)) is not None:
+            if age_s > REF_LOCK_S:
                 lock.unlink(missing_ok=True)
             else:
                 time.sleep(REF_LOCK_S / 20)
+
+
+def _age_of_lock(lock: Path, stray: Path) -> float | None:
+    """Seconds; None where there is no lock that was made after `stray`."""
+    try:
+        made = lock.stat().st_mtime
+        return time.time() - made if made >= (stray / index_lock.ALIVE).stat().st_mtime else None
+    except OSError:
+        return None
 
 
 def _finish(stage: Stage, lock: IndexLock, wait_s: float) -> None:
@@ -134,12 +146,6 @@ def _finish(stage: Stage, lock: IndexLock, wait_s: float) -> None:
     if tree.decode().strip() == words[2]:
         lock.wait(wait_s)
         catch_up(stage, read_changes(stage.run, words[1])[1], ())
-
-
-def _parse_base(folder: Path) -> str | None:
-    """The commit that a folder is named after, or `_UNBORN`; None for a folder of any other name."""
-    parts = folder.name.removeprefix(PREFIX).split("-")
-    return parts[1] if len(parts) == 3 and parts[0].isdigit() else None
 
 
 def process_exists(pid: int) -> bool:

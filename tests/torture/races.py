@@ -59,7 +59,7 @@ def race(root: Path, seconds: float, pause: Callable[[], float], writes: int = 1
         "writes": len(facts),
         "writes refused": refused,
         "reverted": len(removing),
-        "facts lost": sum(path not in held for path in facts),
+        "facts lost": sum(path not in held and not (root / path).exists() for path in facts),
         "staged": len(git(root, "diff", "--cached", "--name-only").stdout.split()),
     }
 
