@@ -17,7 +17,7 @@ from quaid.errors import LockedError, NoteChangedError
 from quaid.model import Edit
 from quaid.place import state_folder
 from quaid.settings import GitSettings
-from quaid.vault import edits, exchange, files
+from quaid.vault import displaced, edits, exchange, files
 from quaid.vault.history import History
 from quaid.vault.messages import Message
 
@@ -169,3 +169,28 @@ def test_a_note_that_nobody_has_open_is_not_waited_for(vault: Vault, monkeypatch
     with writing.path.open("rb"):  # a reader is no writer
         if sys.platform == "linux":
             assert writing.write() == AFTER
+
+
+def test_text_saved_long_after_a_write_is_kept_where_nobody_tells_who_has_a_file_open(
+    vault: Vault, monkeypatch
+) -> None:
+    monkeypatch.setattr(exchange, "is_written", lambda _: None)
+    monkeypatch.setattr(exchange, "QUIET_S", 0.05)
+    writing = Writing(vault)
+    vault.save()
+    time.sleep(0.1)
+    with writing.path.open("r+b") as editor:
+        assert writing.write() == AFTER
+        editor.write(b"MINE")
+    time.sleep(0.1)
+    assert writing.write() == AFTER + b"link\n"
+    (kept,) = edits.list_unfinished(vault.root)
+    assert NOTE in kept.reason
+    assert (kept.folder / "files" / NOTE).read_bytes() == b"MINE" + BEFORE[4:]
+    time.sleep(0.1)
+    writing.write()
+    assert len(list(edits.list_unfinished(vault.root))) == 1
+    monkeypatch.setattr(displaced, "MAX_AGE_S", -1.0)
+    displaced.look(vault.root, writing.history.git_dir)
+    assert list((vault.root / ".git" / displaced.FOLDER).iterdir()) == []
+    assert vault.status() == ""

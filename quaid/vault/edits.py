@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from quaid.errors import DiskFullError, GitMissingError, LockedError, NoteChangedError, QuaidError
 from quaid.model import Edit
 from quaid.place import state_folder
-from quaid.vault import exchange, files, intention, layout
+from quaid.vault import displaced, exchange, files, intention, layout
 from quaid.vault.intention import PENDING_FILE, Change, list_unfinished
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ def apply(root: Path, change: Change, history: History) -> Committed:
         LockedError: an editor does not end saving one.
         QuaidError: the disk or git refused; the files are as before.
     """
-    with _watching(root, change.edits) as old:
+    displaced.look(root, history.git_dir)
+    with _watching(root, change.edits, history.git_dir) as old:
         intention.write(root, change)
         done: list[Edit] = []
         try:
@@ -117,7 +118,7 @@ def _finish(root: Path, change: Change, history: History) -> None:
     # What somebody has rewritten since then is theirs; the rest is finished.
     ours = [edit for edit in change.edits if files.read_note(root, edit.rel_path) in (edit.before, edit.after)]
     missing = [edit for edit in ours if files.read_note(root, edit.rel_path) != edit.after]
-    with _watching(root, missing) as old:
+    with _watching(root, missing, history.git_dir) as old:
         for edit in missing:
             files.write_note(root, edit.rel_path, edit.before, edit.after)
         if ours:
@@ -128,7 +129,7 @@ def _finish(root: Path, change: Change, history: History) -> None:
 
 
 @contextmanager
-def _watching(root: Path, edits: Sequence[Edit]) -> Iterator[list[tuple[int, Edit]]]:
+def _watching(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iterator[list[tuple[int, Edit]]]:
     """The old files of `edits`, open, as soon as no editor is saving one of them.
 
     Raises:
@@ -140,6 +141,8 @@ def _watching(root: Path, edits: Sequence[Edit]) -> Iterator[list[tuple[int, Edi
         for edit in edits:
             with ExitStack() as looking:
                 handle = _open_old(root, edit, looking)
+                if handle is not None and exchange.is_written(handle) is None:
+                    displaced.keep(root, git_dir, edit)
                 if handle is not None and len(held) < MAX_WATCHED:
                     stack.push(looking.pop_all())
                     held.append((handle, edit))

@@ -102,6 +102,11 @@ class History:
             self.recover()
 
     @property
+    def git_dir(self) -> Path:
+        """Where the repository keeps what belongs to this work tree."""
+        return self._repository.git_dir
+
+    @property
     def is_lock_abandoned(self) -> bool:
         """Whether the index is locked by a commit of ours whose process was killed: `recover` finishes it."""
         return index_lock.is_abandoned(self._repository)
