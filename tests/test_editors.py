@@ -29,7 +29,7 @@ BEFORE, AFTER, LINE = (
     b"saved\n",
 )
 NOTE = "facts/a.md"
-PAUSE_S = 0.15
+PAUSE_S = 0.1
 
 needs_leases = pytest.mark.skipif(sys.platform != "linux", reason="needs read leases")
 
@@ -43,8 +43,8 @@ def system(request, monkeypatch):
             raise OSError(errno.EINVAL, "Invalid argument")
 
         monkeypatch.setattr(fcntl, "fcntl", refuse)
-        monkeypatch.setattr(exchange, "QUIET_S", 0.25)
-        monkeypatch.setattr(exchange, "QUIET_EMPTY_S", 0.5)
+        monkeypatch.setattr(exchange, "QUIET_S", 0.15)
+        monkeypatch.setattr(exchange, "QUIET_EMPTY_S", 0.3)
     elif sys.platform != "linux":
         pytest.skip("needs read leases")
     return request.param
@@ -77,7 +77,12 @@ def test_a_save_in_place_and_what_was_not_committed_survive_a_write(vault: Vault
     time.sleep(PAUSE_S / 3)
     writing.write()
     editor.join()
-    assert {b"old, not committed", b"saved"} <= set(writing.path.read_bytes().split(b"\n"))
+    found = writing.path.read_bytes()
+    if system == "no leases":  # on a busy machine a save may come so late that it is only kept
+        time.sleep(exchange.QUIET_S)
+        displaced.look(vault.root, writing.history.git_dir)
+        found += b"\n".join((kept.folder / "files" / NOTE).read_bytes() for kept in edits.list_unfinished(vault.root))
+    assert {b"old, not committed", b"saved"} <= set(found.split(b"\n"))
     assert vault.strays() == []
 
 
