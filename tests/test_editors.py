@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from vaults import Vault, refused
 
-from quaid.errors import LockedError, NoteChangedError
+from quaid.errors import GitError, LockedError, NoteChangedError
 from quaid.model import Edit
 from quaid.place import state_folder
 from quaid.settings import GitSettings
@@ -133,6 +133,26 @@ def test_text_written_into_a_file_that_has_given_way_is_brought_back(
     writing.write()
     assert writing.path.read_bytes() == b"the owner's text"
     assert vault.git("show", f"HEAD:{NOTE}") == AFTER.decode().strip()
+
+
+@pytest.mark.parametrize("is_saved_again", [False, True])
+def test_a_save_into_the_old_file_of_a_write_that_fails_is_kept(vault: Vault, monkeypatch, is_saved_again) -> None:
+    writing = Writing(vault)
+    editor = writing.path.open("r+b")
+    monkeypatch.setattr(exchange, "is_written", lambda _: False)
+
+    def refuse_while_the_editor_writes(*_args, **_options):
+        editor.write(b"MINE")
+        editor.close()
+        if is_saved_again:
+            writing.path.write_bytes(b"the other")
+        raise GitError("commit", "a hook said no")
+
+    monkeypatch.setattr(writing.history, "commit", refuse_while_the_editor_writes)
+    refused(writing.write, GitError)
+    mine = b"MINE" + BEFORE[4:]
+    kept = [(kept.folder / "files" / NOTE).read_bytes() for kept in edits.list_unfinished(vault.root)]
+    assert (writing.path.read_bytes(), kept) == ((b"the other", [mine]) if is_saved_again else (mine, []))
 
 
 @needs_leases

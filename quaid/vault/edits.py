@@ -72,6 +72,7 @@ def apply(root: Path, change: Change, history: History) -> Committed:
         except BaseException:
             _roll_back(root, done)
             intention.clear(root)
+            _bring_back(root, old)
             raise
         intention.clear(root)
         _bring_back(root, old)
@@ -167,10 +168,12 @@ def _bring_back(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
     """Look at the old files a last time: the text of an editor that had one open belongs to the note."""
     for place in exchange.find_touched([(handle, edit.before or b"") for handle, edit in old]):
         handle, edit = old[place]
+        if exchange.is_at(handle, root / edit.rel_path):
+            continue
         try:
-            data = exchange.read_saved(handle, edit.rel_path)
-            if data != edit.before:
-                files.write_note(root, edit.rel_path, edit.after, data)
+            data, now = exchange.read_saved(handle, edit.rel_path), files.read_note(root, edit.rel_path)
+            if data not in (edit.before, now):
+                files.write_note(root, edit.rel_path, edit.before if now == edit.before else edit.after, data)
         except QuaidError as error:
             reason = f"An editor saved {edit.rel_path} while Quaid wrote it: {error}"
             intention.set_aside(root, reason, [Edit(edit.rel_path, None, exchange.read_now(handle))])

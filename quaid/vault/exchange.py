@@ -130,6 +130,14 @@ def find_touched(handles: Sequence[tuple[int, bytes]]) -> Iterator[int]:
             yield place
 
 
+def is_at(handle: int, path: Path) -> bool:
+    """Whether an open file is the one at `path`."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except OSError:
+        return False
+
+
 def _is_busy(handle: int) -> bool:
     written = is_written(handle)
     if written is not None:
