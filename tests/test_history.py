@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -15,8 +16,9 @@ from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, 
 from quaid.model import Edit
 from quaid.settings import GitSettings
 from quaid.vault import history as history_module
-from quaid.vault import intention, staging, workshop
+from quaid.vault import index_lock, intention, repository, staging, workshop
 from quaid.vault.history import Committed, History, Message
+from quaid.vault.index_lock import IndexLock
 
 USER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org")
 NOTE = b"---\nid: 01a\ntype: fact\n---\none\ntwo\nthree\nfour\nfive\nsix\nseven\n"
@@ -1213,6 +1215,33 @@ def test_the_lock_of_a_branch_that_a_killed_git_left_is_removed(vault, monkeypat
     (vault.root / ".git/refs/heads/main.lock").touch()
     assert vault.history.commit([Edit("facts/a.md", NOTE, ours())], SAY).id
     vault.assert_sound()
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_only_one_has_the_lock_of_the_index_with_hard_links_or_without(vault, tmp_path, monkeypatch, has_links):
+    def refuse(*_args, **_options):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    found = repository.find_repository(vault.root)
+    locks = [IndexLock(found, found.git_dir / f"quaid-commit-{number}") for number in (1, 2)]
+    for lock in locks:
+        lock.folder.mkdir()
+        lock.claim()
+        (lock.folder / "alive").touch()
+
+    def take_by_shell(lock: IndexLock) -> bool:
+        command = lock.take_command() if has_links else lock.take_command().replace("ln ", "false ")
+        return subprocess.run(["sh", "-c", command], check=False).returncode == 0
+
+    if not has_links:
+        monkeypatch.setattr(os, "link", refuse)
+    for take in (IndexLock.take, take_by_shell):
+        with index_lock.alive(locks[0].folder):
+            assert [take(lock) for lock in (*locks, locks[0])] == [True, False, True]
+            locks[1].release()
+            assert locks[0].is_held()
+            locks[0].release()
+        assert not found.index_lock.exists()
 
 
 @pytest.mark.parametrize("head", ["ref: ../../outside/held", "ref: refs/../../../outside/held", "ref: /{outside}/held"])

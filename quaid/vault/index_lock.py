@@ -40,20 +40,20 @@ class IndexLock:
 
     def take(self) -> bool:
         """Whether it is ours now, or was before. What a killed commit of ours left is taken over."""
-        try:
-            os.link(self.folder / _CLAIM, self.repository.index_lock)
-        except FileExistsError:
+        if self.repository.index_lock.exists():
             if is_abandoned(self.repository):
                 self.claim()
                 (self.folder / _CLAIM).replace(self.repository.index_lock)
             return self.is_held()
-        except OSError:  # a file system without hard links
+        with suppress(FileExistsError):
             try:
+                os.link(self.folder / _CLAIM, self.repository.index_lock)
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without hard links
                 with self.repository.index_lock.open("x", encoding="ascii") as file:
                     file.write(f"{self.folder.name}\n")
-            except FileExistsError:
-                return False
-        return True
+        return self.is_held()
 
     def wait(self, wait_s: float) -> None:
         """Take it as soon as nobody else has it.
