@@ -25,7 +25,7 @@ from quaid.outbound import describe_outbound
 from quaid.place import state_folder
 from quaid.sync.follow import read_heartbeat
 from quaid.trust import make_state_folder
-from quaid.vault import layout
+from quaid.vault import edits, index_lock, layout
 from quaid.vault.history import History
 from quaid.vault.repository import find_repository
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Level = Literal["ok", "warning", "error"]
 OLDEST_GIT = (2, 30)
 LEAST_FREE_BYTES = 200_000_000
+MAX_UNFINISHED = 5
 OBSIDIAN_GIT = ".obsidian/plugins/obsidian-git/data.json"
 
 
@@ -125,6 +126,9 @@ def check_git_lock(context: Context) -> Finding:
         age_s = None
     if age_s is None:
         return Finding("git lock", "ok", "No lock is left behind")
+    if repository and index_lock.is_abandoned(repository):
+        sentence = f"{lock} was left by a killed write of Quaid."
+        return Finding("git lock", "warning", sentence, "the next write finishes it and removes that file")
     sentence = f"{lock} has been there for {age_s:.0f} s; writes wait for it."
     return Finding("git lock", "warning", sentence, "if no git is running, remove that file")
 
@@ -132,6 +136,17 @@ def check_git_lock(context: Context) -> Finding:
 def check_state(context: Context) -> Finding:
     """What only this machine knows lies where nobody else can enter."""
     return Finding("state", "ok", f"{make_state_folder(context.root)}")
+
+
+def check_writes(context: Context) -> Finding:
+    """What killed writes began is finished."""
+    left = [f"{unfinished.reason} (kept in {unfinished.folder})" for unfinished in edits.list_unfinished(context.root)]
+    if left:
+        step = "use what is kept there, then delete the folder"
+        return Finding("writes", "warning", " ".join(left[:MAX_UNFINISHED]), step)
+    if edits.needs_recovery(context.root):
+        return Finding("writes", "warning", "A write was interrupted.", "the next write finishes it")
+    return Finding("writes", "ok", "No write is left unfinished")
 
 
 def check_index(context: Context) -> Finding:
@@ -309,6 +324,7 @@ OF_A_VAULT: tuple[Check, ...] = (
     check_repository,
     check_git_lock,
     check_state,
+    check_writes,
     check_index,
     check_weights,
     check_embedding,

@@ -188,7 +188,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
     queued = _count_queued(memory)
     attention = [
         *_index_attention(index, embedding, watcher),
-        *_repository_attention(repository),
+        *_repository_attention(repository, is_lock_abandoned=repository.locked and memory.git.is_lock_abandoned),
         *_note_attention(problems),
         *_interrupted(memory),
         *_overdue(memory),
@@ -344,14 +344,18 @@ def _count_queued(memory: Memory) -> int:
         queue.close()
 
 
-def _repository_attention(repository: Repository) -> list[Attention]:
+def _repository_attention(repository: Repository, *, is_lock_abandoned: bool) -> list[Attention]:
     found = []
     if repository.problem:
         found.append(Attention(repository.problem))
     if repository.operation:
         what = f"A {repository.operation} is in progress: Quaid commits nothing until it has ended"
         found.append(Attention(what, _NEXT_STEPS.get(repository.operation, "end it, then try again")))
-    if repository.locked:
+    if is_lock_abandoned:
+        found.append(
+            Attention("A killed write of Quaid left index.lock", "the next write finishes it and removes that")
+        )
+    elif repository.locked:
         what = "Another git process holds index.lock"
         found.append(Attention(what, "wait for it; if none is running, remove .git/index.lock"))
     if repository.detached and not repository.operation:
@@ -388,9 +392,13 @@ def _note_attention(problems: Sequence[tuple[str, str]]) -> list[Attention]:
 
 
 def _interrupted(memory: Memory) -> list[Attention]:
-    if not edits.needs_recovery(memory.root):
-        return []
-    return [Attention("A write was interrupted", "the next write finishes it; nothing is lost")]
+    found = [
+        Attention(unfinished.reason, f"what it wanted is kept in {unfinished.folder}; use it, then delete that folder")
+        for unfinished in edits.list_unfinished(memory.root)
+    ]
+    if edits.needs_recovery(memory.root):
+        found.append(Attention("A write was interrupted", "the next write finishes it; nothing is lost"))
+    return found
 
 
 def _overdue(memory: Memory) -> list[Attention]:

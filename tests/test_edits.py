@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -236,6 +238,127 @@ def test_an_unreadable_intention_is_set_aside(vault, content):
     assert not needs_recovery(vault.root)
     apply(vault.root, vault.change(), vault.history)
     assert vault.data() == AFTER
+
+
+def pending(vault):
+    return state_folder(vault.root) / edits.PENDING_FILE
+
+
+def only_unfinished(vault):
+    (unfinished,) = edits.list_unfinished(vault.root)
+    return unfinished
+
+
+def refuse_commits(vault, words):
+    hook = vault.root / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho {words} >&2\nexit 1\n")
+    hook.chmod(0o755)
+    return hook
+
+
+def test_what_a_hook_refuses_to_finish_is_undone_kept_and_named(vault, monkeypatch):
+    kill_after(vault, monkeypatch, 2)
+    hook = refuse_commits(vault, "not today")
+    assert recover(vault.root, vault.history) is None
+    assert vault.data() == vault.head() == BEFORE
+    unfinished = only_unfinished(vault)
+    assert "remember: it" in unfinished.reason
+    assert "not today" in unfinished.reason
+    assert (unfinished.folder / "files/facts/b.md").read_bytes() == NEW
+    assert (unfinished.folder / edits.PENDING_FILE).exists()
+    modes = {path: path.stat().st_mode & 0o777 for path in (unfinished.folder, *unfinished.folder.rglob("*"))}
+    assert all(mode == (0o700 if path.is_dir() else 0o600) for path, mode in modes.items()), modes
+    hook.unlink()
+    apply(vault.root, vault.change(), vault.history)
+    assert vault.data() == AFTER
+    vault.assert_tidy()
+
+
+def test_a_merge_whose_other_side_was_pruned_is_finished_as_a_commit(vault, monkeypatch):
+    kill_after(vault, monkeypatch, 1)
+    data = json.loads(pending(vault).read_text())
+    pending(vault).write_text(json.dumps({**data, "merged": "0123456789" * 4}))
+    assert recover(vault.root, vault.history).key == "call"
+    assert vault.data() == vault.head() == AFTER
+    assert list(edits.list_unfinished(vault.root)) == []
+
+
+@pytest.mark.parametrize(
+    ("standing", "error"), [("a file", None), ("nothing", LockedError), ("nothing", DiskFullError)]
+)
+def test_only_what_will_never_go_through_is_set_aside(vault, monkeypatch, standing, error):
+    kill_after(vault, monkeypatch, 0)
+    if error is None:
+        (vault.root / "facts").write_text("where a folder must be")
+        assert recover(vault.root, vault.history) is None
+        assert (only_unfinished(vault).folder / "files/facts/b.md").read_bytes() == NEW
+        assert vault.data()["a.md"] == OLD
+        return
+
+    def refuse(*_args, **_options):
+        raise error("busy")
+
+    monkeypatch.setattr(vault.history, "commit", refuse)
+    with pytest.raises(error):
+        recover(vault.root, vault.history)
+    monkeypatch.undo()
+    assert recover(vault.root, vault.history).key == "call"
+    assert vault.head() == AFTER
+
+
+HOSTILE = [
+    ".git/config", ".git/hooks/pre-commit", "../outside.md", "/tmp/outside.md", "facts/../../outside.md", ".quaid/x.md",
+    "facts/.git/config", "facts//a.md", "./a.md", "", "a\0.md", 7, None, "linked/a.md", "\ud800.md",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", HOSTILE)
+def test_a_hostile_intention_writes_nothing_and_is_kept(vault, tmp_path_factory, path):
+    outside = tmp_path_factory.mktemp("outside")
+    (vault.root / "linked").symlink_to(outside)
+    config = (vault.root / ".git/config").read_bytes()
+    before = base64.b64encode(config).decode() if path == ".git/config" else None
+    data = {"key": "k", "subject": "s", "body": "", "trailers": [], "author": None, "answer": "", "merged": None}
+    pending(vault).write_text(json.dumps({**data, "edits": [[path, before, base64.b64encode(b"hostile").decode()]]}))
+    assert recover(vault.root, vault.history) is None
+    assert (vault.root / ".git/config").read_bytes() == config
+    assert list(outside.iterdir()) == []
+    assert vault.commits() == 1
+    assert not needs_recovery(vault.root)
+    assert (only_unfinished(vault).folder / edits.PENDING_FILE).exists()
+    kept = [file for file in only_unfinished(vault).folder.rglob("*") if file.is_file()]
+    assert all(file.resolve().is_relative_to(state_folder(vault.root)) for file in kept)
+
+
+@pytest.mark.parametrize(("key", "value"), [
+    ("merged", "x\ny"), ("author", ["a\0", "b"]), ("subject", None), ("trailers", [["one"]]), ("edits", [["a.md", "!", "!"]]),
+])  # fmt: skip
+def test_an_intention_with_anything_else_odd_is_kept_and_not_followed(vault, key, value):
+    data = {"key": "k", "subject": "s", "body": "", "trailers": [], "author": None, "answer": "", "merged": None}
+    pending(vault).write_text(json.dumps({**data, "edits": [], key: value}))
+    assert recover(vault.root, vault.history) is None
+    assert only_unfinished(vault).reason
+    assert vault.commits() == 1
+
+
+def test_an_intention_that_is_a_link_is_not_read(vault, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "pending.json"
+    elsewhere.write_text("{}")
+    pending(vault).symlink_to(elsewhere)
+    assert recover(vault.root, vault.history) is None
+    assert elsewhere.read_text() == "{}"
+    assert not needs_recovery(vault.root)
+
+
+def test_a_text_in_a_leftover_that_nobody_else_has_is_kept(vault, monkeypatch):
+    kill_after(vault, monkeypatch, 2)
+    (vault.root / layout.temporary_name("a.md")).write_bytes(b"what an editor wrote into the old file")
+    (vault.root / layout.temporary_name("a.md")).write_bytes(OLD)
+    assert recover(vault.root, vault.history).key == "call"
+    kept = [file.read_bytes() for file in only_unfinished(vault).folder.glob("a.md.*.tmp")]
+    assert kept == [b"what an editor wrote into the old file"]
+    vault.assert_tidy()
 
 
 def test_recovery_works_in_a_repository_without_a_commit(tmp_path, monkeypatch):

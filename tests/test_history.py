@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -15,8 +16,9 @@ from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, 
 from quaid.model import Edit
 from quaid.settings import GitSettings
 from quaid.vault import history as history_module
-from quaid.vault import staging, workshop
+from quaid.vault import index_lock, intention, repository, staging, workshop
 from quaid.vault.history import Committed, History, Message
+from quaid.vault.index_lock import IndexLock
 
 USER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org")
 NOTE = b"---\nid: 01a\ntype: fact\n---\none\ntwo\nthree\nfour\nfive\nsix\nseven\n"
@@ -775,7 +777,7 @@ def test_a_lock_that_is_not_released_is_named_and_never_removed(vault):
 
 
 def test_a_lock_taken_while_git_commits_takes_the_commit_back(vault):
-    vault.hook("post-commit", "touch .git/index.lock")
+    vault.hook("post-commit", "rm .git/index.lock; touch .git/index.lock")
     before, index = vault.head(), vault.index()
     with pytest.raises(LockedError, match=r"index\.lock"):
         vault.commit("facts/b.md", NOTE)
@@ -787,7 +789,7 @@ def test_a_lock_taken_while_git_commits_takes_the_commit_back(vault):
 
 
 def test_the_very_first_commit_can_be_taken_back(empty):
-    empty.hook("post-commit", "touch .git/index.lock")
+    empty.hook("post-commit", "rm .git/index.lock; touch .git/index.lock")
     with pytest.raises(LockedError):
         empty.commit("facts/b.md", NOTE)
     assert empty.history.state().head is None
@@ -795,9 +797,30 @@ def test_the_very_first_commit_can_be_taken_back(empty):
 
 def test_a_lock_taken_while_git_commits_and_released_is_waited_for(vault):
     patient = Vault(vault.root, wait_s=5)
-    vault.hook("post-commit", "touch .git/index.lock; (sleep 0.3; rm .git/index.lock) >/dev/null 2>&1 &")
+    vault.hook(
+        "post-commit", "rm .git/index.lock; touch .git/index.lock; (sleep 0.3; rm .git/index.lock) >/dev/null 2>&1 &"
+    )
     assert patient.commit("facts/b.md", NOTE).id
     assert vault.status() == ""
+
+
+@pytest.mark.parametrize("command", [["commit", "-q", "-m", "owner"], ["commit", "-qam", "owner"], ["add", "-A"]])
+def test_nobody_commits_between_our_commit_and_the_index_that_follows_it(vault, monkeypatch, command):
+    catch_up, said = staging.catch_up, []
+
+    def catch_up_while_the_user_commits(*args):
+        said.append(vault.run(*command, check=False).stderr.decode())
+        catch_up(*args)
+
+    vault.write("mine.md", b"mine\n")
+    vault.run("add", "mine.md")
+    monkeypatch.setattr(staging, "catch_up", catch_up_while_the_user_commits)
+    vault.commit("facts/b.md", NOTE)
+    assert "index.lock': File exists" in said[0]
+    vault.run("commit", "-q", "-m", "owner")
+    assert vault.show("HEAD:facts/b.md") == NOTE
+    assert vault.status() == ""
+    vault.assert_sound()
 
 
 def test_a_commit_of_the_user_in_the_middle_of_ours_is_built_upon(vault, monkeypatch):
@@ -853,21 +876,36 @@ def test_a_detached_head_moved_at_the_last_moment_is_built_upon(vault):
     vault.hook(
         "post-commit",
         "test -e .git/once && exit 0; touch .git/once; unset GIT_INDEX_FILE GIT_DIR; "
-        "git -c user.name=M -c user.email=m commit -q --allow-empty --no-verify -m theirs",
+        "git update-ref HEAD $(git -c user.name=M -c user.email=m commit-tree -p HEAD -m theirs HEAD^{tree})",
     )
     vault.commit("facts/a.md", ours())
     assert [commit.subject for commit in vault.history.log(limit=2)] == ["remember: a fact", "theirs"]
     assert vault.status() == ""
 
 
-def test_a_head_that_never_rests_is_given_way_to(vault, monkeypatch):
-    fill = staging.Stage.fill
+def test_an_owner_who_commits_without_a_rest_is_locked_out_for_a_moment(vault, monkeypatch):
+    fill, refused = staging.Stage.fill, []
 
     def fill_while_the_user_commits(self, steps):
         fill(self, steps)
-        vault.run("commit", "-q", "--allow-empty", "-m", "again")
+        refused.append(vault.run("commit", "-q", "--allow-empty", "-m", "again", check=False).returncode != 0)
 
     monkeypatch.setattr(staging.Stage, "fill", fill_while_the_user_commits)
+    assert vault.commit("facts/a.md", ours()).id
+    assert refused == [False, False, False, True]
+    assert [commit.subject for commit in vault.history.log(limit=2)] == ["remember: a fact", "again"]
+    assert vault.status() == ""
+    vault.assert_sound()
+
+
+def test_a_head_that_never_rests_is_given_way_to(vault, monkeypatch):
+    fill = staging.Stage.fill
+
+    def fill_while_somebody_moves_it(self, steps):
+        fill(self, steps)
+        vault.run("update-ref", "HEAD", vault.git("commit-tree", "-p", "HEAD", "-m", "again", "HEAD^{tree}").strip())
+
+    monkeypatch.setattr(staging.Stage, "fill", fill_while_somebody_moves_it)
     with pytest.raises(LockedError, match="keep arriving"):
         vault.commit("facts/a.md", ours())
     assert vault.history.log(limit=1)[0].subject == "again"
@@ -1085,10 +1123,8 @@ def test_killed_before_the_commit_only_a_private_folder_is_left(vault):
     assert (vault.head(), vault.index()) == (before, index)
     (stray,) = (vault.root / ".git").glob("quaid-commit-*")
     vault.history.recover()
-    # A git that outlived its parent may still be reading it.
-    assert stray.exists()
+    assert not stray.exists()
     assert vault.history.commit([Edit("facts/a.md", NOTE, ours())], SAY).id
-    vault.history.recover()
     vault.assert_sound()
 
 
@@ -1100,9 +1136,139 @@ def test_killed_after_the_commit_the_index_is_caught_up_by_the_next_call(vault, 
     kill(vault, "staging", "module.catch_up")
     assert vault.history.log(limit=1)[0].subject == "killed"
     assert vault.status() == "MM facts/a.md\nM  other.md\n"
+    assert b"index.lock" in vault.run("commit", "-m", "would undo it", check=False).stderr
     vault.history.recover()
     assert vault.status() == "M  other.md\n"
     vault.assert_sound()
+
+
+def age(vault: Vault) -> None:
+    """What a kill left was left hours ago."""
+    old = time.time() - 2 * HOUR_S
+    for path in [*(vault.root / ".git").glob("quaid-*/*"), *(vault.root / ".git").glob("quaid-*")]:
+        os.utime(path, (old, old))
+
+
+@pytest.mark.parametrize("is_lock_removed", [False, True])
+def test_a_commit_that_was_killed_hours_ago_is_finished_as_well(vault, is_lock_removed):
+    """Thrown away unfinished, the owner's next commit would undo it."""
+    kill(vault, "staging", "module.catch_up")
+    age(vault)
+    if is_lock_removed:  # as git told the owner to
+        (vault.root / ".git/index.lock").unlink()
+    vault.history.wait_until_ready()
+    vault.history.recover()
+    vault.write("mine.md", b"mine\n")
+    vault.run("add", "mine.md")
+    vault.run("commit", "-q", "-m", "owner")
+    assert vault.show("HEAD:facts/a.md") == ours()
+    vault.assert_sound()
+
+
+def test_a_lock_of_our_own_that_a_kill_left_is_known_and_not_waited_for(vault):
+    patient = Vault(vault.root, wait_s=60)
+    kill(vault, "staging", "module.catch_up")
+    assert vault.history.is_lock_abandoned
+    began = time.monotonic()
+    assert patient.commit("facts/b.md", NOTE).id
+    assert time.monotonic() - began < 30
+    assert vault.status() == ""
+    vault.assert_sound()
+
+
+def test_a_lock_whose_folder_is_gone_is_removed(vault):
+    (vault.root / ".git/index.lock").write_text(f"quaid-commit-1-{vault.head()}-ab\n")
+    assert vault.commit("facts/b.md", NOTE).id
+    assert vault.status() == ""
+
+
+@pytest.mark.parametrize("content", [b"", b"DIRC\0\0\0\2", b"quaid-commit-/../..", b"../quaid-commit-1-2-3"])
+def test_a_lock_of_anybody_else_is_never_removed(vault, content):
+    (vault.root / ".git/index.lock").write_bytes(content)
+    with pytest.raises(LockedError):
+        vault.commit("facts/b.md", NOTE)
+    assert (vault.root / ".git/index.lock").read_bytes() == content
+
+
+def test_a_commit_whose_git_outlived_its_maker_is_waited_for_and_finished(vault):
+    """The process is killed in the commit-msg hook, behind the guard; its git goes on."""
+    vault.hook("commit-msg", "touch .git/reached; sleep 0.5")
+    vault.write("facts/a.md", ours())
+    script = KILLED.format(module="staging", target="module.unused", before=NOTE, after=ours())
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(vault.root)], cwd=Path.cwd(), stderr=subprocess.DEVNULL
+    )
+    while not (vault.root / ".git/reached").exists():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert not vault.history.is_lock_abandoned
+    assert Vault(vault.root, wait_s=20).commit("facts/b.md", NOTE).id
+    assert [commit.subject for commit in vault.history.log(limit=2)] == ["remember: a fact", "killed"]
+    assert vault.status() == ""
+    vault.assert_sound()
+
+
+def test_the_lock_of_a_branch_that_a_killed_git_left_is_removed(vault, monkeypatch):
+    monkeypatch.setattr(workshop, "REF_LOCK_S", 0.1)
+    kill(vault, "history", "module.History._create_commit")
+    (vault.root / ".git/refs/heads/main.lock").touch()
+    assert vault.history.commit([Edit("facts/a.md", NOTE, ours())], SAY).id
+    vault.assert_sound()
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_only_one_has_the_lock_of_the_index_with_hard_links_or_without(vault, tmp_path, monkeypatch, has_links):
+    def refuse(*_args, **_options):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    found = repository.find_repository(vault.root)
+    locks = [IndexLock(found, found.git_dir / f"quaid-commit-{number}") for number in (1, 2)]
+    for lock in locks:
+        lock.folder.mkdir()
+        lock.claim()
+        (lock.folder / "alive").touch()
+
+    def take_by_shell(lock: IndexLock) -> bool:
+        command = lock.take_command() if has_links else lock.take_command().replace("ln ", "false ")
+        return subprocess.run(["sh", "-c", command], check=False).returncode == 0
+
+    if not has_links:
+        monkeypatch.setattr(os, "link", refuse)
+    for take in (IndexLock.take, take_by_shell):
+        with index_lock.alive(locks[0].folder):
+            assert [take(lock) for lock in (*locks, locks[0])] == [True, False, True]
+            locks[1].release()
+            assert locks[0].is_held()
+            locks[0].release()
+        assert not found.index_lock.exists()
+
+
+@pytest.mark.parametrize("head", ["ref: ../../outside/held", "ref: refs/../../../outside/held", "ref: /{outside}/held"])
+def test_a_hostile_private_folder_unlocks_nothing_outside(vault, tmp_path, monkeypatch, head):
+    monkeypatch.setattr(workshop, "REF_LOCK_S", 0.0)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    stray = vault.root / ".git" / f"quaid-commit-1-{vault.head()}-ab"
+    stray.mkdir()
+    (stray / "alive").touch()
+    (stray / "HEAD").write_text(head.format(outside=outside))
+    (outside / "held.lock").touch()
+    (vault.root / ".git/quaid-commit-2-3-4").symlink_to(outside)
+    vault.history.recover()
+    assert (outside / "held.lock").exists()
+    assert vault.strays() == ["quaid-commit-2-3-4"]
+
+
+def test_a_folder_that_cannot_be_finished_is_set_aside_and_named(vault):
+    kill(vault, "staging", "module.catch_up")
+    (stray,) = (vault.root / ".git").glob("quaid-commit-*")
+    (stray / "index").write_bytes(b"no index")
+    assert vault.commit("facts/b.md", NOTE).id
+    (unfinished,) = intention.list_unfinished(vault.root)
+    assert "killed process" in unfinished.reason
+    assert (unfinished.folder / stray.name / "index").exists()
+    assert not vault.history.is_lock_abandoned
 
 
 def test_the_first_commit_is_caught_up_with_too(empty):
@@ -1119,6 +1285,7 @@ def test_a_stray_folder_of_a_commit_that_was_not_made_changes_nothing(vault):
     strays = [vault.root / ".git" / f"quaid-commit-999999999-{vault.head()}-{name}" for name in ("ab", "cd")]
     for stray in strays:
         stray.mkdir()
+        (stray / "alive").touch()
     shutil.copy(vault.root / ".git/index", strays[0])
     vault.save("other.md", theirs())
     vault.history.recover()

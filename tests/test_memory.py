@@ -14,6 +14,7 @@ import pytest
 from vaults import FACT, Vault, assert_verified, copy_vault, need_weights, paths, refused, texts
 
 from quaid import Memory
+from quaid.doctor import examine
 from quaid.errors import (
     BadInputError,
     FactTooShortError,
@@ -22,9 +23,10 @@ from quaid.errors import (
     NotOursError,
     VaultExistsError,
 )
-from quaid.model import Edge, Turn
+from quaid.model import Edge, Edit, Turn
+from quaid.overview import status_of
 from quaid.place import state_folder
-from quaid.vault import edits, files
+from quaid.vault import edits, files, intention
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -533,3 +535,21 @@ def test_a_vault_is_found_from_within_it(vault: Vault, monkeypatch: pytest.Monke
     monkeypatch.setenv("QUAID_HOME", str(other.root))
     with Memory.open() as memory:
         assert memory.root == other.root
+
+
+def test_what_a_killed_write_left_is_shown_with_the_next_step(vault: Vault) -> None:
+    lock = vault.write(".git/index.lock", f"quaid-commit-1-{vault.head()}-ab\n")
+    intention.set_aside(vault.root, '"remember: it" could not be finished: no', [Edit("facts/a.md", None, b"it")])
+    vault.write_state("pending.json", "{")
+    (kept,) = (state_folder(vault.root) / "unfinished").iterdir()
+    with vault.memory() as memory:
+        shown = {item.what: item.next_step for item in status_of(memory).attention}
+    assert str(kept) in shown['"remember: it" could not be finished: no']
+    assert "next write" in shown["A killed write of Quaid left index.lock"]
+    assert "next write" in shown["A write was interrupted"]
+    findings = {finding.name: finding for finding in examine(vault.root)}
+    assert (findings["writes"].level, findings["git lock"].level) == ("warning", "warning")
+    assert str(kept) in findings["writes"].sentence
+    with vault.memory() as memory:
+        memory.remember("Maya bought a blue kayak")
+    assert not lock.exists()

@@ -77,7 +77,7 @@ with Memory.open(root) as memory:
 
 
 class Editor:
-    """The owner at an editor that saves by renaming, in own notes and in facts."""
+    """The owner at an editor that saves by renaming or in place, in own notes and in facts."""
 
     def __init__(self, vault: Vault) -> None:
         self.vault = vault
@@ -103,6 +103,11 @@ class Editor:
             self.marks.setdefault(path, []).append(mark)
 
     def _save(self, path: Path, data: bytes) -> None:
+        if self.dice.random() < 0.3:
+            with path.open("wb") as file:
+                time.sleep(0.05)
+                file.write(data)
+            return
         draft = path.with_name(f".{path.name}.draft")
         draft.write_bytes(data)
         draft.replace(path)

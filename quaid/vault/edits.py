@@ -1,47 +1,35 @@
 """Apply a list of Edits, all or none, as one commit.
 
-The steps and what a kill at each leaves behind: the intention is written to pending.json in the state folder, then
-the files, then the commit, then the intention is removed. Whoever writes next finds a leftover intention and finishes
-it, so the vault ends as if nothing had happened; a repeated call recognises its own `key` and does nothing twice.
+The steps and what a kill at each leaves behind: the intention is written to pending.json in the vault's state, then the
+files, then the commit, then the intention is removed. Whoever writes next finds a leftover intention and finishes it,
+so the vault ends as if nothing had happened; a repeated call recognises its own `key` and does nothing twice. One that
+cannot be finished is undone and set aside: it must not be in the way of every later write.
 """
 
 from __future__ import annotations
 
-import base64
-import json
+import errno
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from quaid.errors import LockedError, NoteChangedError, QuaidError
+from quaid.errors import DiskFullError, GitMissingError, LockedError, NoteChangedError, QuaidError
 from quaid.model import Edit
 from quaid.place import state_folder
-from quaid.vault import files, layout
+from quaid.vault import displaced, exchange, files, intention, layout
+from quaid.vault.intention import PENDING_FILE, Change, list_unfinished
 
 if TYPE_CHECKING:
     from quaid.vault.history import Committed, History
-    from quaid.vault.messages import Message
 
-PENDING_FILE = "pending.json"
+__all__ = ["PENDING_FILE", "Change", "apply", "list_unfinished", "needs_recovery", "recover", "writing"]
 
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Edits and the commit that records them.
-
-    `key` names the call that wanted it, `answer` is what that call is told, should it be made again after a crash.
-    """
-
-    key: str
-    edits: tuple[Edit, ...]
-    message: Message
-    author: tuple[str, str] | None = None
-    answer: str = ""
-    merged: str | None = None
-    """The commit that this one merges."""
+MAX_WATCHED = 16
+"""Old files that are held open until a write is over, of which there may be thousands."""
+_PASSING = (LockedError, NoteChangedError, DiskFullError, GitMissingError)
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @contextmanager
@@ -69,54 +57,126 @@ def apply(root: Path, change: Change, history: History) -> Committed:
 
     Raises:
         NoteChangedError: a file is not what its edit was planned on.
+        LockedError: an editor does not end saving one.
         QuaidError: the disk or git refused; the files are as before.
     """
-    for edit in change.edits:
-        if files.read_note(root, edit.rel_path) != edit.before:
-            raise NoteChangedError(edit.rel_path)
-    _write_intention(root, change)
-    done: list[Edit] = []
-    try:
-        for edit in change.edits:
-            files.write_note(root, edit.rel_path, edit.before, edit.after)
-            done.append(edit)
-        committed = history.commit(change.edits, change.message, author=change.author, merged=change.merged)
-    except BaseException:
-        _roll_back(root, done)
-        _intention(root).unlink(missing_ok=True)
-        raise
-    _intention(root).unlink(missing_ok=True)
+    displaced.look(root, history.git_dir)
+    with _watching(root, change.edits, history.git_dir) as old:
+        intention.write(root, change)
+        done: list[Edit] = []
+        try:
+            for edit in change.edits:
+                files.write_note(root, edit.rel_path, edit.before, edit.after)
+                done.append(edit)
+            committed = history.commit(change.edits, change.message, author=change.author, merged=change.merged)
+        except BaseException:
+            _roll_back(root, done)
+            intention.clear(root)
+            _bring_back(root, old)
+            raise
+        intention.clear(root)
+        _bring_back(root, old)
     return committed
 
 
 def recover(root: Path, history: History) -> Change | None:
-    """Finish what a killed process began, and say what that was. The caller holds `writing`."""
-    for draft in state_folder(root).glob(f".{PENDING_FILE}.*.tmp"):
-        draft.unlink(missing_ok=True)
-    change = _read_intention(root)
+    """Finish what a killed process began, and say what that was. The caller holds `writing`.
+
+    What cannot be finished is set aside, as `list_unfinished` tells.
+
+    Raises:
+        LockedError, NoteChangedError: somebody is at work; the next writer finishes it.
+        DiskFullError, VaultReadOnlyError, GitMissingError: nothing can be written.
+    """
+    change = intention.read(root)
     if change is None:
         return None
-    history.recover()
-    if not all(history.read_at("HEAD", edit.rel_path) == edit.after for edit in change.edits):
-        # What somebody has rewritten since then is theirs; the rest is finished.
-        ours = [edit for edit in change.edits if files.read_note(root, edit.rel_path) in (edit.before, edit.after)]
-        for edit in ours:
-            if files.read_note(root, edit.rel_path) != edit.after:
-                files.write_note(root, edit.rel_path, edit.before, edit.after)
-        if ours:
-            history.commit(ours, change.message, author=change.author, merged=change.merged)
+    finished: Change | None = change
+    try:
+        history.recover()
+        _finish(root, change, history)
+    except QuaidError as error:
+        if _is_passing(error):
+            raise
+        _roll_back(root, change.edits)
+        reason = f'"{change.message.subject}" could not be finished: {error}'
+        intention.set_aside(root, reason, change.edits, intention.locate(root))
+        finished = None
     for leftover in files.iterate_leftovers(root):
-        leftover.unlink(missing_ok=True)
-    _intention(root).unlink(missing_ok=True)
-    return change
+        _tidy(root, leftover, change)
+    intention.clear(root)
+    return finished
 
 
 def needs_recovery(root: Path) -> bool:
-    return _intention(root).exists()
+    """Whether a killed write waits to be finished."""
+    return os.path.lexists(intention.locate(root))
 
 
-def _intention(root: Path) -> Path:
-    return state_folder(root) / PENDING_FILE
+def _finish(root: Path, change: Change, history: History) -> None:
+    if all(history.read_at("HEAD", edit.rel_path) == edit.after for edit in change.edits):
+        return
+    # What somebody has rewritten since then is theirs; the rest is finished.
+    ours = [edit for edit in change.edits if files.read_note(root, edit.rel_path) in (edit.before, edit.after)]
+    missing = [edit for edit in ours if files.read_note(root, edit.rel_path) != edit.after]
+    with _watching(root, missing, history.git_dir) as old:
+        for edit in missing:
+            files.write_note(root, edit.rel_path, edit.before, edit.after)
+        if ours:
+            # A merge whose other side git has pruned meanwhile is a commit like any other.
+            merged = change.merged if change.merged and history.has_commit(change.merged) else None
+            history.commit(ours, change.message, author=change.author, merged=merged)
+        _bring_back(root, old)
+
+
+@contextmanager
+def _watching(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iterator[list[tuple[int, Edit]]]:
+    """The old files of `edits`, open, as soon as no editor is saving one of them.
+
+    Raises:
+        NoteChangedError: a file is not what its edit was planned on.
+        LockedError: an editor does not end.
+    """
+    held: list[tuple[int, Edit]] = []
+    with ExitStack() as stack:
+        for edit in edits:
+            with ExitStack() as looking:
+                handle = _open_old(root, edit, looking)
+                if handle is not None and exchange.is_written(handle) is None:
+                    displaced.keep(root, git_dir, edit)
+                if handle is not None and len(held) < MAX_WATCHED:
+                    stack.push(looking.pop_all())
+                    held.append((handle, edit))
+        yield held
+
+
+def _open_old(root: Path, edit: Edit, stack: ExitStack) -> int | None:
+    if edit.before is None or not files.is_file_in(root, edit.rel_path):
+        if files.read_note(root, edit.rel_path) != edit.before:
+            raise NoteChangedError(edit.rel_path)
+        return None
+    try:
+        handle = stack.enter_context(exchange.opened(root / edit.rel_path))
+    except FileNotFoundError as error:
+        raise NoteChangedError(edit.rel_path) from error
+    if exchange.read_saved(handle, edit.rel_path) != edit.before:
+        raise NoteChangedError(edit.rel_path)
+    return handle
+
+
+def _bring_back(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
+    """Look at the old files a last time: the text of an editor that had one open belongs to the note."""
+    for place in exchange.find_touched([(handle, edit.before or b"") for handle, edit in old]):
+        handle, edit = old[place]
+        if exchange.is_at(handle, root / edit.rel_path):
+            continue
+        try:
+            data, now = exchange.read_saved(handle, edit.rel_path), files.read_note(root, edit.rel_path)
+            if data not in (edit.before, now):
+                files.write_note(root, edit.rel_path, edit.before if now == edit.before else edit.after, data)
+        except QuaidError as error:
+            reason = f"An editor saved {edit.rel_path} while Quaid wrote it: {error}"
+            intention.set_aside(root, reason, [Edit(edit.rel_path, None, exchange.read_now(handle))])
 
 
 def _roll_back(root: Path, done: Sequence[Edit]) -> None:
@@ -125,51 +185,16 @@ def _roll_back(root: Path, done: Sequence[Edit]) -> None:
             files.write_note(root, edit.rel_path, edit.after, edit.before)
 
 
-def _write_intention(root: Path, change: Change) -> None:
-    data = {
-        "key": change.key,
-        "subject": change.message.subject,
-        "body": change.message.body,
-        "trailers": change.message.trailers,
-        "author": change.author,
-        "answer": change.answer,
-        "merged": change.merged,
-        "edits": [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits],
-    }
-    path = _intention(root)
-    temporary = path.with_name(layout.temporary_name(path.name))
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(data, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise files.sentence(error, path) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+def _is_passing(error: QuaidError) -> bool:
+    """Whether the same may go through later."""
+    cause = error.__cause__
+    return isinstance(error, _PASSING) or (isinstance(cause, OSError) and cause.errno in _REFUSED)
 
 
-def _read_intention(root: Path) -> Change | None:
-    from quaid.vault.messages import Message
-
-    try:
-        data: dict[str, Any] = json.loads(_intention(root).read_text(encoding="utf-8"))
-        message = Message(data["subject"], data["body"], tuple((key, value) for key, value in data["trailers"]))
-        edits = tuple(Edit(path, _decode(before), _decode(after)) for path, before, after in data["edits"])
-        author = tuple(data["author"]) if data["author"] else None
-        return Change(data["key"], edits, message, author, data["answer"], data["merged"])
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError):  # written whole or not at all: not by us
-        _intention(root).replace(_intention(root).with_suffix(".unreadable"))
-        return None
-
-
-def _encode(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode()
-
-
-def _decode(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)
+def _tidy(root: Path, leftover: Path, change: Change) -> None:
+    """Remove what a killed write left of a file, unless it holds what nobody else has."""
+    data = files.read_note(leftover.parent, leftover.name) or b""
+    if any(text is not None and text.startswith(data) for edit in change.edits for text in (edit.before, edit.after)):
+        leftover.unlink(missing_ok=True)
+    else:
+        intention.set_aside(root, f"A killed write left {leftover.name}", leftover=leftover)

@@ -6,12 +6,13 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from quaid.errors import DiskFullError, NoteChangedError, VaultReadOnlyError
-from quaid.vault import layout
+from quaid.errors import BadInputError, DiskFullError, NoteChangedError, VaultReadOnlyError
+from quaid.vault import exchange, layout
 
 
 class FileStat(NamedTuple):
@@ -118,19 +119,24 @@ def write_note(root: Path, rel_path: str, before: bytes | None, after: bytes | N
     reader sees the old note or the new one and a crash leaves one of the two.
 
     Raises:
-        NoteChangedError: the file is not `before` any more.
+        NoteChangedError: the file is not `before` any more, or an editor is just saving it.
         VaultReadOnlyError, DiskFullError: nothing was written.
+        BadInputError: no file of a vault has such a path.
     """
     path = root / rel_path
+    if not layout.is_vault_path(rel_path):
+        raise BadInputError(
+            f"{rel_path!r} is not a path that Quaid writes: nothing was changed. Give one of the vault."
+        )
     if path.is_symlink() or _is_linked(root, rel_path):
         raise VaultReadOnlyError(path, "a symbolic link is on the way, and links are never followed")
     try:
         if after is None:
-            _check(root, rel_path, before)
-            path.unlink()
-            _prune(path.parent, root)
+            _remove(root, rel_path, before)
         else:
             _replace(root, rel_path, before, after)
+    except (FileNotFoundError, FileExistsError) as error:
+        raise (NoteChangedError(rel_path) if path.parent.is_dir() else sentence(error, path)) from error
     except OSError as error:
         raise sentence(error, path) from error
 
@@ -188,9 +194,15 @@ def _is_linked(root: Path, rel_path: str) -> bool:
     return any((root / folder).is_symlink() for folder in folders)
 
 
-def _check(root: Path, rel_path: str, before: bytes | None) -> None:
-    if read_note(root, rel_path) != before:
+def _remove(root: Path, rel_path: str, before: bytes | None) -> None:
+    path = root / rel_path
+    if before is None:
+        if path.exists():
+            raise NoteChangedError(rel_path)
+    elif not exchange.remove(path.with_name(layout.temporary_name(path.name)), path, before):
         raise NoteChangedError(rel_path)
+    else:
+        _prune(path.parent, root)
 
 
 def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> None:
@@ -202,50 +214,14 @@ def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> N
             file.write(after)
             file.flush()
             os.fsync(file.fileno())
-        _check(root, rel_path, before)
         if before is None:
-            _move_to_new(temporary, path)
+            exchange.move_to_new(temporary, path)
         else:
             temporary.chmod(path.stat().st_mode & 0o7777)
-            _exchange(rel_path, temporary, path, before, after)
-    except FileExistsError as error:
-        raise NoteChangedError(rel_path) from error
+            if not exchange.replace(temporary, path, before, after):
+                raise NoteChangedError(rel_path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _exchange(rel_path: str, temporary: Path, path: Path, before: bytes, after: bytes) -> None:
-    """Put the new file in the old one's place and look at what came out: a save that fell between the last check and
-    the rename goes back where it was, instead of being lost.
-    """
-    if not _swap(temporary, path):
-        temporary.replace(path)
-    elif temporary.read_bytes() != before:
-        _swap(temporary, path)
-        if temporary.read_bytes() != after:  # saved once more meanwhile: the newest stays
-            _swap(temporary, path)
-        raise NoteChangedError(rel_path)
-
-
-def _swap(one: Path, other: Path) -> bool:
-    """Exchange two files in one step; False where the system cannot."""
-    import ctypes
-
-    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    here = -100  # AT_FDCWD
-    return call is not None and call(here, os.fsencode(one), here, os.fsencode(other), 2) == 0  # RENAME_EXCHANGE
-
-
-def _move_to_new(temporary: Path, path: Path) -> None:
-    """Rename that fails, rather than overwrites, when somebody made the file meanwhile."""
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links (exFAT, some network mounts)
-        if path.exists():
-            raise FileExistsError(path) from None
-        temporary.replace(path)
 
 
 def _prune(folder: Path, root: Path) -> None:
@@ -267,3 +243,12 @@ def sentence(error: OSError, path: Path) -> Exception:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return DiskFullError(path.parent)
     return error
+
+
+@contextmanager
+def refusals(path: Path) -> Iterator[None]:
+    """The disk's refusals in the block become Quaid's errors about `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise sentence(error, path) from error

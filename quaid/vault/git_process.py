@@ -20,13 +20,14 @@ _LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
 
 @dataclass(frozen=True)
 class Call:
-    """One git process; exit codes that are not in `accept` are errors."""
+    """One git process; exit codes that are not in `accept` are errors. It inherits `handles`."""
 
     doing: str
     args: Sequence[str]
     stdin: bytes
     env: Mapping[str, str]
     accept: Sequence[int] = (0,)
+    handles: Sequence[int] = ()
 
 
 class LockHeldError(Exception):
@@ -35,14 +36,16 @@ class LockHeldError(Exception):
 
 def run_once(call: Call, top: Path) -> tuple[int, bytes]:
     # By -C: where GitPython cannot enter the working folder it is given, it quietly runs git in another.
-    code, out, said = execute(["-C", str(top), *call.args], call.stdin, call.env)
+    code, out, said = execute(["-C", str(top), *call.args], call.stdin, call.env, call.handles)
     if code in call.accept:
         return code, out
     held = _LOCK_HELD.search(said)
     raise LockHeldError(held[1]) if held else explain(call.doing, said, top)
 
 
-def execute(args: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> tuple[int, bytes, str]:
+def execute(
+    args: Sequence[str], stdin: bytes, env: Mapping[str, str], handles: Sequence[int] = ()
+) -> tuple[int, bytes, str]:
     """Run git to its end: exit code, stdout, stderr."""
     try:
         from git.cmd import Git
@@ -57,7 +60,9 @@ def execute(args: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> tuple[
     clean = ["env", *(f"-u{name}" for name in inherited)] if inherited else []
     command = [*clean, str(Git.GIT_PYTHON_GIT_EXECUTABLE or "git"), *args]
     try:
-        process = Git().execute(command, istream=subprocess.PIPE, as_process=True, env=dict(env))
+        process = Git().execute(
+            command, istream=subprocess.PIPE, as_process=True, env=dict(env), pass_fds=tuple(handles)
+        )
     except GitCommandNotFound as error:
         raise GitMissingError from error
     out, err = process.communicate(stdin)
@@ -69,3 +74,8 @@ def execute(args: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> tuple[
 
 def explain(doing: str, said: str, top: Path) -> QuaidError:
     return DiskFullError(top) if _DISK_FULL.search(said) else GitError(doing, said)
+
+
+def user_locale() -> dict[str, str]:
+    """The user's own language again, for the hooks; an empty value counts as none."""
+    return {name: os.environ.get(name, "") for name in ("LC_ALL", "LANGUAGE")}

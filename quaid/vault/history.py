@@ -5,32 +5,33 @@ Every process runs in the work tree's top folder; paths go in and out vault-rela
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
 from quaid.model import Commit, Edit
 from quaid.settings import GitSettings
-from quaid.vault import files, foreign, workshop
+from quaid.vault import files, foreign, index_lock, intention, workshop
 from quaid.vault import repository as repositories
 from quaid.vault.branches import Branches
-from quaid.vault.git_process import Call, LockHeldError, execute, explain, run_once
+from quaid.vault.git_process import Call, LockHeldError, execute, explain, run_once, user_locale
+from quaid.vault.index_lock import IndexLock
 from quaid.vault.lineage import Revision, find_note, is_meant, read_boundary, read_life
 from quaid.vault.messages import LOG_FORMAT, Message, escape, parse_log
 from quaid.vault.messages import grep_trailer as grep_option
 from quaid.vault.repository import Repository, RepositoryState
 from quaid.vault.revisions import Revisions
 from quaid.vault.source_repository import SourceRepository, open_repository
-from quaid.vault.staging import Stage, guard_command, parse_tree, settle, split_items
+from quaid.vault.staging import Stage, gave_way, guard_command, parse_tree, settle, split_items
 
 __all__ = ["Committed", "History", "Message", "RepositoryState"]
 
 ATTEMPTS = 10
 """How often HEAD may move under a commit before Quaid gives way."""
+HASTY_ATTEMPTS = 3
+"""So often the user's index is locked only from the moment git has read what it commits; then from the beginning."""
 
 _COMMIT_MADE = re.compile(r"^\[\S+.*? ([0-9a-f]{4,64})\] ")
 
@@ -105,9 +106,21 @@ class History:
         """Wait up to `git.wait_s` for a rebase, a merge or another program's lock to end; `say` hears once why.
 
         Raises:
-            LockedError: it did not end in time. Locks of others are never removed.
+            LockedError: it did not end in time. Locks of others are never removed, those of our own dead at once.
         """
-        repositories.wait_until_ready(self._repository, self._settings.wait_s, say)
+        repositories.wait_until_ready(self._repository, self._settings.wait_s, say, index_lock.is_abandoned)
+        if self.is_lock_abandoned:
+            self.recover()
+
+    @property
+    def git_dir(self) -> Path:
+        """Where the repository keeps what belongs to this work tree."""
+        return self._repository.git_dir
+
+    @property
+    def is_lock_abandoned(self) -> bool:
+        """Whether the index is locked by a commit of ours whose process was killed: `recover` finishes it."""
+        return index_lock.is_abandoned(self._repository)
 
     def commit(
         self,
@@ -130,12 +143,13 @@ class History:
             GitMissingError, DiskFullError, VaultReadOnlyError: as they say.
         """
         by_path = {self._repository.to_git(edit.rel_path): edit for edit in edits}
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             self.wait_until_ready()
             try:
-                with _translate_os_errors(self._repository.top):
-                    self.recover()
-                    return self._commit_once(by_path, message, author, merged)
+                self.recover()
+                with files.refusals(self._repository.top / ".git"):
+                    is_hasty = attempt < HASTY_ATTEMPTS
+                    return self._commit_once(by_path, message, author, merged, is_hasty=is_hasty)
             except _HeadMovedError:
                 continue
         raise LockedError(f"Other commits keep arriving in {self._repository.top}")
@@ -145,7 +159,8 @@ class History:
 
         A user's index that lags behind a commit of ours would undo it with the user's next commit.
         """
-        workshop.recover(self._run, self._repository, self.state().head)
+        with files.refusals(self._repository.top / ".git"):
+            workshop.recover(self._run, self._repository, self.state().head, self._settings.wait_s, self._set_aside)
 
     def pack(self) -> None:
         """Let git pack what has piled up, where it finds it worth while: our way of committing never makes it look.
@@ -262,6 +277,11 @@ class History:
                         return commit.id, *found
         return None
 
+    def has_commit(self, commit_id: str) -> bool:
+        """Whether git has this commit (it may have pruned it)."""
+        args = ("cat-file", "-e", f"{commit_id}^{{commit}}")
+        return self._read("look for a commit", *args, accept=(0, 1, 128))[0] == 0
+
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
         """Which of these paths HEAD has; asked when they are gone from disk."""
         return set(rel_paths) & self.list_tree("HEAD").keys()
@@ -281,10 +301,18 @@ class History:
         return self._found
 
     def _commit_once(
-        self, edits: Mapping[str, Edit], message: Message, author: tuple[str, str] | None, merged: str | None
+        self,
+        edits: Mapping[str, Edit],
+        message: Message,
+        author: tuple[str, str] | None,
+        merged: str | None,
+        *,
+        is_hasty: bool,
     ) -> Committed:
         base = self.state().head
-        with workshop.open_workshop(self._repository, base) as folder:
+        with workshop.open_workshop(self._repository, base) as (folder, handle):
+            if not is_hasty:
+                IndexLock(self._repository, folder).wait(self._settings.wait_s)
             stage = Stage(self._run, self._repository, folder, base)
             plan = stage.plan(edits)
             left = tuple(self._repository.to_vault(path) for path in plan.left)
@@ -294,23 +322,24 @@ class History:
             if merged is not None:
                 (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
                 (folder / "MERGE_MODE").write_text("no-ff", encoding="ascii")  # though it is ahead of HEAD
-            made = self._create_commit(stage, message, self._identity(author))
+            made = self._create_commit(stage, message, self._identity(author), handle)
             if made is None:
                 return Committed(None, left)
-            commit_id = settle(stage, made, plan.steps, message.render().partition("\n")[0])
+            commit_id = settle(stage, made, plan.steps, message.render().partition("\n")[0], self._settings.wait_s)
             if commit_id is None:
                 raise _HeadMovedError
             return Committed(commit_id, left)
 
-    def _create_commit(self, stage: Stage, message: Message, identity: Mapping[str, str]) -> str | None:
+    def _create_commit(self, stage: Stage, message: Message, identity: Mapping[str, str], handle: int) -> str | None:
         """Commit what the stage holds; the id may be short, and is None when there was nothing to commit.
 
         `git commit`, so that hooks, signing and the reflog are the user's. It takes for parent whatever HEAD is when it
         starts, and our tree is built on `base`: had the user committed in between, their change would be undone
-        without a trace. So the editor, which runs after the parent was read, is a check that HEAD is still `base`,
-        and from there on git itself refuses if HEAD is no longer the parent it read. Nothing wrong is ever written.
+        without a trace. So the editor, which runs after the parent was read, locks the user's index and checks that
+        HEAD is still `base`, and from there on git itself refuses if HEAD is no longer the parent it read. Nothing
+        wrong is ever written. `handle` keeps the stage's folder in use for as long as git runs.
         """
-        env = {**_user_locale(), **identity, "GIT_EDITOR": guard_command(stage)}
+        env = {**user_locale(), **identity, "GIT_EDITOR": guard_command(stage)}
         env |= {"GIT_DIR": str(stage.folder), "GIT_WORK_TREE": str(self._repository.top)}
         settings = (
             # The message is committed byte for byte.
@@ -322,11 +351,11 @@ class History:
         options = ("--edit", "--cleanup=verbatim", "--no-status", "--no-verbose", "--file=-")
         text = message.render().encode("utf-8", "replace")
         try:
-            _, out = self._patiently(Call("commit", [*config, "commit", *options], text, env))
+            _, out = self._patiently(Call("commit", [*config, "commit", *options], text, env, handles=(handle,)))
         except GitError:
-            if self._has_moved(stage):
+            if gave_way(stage) or self._has_moved(stage):
                 raise _HeadMovedError from None
-            if self._is_empty(stage):
+            if stage.is_empty():
                 return None
             raise
         found = _COMMIT_MADE.match(out.decode("utf-8", "replace"))
@@ -337,11 +366,9 @@ class History:
         names = [(folder / "HEAD").read_bytes() for folder in (stage.folder, self._repository.git_dir)]
         return state.head != stage.base or state.operation is not None or names[0] != names[1]
 
-    def _is_empty(self, stage: Stage) -> bool:
-        if stage.base is None:
-            return False
-        args = ("diff-index", "--cached", "--quiet", stage.base)
-        return self._run("compare the index with HEAD", *args, index=stage.index, accept=(0, 1))[0] == 0
+    def _set_aside(self, stray: Path, error: GitError) -> None:
+        reason = f"A commit that a killed process began could not be finished: {error}"
+        intention.set_aside(self._root, reason, leftover=stray)
 
     def _identity(self, author: tuple[str, str] | None) -> dict[str, str]:
         ours = (self._settings.name, self._settings.email)
@@ -421,16 +448,3 @@ class History:
 
 class _HeadMovedError(Exception):
     """Somebody committed or switched branches while a commit of ours was being made."""
-
-
-@contextmanager
-def _translate_os_errors(top: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise files.sentence(error, top / ".git") from error
-
-
-def _user_locale() -> dict[str, str]:
-    """The user's own language again, for the hooks; an empty value counts as none."""
-    return {name: os.environ.get(name, "") for name in ("LC_ALL", "LANGUAGE")}

@@ -43,6 +43,7 @@ _CONFLICT_COPY = re.compile(
 # Windows refuses these characters and stems; Obsidian's links break on # ^ | [ ].
 _FORBIDDEN = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f\x7f\ud800-\udfff]|%%+')
 _HIDDEN = re.compile(r"^[.~]")
+_HIDDEN_FILES = {".gitignore", ".gitattributes"}
 _LONGEST_NAME = 190
 """Bytes of an entity's name as a file; file systems take 255."""
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{20,24}\.tmp", re.DOTALL)
@@ -89,6 +90,13 @@ def is_note_path(rel_path: str) -> bool:
     """Whether a listing of the vault would come across this file and take its name for a note's."""
     *folders, name = rel_path.split("/")
     return is_note_name(name) and not any(map(skips_folder, folders))
+
+
+def is_vault_path(rel_path: str) -> bool:
+    """Whether Quaid may write a file of this path: below the vault, and nothing on the way is hidden."""
+    names = rel_path.split("/")
+    is_plain = all(name and not name.startswith(".") for name in names) and "\0" not in rel_path
+    return is_plain or rel_path in _HIDDEN_FILES
 
 
 def is_conflict_copy(rel_path: str) -> bool:

@@ -108,13 +108,20 @@ def read_state(repository: Repository) -> RepositoryState:
     )
 
 
-def wait_until_ready(repository: Repository, wait_s: float, say: Callable[[str], None] | None = None) -> None:
+def wait_until_ready(
+    repository: Repository,
+    wait_s: float,
+    say: Callable[[str], None] | None = None,
+    is_abandoned: Callable[[Repository], bool] = lambda _: False,
+) -> None:
     """Wait up to `wait_s` seconds for a rebase, a merge or a lock to end; `say` hears once what for.
+
+    A lock that `is_abandoned` is not waited for.
 
     Raises:
         LockedError: it did not end in time.
     """
-    reason = _find_obstacle(repository)
+    reason = _find_obstacle(repository, is_abandoned)
     if reason is None:
         return
     if say is not None:
@@ -125,7 +132,7 @@ def wait_until_ready(repository: Repository, wait_s: float, say: Callable[[str],
         retry=retry_if_not_result(lambda found: found is None), stop=stop_after_delay(wait_s), wait=wait_fixed(POLL_S)
     )
     try:
-        retrying(_find_obstacle, repository)
+        retrying(_find_obstacle, repository, is_abandoned)
     except RetryError as error:
         raise LockedError(*(error.last_attempt.result() or reason)) from None
 
@@ -138,14 +145,15 @@ def describe_lock(path: object) -> tuple[str, str]:
     )
 
 
-def _find_obstacle(repository: Repository) -> tuple[str, str] | None:
+def _find_obstacle(repository: Repository, is_abandoned: Callable[[Repository], bool]) -> tuple[str, str] | None:
     operation = _read_operation(repository.git_dir)
     if operation is not None:
         return (
             f"A {operation} is in progress in {repository.top}",
             f"End it with {_NEXT_STEPS[operation]}, then try again.",
         )
-    return describe_lock(repository.index_lock) if repository.index_lock.exists() else None
+    is_locked = repository.index_lock.exists() and not is_abandoned(repository)
+    return describe_lock(repository.index_lock) if is_locked else None
 
 
 def _find_git_dir(dot_git: Path) -> Path | None:

@@ -8,7 +8,9 @@ their own in it; then only the difference from before to after is applied, to HE
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,10 +21,12 @@ from typing import Protocol
 
 from quaid.errors import GitError
 from quaid.model import Edit
+from quaid.vault.index_lock import IndexLock
 from quaid.vault.repository import Repository
 
 NEW_FILE = "100644"
 EXECUTABLE = "100755"
+_GAVE_WAY = "gave-way"
 MAX_ARGUMENTS = 200
 """More paths than this are looked up by listing everything: a command line has an end."""
 
@@ -122,13 +126,13 @@ class Stage:
         read = {step.path for step in on_disk if self.is_on_disk(step)}
         self.put_versions({step.path: self._get_version(step) for step in steps if step.path not in read}, self.index)
 
-    def put_from_disk(self, paths: Sequence[str], index: Path | None = None) -> None:
-        """Make an index (None is the user's own) have these files as on disk, or not at all where there is no file."""
+    def put_from_disk(self, paths: Sequence[str], index: Path) -> None:
+        """Make an index have these files as on disk, or not at all where there is no file."""
         if paths:
             args = ("update-index", "-z", "--add", "--remove", "--stdin")
             self.run("update the index", *args, stdin=_join(paths), index=index)
 
-    def put_versions(self, versions: Mapping[str, Version | None], index: Path | None = None) -> None:
+    def put_versions(self, versions: Mapping[str, Version | None], index: Path) -> None:
         """Make an index have these versions (None removes the path), whatever is on disk."""
         null = "0" * len(self.base or "")
         lines = [f"{v.mode} {v.blob}\t{path}" if v else f"0 {null}\t{path}" for path, v in versions.items()]
@@ -158,6 +162,13 @@ class Stage:
             # Any other code counts conflicts, or says that a side is binary.
             code, merged = self.run("merge a note", "merge-file", "-p", "--quiet", *paths, accept=range(256))
         return self._store(merged) if code == 0 else None
+
+    def is_empty(self) -> bool:
+        """Whether the private index is what HEAD has."""
+        if self.base is None:
+            return False
+        args = ("diff-index", "--cached", "--quiet", self.base)
+        return self.run("compare the index with HEAD", *args, index=self.index, accept=(0, 1))[0] == 0
 
     def _plan_edit(self, path: str, edit: Edit, head: Version | None, entry: Entry | None) -> Step | Verdict:
         if head is None:
@@ -251,31 +262,48 @@ class Stage:
 
 
 def guard_command(stage: Stage) -> str:
-    """A shell command, in the place of the editor, that fails when HEAD moved or a merge or the like began."""
+    """A shell command, in the place of the editor, that locks the user's index. It gives way, and says so to
+    `gave_way`, where somebody else has locked it, HEAD moved, a merge or the like began, or its maker is dead.
+    """
     git_dir = stage.repository.git_dir
     heads = [f"$(cat {shlex.quote(str(folder / 'HEAD'))})" for folder in (stage.folder, git_dir)]
     tests = [f'"{heads[0]}" = "{heads[1]}"', f'"$(git rev-parse -q --verify HEAD)" = "{stage.base or ""}"']
     names = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
     tests += [f"! -e {shlex.quote(str(git_dir / name))}" for name in names]
     # git appends the message's file name; the comment sign takes it away.
-    return " && ".join(f"test {test}" for test in tests) + " #"
+    lock = IndexLock(stage.repository, stage.folder).take_command()
+    guard = " && ".join([f"kill -0 {os.getpid()}", lock, *(f"test {test}" for test in tests)])
+    return f"{{ {guard}; }} || {{ touch {shlex.quote(str(stage.folder / _GAVE_WAY))}; false; }} #"
 
 
-def settle(stage: Stage, made: str, steps: Sequence[Step], subject: str) -> str | None:
+def gave_way(stage: Stage) -> bool:
+    """Whether the guard of a commit let somebody else go first."""
+    return (stage.folder / _GAVE_WAY).exists()
+
+
+def settle(stage: Stage, made: str, steps: Sequence[Step], subject: str, wait_s: float) -> str | None:
     """Make HEAD and the user's index know of the commit `made`, or take it back and raise.
 
-    Returns its full id, None when a detached HEAD is somewhere else by now.
+    The lock of the index, taken before the commit, is waited for should somebody have removed it since. Returns its
+    full id, None when a detached HEAD is somewhere else by now.
     """
     commit_id, changes = read_changes(stage.run, made)
-    if not _move_head(stage, commit_id, subject):
+    # The commit was made with a private HEAD. If that names a branch, the branch has moved and the user's HEAD with
+    # it, all but its reflog; a detached one has yet to move.
+    is_detached = not (stage.folder / "HEAD").read_bytes().startswith(b"ref:")
+    if is_detached and not _move_head(stage, commit_id, stage.base or commit_id, subject):
         return None
     try:
+        IndexLock(stage.repository, stage.folder).wait(wait_s)
         catch_up(stage, changes, steps)
     except BaseException:
         # An index that lags behind HEAD would undo the commit with the user's next one. Seconds old and known to
         # nobody, it goes, unless somebody has built on it already.
         if _take_back(stage, commit_id):
             raise
+    if not is_detached:
+        # Last, with the lock still ours: a git of the user's that has read the old index finds it locked, and gives up.
+        _move_head(stage, commit_id, commit_id, subject)
     return commit_id
 
 
@@ -315,9 +343,15 @@ def list_entries(run: RunGit, paths: Sequence[str], index: Path | None = None) -
 def catch_up(stage: Stage, changes: Mapping[str, tuple[Version | None, Version | None]], steps: Sequence[Step]) -> None:
     """Make the user's own index follow a commit's `changes`, path to (old, new); what they staged stays staged.
 
-    Paths the commit changed beyond the steps, by a hook, are followed too: else the next `git commit` undid them.
+    Paths the commit changed beyond the steps, by a hook, are followed too: else the next `git commit` undid them. The
+    caller holds the lock of the index: a copy is changed and put in its place, as git does.
     """
-    entries = list_entries(stage.run, list(changes))
+    users, copy = stage.repository.git_dir / "index", stage.folder / "index.next"
+    copy.unlink(missing_ok=True)
+    copy.with_name("index.next.lock").unlink(missing_ok=True)
+    if users.exists():
+        shutil.copy2(users, copy)
+    entries = list_entries(stage.run, list(changes), copy)
     by_path = {step.path: step for step in steps}
     targets: dict[str, Version | None] = {}
     from_disk = []
@@ -335,9 +369,11 @@ def catch_up(stage: Stage, changes: Mapping[str, tuple[Version | None, Version |
             targets[path] = new
     # Read from disk rather than set by name where possible: only so git remembers size and time of the file, and
     # need not read it again for every later status and commit.
-    stage.put_from_disk([step.path for step in from_disk])
+    stage.put_from_disk([step.path for step in from_disk], copy)
     targets |= {step.path: changes[step.path][1] for step in from_disk if not stage.is_on_disk(step)}
-    stage.put_versions(targets)
+    stage.put_versions(targets, copy)
+    if from_disk or targets:
+        copy.replace(users)
 
 
 def parse_raw(out: bytes) -> Iterator[tuple[str, Version | None, Version | None]]:
@@ -354,13 +390,9 @@ def hash_blob(data: bytes, like: str) -> str:
     return algorithm(b"blob %d\0" % len(data) + data).hexdigest()
 
 
-def _move_head(stage: Stage, commit_id: str, subject: str) -> bool:
-    # The commit was made with a private HEAD. If that names a branch, the branch has moved and the user's HEAD with
-    # it, all but its reflog; a detached one has yet to move.
-    is_detached = not (stage.folder / "HEAD").read_bytes().startswith(b"ref:")
-    old = stage.base if is_detached and stage.base else commit_id
+def _move_head(stage: Stage, commit_id: str, old: str, subject: str) -> bool:
     how = ("update-ref", "-m", f"commit: {subject}", "HEAD", commit_id, old)
-    return stage.run("move HEAD", *how, accept=(0, 1, 128))[0] == 0 or not is_detached
+    return stage.run("move HEAD", *how, accept=(0, 1, 128))[0] == 0
 
 
 def _take_back(stage: Stage, commit_id: str) -> bool:

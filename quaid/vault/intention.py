@@ -1,0 +1,178 @@
+"""The intention of a write, on disk from before its first file until after its commit; and what came of those that
+could not be finished.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quaid.model import Edit
+from quaid.place import state_folder
+from quaid.vault import files, layout
+
+if TYPE_CHECKING:
+    from quaid.vault.messages import Message
+
+PENDING_FILE = "pending.json"
+UNFINISHED = "unfinished"
+REASON_FILE = "reason.txt"
+_COMMIT_ID = re.compile(r"[0-9a-f]{40,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Edits and the commit that records them.
+
+    `key` names the call that wanted it, `answer` is what that call is told, should it be made again after a crash.
+    """
+
+    key: str
+    edits: tuple[Edit, ...]
+    message: Message
+    author: tuple[str, str] | None = None
+    answer: str = ""
+    merged: str | None = None
+    """The commit that this one merges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Something that a killed process began and that could not be finished: what is left of it is in `folder`."""
+
+    folder: Path
+    reason: str
+
+
+def locate(root: Path) -> Path:
+    """Where the intention is kept."""
+    return state_folder(root) / PENDING_FILE
+
+
+def write(root: Path, change: Change) -> None:
+    """Keep the intention until `clear`.
+
+    Raises:
+        VaultReadOnlyError, DiskFullError: it could not be kept.
+    """
+    data = {
+        "key": change.key,
+        "subject": change.message.subject,
+        "body": change.message.body,
+        "trailers": change.message.trailers,
+        "author": change.author,
+        "answer": change.answer,
+        "merged": change.merged,
+        "edits": [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits],
+    }
+    path = locate(root)
+    temporary = path.with_name(layout.temporary_name(path.name))
+    try:
+        _write_private(temporary, json.dumps(data).encode())
+        temporary.replace(path)
+    except OSError as error:
+        raise files.sentence(error, path) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def read(root: Path) -> Change | None:
+    """What a killed process was about to do. An intention that is not as Quaid writes them is set aside."""
+    for draft in state_folder(root).glob(f".{PENDING_FILE}.*.tmp"):
+        draft.unlink(missing_ok=True)
+    if not os.path.lexists(locate(root)):
+        return None
+    try:
+        return _parse(files.read_note(state_folder(root), PENDING_FILE) or b"")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        set_aside(root, f"The intention of a write could not be understood ({error})", leftover=locate(root))
+        return None
+
+
+def clear(root: Path) -> None:
+    """Forget the intention."""
+    locate(root).unlink(missing_ok=True)
+
+
+def set_aside(root: Path, reason: str, edits: Sequence[Edit] = (), leftover: Path | None = None) -> None:
+    """Keep what cannot be finished where nothing acts on it: the files `edits` wanted, and a `leftover` as it is."""
+    folder = state_folder(root) / UNFINISHED / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{os.urandom(3).hex()}"
+    try:
+        _write_private(folder / REASON_FILE, f"{reason}\n".encode("utf-8", "backslashreplace"))
+        for edit in edits:
+            if edit.after is not None:
+                _write_private(folder / "files" / edit.rel_path, edit.after)
+        if leftover is not None:
+            target = folder / leftover.name.lstrip(".")
+            shutil.move(leftover, target)
+            if not target.is_symlink():
+                target.chmod(0o700 if target.is_dir() else 0o600)
+    except OSError as error:
+        raise files.sentence(error, folder) from error
+
+
+def list_unfinished(root: Path) -> Iterator[Unfinished]:
+    """What was set aside, oldest first, until its owner deletes the folder."""
+    for folder in sorted((state_folder(root) / UNFINISHED).glob("*")):
+        reason = files.read_note(folder, REASON_FILE, 1000) or b"a write"
+        yield Unfinished(folder, reason.decode("utf-8", "replace").strip())
+
+
+def _parse(text: bytes) -> Change:
+    from quaid.vault.messages import Message
+
+    data: dict[str, Any] = json.loads(text)
+    message = Message(_text(data["subject"]), _text(data["body"]), tuple(map(_pair, data["trailers"])))
+    edits = tuple(Edit(_path(path), _decode(before), _decode(after)) for path, before, after in data["edits"])
+    author = _pair(data["author"]) if data["author"] else None
+    merged = data["merged"]
+    if merged is not None and not _COMMIT_ID.fullmatch(merged):
+        raise ValueError("it merges something that is not a commit")
+    return Change(_text(data["key"]), edits, message, author, _text(data["answer"]), merged)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError("a text is not one")
+    value.encode()
+    return value
+
+
+def _pair(values: Any) -> tuple[str, str]:
+    one, other = values
+    return _text(one), _text(other)
+
+
+def _path(value: object) -> str:
+    if not layout.is_vault_path(path := _text(value)):
+        raise ValueError(f"{path!r} is not a path that Quaid writes")
+    return path
+
+
+def _encode(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _decode(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text, validate=True)
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    for folder in (*reversed(path.parent.parents), path.parent):
+        if not folder.exists():
+            folder.mkdir(mode=0o700)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
