@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.bookkeeping import Bookkeeping
 from quaid.documentation.nightly import DocsAtNight, few
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
-from quaid.evaluation import parse_questions
+from quaid.evaluation import Question, parse_questions
 from quaid.janitor import questions
 from quaid.janitor.bench import JANITOR
 from quaid.janitor.decision import Decision
+from quaid.janitor.integrity import find_problems
 from quaid.janitor.news import render_docs_news, render_news
-from quaid.janitor.questions import Question
 from quaid.janitor.report import Report
 from quaid.janitor.runner import Ground, Options, Runner
 from quaid.janitor.snapshot import take_snapshot
 from quaid.local.health import HealthLog
 from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
-from quaid.model import Commit, Edit
+from quaid.model import Commit, Edit, Hit
 from quaid.news import Feature, deliver, level_of
 from quaid.place import state_folder
 from quaid.recall.expectation import find_expected, list_meant
+from quaid.sync.indexer import SyncOptions
 from quaid.vault import edits, files, layout
 from quaid.vault.branches import REVERTS
 from quaid.vault.merge import take_back
@@ -86,11 +87,12 @@ class Tidier:
                 self._tell(f"Quaid's janitor stopped: {error}")
             raise
         self._memory.sync()
+        report.remarks += find_problems(self._memory.index())
         if not options.dry_run:
             self._write_diary(self._diary(began, report), report)
         return report
 
-    def open_questions(self) -> list[Question]:
+    def open_questions(self) -> list[questions.Question]:
         """What waits for the owner, oldest first."""
         found = []
         for path in sorted((self._root / questions.FOLDER).glob("*.md")):
@@ -99,7 +101,7 @@ class Tidier:
             found += [question] if question else []
         return found
 
-    def answer(self, reference: str, answer: Answer) -> list[Question]:
+    def answer(self, reference: str, answer: Answer) -> list[questions.Question]:
         """Tick a box of a question, named by its file or key, or of `all`; the next run carries it out.
 
         Raises:
@@ -199,7 +201,7 @@ class Tidier:
                 say=self._say,
                 progress=self._progress,
             )
-            memory.sync()
+            memory.sync(SyncOptions(accept_removals=options.accept_removals))
             report = Runner(ground, options, name, now).run()
         if not options.tasks or "docs_staleness" in options.tasks:
             report.stale = documents.left_behind()
@@ -264,39 +266,39 @@ class Tidier:
 
     # -- the gate ------------------------------------------------------------------------------------------------
 
-    def _gate(self, bench: Path, done: Sequence[Decision]) -> list[str]:
-        """The owner's own questions, before and on the bench: a sentence for each answer that would be lost."""
-        from quaid.memory import Memory
+    def _gate(self, bench: Path) -> Callable[[Collection[str]], list[str]]:
+        """Put the owner's own questions to the bench as it is now.
 
-        touched = {path for decision in done for path in decision.paths}
-        other = Memory(bench, self._memory.settings)
-        with other:
-            lost = [sentence for text in self._asked() for sentence in self._compare(text, other, touched)]
-            for path in sorted((self._root / "eval").glob("*.md")):
-                lost += self._compare_page(path, other)
+        What is returned puts them again: a sentence for each answer that is lost by then, but for those of the log that
+        are in the notes it is given, which a decision is about.
+        """
+        with Bookkeeping(self._root, self._memory.settings) as books:
+            asked = [Question(text) for text in books.questions(self._memory.settings.janitor.gate_questions)]
+        for page in sorted((self._root / "eval").glob("*.md")):
+            asked += parse_questions(page.read_text(encoding="utf-8"), page.name)
+        before = self._put(asked, bench)
+
+        def lost(touched: Collection[str]) -> list[str]:
+            pairs = zip(before, self._put(asked, bench), strict=True)
+            return [sentence for was, now in pairs for sentence in _lost(was, now, touched)]
+
         return lost
 
-    def _asked(self) -> list[str]:
-        """The questions asked last, each once."""
-        with Bookkeeping(self._root, self._memory.settings) as books:
-            return books.questions(self._memory.settings.janitor.gate_questions)
+    def _put(self, asked: Iterable[Question], bench: Path) -> list[_Answer]:
+        """What the memory on the bench, not the owner's files, answers: these hold work that is not committed."""
+        from quaid.memory import Memory
 
-    def _compare(self, text: str, other: Memory, touched: set[str]) -> Iterator[str]:
-        before = self._memory.recall(text, GATE_BEST, depth="fast", keep=False).hits
-        after = {hit.id for hit in other.recall(text, GATE_DEPTH, depth="fast", keep=False).hits}
-        for hit in before:
-            if hit.id not in after and hit.path not in touched:
-                yield f"{text!r} would no longer find {hit.id}: {hit.text[:80]}"
-
-    def _compare_page(self, path: Path, other: Memory) -> Iterator[str]:
-        for question in parse_questions(path.read_text(encoding="utf-8"), path.name):
-            before = self._memory.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
-            after = other.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
-            for reference in question.expected:
-                was = find_expected(before, reference, list_meant(self._memory.index(), reference))
-                now = find_expected(after, reference, list_meant(other.index(), reference))
-                if was is not None and now is None:
-                    yield f"{question.text!r} ({question.place}) would no longer find {reference}"
+        answers = []
+        with Memory(bench, self._memory.settings) as memory:
+            for question in asked:
+                hits = memory.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
+                found = (
+                    reference
+                    for reference in question.expected
+                    if find_expected(hits, reference, list_meant(memory.index(), reference)) is not None
+                )
+                answers.append(_Answer(question, hits, frozenset(found)))
+        return answers
 
     # -- wiring --------------------------------------------------------------------------------------------------
 
@@ -312,7 +314,7 @@ class Tidier:
                 f"No run and no commit is called {reference!r}. See them with: quaid janitor list"
             ) from error
 
-    def _is_meant(self, question: Question, reference: str) -> bool:
+    def _is_meant(self, question: questions.Question, reference: str) -> bool:
         name = question.rel_path.removeprefix(f"{questions.FOLDER}/").removesuffix(".md")
         return reference in {"all", question.rel_path, name} or (
             len(reference) >= 4 and question.key.startswith(reference)
@@ -326,6 +328,25 @@ class Tidier:
             committed = edits.apply(self._root, edits.Change(key, changes, message, author=JANITOR), memory.git)
         memory.sync()
         return committed
+
+
+class _Answer(NamedTuple):
+    """`found` is what of the expected is among the hits."""
+
+    question: Question
+    hits: tuple[Hit, ...]
+    found: frozenset[str]
+
+
+def _lost(was: _Answer, now: _Answer, touched: Collection[str]) -> Iterator[str]:
+    question = was.question
+    for reference in question.expected:
+        if reference in was.found - now.found:
+            yield f"{question.text!r} ({question.place}) would no longer find {reference}"
+    left = {hit.id for hit in now.hits}
+    for hit in was.hits[:GATE_BEST] if not question.place else ():
+        if hit.id not in left and hit.path not in touched:
+            yield f"{question.text!r} would no longer find {hit.id}: {hit.text[:80]}"
 
 
 class _Kept:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from quaid.errors import LockedError, NoteChangedError, QuaidError, UsageError
 from quaid.index import documents
-from quaid.janitor import brake, integrity, landing, questions
+from quaid.janitor import brake, landing, questions
 from quaid.janitor.bench import JANITOR, Bench, clear_benches, open_bench
 from quaid.janitor.brake import Budget, JanitorStoppedError
 from quaid.janitor.context import Context, Judgements, Veto
@@ -29,7 +29,7 @@ from quaid.janitor.report import Report
 from quaid.janitor.steps import Step, message_of, trailers_of, without
 from quaid.janitor.vetoes import read_vetoes
 from quaid.model import Edit, Kind, Use
-from quaid.place import state_folder
+from quaid.place import CONFIG_FILE, state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.vault import layout, notes
@@ -73,9 +73,10 @@ class Options:
 class Ground:
     """What a run works with.
 
-    `gate` compares the recall of the owner's own questions before and on the bench, with a sentence for each answer
-    that would be lost. `ledger` plans this device's counters as an edit of the tree that it is given a reader of.
-    `propose` makes the branch of a decision in its repository and says where it is.
+    `gate` puts the owner's own questions to the bench as it is; what it returns puts them again, with a sentence for
+    each answer that is lost by then, but for those in the notes it is told of. `ledger` plans this device's counters as
+    an edit of the tree that it is given a reader of. `propose` makes the branch of a decision in its repository and
+    says where it is.
     """
 
     root: Path
@@ -88,7 +89,7 @@ class Ground:
     proposals: Proposals
     notes_before: int | None
     gaps: Callable[[], Sequence[Gap]]
-    gate: Callable[[Path, Sequence[Decision]], list[str]]
+    gate: Callable[[Path], Callable[[Collection[str]], list[str]]]
     ledger: Callable[[Callable[[str], bytes | None]], Edit | None]
     stale_docs: Callable[[], Sequence[StaleDoc]]
     grown_docs: Callable[[], Sequence[GrownDoc]]
@@ -111,6 +112,8 @@ class Runner:
         self._open: dict[str, Question] = {}
         self._consents: set[str] = set()
         self._steps: list[Step] = []
+        self._lost: Callable[[Collection[str]], list[str]] | None = None
+        self._base = "HEAD"
         self._by_others: frozenset[str] = frozenset()
         self._written: Mapping[str, datetime] = {}
 
@@ -123,16 +126,21 @@ class Runner:
         """
         started = time.monotonic()
         ground, report = self._ground, self._report
+        history = ground.history
         rows = _choose(self._options.tasks)
         with self._alone():
-            clear_benches(ground.root, ground.history)
-            ground.history.wait_until_ready(ground.say)
+            clear_benches(ground.root, history)
+            history.wait_until_ready(ground.say)
             if not self._options.dry_run:
-                landing.finish_killed(ground.root, ground.history, ground.settings.git.wait_s)
-                landing.commit_answers(ground.root, ground.history, ground.settings.git.wait_s)
-            state = ground.history.state()
-            if state.head is None or state.detached:
-                raise JanitorStoppedError("HEAD is on no branch, or has no commit yet", "Switch to your branch first.")
+                landing.finish_killed(ground.root, history, ground.settings.git.wait_s)
+                landing.commit_answers(ground.root, history, ground.settings.git.wait_s)
+            state = history.state()
+            if state.detached:
+                raise JanitorStoppedError("HEAD is on no branch", "Switch to yours first: git switch BRANCH")
+            if state.head is None or history.read_at(state.head, CONFIG_FILE) is None:
+                raise JanitorStoppedError(
+                    "the vault is not committed yet", "Commit your notes first: git add -A && git commit"
+                )
             with open_bench(ground.root, report.run, state.head, ground.settings, ground.embedding) as bench:
                 report.notes = documents.count(bench.index())
                 if not self._options.accept_removals:
@@ -140,7 +148,6 @@ class Runner:
                 self._prepare(bench)
                 self._run_tasks(rows, bench)
                 self._write_questions(bench)
-                self._look_for_problems(bench)
                 if report.changed and not self._options.dry_run:
                     self._land(bench)
             if not self._options.dry_run:
@@ -163,6 +170,7 @@ class Runner:
 
     def _prepare(self, bench: Bench) -> None:
         ground = self._ground
+        self._base = bench.base
         self._budget = Budget.of(self._report.notes, ground.settings.janitor.change_budget)
         own = {ground.settings.git.email, JANITOR[1]}
         self._vetoes = read_vetoes(ground.history.branches, own)
@@ -224,11 +232,6 @@ class Runner:
         self._ground.progress("Tidying", len(rows), len(rows))
         if models is not None:
             self._report.usage = models.spent
-
-    def _look_for_problems(self, bench: Bench) -> None:
-        """What is wrong with the memory and nobody's to change but its owner's."""
-        row = Row("integrity", "infrastructure", "")
-        self._report.remarks += integrity.find_problems(self._context(row, bench, None))
 
     def _run_task(self, row: Row, bench: Bench, models: Models | None) -> None:
         decided = row.plan(self._context(row, bench, models))
@@ -303,8 +306,7 @@ class Runner:
             return False
         lines = brake.changed_lines(edit.before, edit.after)
         own = {self._ground.settings.git.email, JANITOR[1]}
-        head = self._ground.history.state().head or "HEAD"
-        return bool(lines & self._ground.history.branches.human_lines(edit.rel_path, head, own))
+        return bool(lines & self._ground.history.branches.human_lines(edit.rel_path, self._base, own))
 
     # -- carrying out --------------------------------------------------------------------------------------------
 
@@ -342,6 +344,8 @@ class Runner:
             self._report.done += fresh
 
     def _do(self, step: Step, bench: Bench) -> None:
+        if self._lost is None and self._ground.settings.janitor.gate and not self._options.dry_run:
+            self._lost = self._ground.gate(bench.root)
         bench.commit(step.edits, message_of(step, self._report.run))
         self._steps.append(step)
 
@@ -367,8 +371,8 @@ class Runner:
     def _land(self, bench: Bench) -> None:
         ground, report = self._ground, self._report
         bench.sync()
-        if ground.settings.janitor.gate:
-            report.lost = ground.gate(bench.root, report.done)
+        if self._lost is not None:
+            report.lost = self._lost({path for decision in report.done for path in decision.paths})
         if report.lost:
             return
         self._make_branches(bench)
