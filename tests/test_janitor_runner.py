@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from janitor_nights import decide, remember, rewriting, tidying
 from vaults import Vault, assert_verified
 
 from quaid import Memory
-from quaid.capture.facts import FactDetails, plan_fact
 from quaid.errors import BadInputError, ModelTimeoutError
-from quaid.janitor import runner
+from quaid.janitor.brake import JanitorStoppedError
 from quaid.janitor.decision import Decision, key_of
 from quaid.janitor.runner import Options
 from quaid.janitor.verbs import approve, rewrite
 from quaid.model import Edit
 from quaid.place import state_folder
-from quaid.vault import edits
 from quaid.vault.history import History
-from quaid.vault.messages import Message
 
 pytestmark = pytest.mark.usefixtures("_without_vectors")
 
@@ -35,46 +31,6 @@ def _without_vectors(monkeypatch):
 @pytest.fixture
 def tidy(vault: Vault, monkeypatch):
     return tidying(vault, monkeypatch)
-
-
-def tidying(vault: Vault, monkeypatch):
-    """`tidy(plan, …)` runs a night in which the tasks plan so; it gives the report."""
-
-    def run(*plans, phase="memory", **options):
-        rows = [
-            SimpleNamespace(name=f"task{n}", phase=phase, needs_model=False, by_runner=False, switch=phase, plan=p)
-            for n, p in enumerate(plans)
-        ]
-        monkeypatch.setattr(runner, "TASKS", tuple(rows))
-        with vault.memory() as memory:
-            return memory.tidier.run(Options(**options))
-
-    return run
-
-
-def decide(context, path, after, *, kind="rewrite", task="task0", **fields):
-    """A decision to make of the note at `path` what `after` makes of its bytes."""
-    data = context.read(path)
-    edit = after(path, data) if callable(after) else Edit(path, data, after)
-    key = key_of(task, path, str(fields.pop("evidence", "")))
-    usual = {"subject": f"{kind} {path}", "why": "It reads better."}
-    return Decision(task, kind, key, (edit,), **{**usual, **fields})
-
-
-def rewriting(path, text, **fields):
-    def plan(context):
-        if text.encode() not in context.read(path):
-            yield decide(context, path, lambda p, data: rewrite(p, data, text), **fields)
-
-    return plan
-
-
-def remember(vault, *texts):
-    """Paths of facts that Quaid has written, all in one commit."""
-    planned = [plan_fact(text, FactDetails(), datetime.now(UTC))[1] for text in texts]
-    with vault.memory() as memory, edits.writing(vault.root, 5):
-        edits.apply(vault.root, edits.Change("facts", tuple(planned), Message("remember: facts")), memory.git)
-    return [edit.rel_path for edit in planned]
 
 
 def first_parents(vault):
@@ -301,7 +257,7 @@ def test_a_vault_that_has_shrunk_stops_the_run(vault, tidy):
         from quaid.sync.indexer import SyncOptions
 
         memory.sync(SyncOptions(accept_removals=True))
-    with pytest.raises(runner.JanitorStoppedError, match="20 of"):
+    with pytest.raises(JanitorStoppedError, match="20 of"):
         tidy(lambda context: ())
     assert not tidy(lambda context: (), accept_removals=True).changed
 
@@ -369,11 +325,11 @@ def test_work_that_is_not_committed_stops_no_night_and_stays(vault, tidy, how):
 def test_a_vault_without_a_commit_is_told_to_make_one(vault, tidy):
     vault.git("update-ref", "-d", "HEAD")
     before = vault.notes()
-    with pytest.raises(runner.JanitorStoppedError, match="git commit"):
+    with pytest.raises(JanitorStoppedError, match="git commit"):
         tidy(lambda context: ())
     assert vault.notes() == before
     vault.git("checkout", "-q", "--detach", vault.save())
-    with pytest.raises(runner.JanitorStoppedError, match="git switch"):
+    with pytest.raises(JanitorStoppedError, match="git switch"):
         tidy(lambda context: ())
 
 
@@ -386,7 +342,7 @@ def test_a_vault_in_a_subfolder_is_tidied_like_any_other(vault, tmp_path, monkey
     work.save("the owner's own")
     with Memory.create(inner.root)[0]:
         inner.git("update-ref", "HEAD", "HEAD~1")  # the vault is there and not committed
-    with pytest.raises(runner.JanitorStoppedError, match="git commit"), inner.memory() as memory:
+    with pytest.raises(JanitorStoppedError, match="git commit"), inner.memory() as memory:
         memory.tidier.run(Options())
     work.save("with the vault")
     (one,) = remember(inner, "Maya drinks oat milk")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-
-import apsw
+from typing import TYPE_CHECKING
 
 from quaid.index import documents, loose_ends
+
+if TYPE_CHECKING:
+    import apsw
 
 _MOST_OF_A_KIND = 20
 

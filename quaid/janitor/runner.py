@@ -20,20 +20,19 @@ from quaid.errors import LockedError, NoteChangedError, QuaidError, UsageError
 from quaid.index import documents
 from quaid.janitor import brake, landing, questions
 from quaid.janitor.bench import JANITOR, Bench, clear_benches, open_bench
-from quaid.janitor.brake import Budget, JanitorStoppedError
+from quaid.janitor.brake import Budget
 from quaid.janitor.context import Context, Judgements, Veto
 from quaid.janitor.decision import Decision
 from quaid.janitor.questions import Question
 from quaid.janitor.registry import TASKS, Row
 from quaid.janitor.report import Report
 from quaid.janitor.steps import Step, message_of, trailers_of, without
-from quaid.janitor.vetoes import read_vetoes
-from quaid.model import Edit, Kind, Use
-from quaid.place import CONFIG_FILE, state_folder
+from quaid.janitor.vetoes import VETO, read_vetoes
+from quaid.model import Edit, Use
+from quaid.place import state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
-from quaid.vault import layout, notes
-from quaid.vault.branches import VETO
+from quaid.vault.branches import last_written, written_by_others
 from quaid.vault.history import History
 from quaid.vault.messages import Message
 
@@ -134,14 +133,8 @@ class Runner:
             if not self._options.dry_run:
                 landing.finish_killed(ground.root, history, ground.settings.git.wait_s)
                 landing.commit_answers(ground.root, history, ground.settings.git.wait_s)
-            state = history.state()
-            if state.detached:
-                raise JanitorStoppedError("HEAD is on no branch", "Switch to yours first: git switch BRANCH")
-            if state.head is None or history.read_at(state.head, CONFIG_FILE) is None:
-                raise JanitorStoppedError(
-                    "the vault is not committed yet", "Commit your notes first: git add -A && git commit"
-                )
-            with open_bench(ground.root, report.run, state.head, ground.settings, ground.embedding) as bench:
+            base = brake.check_branch(history)
+            with open_bench(ground.root, report.run, base, ground.settings, ground.embedding) as bench:
                 report.notes = documents.count(bench.index())
                 if not self._options.accept_removals:
                     brake.check_size(report.notes, ground.notes_before)
@@ -173,9 +166,16 @@ class Runner:
         self._base = bench.base
         self._budget = Budget.of(self._report.notes, ground.settings.janitor.change_budget)
         own = {ground.settings.git.email, JANITOR[1]}
-        self._vetoes = read_vetoes(ground.history.branches, own)
-        self._by_others = ground.history.branches.written_by_others(own)
-        self._written = ground.history.branches.last_written()
+        branches, boundary = ground.history.branches, ground.history.boundary
+        log = branches.log()
+        self._vetoes = read_vetoes(log, own, boundary, branches.read_blobs)
+        self._by_others = written_by_others(log, own)
+        self._written = last_written(log)
+        if boundary:
+            self._report.remarks.append(
+                "The history of this clone is cut off: what you took back before that is not known. "
+                "Fetch the rest with: git fetch --unshallow"
+            )
         for path in sorted((bench.root / questions.FOLDER).glob("*.md")):
             rel_path = path.relative_to(bench.root).as_posix()
             found = questions.read_question(rel_path, bench.read(rel_path) or b"")
@@ -188,16 +188,19 @@ class Runner:
     def _carry_answer(self, question: Question, bench: Bench) -> None:
         """What the owner has answered: a refusal is remembered in the history, consent is carried out."""
         gone = Edit(question.rel_path, question.data, None)
+        trailers = trailers_of(question.task, self._report.run)
         if question.answer == "yes" and self._is_vetoed(question.key):  # it was done and undone: the note came back
             answer = Decision(question.task, "answer", question.key, (gone,), question.title, "", is_minor=True)
-            self._do(Step((answer,), Message(f"janitor({question.task}): {question.title} was undone")), bench)
+            self._do(
+                Step((answer,), Message(f"janitor({question.task}): {question.title} was undone", "", trailers)), bench
+            )
             del self._open[question.key]
             return
         if question.answer == "no":
-            trailers = ((VETO, f"{question.task} {question.key}"), *trailers_of(question.task, self._report.run))
+            vetoing = (VETO, f"{question.task} {question.key}")
             proposal = self._ground.proposals.get(question.key)
             body = "\n\n".join(["The owner has said no.", *([proposal.detail] if proposal and proposal.detail else [])])
-            message = Message(f"janitor({question.task}): not to {question.title}", body, trailers)
+            message = Message(f"janitor({question.task}): not to {question.title}", body, (vetoing, *trailers))
             answer = Decision(question.task, "answer", question.key, (gone,), question.title, "")
             self._do(Step((answer,), message), bench)
             self._vetoes.append(Veto(question.task, question.key, question.title, body))
@@ -282,7 +285,7 @@ class Runner:
         if policy == "off" or (decision.key in self._open and not has_consent):
             return False
         question = "" if has_consent else self._why_ask(decision, policy)
-        held_back = _NEVER_TOUCHED if _is_protected(decision) else ""
+        held_back = _NEVER_TOUCHED if brake.is_protected(decision) else ""
         if not held_back and question and len(self._report.asked) >= MOST_QUESTIONS:
             held_back = _ENOUGH
         if not held_back and not question and not self._budget.take(decision):
@@ -424,16 +427,6 @@ class _Forgetful:
 
     def add(self, task: str, verdicts: Mapping[str, str]) -> None:
         pass
-
-
-def _is_protected(decision: Decision) -> bool:
-    """Whether it changes a fact that its owner has pinned or verified."""
-    facts = [
-        notes.parse_note(edit.rel_path, edit.before)
-        for edit in decision.edits
-        if edit.before is not None and layout.kind_of(edit.rel_path, None) is Kind.FACT
-    ]
-    return any(note.pinned or note.verified for note in facts)
 
 
 def _choose(names: Sequence[str]) -> tuple[Row, ...]:
