@@ -40,7 +40,7 @@ from quaid.janitor.verbs import approve, rewrite
 from quaid.local import queue
 from quaid.place import state_folder
 from quaid.vault import files, history
-from quaid.vault.notes import content_hash, parse_note
+from quaid.vault.notes import parse_note
 
 FACT = "---\nid: 01{name}\ntype: fact\nstatus: {status}\nowner: default\n{marks}---\n{text}\n"
 QUIET = {
@@ -91,6 +91,7 @@ class Year:
         self._remarks: set[str] = set()
         self._pinned: dict[str, bytes] = {}
         self._vetoed: dict[str, bytes] = {}
+        self._decided: set[str] = set()
         self._reports: set[bytes] = set()
         self._names = 0
         self._night = 0
@@ -215,7 +216,9 @@ class Year:
     def _took_back(self, before: dict[str, bytes]) -> None:
         for path, data in self.vault.notes().items():
             if path.startswith("facts/") and before.get(path) != data:
-                self._vetoed[path] = data
+                again = {decision.key for decision in _decide(path, data)}
+                if again <= self._decided:
+                    self._vetoed[path] = data
 
     def _pull(self) -> None:
         """Another machine has pushed; ids change, merges are gone, and git sweeps up."""
@@ -260,7 +263,8 @@ class Year:
         if self.chance.random() < 0.3:
             again = self._tidy()
             if again is not None and again.changed:
-                self._broke(f"a second run did {[decision.subject for decision in again.done]}")
+                did = [decision.subject for decision in (*again.done, *again.asked)]
+                self._broke(f"a second run did {did}, {again.answered}")
         self._check_notes(before)
         self._check_queue()
 
@@ -271,6 +275,7 @@ class Year:
         except QuaidError as error:
             self._broke(f"no night: {error}")
             return None
+        self._decided.update(decision.key for decision in report.done)
         if report.commit is not None:
             self._runs.append(report.run)
         return report
@@ -334,31 +339,29 @@ def _tasks() -> tuple[Any, ...]:
     """Tasks that decide by rule: what is pending is approved, what is old is called ancient."""
     fields = {"phase": "memory", "needs_model": False, "by_runner": False, "switch": "memory"}
     fold = next(row for row in runner.TASKS if row.name == "fold")
-    rules = {"approving": _approving, "wording": _wording}
-    return (*(SimpleNamespace(name=name, plan=plan, **fields) for name, plan in rules.items()), fold)
+    return (*(SimpleNamespace(name=name, plan=_plan(name), **fields) for name in ("wording", "approving")), fold)
 
 
-def _facts(context: Any) -> Iterator[tuple[str, bytes]]:
-    for (path,) in context.index.execute("SELECT path FROM documents WHERE kind = 'fact' ORDER BY path").fetchall():
-        data = context.read(path)
-        if data is not None:
-            yield path, data
+def _decide(path: str, data: bytes) -> Iterator[Decision]:
+    """What is to be done about a note; the evidence is its text."""
+    text = parse_note(path, data).text
+    if " an old " in text:
+        edit = rewrite(path, data, text.replace(" an old ", " an ancient "))
+        yield Decision(
+            "wording", "rewrite", key_of("wording", path, text), (edit,), f"rewrite {path}", "It is ancient."
+        )
+    if b"status: pending" in data:
+        edit, key = approve(path, data), key_of("approving", path, text)
+        yield Decision("approving", "approve", key, (edit,), f"approve {path}", "", is_minor=True)
 
 
-def _approving(context: Any) -> Iterator[Decision]:
-    for path, data in _facts(context):
-        if b"status: pending" in data:
-            key = key_of("approving", path, content_hash(data))
-            yield Decision("approving", "approve", key, (approve(path, data),), f"approve {path}", "", is_minor=True)
+def _plan(task: str) -> Callable[[Any], Iterator[Decision]]:
+    def plan(context: Any) -> Iterator[Decision]:
+        for (path,) in context.index.execute("SELECT path FROM documents WHERE kind = 'fact' ORDER BY path").fetchall():
+            data = context.read(path)
+            yield from (made for made in _decide(path, data) if made.task == task) if data is not None else ()
 
-
-def _wording(context: Any) -> Iterator[Decision]:
-    for path, data in _facts(context):
-        text = parse_note(path, data).text
-        if " an old " in text:
-            edit = rewrite(path, data, text.replace(" an old ", " an ancient "))
-            key = key_of("wording", path, content_hash(data))
-            yield Decision("wording", "rewrite", key, (edit,), f"rewrite {path}", "It is ancient.")
+    return plan
 
 
 def _kill_at(step: int) -> None:
