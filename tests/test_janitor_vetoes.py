@@ -237,6 +237,17 @@ def fold_and(vault, tidy, *plans):
     return tidy(*plans, fold.plan)
 
 
+def test_counters_are_no_decision_though_their_owner_has_reverted_them(vault, tidy):
+    remember(vault, "Maya drinks oat milk")
+    for _ in range(2):  # the second one rewrites lines of the first
+        asking(vault, "What does Maya drink?")
+        assert len(fold_and(vault, tidy).done) == 1
+    vault.git("revert", "--no-edit", "HEAD^2")
+    report = fold_and(vault, tidy)
+    assert (len(report.done), report.asked) == (1, [])
+    assert not fold_and(vault, tidy).changed
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0)])
 def test_nights_that_changed_the_same_note_are_undone_in_any_order(vault, tidy, order):
     (one,) = remember(vault, "Maya drinks oat milk")

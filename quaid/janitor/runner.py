@@ -27,7 +27,7 @@ from quaid.janitor.questions import Question
 from quaid.janitor.registry import TASKS, Row
 from quaid.janitor.report import Report
 from quaid.janitor.steps import Step, message_of, trailers_of, without
-from quaid.janitor.vetoes import VETO, read_vetoes
+from quaid.janitor.vetoes import VETO, is_beside, read_vetoes
 from quaid.model import Edit, Use
 from quaid.place import state_folder
 from quaid.settings import Settings
@@ -305,7 +305,7 @@ class Runner:
         return f"Asked because you wrote what it changes in {touched[0]}." if touched else ""
 
     def _is_human(self, edit: Edit) -> bool:
-        if edit.before is None or edit.rel_path not in self._by_others:
+        if edit.before is None or edit.rel_path not in self._by_others or is_beside(edit.rel_path):
             return False
         lines = brake.changed_lines(edit.before, edit.after)
         own = {self._ground.settings.git.email, JANITOR[1]}
