@@ -249,6 +249,19 @@ def check_hooks(context: Context) -> Finding:
     return Finding("hooks", "ok", f"{told}; {waiting} queued" if waiting else told)
 
 
+def check_queue(context: Context) -> Finding:
+    """No conversation of an agent was given up."""
+    from quaid.local import queue
+
+    state = state_folder(context.root)
+    given_up = queue.failed(state)
+    if not given_up:
+        return Finding("queue", "ok", "No conversation was given up")
+    first = f"{given_up[0].transcript}: {given_up[0].problem}"
+    sentence = f"Conversations that could not be taken in: {len(given_up)}, among them {first}"
+    return Finding("queue", "warning", sentence, queue.next_step(state))
+
+
 def check_projects(context: Context) -> Finding:
     """The source roots of projects are here, and no document of theirs holds secrets."""
     from quaid.projects.registry import read_projects
@@ -333,6 +346,7 @@ OF_A_VAULT: tuple[Check, ...] = (
     check_watcher,
     check_janitor,
     check_hooks,
+    check_queue,
     check_projects,
     check_obsidian_git,
     check_conflict_copies,

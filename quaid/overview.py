@@ -411,13 +411,13 @@ def _overdue(memory: Memory) -> list[Attention]:
 def _given_up(memory: Memory) -> list[Attention]:
     from quaid.local import queue
 
-    given_up = queue.failed(state_folder(memory.root))
+    state = state_folder(memory.root)
+    given_up = queue.failed(state)
     if not given_up:
         return []
     what = "1 conversation" if len(given_up) == 1 else f"{len(given_up):,} conversations"
-    step = f"quaid extract FILE, then empty {state_folder(memory.root) / queue.FOLDER / queue.FAILED}"
     paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
-    return [Attention(f"{what} of agents could not be taken in", step, paths)]
+    return [Attention(f"{what} of agents could not be taken in", queue.next_step(state), paths)]
 
 
 def _left_behind(memory: Memory) -> list[Attention]:

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.bookkeeping import Bookkeeping
 from quaid.documentation.nightly import DocsAtNight, few
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
-from quaid.evaluation import parse_questions
+from quaid.evaluation import Question, parse_questions
 from quaid.janitor import questions
 from quaid.janitor.bench import JANITOR
 from quaid.janitor.decision import Decision
+from quaid.janitor.integrity import find_problems
 from quaid.janitor.news import render_docs_news, render_news
-from quaid.janitor.questions import Question
 from quaid.janitor.report import Report
 from quaid.janitor.runner import Ground, Options, Runner
 from quaid.janitor.snapshot import take_snapshot
+from quaid.janitor.vetoes import REVERTS, RUN, TASK, is_beside, trailers_of_undoing
 from quaid.local.health import HealthLog
 from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
-from quaid.model import Commit, Edit
+from quaid.model import Commit, Edit, Hit
 from quaid.news import Feature, deliver, level_of
 from quaid.place import state_folder
 from quaid.recall.expectation import find_expected, list_meant
+from quaid.sync.indexer import SyncOptions
 from quaid.vault import edits, files, layout
-from quaid.vault.branches import REVERTS
 from quaid.vault.merge import take_back
 from quaid.vault.messages import Message
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from quaid.llm import Models
     from quaid.memory import Memory
     from quaid.sync.embedding import Progress
+    from quaid.vault.branches import Logged
 
 GATE_BEST = 3
 """Of a question from the log, so many of the best answers must still be found …"""
@@ -86,11 +89,12 @@ class Tidier:
                 self._tell(f"Quaid's janitor stopped: {error}")
             raise
         self._memory.sync()
+        report.remarks += find_problems(self._memory.index())
         if not options.dry_run:
             self._write_diary(self._diary(began, report), report)
         return report
 
-    def open_questions(self) -> list[Question]:
+    def open_questions(self) -> list[questions.Question]:
         """What waits for the owner, oldest first."""
         found = []
         for path in sorted((self._root / questions.FOLDER).glob("*.md")):
@@ -99,7 +103,7 @@ class Tidier:
             found += [question] if question else []
         return found
 
-    def answer(self, reference: str, answer: Answer) -> list[Question]:
+    def answer(self, reference: str, answer: Answer) -> list[questions.Question]:
         """Tick a box of a question, named by its file or key, or of `all`; the next run carries it out.
 
         Raises:
@@ -129,7 +133,7 @@ class Tidier:
         Raises:
             BadInputError: there is no such run or commit.
         """
-        return self._memory.git.branches.contents(self._find(reference))
+        return [logged.commit for logged in reversed(self._find(reference, self._log()))]
 
     def undo(self, reference: str) -> Undone:
         """Take back a run or one of its commits, keeping what was changed since; the same is not proposed again.
@@ -137,34 +141,37 @@ class Tidier:
         Raises:
             BadInputError: there is no such thing, or the same lines were changed since: nothing was done.
         """
-        git = self._memory.git
-        commit_id = self._find(reference)
-        # A question that was answered is not asked again because its answer is taken back.
-        paths = [path for path in git.branches.changed_by(commit_id) if not path.startswith(f"{questions.FOLDER}/")]
-        undoing = [self._undoing(path, commit_id) for path in sorted(paths)]
+        log = self._log()
+        undone = self._find(reference, log)
+        spans = _spans(undone)
+        undoing = [self._undoing(path, *spans[path]) for path in sorted(spans) if not is_beside(path)]
         collided = [path for path, edit in undoing if edit is None]
         if collided:
             raise BadInputError(
-                f"{', '.join(collided[:3])} was changed since in the same lines: nothing was undone. "
-                f"Undo single commits instead: quaid janitor show {reference}"
+                f"{', '.join(collided[:3])} was changed since in the same lines"
+                f"{_changed_again(collided[0], undone, log)}: nothing was undone. "
+                f"Undo that first, or single commits instead: quaid janitor show {reference}"
             )
         changes = tuple(edit for _, edit in undoing if edit is not None and edit.before != edit.after)
-        commits = tuple(git.branches.contents(commit_id))
+        commits = tuple(logged.commit for logged in reversed(undone))
         if not changes:
             return Undone(commits, None)
         subject = commits[0].subject if len(commits) == 1 else f"{len(commits)} commits of a run"
+        ids = [commit.id for commit in commits]
         message = Message(
             f"janitor: undo {subject}",
-            f"This reverts commit {commit_id}.",
-            ((REVERTS, commit_id), ("Quaid-Task", "undo")),
+            "\n".join(f"This reverts commit {commit_id}." for commit_id in ids),
+            (*((REVERTS, commit_id) for commit_id in ids), *trailers_of_undoing(reversed(commits)), (TASK, "undo")),
         )
-        committed = self._apply(f"undo {commit_id}", changes, message)
+        committed = self._apply(f"undo {' '.join(ids)}", changes, message)
         return Undone(commits, committed.id, committed.left)
 
-    def _undoing(self, path: str, commit_id: str) -> tuple[str, Edit | None]:
-        """What takes a commit's change of one file back, None where somebody has changed the same lines since."""
+    def _undoing(self, path: str, first: str, last: str) -> tuple[str, Edit | None]:
+        """What takes back what the commits from `first` to `last` did to a file, None where somebody has changed the
+        same lines since.
+        """
         git = self._memory.git
-        before, after = git.read_at(f"{commit_id}^1", path), git.read_at(commit_id, path)
+        before, after = git.read_at(f"{first}^", path), git.read_at(last, path)
         now = files.read_note(self._root, path)
         if now in (before, after):
             return path, Edit(path, now, before)
@@ -199,7 +206,7 @@ class Tidier:
                 say=self._say,
                 progress=self._progress,
             )
-            memory.sync()
+            memory.sync(SyncOptions(accept_removals=options.accept_removals))
             report = Runner(ground, options, name, now).run()
         if not options.tasks or "docs_staleness" in options.tasks:
             report.stale = documents.left_behind()
@@ -265,55 +272,68 @@ class Tidier:
 
     # -- the gate ------------------------------------------------------------------------------------------------
 
-    def _gate(self, bench: Path, done: Sequence[Decision]) -> list[str]:
-        """The owner's own questions, before and on the bench: a sentence for each answer that would be lost."""
-        from quaid.memory import Memory
+    def _gate(self, bench: Path) -> Callable[[Collection[str]], list[str]]:
+        """Put the owner's own questions to the bench as it is now.
 
-        touched = {path for decision in done for path in decision.paths}
-        other = Memory(bench, self._memory.settings)
-        with other:
-            lost = [sentence for text in self._asked() for sentence in self._compare(text, other, touched)]
-            for path in sorted((self._root / "eval").glob("*.md")):
-                lost += self._compare_page(path, other)
+        What is returned puts them again: a sentence for each answer that is lost by then, but for those of the log that
+        are in the notes it is given, which a decision is about.
+        """
+        with Bookkeeping(self._root, self._memory.settings) as books:
+            asked = [Question(text) for text in books.questions(self._memory.settings.janitor.gate_questions)]
+        for page in sorted((self._root / "eval").glob("*.md")):
+            asked += parse_questions(page.read_text(encoding="utf-8"), page.name)
+        before = self._put(asked, bench)
+
+        def lost(touched: Collection[str]) -> list[str]:
+            pairs = zip(before, self._put(asked, bench), strict=True)
+            return [sentence for was, now in pairs for sentence in _lost(was, now, touched)]
+
         return lost
 
-    def _asked(self) -> list[str]:
-        """The questions asked last, each once."""
-        with Bookkeeping(self._root, self._memory.settings) as books:
-            return books.questions(self._memory.settings.janitor.gate_questions)
+    def _put(self, asked: Iterable[Question], bench: Path) -> list[_Answer]:
+        """What the memory on the bench, not the owner's files, answers: these hold work that is not committed."""
+        from quaid.memory import Memory
 
-    def _compare(self, text: str, other: Memory, touched: set[str]) -> Iterator[str]:
-        before = self._memory.recall(text, GATE_BEST, depth="fast", keep=False).hits
-        after = {hit.id for hit in other.recall(text, GATE_DEPTH, depth="fast", keep=False).hits}
-        for hit in before:
-            if hit.id not in after and hit.path not in touched:
-                yield f"{text!r} would no longer find {hit.id}: {hit.text[:80]}"
-
-    def _compare_page(self, path: Path, other: Memory) -> Iterator[str]:
-        for question in parse_questions(path.read_text(encoding="utf-8"), path.name):
-            before = self._memory.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
-            after = other.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
-            for reference in question.expected:
-                was = find_expected(before, reference, list_meant(self._memory.index(), reference))
-                now = find_expected(after, reference, list_meant(other.index(), reference))
-                if was is not None and now is None:
-                    yield f"{question.text!r} ({question.place}) would no longer find {reference}"
+        answers = []
+        with Memory(bench, self._memory.settings) as memory:
+            for question in asked:
+                hits = memory.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
+                found = (
+                    reference
+                    for reference in question.expected
+                    if find_expected(hits, reference, list_meant(memory.index(), reference)) is not None
+                )
+                answers.append(_Answer(question, hits, frozenset(found)))
+        return answers
 
     # -- wiring --------------------------------------------------------------------------------------------------
 
-    def _find(self, reference: str) -> str:
-        """The commit that is meant: the merge of a run, or a commit."""
-        for run in self._runs.list(1000):
-            if run.commit and len(reference) >= 4 and (run.run.startswith(reference) or run.run.endswith(reference)):
-                return run.commit
-        try:
-            return self._memory.git.revisions.find(reference).id
-        except QuaidError as error:
-            raise BadInputError(
-                f"No run and no commit is called {reference!r}. See them with: quaid janitor list"
-            ) from error
+    def _log(self) -> list[Logged]:
+        git = self._memory.git
+        return git.branches.log() if git.state().head else []
 
-    def _is_meant(self, question: Question, reference: str) -> bool:
+    def _find(self, reference: str, log: Sequence[Logged]) -> list[Logged]:
+        """The commits of `log` that are meant, oldest first: those of a run, or one. A run is found by its name, which
+        a rebase leaves as it is.
+
+        Raises:
+            BadInputError: there is no such run or commit.
+        """
+        runs = [run for logged in log for run in logged.commit.trailers.get(RUN, ()) if _is_part(reference, run)]
+        chosen: list[Logged] = []
+        if not runs:
+            with suppress(QuaidError):
+                commit_id = self._memory.git.revisions.find(reference).id
+                chosen = [logged for logged in log if logged.commit.id == commit_id]
+            runs = [run for logged in chosen if not logged.changes for run in logged.commit.trailers.get(RUN, ())]
+        if runs:
+            chosen = [logged for logged in log if runs[-1] in logged.commit.trailers.get(RUN, ())]
+        found = [logged for logged in chosen if logged.changes]
+        if not found:
+            raise BadInputError(f"No run and no commit is called {reference!r}. See them with: quaid janitor list")
+        return found
+
+    def _is_meant(self, question: questions.Question, reference: str) -> bool:
         name = question.rel_path.removeprefix(f"{questions.FOLDER}/").removesuffix(".md")
         return reference in {"all", question.rel_path, name} or (
             len(reference) >= 4 and question.key.startswith(reference)
@@ -327,6 +347,46 @@ class Tidier:
             committed = edits.apply(self._root, edits.Change(key, changes, message, author=JANITOR), memory.git)
         memory.sync()
         return committed
+
+
+def _spans(commits: Iterable[Logged]) -> dict[str, tuple[str, str]]:
+    """Path -> the first and the last of the commits that changed it."""
+    spans: dict[str, tuple[str, str]] = {}
+    for logged in commits:
+        for change in logged.changes:
+            for path in filter(None, (change.path, change.source)):
+                spans[path] = (spans.get(path, (logged.commit.id,))[0], logged.commit.id)
+    return spans
+
+
+def _is_part(reference: str, run: str) -> bool:
+    return len(reference) >= 4 and (run.startswith(reference) or run.endswith(reference))
+
+
+def _changed_again(path: str, undone: Sequence[Logged], log: Sequence[Logged]) -> str:
+    """The first commit after `undone` that changed a file, as its owner knows it; empty where none is."""
+    later = log[log.index(undone[-1]) + 1 :]
+    found = next((logged.commit for logged in later if any(change.path == path for change in logged.changes)), None)
+    return f", first by {found.id[:10]} ({found.subject})" if found else ""
+
+
+class _Answer(NamedTuple):
+    """`found` is what of the expected is among the hits."""
+
+    question: Question
+    hits: tuple[Hit, ...]
+    found: frozenset[str]
+
+
+def _lost(was: _Answer, now: _Answer, touched: Collection[str]) -> Iterator[str]:
+    question = was.question
+    for reference in question.expected:
+        if reference in was.found - now.found:
+            yield f"{question.text!r} ({question.place}) would no longer find {reference}"
+    left = {hit.id for hit in now.hits}
+    for hit in was.hits[:GATE_BEST] if not question.place else ():
+        if hit.id not in left and hit.path not in touched:
+            yield f"{question.text!r} would no longer find {hit.id}: {hit.text[:80]}"
 
 
 class _Kept:

@@ -182,7 +182,7 @@ def test_housekeeping_can_be_asked_for_by_itself(vault):
 def test_a_sound_vault_has_no_problems(vault):
     vault.write_fact("a", "Maya takes oat milk.")
     with vault.memory() as memory:
-        assert find_problems(context_of(memory)) == []
+        assert find_problems(memory.index()) == []
 
 
 @pytest.mark.parametrize("reference", ["01new", "new", "[[new]]", "facts/new.md", "facts/new", "The New"])
@@ -190,7 +190,7 @@ def test_a_successor_may_be_named_in_any_way(vault, reference):
     vault.write("facts/new.md", "---\nid: 01new\naliases: [the new]\n---\nMaya drinks tea.\n")
     vault.write("facts/old.md", f"---\nid: 01old\nsuperseded_by: '{reference}'\n---\nMaya drinks milk.\n")
     with vault.memory() as memory:
-        assert find_problems(context_of(memory)) == []
+        assert find_problems(memory.index()) == []
 
 
 def test_what_points_nowhere_or_in_a_circle_is_said(vault):
@@ -205,7 +205,7 @@ def test_what_points_nowhere_or_in_a_circle_is_said(vault):
     vault.write("entities/Maya.md", "---\ntype: person\n---\n")
     vault.write("entities/Maya Chen.md", "---\ntype: person\naliases: [maya]\n---\n")
     with vault.memory() as memory:
-        found = find_problems(context_of(memory))
+        found = find_problems(memory.index())
     text = "\n".join(found)
     for told in (
         "facts/d.md says that 'gone' replaced it, and no note is called so.",
@@ -225,6 +225,6 @@ def test_of_a_kind_only_some_are_told(vault):
             f"facts/n{number}.md", f"---\nid: 01n{number}\nsuperseded_by: '[[gone]]'\n---\nMaya said {number}.\n"
         )
     with vault.memory() as memory:
-        found = find_problems(context_of(memory))
+        found = find_problems(memory.index())
     assert len(found) == 21
     assert found[-1] == "… and 10 more of this kind."

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-from datetime import UTC, datetime
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
-from vaults import Vault
+from janitor_nights import decide, remember, rewriting, tidying
+from vaults import Vault, assert_verified
 
-from quaid.capture.facts import FactDetails, plan_fact
+from quaid import Memory
 from quaid.errors import BadInputError, ModelTimeoutError
-from quaid.janitor import runner
+from quaid.janitor.brake import JanitorStoppedError
 from quaid.janitor.decision import Decision, key_of
 from quaid.janitor.runner import Options
 from quaid.janitor.verbs import approve, rewrite
 from quaid.model import Edit
 from quaid.place import state_folder
-from quaid.vault import edits
 from quaid.vault.history import History
-from quaid.vault.messages import Message
 
 pytestmark = pytest.mark.usefixtures("_without_vectors")
 
@@ -32,43 +30,7 @@ def _without_vectors(monkeypatch):
 
 @pytest.fixture
 def tidy(vault: Vault, monkeypatch):
-    """`tidy(plan, …)` runs a night in which the tasks plan so; it gives the report."""
-
-    def run(*plans, phase="memory", **options):
-        rows = [
-            SimpleNamespace(name=f"task{n}", phase=phase, needs_model=False, by_runner=False, switch=phase, plan=p)
-            for n, p in enumerate(plans)
-        ]
-        monkeypatch.setattr(runner, "TASKS", tuple(rows))
-        with vault.memory() as memory:
-            return memory.tidier.run(Options(**options))
-
-    return run
-
-
-def decide(context, path, after, *, kind="rewrite", task="task0", **fields):
-    """A decision to make of the note at `path` what `after` makes of its bytes."""
-    data = context.read(path)
-    edit = after(path, data) if callable(after) else Edit(path, data, after)
-    key = key_of(task, path, str(fields.pop("evidence", "")))
-    usual = {"subject": f"{kind} {path}", "why": "It reads better."}
-    return Decision(task, kind, key, (edit,), **{**usual, **fields})
-
-
-def rewriting(path, text, **fields):
-    def plan(context):
-        if text.encode() not in context.read(path):
-            yield decide(context, path, lambda p, data: rewrite(p, data, text), **fields)
-
-    return plan
-
-
-def remember(vault, *texts):
-    """Paths of facts that Quaid has written, all in one commit."""
-    planned = [plan_fact(text, FactDetails(), datetime.now(UTC))[1] for text in texts]
-    with vault.memory() as memory, edits.writing(vault.root, 5):
-        edits.apply(vault.root, edits.Change("facts", tuple(planned), Message("remember: facts")), memory.git)
-    return [edit.rel_path for edit in planned]
+    return tidying(vault, monkeypatch)
 
 
 def first_parents(vault):
@@ -295,7 +257,7 @@ def test_a_vault_that_has_shrunk_stops_the_run(vault, tidy):
         from quaid.sync.indexer import SyncOptions
 
         memory.sync(SyncOptions(accept_removals=True))
-    with pytest.raises(runner.JanitorStoppedError, match="20 of"):
+    with pytest.raises(JanitorStoppedError, match="20 of"):
         tidy(lambda context: ())
     assert not tidy(lambda context: (), accept_removals=True).changed
 
@@ -316,6 +278,97 @@ def test_a_loss_of_recall_stops_the_merge(vault, tidy):
 
     report = tidy(plan)
     assert report.lost == [] or report.commit is None
+
+
+def uncommitted(vault, how, path, other):
+    """What the owner has done and not committed yet, to `path` or beside it."""
+    note = vault.root / path
+    if how == "a new note":
+        vault.write_fact("walrus", "Rosa keeps a walrus in the bath.")
+    elif how == "an edit":
+        note.write_text(note.read_text().replace("The kiln fires at noon", "The walrus kiln fires at midnight"))
+    elif how == "a deletion":
+        note.unlink()
+    elif how == "a rename":
+        note.rename(note.with_name("renamed.md"))
+    elif how == "a staged rename":
+        vault.git("mv", path, "facts/renamed.md")
+    elif how == "an edit of what is tidied":
+        (vault.root / other).write_text((vault.root / other).read_text() + "\nA walrus drinks too.\n")
+
+
+@pytest.mark.parametrize(
+    "how", ["a new note", "an edit", "a deletion", "a rename", "a staged rename", "an edit of what is tidied"]
+)
+def test_work_that_is_not_committed_stops_no_night_and_stays(vault, tidy, how):
+    one, two, three = remember(vault, "Maya drinks oat milk", "The kiln fires at noon", "Tom repairs old clocks")
+    uncommitted(vault, how, two, one)
+    vault.write(
+        "eval/own.md", "- Where is the walrus? -> [[walrus]]\n- What fires at noon? -> [[" + Path(two).stem + "]]\n"
+    )
+    before, status = vault.notes(), vault.status()
+    with vault.memory() as memory:
+        for question in ("Where is the walrus?", "When does the kiln fire?", "What does Maya drink?"):
+            memory.recall(question)
+    plans = [rewriting(one, "Maya drinks oat milk every day"), rewriting(three, "Tom repairs clocks", task="task1")]
+    report = tidy(*plans)
+    assert (report.lost, report.failed) == ([], {})
+    changed = {three} if how == "an edit of what is tidied" else {one, three}
+    now = vault.notes()
+    assert {path for path in {*before, *now} if before.get(path) != now.get(path)} == changed
+    assert vault.status() == status
+    assert tidy(*plans).lost == []
+    with vault.memory() as memory:
+        assert_verified(memory)
+
+
+def test_a_vault_without_a_commit_is_told_to_make_one(vault, tidy):
+    vault.git("update-ref", "-d", "HEAD")
+    before = vault.notes()
+    with pytest.raises(JanitorStoppedError, match="git commit"):
+        tidy(lambda context: ())
+    assert vault.notes() == before
+    vault.git("checkout", "-q", "--detach", vault.save())
+    with pytest.raises(JanitorStoppedError, match="git switch"):
+        tidy(lambda context: ())
+
+
+def test_a_vault_in_a_subfolder_is_tidied_like_any_other(vault, tmp_path, monkeypatch):
+    work = Vault(tmp_path / "work")
+    work.root.mkdir()
+    work.git("init", "-q", "-b", "main")
+    inner = Vault(work.root / "notes" / "memory")
+    work.write("code.py", "print(1)\n")
+    work.save("the owner's own")
+    with Memory.create(inner.root)[0]:
+        inner.git("update-ref", "HEAD", "HEAD~1")  # the vault is there and not committed
+    with pytest.raises(JanitorStoppedError, match="git commit"), inner.memory() as memory:
+        memory.tidier.run(Options())
+    work.save("with the vault")
+    (one,) = remember(inner, "Maya drinks oat milk")
+    inner.write_fact("walrus", "Rosa keeps a walrus in the bath.")
+    work.write("code.py", "print(2)\n")
+    with inner.memory() as memory:
+        memory.recall("Where is the walrus?")
+    report = tidying(inner, monkeypatch)(rewriting(one, "Maya drinks oat milk every day"))
+    assert (report.lost, len(report.done)) == ([], 1)
+    assert "every day" in (inner.root / one).read_text()
+    assert work.git("status", "--porcelain", "-uall").splitlines() == ["M code.py", "?? notes/memory/facts/walrus.md"]
+    with inner.memory() as memory:
+        assert memory.tidier.undo(report.run).commit
+    assert tidying(inner, monkeypatch)(rewriting(one, "Maya drinks oat milk every day")).vetoed == 1
+
+
+def test_an_answer_that_the_night_itself_would_lose_stops_the_merge(vault, tidy):
+    (two,) = remember(vault, "The kiln fires at noon")
+    vault.write("eval/own.md", f"- When does the kiln fire? -> [[{Path(two).stem}]]\n")
+    vault.write_fact("walrus", "The kiln of the walrus fires at dusk.")  # not committed
+    vault.git("add", "eval")
+    vault.git("commit", "-qm", "a question")
+    report = tidy(lambda context: [decide(context, two, None)])
+    assert len(report.lost) == 1
+    assert Path(two).stem in report.lost[0]
+    assert "The kiln fires at noon" in (vault.root / two).read_text()
 
 
 def test_another_janitor_at_work_is_left_alone(vault, tidy):

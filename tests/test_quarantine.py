@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
+from quaid.janitor import cleanup
 from quaid.local import quarantine
 from quaid.local.quarantine import Quarantined, put, read_all
 from quaid.place import state_folder
@@ -35,11 +37,17 @@ def test_two_at_the_same_moment_are_two_and_the_oldest_comes_first(tmp_path):
     assert [found.about for found in read_all(tmp_path)] == ["20", "20", "21", "22"]
 
 
-def test_only_so_many_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(quarantine, "_MOST_FILES", 3)
+def test_the_oldest_go_in_a_night_that_says_so_and_not_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(cleanup, "MOST_QUARANTINED", 3)
     for day in range(10, 20):
         put(tmp_path, Quarantined(f"2026-11-{day}T00:00:00+00:00", str(day), "no"))
+    assert quarantine.count(tmp_path) == 10
+    assert "old answers from quarantine: 7" in "".join(cleanup.clean(tmp_path, datetime.now(UTC)))
     assert [found.about for found in read_all(tmp_path)] == ["17", "18", "19"]
+
+
+def test_only_its_owner_reads_it(tmp_path):
+    assert put(tmp_path, FOUND).stat().st_mode & 0o777 == 0o600
 
 
 def test_what_cannot_be_read_is_passed_over(tmp_path):

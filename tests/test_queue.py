@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
+from quaid.doctor import examine
+from quaid.hooks.work import work
 from quaid.local import queue, sessions
 from quaid.local.queue import Item
+from quaid.overview import status_of
+from quaid.place import state_folder
 
 
 def item(session="s1", when="now", at=1.0, **fields):
@@ -53,12 +59,108 @@ def test_what_fails_comes_again_and_is_given_up_with_its_problem(tmp_path):
     assert len(queue.failed(tmp_path)) == 2
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"session": 1, "more": 2}', b"\xff\xfe"])
-def test_a_file_that_cannot_be_read_is_taken_away(tmp_path, data):
+CUT = {
+    "empty": b"",
+    "cut": b'{"session": "s9", "transcr',
+    "a list": b"[]",
+    "no field": b"{}",
+    "no text": b"\xff\xfe",
+    "newer": b'{"session": "s9", "transcript": "/t", "when": "now", "reason": "x", "at": 1.0, "mood": "good"}',
+    "odd values": b'{"session": 9, "transcript": "/t", "when": "now", "reason": "x", "at": 1.0}',
+    "odd time": b'{"session": "s9", "transcript": "/t", "when": "now", "reason": "x", "at": "soon"}',
+}
+
+
+@pytest.mark.parametrize("data", CUT.values(), ids=CUT)
+def test_a_report_that_cannot_be_read_is_kept_with_the_reason_and_holds_up_no_other(tmp_path, data):
     queue.put(tmp_path, item())
-    (tmp_path / "queue" / "broken.json").write_bytes(data)
-    assert len(queue.waiting(tmp_path)) == 1
-    assert not (tmp_path / "queue" / "broken.json").exists()
+    broken = tmp_path / "queue" / f"{9:016}.now.json"
+    broken.write_bytes(data)
+    for _ in range(2):  # looking changes nothing
+        assert [one.session for one in queue.waiting(tmp_path)] == ["s1"]
+        ((transcript, problem),) = [(given.transcript, given.problem) for given in queue.failed(tmp_path)]
+        assert (transcript, broken.read_bytes()) == (str(broken), data)
+        assert problem.startswith("the report ")
+    queue.set_aside(tmp_path)
+    broken.write_bytes(data)  # and once more, under the same name
+    queue.set_aside(tmp_path)
+    assert not broken.exists()
+    kept = [given.transcript for given in queue.failed(tmp_path)]
+    assert [Path(path).read_bytes() for path in kept] == [data, data]
+    assert {Path(path).parent for path in kept} == {tmp_path / "queue" / "failed"}
+
+
+def test_nothing_that_was_given_up_is_ever_deleted(tmp_path):
+    for number in range(150):
+        queue.put(tmp_path, item(f"s{number}"))
+        queue.fail(tmp_path, queue.waiting(tmp_path)[0], "gone", for_good=True)
+    queue.put(tmp_path, item("s7"))
+    queue.fail(tmp_path, queue.waiting(tmp_path)[0], "gone again", for_good=True)
+    assert len(queue.failed(tmp_path)) == 151
+
+
+def test_files_of_other_names_and_links_are_left_alone(tmp_path):
+    secret = tmp_path / "secret.json"
+    secret.write_text(json.dumps(asdict(item())))
+    folder = tmp_path / "queue"
+    folder.mkdir()
+    (folder / "notes.json").write_text(secret.read_text())
+    (folder / f"{1:016}.now.json").symlink_to(secret)
+    (folder / f"{2:016}.now.json").mkdir()
+    os.mkfifo(folder / f"{3:016}.now.json")
+    assert queue.waiting(tmp_path) == []
+    assert len(queue.failed(tmp_path)) == 3
+    queue.set_aside(tmp_path)
+    assert not queue.is_any(tmp_path)
+    assert (folder / "notes.json").exists()
+    assert secret.exists()
+
+
+@pytest.mark.parametrize(
+    "place", ["outside.jsonl", "queue/../outside.jsonl", "queue/notes.jsonl", f"queue/{1:016}.now.json"]
+)
+def test_only_a_copy_of_the_queues_own_is_deleted_when_it_is_done(tmp_path, place):
+    path = tmp_path / place
+    (tmp_path / "queue").mkdir()
+    path.write_text("mine")
+    told = Item("s1", str(path), "now", "session", 1.0, spooled=True)
+    queue.put(tmp_path, told)
+    queue.done(tmp_path, told)
+    assert path.read_text() == "mine"
+
+
+def test_only_its_owner_reads_the_queue_and_no_link_is_followed(tmp_path):
+    before = os.umask(0)
+    try:
+        queue.put(tmp_path, item())
+        queue.spool(tmp_path, "s1", [])
+        queue.note_edited(tmp_path, "/a", "s1")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    assert modes.pop("queue") == 0o700
+    assert set(modes.values()) == {0o600}
+    target = tmp_path / "bashrc"
+    (tmp_path / "queue" / "edited.jsonl").unlink()
+    (tmp_path / "queue" / "edited.jsonl").symlink_to(target)
+    with pytest.raises(OSError, match="symbolic links"):
+        queue.note_edited(tmp_path, "/a", "s1")
+    assert not target.exists()
+
+
+def test_status_and_doctor_name_what_could_not_be_taken_in(vault):
+    with vault.memory() as memory:
+        broken = state_folder(vault.root) / "queue" / f"{9:016}.now.json"
+        broken.parent.mkdir()
+        broken.write_bytes(b"{")
+        (told,) = [found for found in examine(vault.root) if found.name == "queue"]
+        assert (told.level, str(broken) in told.sentence) == ("warning", True)
+        assert "queue/failed" in told.next_step
+        attention = [one for one in status_of(memory).attention if "could not be taken in" in one.what]
+        assert str(broken) in attention[0].paths[0]
+        assert work(vault.root) == 0
+        assert not queue.is_any(state_folder(vault.root))
+        assert (broken.parent / "failed" / broken.name).read_bytes() == b"{"
 
 
 def test_a_report_that_was_cut_off_is_none(tmp_path):

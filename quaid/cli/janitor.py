@@ -220,7 +220,7 @@ def _undo(invocation: Invocation, tidier: Tidier, reference: str) -> int:
     subjects = "\n".join(f"  {item.subject}" for item in undone.commits[:MOST_SHOWN])
     said = f"{styled('Undone', 'green')}: {count(len(undone.commits), 'commit')}\n{subjects}{commit}"
     invocation.tell(
-        lambda: said if undone.commit else "It is undone already, nothing changed",
+        lambda: said if undone.commit else "Nothing was changed: it is undone already, or has only asked and counted",
         commits=[item.id for item in undone.commits],
         commit=undone.commit,
         left=list(undone.left),

@@ -57,6 +57,7 @@ def work(root: Path, *, idle_s: float | None = None) -> int:
     with Memory.open(root) as memory:
         hooks = memory.settings.hooks
         silent_s = hooks.idle_minutes * 60.0 if idle_s is None else idle_s
+        queue.set_aside(state)
         # Once more after letting go: what came in meanwhile has found its worker at work and started none.
         while _due(state, silent_s) or queue.has_edited(state):
             with state_files.alone(state / LOCK_FILE) as is_ours:

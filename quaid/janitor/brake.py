@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from quaid.errors import QuaidError
 from quaid.janitor.decision import Decision
+from quaid.model import Kind
+from quaid.place import CONFIG_FILE
+from quaid.vault import layout, notes
+from quaid.vault.history import History
 
 LEAST_BUDGET = 20
 SHRUNK_COUNT = 10
@@ -53,6 +57,30 @@ def check_size(notes_now: int, notes_before: int | None) -> None:
             f"{lost:,} of {notes_before:,} notes are gone since its last run",
             "If that is right: quaid janitor run --accept-removals",
         )
+
+
+def check_branch(history: History) -> str:
+    """The newest commit of the owner's branch, which has the vault in it.
+
+    Raises:
+        JanitorStoppedError: there is none.
+    """
+    state = history.state()
+    if state.detached:
+        raise JanitorStoppedError("HEAD is on no branch", "Switch to yours first: git switch BRANCH")
+    if state.head is None or history.read_at(state.head, CONFIG_FILE) is None:
+        raise JanitorStoppedError("the vault is not committed yet", "Commit your notes first: git add -A && git commit")
+    return state.head
+
+
+def is_protected(decision: Decision) -> bool:
+    """Whether it changes a fact that its owner has pinned or verified."""
+    facts = [
+        notes.parse_note(edit.rel_path, edit.before)
+        for edit in decision.edits
+        if edit.before is not None and layout.kind_of(edit.rel_path, None) is Kind.FACT
+    ]
+    return any(note.pinned or note.verified for note in facts)
 
 
 def changed_lines(before: bytes | None, after: bytes | None) -> frozenset[int]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from quaid.index import documents, loose_ends
-from quaid.janitor.context import Context
+
+if TYPE_CHECKING:
+    import apsw
 
 _MOST_OF_A_KIND = 20
 
 
-def find_problems(context: Context) -> list[str]:
+def find_problems(index: apsw.Connection) -> list[str]:
     """A sentence for each: replaced by a note that is not there, or in a circle; citations of turns that are not there;
     names that several entities have; ids used twice and heads that cannot be read.
     """
     found: list[str] = []
-    for kind in (_successors(context), _citations(context), _names(context), _notes(context)):
+    for kind in (_successors(index), _citations(index), _names(index), _notes(index)):
         sentences = list(kind)
         found += sentences[:_MOST_OF_A_KIND]
         if len(sentences) > _MOST_OF_A_KIND:
@@ -24,8 +27,8 @@ def find_problems(context: Context) -> list[str]:
     return found
 
 
-def _successors(context: Context) -> Iterator[str]:
-    rows = loose_ends.list_successors(context.index)
+def _successors(index: apsw.Connection) -> Iterator[str]:
+    rows = loose_ends.list_successors(index)
     next_of = {path: after for path, _, after in rows if after is not None}
     for path, named, after in rows:
         if after is None:
@@ -50,22 +53,22 @@ def _circle(start: str, next_of: dict[str, str]) -> list[str]:
     return []
 
 
-def _citations(context: Context) -> Iterator[str]:
+def _citations(index: apsw.Connection) -> Iterator[str]:
     lost: dict[str, list[str]] = {}
-    for path, episode, turn in loose_ends.list_lost_citations(context.index):
+    for path, episode, turn in loose_ends.list_lost_citations(index):
         lost.setdefault(path, []).append(f"{episode}#t{turn}")
     for path, turns in lost.items():
         shown = ", ".join(turns[:3]) + (" …" if len(turns) > 3 else "")
         yield f"{path} rests on {shown}, which {'is' if len(turns) == 1 else 'are'} not there."
 
 
-def _names(context: Context) -> Iterator[str]:
-    for name, paths in loose_ends.list_shared_names(context.index):
+def _names(index: apsw.Connection) -> Iterator[str]:
+    for name, paths in loose_ends.list_shared_names(index):
         yield f"{name!r} is the name of {' and of '.join(paths)}: recall takes them for one."
 
 
-def _notes(context: Context) -> Iterator[str]:
-    problems = documents.list_problems(context.index)
+def _notes(index: apsw.Connection) -> Iterator[str]:
+    problems = documents.list_problems(index)
     counts = Counter(path for path, _ in problems)
     for path, problem in problems:
         if counts.pop(path, 0):

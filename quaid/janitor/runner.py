@@ -18,22 +18,21 @@ from typing import TYPE_CHECKING, Protocol
 
 from quaid.errors import LockedError, NoteChangedError, QuaidError, UsageError
 from quaid.index import documents
-from quaid.janitor import brake, integrity, landing, questions
+from quaid.janitor import brake, landing, questions
 from quaid.janitor.bench import JANITOR, Bench, clear_benches, open_bench
-from quaid.janitor.brake import Budget, JanitorStoppedError
+from quaid.janitor.brake import Budget
 from quaid.janitor.context import Context, Judgements, Veto
 from quaid.janitor.decision import Decision
 from quaid.janitor.questions import Question
 from quaid.janitor.registry import TASKS, Row
 from quaid.janitor.report import Report
 from quaid.janitor.steps import Step, message_of, trailers_of, without
-from quaid.janitor.vetoes import read_vetoes
-from quaid.model import Edit, Kind, Use
+from quaid.janitor.vetoes import VETO, is_beside, read_vetoes
+from quaid.model import Edit, Use
 from quaid.place import state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
-from quaid.vault import layout, notes
-from quaid.vault.branches import VETO
+from quaid.vault.branches import last_written, written_by_others
 from quaid.vault.history import History
 from quaid.vault.messages import Message
 
@@ -73,9 +72,10 @@ class Options:
 class Ground:
     """What a run works with.
 
-    `gate` compares the recall of the owner's own questions before and on the bench, with a sentence for each answer
-    that would be lost. `ledger` plans this device's counters as an edit of the tree that it is given a reader of.
-    `propose` makes the branch of a decision in its repository and says where it is.
+    `gate` puts the owner's own questions to the bench as it is; what it returns puts them again, with a sentence for
+    each answer that is lost by then, but for those in the notes it is told of. `ledger` plans this device's counters as
+    an edit of the tree that it is given a reader of. `propose` makes the branch of a decision in its repository and
+    says where it is.
     """
 
     root: Path
@@ -88,7 +88,7 @@ class Ground:
     proposals: Proposals
     notes_before: int | None
     gaps: Callable[[], Sequence[Gap]]
-    gate: Callable[[Path, Sequence[Decision]], list[str]]
+    gate: Callable[[Path], Callable[[Collection[str]], list[str]]]
     ledger: Callable[[Callable[[str], bytes | None]], Edit | None]
     stale_docs: Callable[[], Sequence[StaleDoc]]
     grown_docs: Callable[[], Sequence[GrownDoc]]
@@ -111,6 +111,8 @@ class Runner:
         self._open: dict[str, Question] = {}
         self._consents: set[str] = set()
         self._steps: list[Step] = []
+        self._lost: Callable[[Collection[str]], list[str]] | None = None
+        self._base = "HEAD"
         self._by_others: frozenset[str] = frozenset()
         self._written: Mapping[str, datetime] = {}
 
@@ -123,24 +125,22 @@ class Runner:
         """
         started = time.monotonic()
         ground, report = self._ground, self._report
+        history = ground.history
         rows = _choose(self._options.tasks)
         with self._alone():
-            clear_benches(ground.root, ground.history)
-            ground.history.wait_until_ready(ground.say)
+            clear_benches(ground.root, history)
+            history.wait_until_ready(ground.say)
             if not self._options.dry_run:
-                landing.finish_killed(ground.root, ground.history, ground.settings.git.wait_s)
-                landing.commit_answers(ground.root, ground.history, ground.settings.git.wait_s)
-            state = ground.history.state()
-            if state.head is None or state.detached:
-                raise JanitorStoppedError("HEAD is on no branch, or has no commit yet", "Switch to your branch first.")
-            with open_bench(ground.root, report.run, state.head, ground.settings, ground.embedding) as bench:
+                landing.finish_killed(ground.root, history, ground.settings.git.wait_s)
+                landing.commit_answers(ground.root, history, ground.settings.git.wait_s)
+            base = brake.check_branch(history)
+            with open_bench(ground.root, report.run, base, ground.settings, ground.embedding) as bench:
                 report.notes = documents.count(bench.index())
                 if not self._options.accept_removals:
                     brake.check_size(report.notes, ground.notes_before)
                 self._prepare(bench)
                 self._run_tasks(rows, bench)
                 self._write_questions(bench)
-                self._look_for_problems(bench)
                 if report.changed and not self._options.dry_run:
                     self._land(bench)
             if not self._options.dry_run:
@@ -163,11 +163,19 @@ class Runner:
 
     def _prepare(self, bench: Bench) -> None:
         ground = self._ground
+        self._base = bench.base
         self._budget = Budget.of(self._report.notes, ground.settings.janitor.change_budget)
         own = {ground.settings.git.email, JANITOR[1]}
-        self._vetoes = read_vetoes(ground.history.branches, own)
-        self._by_others = ground.history.branches.written_by_others(own)
-        self._written = ground.history.branches.last_written()
+        branches, boundary = ground.history.branches, ground.history.boundary
+        log = branches.log()
+        self._vetoes = read_vetoes(log, own, boundary, branches.read_blobs)
+        self._by_others = written_by_others(log, own)
+        self._written = last_written(log)
+        if boundary:
+            self._report.remarks.append(
+                "The history of this clone is cut off: what you took back before that is not known. "
+                "Fetch the rest with: git fetch --unshallow"
+            )
         for path in sorted((bench.root / questions.FOLDER).glob("*.md")):
             rel_path = path.relative_to(bench.root).as_posix()
             found = questions.read_question(rel_path, bench.read(rel_path) or b"")
@@ -180,16 +188,19 @@ class Runner:
     def _carry_answer(self, question: Question, bench: Bench) -> None:
         """What the owner has answered: a refusal is remembered in the history, consent is carried out."""
         gone = Edit(question.rel_path, question.data, None)
+        trailers = trailers_of(question.task, self._report.run)
         if question.answer == "yes" and self._is_vetoed(question.key):  # it was done and undone: the note came back
             answer = Decision(question.task, "answer", question.key, (gone,), question.title, "", is_minor=True)
-            self._do(Step((answer,), Message(f"janitor({question.task}): {question.title} was undone")), bench)
+            self._do(
+                Step((answer,), Message(f"janitor({question.task}): {question.title} was undone", "", trailers)), bench
+            )
             del self._open[question.key]
             return
         if question.answer == "no":
-            trailers = ((VETO, f"{question.task} {question.key}"), *trailers_of(question.task, self._report.run))
+            vetoing = (VETO, f"{question.task} {question.key}")
             proposal = self._ground.proposals.get(question.key)
             body = "\n\n".join(["The owner has said no.", *([proposal.detail] if proposal and proposal.detail else [])])
-            message = Message(f"janitor({question.task}): not to {question.title}", body, trailers)
+            message = Message(f"janitor({question.task}): not to {question.title}", body, (vetoing, *trailers))
             answer = Decision(question.task, "answer", question.key, (gone,), question.title, "")
             self._do(Step((answer,), message), bench)
             self._vetoes.append(Veto(question.task, question.key, question.title, body))
@@ -224,11 +235,6 @@ class Runner:
         self._ground.progress("Tidying", len(rows), len(rows))
         if models is not None:
             self._report.usage = models.spent
-
-    def _look_for_problems(self, bench: Bench) -> None:
-        """What is wrong with the memory and nobody's to change but its owner's."""
-        row = Row("integrity", "infrastructure", "")
-        self._report.remarks += integrity.find_problems(self._context(row, bench, None))
 
     def _run_task(self, row: Row, bench: Bench, models: Models | None) -> None:
         decided = row.plan(self._context(row, bench, models))
@@ -279,7 +285,7 @@ class Runner:
         if policy == "off" or (decision.key in self._open and not has_consent):
             return False
         question = "" if has_consent else self._why_ask(decision, policy)
-        held_back = _NEVER_TOUCHED if _is_protected(decision) else ""
+        held_back = _NEVER_TOUCHED if brake.is_protected(decision) else ""
         if not held_back and question and len(self._report.asked) >= MOST_QUESTIONS:
             held_back = _ENOUGH
         if not held_back and not question and not self._budget.take(decision):
@@ -299,12 +305,11 @@ class Runner:
         return f"Asked because you wrote what it changes in {touched[0]}." if touched else ""
 
     def _is_human(self, edit: Edit) -> bool:
-        if edit.before is None or edit.rel_path not in self._by_others:
+        if edit.before is None or edit.rel_path not in self._by_others or is_beside(edit.rel_path):
             return False
         lines = brake.changed_lines(edit.before, edit.after)
         own = {self._ground.settings.git.email, JANITOR[1]}
-        head = self._ground.history.state().head or "HEAD"
-        return bool(lines & self._ground.history.branches.human_lines(edit.rel_path, head, own))
+        return bool(lines & self._ground.history.branches.human_lines(edit.rel_path, self._base, own))
 
     # -- carrying out --------------------------------------------------------------------------------------------
 
@@ -342,6 +347,8 @@ class Runner:
             self._report.done += fresh
 
     def _do(self, step: Step, bench: Bench) -> None:
+        if self._lost is None and self._ground.settings.janitor.gate and not self._options.dry_run:
+            self._lost = self._ground.gate(bench.root)
         bench.commit(step.edits, message_of(step, self._report.run))
         self._steps.append(step)
 
@@ -367,8 +374,8 @@ class Runner:
     def _land(self, bench: Bench) -> None:
         ground, report = self._ground, self._report
         bench.sync()
-        if ground.settings.janitor.gate:
-            report.lost = ground.gate(bench.root, report.done)
+        if self._lost is not None:
+            report.lost = self._lost({path for decision in report.done for path in decision.paths})
         if report.lost:
             return
         self._make_branches(bench)
@@ -420,16 +427,6 @@ class _Forgetful:
 
     def add(self, task: str, verdicts: Mapping[str, str]) -> None:
         pass
-
-
-def _is_protected(decision: Decision) -> bool:
-    """Whether it changes a fact that its owner has pinned or verified."""
-    facts = [
-        notes.parse_note(edit.rel_path, edit.before)
-        for edit in decision.edits
-        if edit.before is not None and layout.kind_of(edit.rel_path, None) is Kind.FACT
-    ]
-    return any(note.pinned or note.verified for note in facts)
 
 
 def _choose(names: Sequence[str]) -> tuple[Row, ...]:

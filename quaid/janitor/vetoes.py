@@ -1,40 +1,212 @@
-"""What the owner has undone, read from the history: by `quaid janitor undo`, by plain `git revert`, or by a refusal."""
+"""What the owner has taken back, read from the history: by `quaid janitor undo`, by hand, or by a refusal.
+
+Nothing here goes by the ids of commits alone: a rebase changes them, a shallow clone does not have them. What Quaid
+does names the keys of its decisions. What the owner does, a `git revert` for example, is known by its change: it takes
+away the lines that a decision has brought and brings those that it has taken away.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from quaid.janitor import questions
 from quaid.janitor.context import Veto
 from quaid.model import Commit
-from quaid.vault.branches import VETO, Branches
+from quaid.vault.branches import Logged
+from quaid.vault.ledger import USAGE_DIR
 
-TASK, DECISION = "Quaid-Task", "Quaid-Decision"
+TASK, RUN, DECISION = "Quaid-Task", "Quaid-Run", "Quaid-Decision"
+REVERTS, VETO, ALLOW = "Quaid-Reverts", "Quaid-Veto", "Quaid-Allow"
 MOST_EXAMPLES = 8
 """Of one task, for its prompt."""
+_REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
+_NAMED = re.compile(rf"^({VETO}|{ALLOW}): *(\w+) ([0-9a-f]{{16}})$", re.MULTILINE)
+_BESIDE = (f"{questions.FOLDER}/", f"{USAGE_DIR}/")
+"""What comes along with a decision: its question, this device's counters."""
+
+Key = tuple[str, str]
+"""Task and key of a decision."""
+Blobs = tuple[str | None, str | None]
+ReadBlobs = Callable[[Iterable[str]], Mapping[str, bytes]]
 
 
-def read_vetoes(branches: Branches, own: Collection[str]) -> list[Veto]:
-    """All vetoes that stand, newest first; one that was itself undone does not. `own` are Quaid's e-mail addresses."""
-    lifted: set[str] = set()
-    found: dict[tuple[str, str], Veto] = {}
-    for commit, undoes in branches.undone(own):  # newest first: what undoes a veto comes before it
-        if _is_lifted(commit.id, lifted):
-            continue
-        for undone in undoes:
-            lifted.add(undone)
-            for part in branches.contents(undone):
-                for veto in _decisions(part):
-                    found.setdefault((veto.task, veto.key), veto)
-        for refused in commit.trailers.get(VETO, ()) if commit.email in own else ():
-            task, _, key = refused.partition(" ")
-            found.setdefault((task, key), Veto(task, key, commit.subject, commit.body))
-    return list(found.values())
+def is_beside(rel_path: str) -> bool:
+    """Whether a file only comes along with decisions, so that it stays as it is when one is taken back."""
+    return rel_path.startswith(_BESIDE)
 
 
-def _is_lifted(commit_id: str, lifted: set[str]) -> bool:
-    return any(commit_id.startswith(undone) for undone in lifted)
+def trailers_of_undoing(undone: Iterable[Commit]) -> list[tuple[str, str]]:
+    """What the commit that takes back `undone` says, so that it is understood wherever these are not."""
+    named = ((key, is_vetoed) for commit in undone for key, is_vetoed in _told(commit).items())
+    return [(ALLOW if is_vetoed else VETO, " ".join(key)) for key, is_vetoed in dict(named).items()]
 
 
-def _decisions(commit: Commit) -> list[Veto]:
+def read_vetoes(
+    log: Sequence[Logged], own: Collection[str], boundary: Collection[str], read_blobs: ReadBlobs
+) -> list[Veto]:
+    """All vetoes that stand, newest first; one that was itself taken back does not.
+
+    `log` has parents before children. `own` are Quaid's e-mail addresses. Commits of `boundary`, where a shallow clone
+    ends, seem to bring all there is: what they change says nothing.
+    """
+    entries = list(_follow_renames(log, boundary))
+    return _Reader(own, _Lines(entries, own, read_blobs)).read(entries)
+
+
+class _Entry(NamedTuple):
+    """A commit with its change by path, as the files were called when they were first seen."""
+
+    commit: Commit
+    change: Mapping[str, Blobs]
+
+
+@dataclass(slots=True)
+class _Deed:
+    """What was decided (False) or vetoed (True), and by which change."""
+
+    effect: dict[Key, bool] = field(default_factory=dict)
+    change: dict[str, Blobs] = field(default_factory=dict)
+
+    def add(self, effect: Mapping[Key, bool], change: Mapping[str, Blobs]) -> None:
+        self.effect |= effect
+        for path, (before, after) in change.items():
+            self.change[path] = (self.change[path][0] if path in self.change else before, after)
+
+    @property
+    def core(self) -> Collection[str]:
+        """The paths that it is about."""
+        return [path for path in self.change if not is_beside(path)] or self.change.keys()
+
+
+class _Reader:
+    """Goes through the history once. A night is a deed beside those of its commits: it may be taken back as a whole."""
+
+    def __init__(self, own: Collection[str], lines: _Lines) -> None:
+        self._own = own
+        self._lines = lines
+        self._deeds: dict[str, _Deed] = {}
+        self._nights: dict[str, _Deed] = {}
+        self._at: dict[str, list[_Deed]] = {}
+        self._vetoes: dict[Key, Veto] = {}
+        self._about: dict[Key, Commit] = {}
+
+    def read(self, entries: Iterable[_Entry]) -> list[Veto]:
+        for entry in entries:
+            commit = entry.commit
+            effect = self._effect_of(entry)
+            self._remember(entry, effect)
+            for key, is_vetoed in effect.items():
+                self._vetoes.pop(key, None)
+                if is_vetoed:
+                    about = self._about.get(key, commit)
+                    self._vetoes[key] = Veto(*key, about.subject, about.body)
+                else:
+                    self._about[key] = commit
+        return list(reversed(self._vetoes.values()))
+
+    def _effect_of(self, entry: _Entry) -> dict[Key, bool]:
+        """What a commit decides, vetoes or allows."""
+        commit = entry.commit
+        if is_quaids(commit, self._own):  # its body quotes what a memory says, which may be anything
+            return _told(commit) or self._reverse(commit.trailers.get(REVERTS, ()))
+        named = {(task, key): what == VETO for what, task, key in _NAMED.findall(commit.body)}
+        return self._taken_back(entry) | self._reverse(_REVERTED.findall(commit.body)) | _told(commit) | named
+
+    def _remember(self, entry: _Entry, effect: Mapping[Key, bool]) -> None:
+        commit = entry.commit
+        run = next(iter(commit.trailers.get(RUN, ())), "") if is_quaids(commit, self._own) else ""
+        night = self._nights.setdefault(run, _Deed()) if run else None
+        if night is not None and DECISION in commit.trailers:
+            # A refusal of its owner's that it has carried out stays, whatever becomes of the night.
+            self._add(night, {key: False for key, is_vetoed in effect.items() if not is_vetoed}, entry.change)
+        if effect:
+            self._deeds[commit.id] = _Deed()
+            self._add(self._deeds[commit.id], effect, entry.change)
+        elif night is not None and not entry.change:
+            self._deeds[commit.id] = night  # its merge
+
+    def _add(self, deed: _Deed, effect: Mapping[Key, bool], change: Mapping[str, Blobs]) -> None:
+        is_new = not deed.change
+        deed.add(effect, change)
+        if is_new and deed.change:  # what takes it back changes all of its files, so one is enough to find it by
+            self._at.setdefault(next(iter(deed.core)), []).append(deed)
+
+    def _reverse(self, ids: Iterable[str]) -> dict[Key, bool]:
+        """The opposite of the deeds that are named, as far as this history has them."""
+        named = [deed for start in ids for commit_id, deed in self._deeds.items() if commit_id.startswith(start)]
+        return _opposite(named)
+
+    def _taken_back(self, entry: _Entry) -> dict[Key, bool]:
+        """The opposite of the deeds whose change this one takes back, whatever else it does."""
+        deeds = (deed for path in entry.change for deed in self._at.get(path, ()))
+        return _opposite(deed for deed in deeds if self._lines.takes_back(entry.change, deed))
+
+
+class _Lines:
+    """Which lines a change brings to a file and takes from it; the texts that may matter are read at once."""
+
+    def __init__(self, entries: Sequence[_Entry], own: Collection[str], read_blobs: ReadBlobs) -> None:
+        decided = {path for entry in entries if DECISION in entry.commit.trailers for path in entry.change}
+        others = [entry for entry in entries if not is_quaids(entry.commit, own)]
+        shared = decided.intersection(path for entry in others for path in entry.change)
+        pairs = (pair for entry in entries for path, pair in entry.change.items() if path in shared)
+        self._texts = read_blobs({blob for pair in pairs for blob in pair if blob})
+        self._known: dict[str | None, Counter[bytes]] = {None: Counter()}
+
+    def takes_back(self, change: Mapping[str, Blobs], deed: _Deed) -> bool:
+        """Whether `change` brings and takes all the lines that `deed` has taken and brought, and perhaps others."""
+        paths = deed.core
+        if not paths or any(path not in change for path in paths):
+            return False
+        done = [self._differences(deed.change[path]) for path in paths]
+        undone = [self._differences(change[path]) for path in paths]
+        return any(brought or taken for brought, taken in done) and all(
+            brought <= also_taken and taken <= also_brought
+            for (brought, taken), (also_brought, also_taken) in zip(done, undone, strict=True)
+        )
+
+    def _differences(self, pair: Blobs) -> tuple[Counter[bytes], Counter[bytes]]:
+        """(lines brought, lines taken); a line that moves is neither."""
+        before, after = map(self._count, pair)
+        return after - before, before - after
+
+    def _count(self, blob: str | None) -> Counter[bytes]:
+        if blob not in self._known:
+            lines = map(bytes.rstrip, self._texts.get(blob or "", b"").splitlines())
+            self._known[blob] = Counter(filter(None, lines))
+        return self._known[blob]
+
+
+def is_quaids(commit: Commit, own: Collection[str]) -> bool:
+    """Whether Quaid wrote the message; its owner may commit with the same address."""
+    return commit.email in own and any(name.startswith("Quaid-") for name in commit.trailers)
+
+
+def _told(commit: Commit) -> dict[Key, bool]:
+    """What the trailers of a commit say was decided, vetoed or allowed."""
     task = next(iter(commit.trailers.get(TASK, ())), "")
-    return [Veto(task, key, commit.subject, commit.body) for key in commit.trailers.get(DECISION, ())]
+    told = {(task, key): False for key in commit.trailers.get(DECISION, ())}
+    for name, is_vetoed in ((VETO, True), (ALLOW, False)):
+        named = (value.partition(" ") for value in commit.trailers.get(name, ()))
+        told |= {(about, key): is_vetoed for about, _, key in named}
+    return told
+
+
+def _opposite(deeds: Iterable[_Deed]) -> dict[Key, bool]:
+    return {key: not is_vetoed for deed in deeds for key, is_vetoed in deed.effect.items()}
+
+
+def _follow_renames(log: Iterable[Logged], boundary: Collection[str]) -> Iterator[_Entry]:
+    first: dict[str, str] = {}
+    for logged in log:
+        change: dict[str, Blobs] = {}
+        for file in logged.changes if logged.commit.id not in boundary else ():
+            if file.source is not None:
+                first[file.path] = first.get(file.source, file.source)
+            else:
+                change[first.get(file.path, file.path)] = (file.befores[0], file.after)
+        yield _Entry(logged.commit, change)

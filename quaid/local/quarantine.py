@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
+from quaid.local import state_files
+
 FOLDER = "quarantine"
-_MOST_FILES = 200
-"""The oldest go first: what nobody has looked at by then, nobody will."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +29,13 @@ class Quarantined:
 
 
 def put(state: Path, found: Quarantined) -> Path:
-    """Keep `found` in the vault's state folder; the path of its file."""
-    folder = state / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
+    """Keep `found` in the vault's state folder; the path of its file. The janitor removes the oldest of many, and
+    says so.
+    """
     moment = datetime.fromisoformat(found.at)
-    path = folder / f"{moment:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}.json"
+    path = state / FOLDER / f"{moment:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}.json"
     text = json.dumps(asdict(found), ensure_ascii=False, indent=1) + "\n"
-    path.write_text(text, encoding="utf-8", errors="backslashreplace")  # half a character, as JSON writes it
-    for old in sorted(folder.glob("*.json"))[:-_MOST_FILES]:
-        with suppress(OSError):
-            old.unlink()
+    state_files.write(path, text)
     return path
 
 
@@ -51,7 +47,7 @@ def read_all(state: Path) -> Iterator[Quarantined]:
     """What is there, oldest first; a file that cannot be read is passed over."""
     for path in sorted((state / FOLDER).glob("*.json")):
         try:
-            data: Mapping[str, object] = json.loads(path.read_text(encoding="utf-8"))
+            data: Mapping[str, object] = json.loads(state_files.read(path))
             texts = {key: str(data.get(key, "")) for key in ("at", "about", "problem", "model", "prompt", "raw")}
         except (OSError, ValueError, AttributeError):
             continue

@@ -1,13 +1,15 @@
 """What agents' programs have reported and nobody has worked off yet: queue/ of the state folder, a JSON file each.
 
 A hook must return at once and may be killed at any time, so it only leaves a file here, written aside and renamed. A
-session has one file for each reason to take it in: the newest report replaces the one before.
+session has one file for each reason to take it in: the newest report replaces the one before. What was not taken in is
+never deleted: it is given up into `failed/`, and stays there until its owner empties it. Files of other names are
+nobody's business here.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,9 +24,10 @@ FAILED = "failed"
 ATTEMPTS = 3
 _EDITED = "edited.jsonl"
 _TAKEN = f"{_EDITED}.taken"
+_ITEM = re.compile(r"[0-9a-f]{16}(-[0-9]{1,8})?\.(now|idle)(\.[0-9]+)?\.json")
+_SPOOLED = re.compile(r"[0-9a-f]{16}-[0-9]+\.jsonl")
 _LONGEST_EDITED = 4_000_000
 """Bytes; then the list of edited files is begun anew."""
-_MOST_FAILED = 100
 
 When = Literal["now", "idle"]
 
@@ -50,7 +53,6 @@ class Item:
 def put(state: Path, item: Item) -> None:
     """Queue `item` in the vault's state folder."""
     folder = state / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
     _write(folder / _name(item), item)
     if item.when == "now":  # then it need not be looked at again when it has been silent for a while
         (folder / _name(replace(item, when="idle"))).unlink(missing_ok=True)
@@ -58,27 +60,43 @@ def put(state: Path, item: Item) -> None:
 
 def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -> Path:
     """Keep the messages of a program without a transcript file as one (generic JSONL); the path of it."""
-    folder = state / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{state_files.name_of(session)}-{time.time_ns()}.jsonl"
+    path = state / FOLDER / f"{state_files.name_of(session)}-{time.time_ns()}.jsonl"
     lines = [json.dumps({"session": session}), *(json.dumps(message) for message in messages)]
-    _write_text(path, "\n".join(lines) + "\n")
+    state_files.write(path, "\n".join(lines) + "\n")
     return path
 
 
 def waiting(state: Path) -> list[Item]:
-    """What is queued, oldest first. A file that cannot be read is taken away: nobody could work it off."""
-    return sorted((item for _, item in _list(state / FOLDER)), key=lambda item: item.at)
+    """What is queued and can be read, oldest first."""
+    found = (_read(path) for path in _list(state / FOLDER))
+    return sorted((item for item in found if isinstance(item, Item)), key=lambda item: item.at)
 
 
 def is_any(state: Path) -> bool:
     """Whether a conversation is queued; cheap."""
-    return any((state / FOLDER).glob("*.json"))
+    return any(_list(state / FOLDER))
 
 
 def failed(state: Path) -> list[Item]:
-    """What was given up, with its problem."""
-    return [item for _, item in _list(state / FOLDER / FAILED)]
+    """What was given up, with its problem. Where the report itself cannot be read, it stands for the transcript."""
+    given_up = [(path, _read(path)) for path in _list(state / FOLDER / FAILED)]
+    cut = [(path, found) for path in _list(state / FOLDER) if isinstance(found := _read(path), str)]
+    return [
+        found if isinstance(found, Item) else Item("", str(path), "now", "", 0.0, problem=found)
+        for path, found in (*given_up, *cut)
+    ]
+
+
+def next_step(state: Path) -> str:
+    """What the owner may do about what was given up."""
+    return f"quaid extract FILE, then empty {state / FOLDER / FAILED}"
+
+
+def set_aside(state: Path) -> None:
+    """Take what cannot be read out of the way of the rest, into `failed/`."""
+    for path in _list(state / FOLDER):
+        if isinstance(_read(path), str):
+            _give_up(path)
 
 
 def done(state: Path, item: Item) -> None:
@@ -87,7 +105,7 @@ def done(state: Path, item: Item) -> None:
     if _read(path) == item:
         path.unlink(missing_ok=True)
     if item.spooled:
-        Path(item.transcript).unlink(missing_ok=True)
+        _unspool(state, Path(item.transcript))
 
 
 def fail(state: Path, item: Item, problem: str, *, for_good: bool = False) -> None:
@@ -99,13 +117,8 @@ def fail(state: Path, item: Item, problem: str, *, for_good: bool = False) -> No
     if not (for_good or tried.attempts >= ATTEMPTS):
         _write(path, tried)
         return
-    folder = state / FOLDER / FAILED
-    folder.mkdir(exist_ok=True)
-    _write(folder / path.name, tried)
-    path.unlink(missing_ok=True)
-    for old in sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-_MOST_FAILED]:
-        with suppress(OSError):
-            old.unlink()
+    _write(path, tried)
+    _give_up(path)
 
 
 def note_edited(state: Path, path: str, session: str) -> None:
@@ -129,13 +142,13 @@ def take_edited(state: Path) -> list[str]:
     source, taken = state / FOLDER / _EDITED, state / FOLDER / _TAKEN
     with suppress(FileNotFoundError):
         if taken.exists():
-            state_files.append(taken, source.read_text("utf-8", errors="replace").rstrip("\n"))
+            state_files.append(taken, state_files.read(source).decode("utf-8", "replace").rstrip("\n"))
             source.unlink()
         else:
             source.replace(taken)
     try:
-        lines = taken.read_text("utf-8", errors="replace").splitlines()
-    except FileNotFoundError:
+        lines = state_files.read(taken).decode("utf-8", "replace").splitlines()
+    except OSError:
         return []
     found: dict[str, None] = {}
     for line in lines:
@@ -149,30 +162,48 @@ def forget_edited(state: Path) -> None:
     (state / FOLDER / _TAKEN).unlink(missing_ok=True)
 
 
-def _list(folder: Path) -> Iterator[tuple[Path, Item]]:
-    for path in folder.glob("*.json"):
-        item = _read(path)
-        if item is None:
-            path.unlink(missing_ok=True)
-        else:
-            yield path, item
+def _list(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.glob("*.json") if _ITEM.fullmatch(path.name))
 
 
-def _read(path: Path) -> Item | None:
+def _read(path: Path) -> Item | str:
+    """The report in a file, or why there is none that this Quaid can read."""
     try:
-        return Item(**json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
+        fields = json.loads(state_files.read(path))
+    except (OSError, ValueError) as error:
+        return f"the report cannot be read ({error})"
+    known = Item.__dataclass_fields__
+    if not isinstance(fields, dict) or not fields.keys() <= known.keys():
+        return "the report is of another version of Quaid"
+    kinds = {"session": str, "transcript": str, "reason": str, "problem": str, "attempts": int, "spooled": bool}
+    is_sound = all(isinstance(fields.get(name, kind()), kind) for name, kind in kinds.items())
+    if not (is_sound and fields.get("when") in {"now", "idle"} and isinstance(fields.get("at"), (int, float))):
+        return "the report is damaged"
+    try:
+        return Item(**fields)
+    except TypeError:
+        return "the report is damaged"
+
+
+def _give_up(path: Path) -> None:
+    """Move a report into `failed/`, beside what is there already."""
+    folder = path.parent / FAILED
+    folder.mkdir(mode=0o700, exist_ok=True)
+    target = folder / path.name
+    if target.exists() or target.is_symlink():
+        target = folder / f"{path.stem}.{time.time_ns()}.json"
+    with suppress(FileNotFoundError):
+        path.rename(target)
+
+
+def _unspool(state: Path, transcript: Path) -> None:
+    """Delete a copy that was made for the queue, and no other file, whatever a report says."""
+    if transcript.parent == state / FOLDER and _SPOOLED.fullmatch(transcript.name):
+        transcript.unlink(missing_ok=True)
 
 
 def _write(path: Path, item: Item) -> None:
-    _write_text(path, json.dumps(asdict(item)))
-
-
-def _write_text(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{time.time_ns()}")
-    aside.write_text(text, "utf-8", errors="backslashreplace")
-    aside.replace(path)
+    state_files.write(path, json.dumps(asdict(item)))
 
 
 def _name(item: Item) -> str:

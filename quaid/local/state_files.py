@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,12 +37,37 @@ def alone(path: Path) -> Iterator[bool]:
 
 def append(path: Path, line: str) -> None:
     """Add `line` in one write, so that those of several processes do not mix; its folder is made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.write(handle, f"{line}\n".encode("utf-8", "backslashreplace"))
     finally:
         os.close(handle)
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a regular file that is not a link.
+
+    Raises:
+        OSError: it is another thing, or cannot be read.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as file:  # noqa: PTH123 - of a handle
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is not a file")
+        return file.read()
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file that only its owner reads, aside and renamed; its folder is made. Half a character is kept as JSON
+    writes it.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{time.time_ns()}")
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(handle, "wb") as file:  # noqa: PTH123 - of a handle
+        file.write(text.encode("utf-8", "backslashreplace"))
+    aside.replace(path)
 
 
 def begin_anew(path: Path, longest: int) -> None:

@@ -1,23 +1,41 @@
-"""Work beside the owner's branch: worktrees, what commits undo, and which lines a person wrote."""
+"""Work beside the owner's branch: worktrees, the history as a whole, and which lines a person wrote."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import GitError
 from quaid.model import Commit
-from quaid.vault.messages import LOG_FORMAT, parse_log
+from quaid.vault.lineage import RAW, FileChange, read_blobs, read_log
+from quaid.vault.messages import LOG_FORMAT, build_commit
 from quaid.vault.repository import Repository
 from quaid.vault.staging import RunGit
 
-_REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
-_SHAPE = ("-z", "-E", "--name-only", "--no-color", "--encoding=UTF-8", f"--format={LOG_FORMAT}")
-REVERTS, VETO = "Quaid-Reverts", "Quaid-Veto"
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A commit with what it changed in the vault, nothing for a merge. `written` is its committer date."""
+
+    commit: Commit
+    written: datetime
+    changes: tuple[FileChange, ...]
+
+
+def written_by_others(log: Iterable[Logged], own: Collection[str]) -> frozenset[str]:
+    """Paths in the vault that a commit of somebody else than the e-mail addresses `own` has touched."""
+    return frozenset(change.path for logged in log if logged.commit.email not in own for change in logged.changes)
+
+
+def last_written(log: Iterable[Logged]) -> dict[str, datetime]:
+    """When each file of the vault was last changed by a commit, in UTC."""
+    in_time = sorted(log, key=lambda logged: logged.written)
+    return {change.path: logged.written for logged in in_time for change in logged.changes}
 
 
 class Branches:
@@ -45,58 +63,34 @@ class Branches:
         """Have the worktree at `folder` as it is at `commit_id`, and nothing else in it."""
         self._run("reset a worktree", "-C", str(folder), "reset", "--hard", "--quiet", commit_id)
 
-    def changed_by(self, commit_id: str) -> list[str]:
-        """Paths in the vault that a commit changed; of a merge those that it brought to its first parent."""
-        args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", f"{commit_id}^1", commit_id)
-        _, out = self._run("read a commit", *args)
-        paths = [path for path in out.decode("utf-8", "surrogateescape").split("\0") if path]
-        return [self._repository.to_vault(path) for path in paths if self._repository.is_in_vault(path)]
+    def log(self) -> list[Logged]:
+        """Every commit of the branch with what it changed in the vault, parents before children.
 
-    def undone(self, own: Collection[str], limit: int = 500) -> list[tuple[Commit, tuple[str, ...]]]:
-        """The newest commits that undo others, newest first, each with the ids of those as far as it names them.
+        A file that is only moved is a change whose `source` is where it was.
 
-        In commits of the e-mail addresses `own` only trailers count: their bodies quote what a memory says, which may
-        be `This reverts commit …`.
+        Raises:
+            GitError: git refused, or there is no commit yet.
         """
-        grep = ("--grep=This reverts commit", f"--grep=^{REVERTS}: ", f"--grep=^{VETO}: ")
-        args = ("-c", "log.showSignature=false", "log", *_SHAPE, f"-n{limit}", *grep)
-        code, out = self._run("read the history", *args, accept=(0, 128))
-        commits = parse_log(out, self._repository) if code == 0 else ()
+        inside = self._repository.is_in_vault
+        shape = (*RAW, "-M100%", "--topo-order", "--reverse", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ct")
         return [
-            (commit, commit.trailers.get(REVERTS, ()) if commit.email in own else tuple(_REVERTED.findall(commit.body)))
-            for commit in commits
+            Logged(
+                build_commit(fields[:6], self._repository, [change.path for change in changes]),
+                datetime.fromtimestamp(int(fields[6]), UTC),
+                tuple(self._in_vault(change) for change in changes if inside(change.path)),
+            )
+            for fields, changes in read_log(self._run, *shape, "HEAD", "--")
         ]
 
-    def contents(self, commit_id: str) -> list[Commit]:
-        """The commit itself; of a merge those that it brought."""
-        code, out = self._run("read a commit", "rev-parse", "--verify", "-q", f"{commit_id}^2", accept=(0, 1, 128))
-        span = [f"{commit_id}^1..{commit_id}^2"] if code == 0 and out.strip() else ["-n1", commit_id]
-        args = ("-c", "log.showSignature=false", "log", *_SHAPE, *span)
-        code, out = self._run("read the history", *args, accept=(0, 128))
-        return list(parse_log(out, self._repository)) if code == 0 else []
+    def _in_vault(self, change: FileChange) -> FileChange:
+        source = change.source
+        if source is not None:
+            source = self._repository.to_vault(source) if self._repository.is_in_vault(source) else None
+        return change._replace(path=self._repository.to_vault(change.path), source=source)
 
-    def written_by_others(self, own: Collection[str]) -> frozenset[str]:
-        """Paths in the vault that a commit of somebody else than the e-mail addresses `own` has touched."""
-        return frozenset(path for email, path in self._touched("%ae") if email not in own)
-
-    def last_written(self) -> dict[str, datetime]:
-        """When each file of the vault was last changed by a commit, in UTC."""
-        found: dict[str, datetime] = {}
-        for seconds, path in self._touched("%ct"):  # newest first
-            found.setdefault(path, datetime.fromtimestamp(int(seconds), UTC))
-        return found
-
-    def _touched(self, of: str) -> Iterator[tuple[str, str]]:
-        """(what git's format `of` gives, path in the vault) for each file of each commit, the newest first."""
-        args = ("log", "-z", "--no-merges", "--no-renames", "--name-only", f"--format=/{of}")
-        code, out = self._run("read the history", *args, accept=(0, 128))
-        told = ""
-        for item in out.decode("utf-8", "surrogateescape").split("\0") if code == 0 else ():
-            for word in item.split("\n"):
-                if word.startswith("/"):
-                    told = word[1:]
-                elif word and self._repository.is_in_vault(word):
-                    yield told, self._repository.to_vault(word)
+    def read_blobs(self, blob_ids: Iterable[str]) -> dict[str, bytes]:
+        """What the repository stores under each id that it has, in one process."""
+        return read_blobs(self._run, list(blob_ids))
 
     def human_lines(self, rel_path: str, revision: str, own: Collection[str]) -> frozenset[int]:
         """Numbers, from 1, of the lines of a file at `revision` that somebody else than `own` touched last."""

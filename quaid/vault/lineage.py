@@ -18,7 +18,7 @@ from quaid.vault.staging import RunGit
 
 MOST_RENAMES = 50
 _FIELDS = 8
-_RAW = ("-z", "--raw", "--no-abbrev", "--no-color")
+RAW = ("-z", "--raw", "--no-abbrev", "--no-color")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,10 @@ class Revision:
         return not any(before is not None for before in self.befores)
 
 
-class _Change(NamedTuple):
-    """One file in what `--raw` prints: blob ids, None for no file; `source` is the old path of a rename."""
+class FileChange(NamedTuple):
+    """One file in what `--raw` prints: blob ids (a merge has one before for each parent), None for no file; `source` is
+    the old path of a rename.
+    """
 
     path: str
     befores: tuple[str | None, ...]
@@ -85,8 +87,8 @@ def _walk(
     run: RunGit, repository: Repository, start: str, path: str, note_id: str | None, life: list[Revision]
 ) -> tuple[str, str] | None:
     """Add the revisions of `path` up to `start` to `life`; where the note goes on under another path."""
-    listed = list(_list_changes(run, start, path))
-    blobs = _read_blobs(run, [blob for _, change in listed for blob in (*change.befores, change.after) if blob])
+    listed = list(_list_revisions(run, start, path))
+    blobs = read_blobs(run, [blob for _, change in listed for blob in (*change.befores, change.after) if blob])
     for fields, change in listed:
         revision = Revision(
             build_commit(fields[:6], repository, [change.path]),
@@ -107,23 +109,29 @@ def _walk(
     return None
 
 
-def _list_changes(run: RunGit, start: str, path: str) -> Iterator[tuple[Sequence[str], _Change]]:
+def _list_revisions(run: RunGit, start: str, path: str) -> Iterator[tuple[Sequence[str], FileChange]]:
     """(fields of the commit, what it did to `path`), newest first."""
     # A merge is shown (-c) only where its result is neither parent's.
-    shape = (*_RAW, "-c", "--no-renames", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ce")
+    shape = (*RAW, "-c", "--no-renames", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ce")
+    for fields, changes in read_log(run, *shape, start, "--", path):
+        yield from ((fields, change) for change in changes)
+
+
+def read_log(run: RunGit, *args: str) -> Iterator[tuple[Sequence[str], list[FileChange]]]:
+    """(fields, changes) of each commit that `git log` prints as `RAW`, with `LOG_FORMAT` and one field more."""
     config = ("--literal-pathspecs", "-c", "log.showSignature=false")
-    _, out = run("read the history", *config, "log", *shape, start, "--", path)
+    _, out = run("read the history", *config, "log", *args)
     items = out.decode("utf-8", "surrogateescape").split("\0")
     place = 0
     while place < len(items) and items[place] == "/":
         fields, place = items[place + 1 : place + _FIELDS], place + _FIELDS
         # No line of --raw is a slash, so the next one begins the next commit.
         end = next((i for i in range(place, len(items)) if items[i] == "/"), len(items))
-        yield from ((fields, change) for change in _parse_raw(items[place:end]))
+        yield fields, list(parse_changes(items[place:end]))
         place = end
 
 
-def _parse_raw(items: Sequence[str]) -> Iterator[_Change]:
+def parse_changes(items: Sequence[str]) -> Iterator[FileChange]:
     rest = iter(items)
     for item in rest:
         line = item.lstrip("\n")
@@ -133,17 +141,17 @@ def _parse_raw(items: Sequence[str]) -> Iterator[_Change]:
             blobs = [None if set(blob) == {"0"} else blob for blob in words[parents + 1 : 2 * parents + 2]]
             path = next(rest)
             source = path if words[-1][0] == "R" else None
-            yield _Change(next(rest) if source else path, tuple(blobs[:-1]), blobs[-1], source)
+            yield FileChange(next(rest) if source else path, tuple(blobs[:-1]), blobs[-1], source)
 
 
 def _find_source(run: RunGit, commit_id: str, path: str, note_id: str | None) -> tuple[str, bytes] | None:
     """The (path, bytes) under which the parent of `commit_id` knows the note that begins there as `path`."""
-    args = ("diff-tree", "--root", "-r", *_RAW, "--no-commit-id", "-M", "--diff-filter=DR", commit_id)
+    args = ("diff-tree", "--root", "-r", *RAW, "--no-commit-id", "-M", "--diff-filter=DR", commit_id)
     _, out = run("look for a rename", *args)
-    gone = list(_parse_raw(out.decode("utf-8", "surrogateescape").split("\0")))
+    gone = list(parse_changes(out.decode("utf-8", "surrogateescape").split("\0")))
     paired = [change for change in gone if change.source and change.path == path]
     for changes in (paired, gone) if note_id is not None else (paired,):
-        blobs = _read_blobs(run, [blob for change in changes if (blob := change.befores[0])])
+        blobs = read_blobs(run, [blob for change in changes if (blob := change.befores[0])])
         for change in changes:
             before = blobs.get(change.befores[0] or "")
             if before is not None and _is_same(before, note_id):
@@ -153,10 +161,12 @@ def _find_source(run: RunGit, commit_id: str, path: str, note_id: str | None) ->
 
 def _find_moved(run: RunGit, path: str, note_id: str) -> tuple[str, str] | None:
     """Where HEAD has the note, when only the working tree has it at `path`."""
-    args = ("diff", *_RAW, "--no-renames", "--diff-filter=D", "--ignore-submodules=all", "HEAD")
+    args = ("diff", *RAW, "--no-renames", "--diff-filter=D", "--ignore-submodules=all", "HEAD")
     _, out = run("look for a rename", *args)
-    gone = [change for change in _parse_raw(out.decode("utf-8", "surrogateescape").split("\0")) if change.path != path]
-    blobs = _read_blobs(run, [blob for change in gone if (blob := change.befores[0])])
+    gone = [
+        change for change in parse_changes(out.decode("utf-8", "surrogateescape").split("\0")) if change.path != path
+    ]
+    blobs = read_blobs(run, [blob for change in gone if (blob := change.befores[0])])
     return next(
         (("HEAD", change.path) for change in gone if _is_same(blobs.get(change.befores[0] or ""), note_id)), None
     )
@@ -183,7 +193,7 @@ def _is_same(data: bytes | None, note_id: str | None) -> bool:
     return note_id.encode() in data and frontmatter.parse(data.decode("utf-8", "replace")).fields.get("id") == note_id
 
 
-def _read_blobs(run: RunGit, blob_ids: Sequence[str]) -> dict[str, bytes]:
+def read_blobs(run: RunGit, blob_ids: Sequence[str]) -> dict[str, bytes]:
     """What the repository stores under each id that it has, in one process."""
     if not blob_ids:
         return {}

@@ -12,6 +12,8 @@ from quaid.vault.repository import Repository
 
 SUBJECT_LENGTH = 72
 LOG_FORMAT = "/ %H %aI %an %ae %s %b".replace(" ", "%x00")
+_PICKED = "(cherry picked from commit "
+"""What `git cherry-pick -x` puts among the trailers."""
 _TRAILER = re.compile(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
 
 
@@ -65,7 +67,7 @@ def _split_trailers(body: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     """
     text, _, block = body.rpartition("\n\n")
     lines = re.sub(r"\n[ \t]+", " ", block).split("\n")
-    found = [_TRAILER.fullmatch(line) for line in lines]
+    found = [_TRAILER.fullmatch(line) for line in lines if not line.startswith(_PICKED)]
     trailers: dict[str, tuple[str, ...]] = {}
     for match in found:
         if match is None:

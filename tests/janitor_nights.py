@@ -1,0 +1,57 @@
+"""Nights whose tasks are made up; all else is real."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+from vaults import Vault
+
+from quaid.capture.facts import FactDetails, plan_fact
+from quaid.janitor import runner
+from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.runner import Options
+from quaid.janitor.verbs import rewrite
+from quaid.model import Edit
+from quaid.vault import edits
+from quaid.vault.messages import Message
+
+
+def tidying(vault: Vault, monkeypatch):
+    """`tidy(plan, …)` runs a night in which the tasks plan so; it gives the report."""
+
+    def run(*plans, phase="memory", **options):
+        rows = [
+            SimpleNamespace(name=f"task{n}", phase=phase, needs_model=False, by_runner=False, switch=phase, plan=p)
+            for n, p in enumerate(plans)
+        ]
+        monkeypatch.setattr(runner, "TASKS", tuple(rows))
+        with vault.memory() as memory:
+            return memory.tidier.run(Options(**options))
+
+    return run
+
+
+def decide(context, path, after, *, kind="rewrite", task="task0", **fields):
+    """A decision to make of the note at `path` what `after` makes of its bytes."""
+    data = context.read(path)
+    edit = after(path, data) if callable(after) else Edit(path, data, after)
+    key = key_of(task, path, str(fields.pop("evidence", "")))
+    usual = {"subject": f"{kind} {path}", "why": "It reads better."}
+    return Decision(task, kind, key, (edit,), **{**usual, **fields})
+
+
+def rewriting(path, text, **fields):
+    def plan(context):
+        if text.encode() not in context.read(path):
+            yield decide(context, path, lambda p, data: rewrite(p, data, text), **fields)
+
+    return plan
+
+
+def remember(vault, *texts):
+    """Paths of facts that Quaid has written, all in one commit."""
+    planned = [plan_fact(text, FactDetails(), datetime.now(UTC))[1] for text in texts]
+    with vault.memory() as memory, edits.writing(vault.root, 5):
+        edits.apply(vault.root, edits.Change("facts", tuple(planned), Message("remember: facts")), memory.git)
+    return [edit.rel_path for edit in planned]
