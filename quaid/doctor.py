@@ -7,7 +7,6 @@ what it cannot find out is a finding too.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,13 +17,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from quaid.errors import GitMissingError, QuaidError
+from quaid.errors import QuaidError
 from quaid.index import database, documents
 from quaid.index.reader import IndexReader
 from quaid.llm import Models
 from quaid.place import state_folder
 from quaid.sync.follow import read_heartbeat
-from quaid.vault import layout
+from quaid.vault import foreign, layout
+from quaid.vault.git_process import execute
 from quaid.vault.history import History
 from quaid.vault.repository import find_repository
 
@@ -137,7 +137,7 @@ def check_ignored(context: Context) -> Finding:
     if tracked:
         step = f"git rm -r --cached {layout.STATE_DIR}"
         return Finding("ignored", "error", f"{layout.STATE_DIR}/ is tracked by git; it is private and derived.", step)
-    if _ask_git(context.root, "check-ignore", f"{layout.STATE_DIR}/{layout.INDEX_FILE}"):
+    if _ask_git(context.root, "--no-literal-pathspecs", "check-ignore", f"{layout.STATE_DIR}/{layout.INDEX_FILE}"):
         return Finding("ignored", "ok", f"{layout.STATE_DIR}/ is ignored by git")
     step = f"add the line {layout.STATE_DIR}/ to .gitignore"
     return Finding("ignored", "warning", f"{layout.STATE_DIR}/ is not ignored by git.", step)
@@ -346,11 +346,6 @@ def _memory(context: Context) -> Memory:
 
 
 def _ask_git(root: Path, *args: str) -> str:
-    # A hook's GIT_DIR would answer for another repository.
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", "-C", str(root), *args]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10, env=env)
-    except FileNotFoundError as error:
-        raise GitMissingError from error
-    return done.stdout.strip()
+    repository = find_repository(root)
+    assert repository is not None
+    return foreign.ask(execute, repository, ["-C", str(root), *args])[1].decode("utf-8", "replace").strip()

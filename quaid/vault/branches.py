@@ -41,9 +41,9 @@ class Branches:
         with suppress(GitError):
             self._run("forget worktrees", "worktree", "prune")
 
-    def reset(self, folder: Path, commit_id: str) -> None:
-        """Have the worktree at `folder` as it is at `commit_id`, and nothing else in it."""
-        self._run("reset a worktree", "-C", str(folder), "reset", "--hard", "--quiet", commit_id)
+    def reset(self, commit_id: str) -> None:
+        """Have this work tree as it is at `commit_id`, and nothing else in it."""
+        self._run("reset the worktree", "reset", "--hard", "--quiet", commit_id)
 
     def changed_by(self, commit_id: str) -> list[str]:
         """Paths in the vault that a commit changed; of a merge those that it brought to its first parent."""
@@ -59,7 +59,7 @@ class Branches:
         be `This reverts commit …`.
         """
         grep = ("--grep=This reverts commit", f"--grep=^{REVERTS}: ", f"--grep=^{VETO}: ")
-        args = ("-c", "log.showSignature=false", "log", *_SHAPE, f"-n{limit}", *grep)
+        args = ("log", *_SHAPE, f"-n{limit}", *grep)
         code, out = self._run("read the history", *args, accept=(0, 128))
         commits = parse_log(out, self._repository) if code == 0 else ()
         return [
@@ -71,7 +71,7 @@ class Branches:
         """The commit itself; of a merge those that it brought."""
         code, out = self._run("read a commit", "rev-parse", "--verify", "-q", f"{commit_id}^2", accept=(0, 1, 128))
         span = [f"{commit_id}^1..{commit_id}^2"] if code == 0 and out.strip() else ["-n1", commit_id]
-        args = ("-c", "log.showSignature=false", "log", *_SHAPE, *span)
+        args = ("log", *_SHAPE, *span)
         code, out = self._run("read the history", *args, accept=(0, 128))
         return list(parse_log(out, self._repository)) if code == 0 else []
 
@@ -102,7 +102,7 @@ class Branches:
         """Numbers, from 1, of the lines of a file at `revision` that somebody else than `own` touched last."""
         path = self._repository.to_git(rel_path)
         code, out = self._run(
-            "ask who wrote a note", "blame", "--line-porcelain", revision, "--", path, accept=(0, 128)
+            "ask who wrote a note", "blame", "--no-textconv", "--line-porcelain", revision, "--", path, accept=(0, 128)
         )
         lines: set[int] = set()
         number = 0

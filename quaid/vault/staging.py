@@ -232,7 +232,7 @@ class Stage:
     def _find_ignored(self, paths: Sequence[str]) -> set[str]:
         if not paths:
             return set()
-        args = ("check-ignore", "-z", "--stdin", "--no-index")
+        args = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin", "--no-index")
         _, out = self.run("read .gitignore", *args, stdin=_join(paths), accept=(0, 1))
         return set(split_items(out))
 
@@ -300,7 +300,7 @@ def read_changes(run: RunGit, commit: str) -> tuple[str, dict[str, tuple[Version
 def list_entries(run: RunGit, paths: Sequence[str], index: Path | None = None) -> dict[str, Entry]:
     """The lines that an index (None is the user's own) has for `paths`."""
     wanted = ("--", *paths) if len(paths) <= MAX_ARGUMENTS else ()
-    args = ("--literal-pathspecs", "ls-files", "-s", "-v", "-z", *wanted)
+    args = ("ls-files", "-s", "-v", "-z", *wanted)
     _, out = run("read the index", *args, index=index)
     asked, entries = set(paths), {}
     for line in split_items(out):
