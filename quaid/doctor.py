@@ -30,6 +30,7 @@ from quaid.vault.repository import find_repository
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
+    from quaid.projects.registry import Project
 
 Level = Literal["ok", "warning", "error"]
 OLDEST_GIT = (2, 30)
@@ -248,10 +249,8 @@ def check_projects(context: Context) -> Finding:
     for project in projects:
         if project.problems:
             return Finding("projects", "warning", f"{project.path}: {project.problems[0]}.", "repair it in an editor")
-        absent = [str(root) for root in project.roots(context.root) if not root.is_dir()]
-        if absent:
-            sentence = f"{absent[0]}, a source root of {project.name}, is not on this machine."
-            return Finding("projects", "warning", sentence, f"mount it, or change {project.path}")
+        if found := _check_roots(context.root, project):
+            return found
     reader = IndexReader(state_folder(context.root) / layout.DOCS_FILE)
     try:
         connection = reader.open()
@@ -266,6 +265,19 @@ def check_projects(context: Context) -> Finding:
     for path, why in problems[:1]:
         return Finding("projects", "warning", f"{path}: {why}.", "repair it, or exclude it in PROJECT.md")
     return Finding("projects", "ok", f"{len(projects)}, their source roots are here")
+
+
+def _check_roots(vault: Path, project: Project) -> Finding | None:
+    from quaid.projects.roots import judge, name_next_step
+
+    for root in judge(vault, project.source_roots):
+        if root.problem:
+            sentence = f"The documents of {project.name} cannot be checked: {root.written} {root.problem}."
+            return Finding("projects", "warning", sentence, name_next_step(project.name, root))
+        if not root.folder.is_dir():
+            sentence = f"{root.folder}, a source root of {project.name}, is not on this machine."
+            return Finding("projects", "warning", sentence, f"mount it, or change {project.path}")
+    return None
 
 
 def check_obsidian_git(context: Context) -> Finding:

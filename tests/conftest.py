@@ -18,6 +18,11 @@ os.environ.setdefault("QUAID_MODELS_PROVIDER", "none")
 os.environ.setdefault("QUAID_NOTIFICATIONS_CHANNELS", "")  # nor pop up on the desktop of who runs it
 
 
+# What belongs to the user and the machine: never those of who runs the tests.
+_OWN = Path(tempfile.mkdtemp(prefix="quaid-user-"))
+os.environ["QUAID_CONFIG_DIR"] = str(_OWN / "config")
+atexit.register(shutil.rmtree, _OWN, ignore_errors=True)
+
 SHARED_MEMORY = Path("/dev/shm")
 ROOM = 6_000_000_000
 """Bytes."""

@@ -14,13 +14,14 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "quaid"
 
 # Each room and the rooms it may import besides itself and those that all may.
-FOR_ALL = {"errors", "model", "place", "settings", "config", "sqlite"}
+FOR_ALL = {"errors", "model", "place", "settings", "config", "sqlite", "user_config"}
 BELOW = {
     "errors": set(),
     "model": set(),
     "place": set(),
     "settings": set(),
     "sqlite": set(),
+    "user_config": {"errors", "place"},
     "config": {"errors", "place", "settings"},
     "vault": set(),
     "index": set(),
@@ -98,7 +99,7 @@ OWNERS = {
     "safetensors": ["embed/"],
     "typer": ["cli/"],
     "rich": ["cli/"],
-    "tomlkit": ["config.py", "hosts/tomledit.py"],
+    "tomlkit": ["config.py", "user_config.py", "hosts/tomledit.py"],
     "mcp": ["mcp/"],
     "dateutil": ["recall/windows.py"],
     "threadpoolctl": ["index/matrix.py"],

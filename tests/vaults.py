@@ -172,7 +172,11 @@ def calm(monkeypatch: pytest.MonkeyPatch) -> None:
 def be_calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """No model, no settings of this machine's user, no identity in git, nothing on the desktop."""
     for name in list(os.environ):
-        if name.startswith(("GIT_", "QUAID_")) and name not in {"QUAID_STRESS_S", "QUAID_CACHE_DIR"}:
+        if name.startswith(("GIT_", "QUAID_")) and name not in {
+            "QUAID_STRESS_S",
+            "QUAID_CACHE_DIR",
+            "QUAID_CONFIG_DIR",
+        }:
             monkeypatch.delenv(name)
     for name, value in {
         "QUAID_EMBEDDING_PROVIDER": "none",

@@ -123,6 +123,7 @@ class SourceRepository:
         self._repository = repository
         self._run = run
         self.top = repository.top
+        self.common_dir = repository.common_dir
 
     def inside(self, path: Path) -> str:
         """A folder or file as this repository knows it, empty for its top and for what lies outside of it."""
