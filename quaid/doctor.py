@@ -23,7 +23,7 @@ from quaid.index.reader import IndexReader
 from quaid.llm import Models
 from quaid.place import state_folder
 from quaid.sync.follow import read_heartbeat
-from quaid.vault import foreign, layout
+from quaid.vault import files, foreign, layout
 from quaid.vault.git_process import execute
 from quaid.vault.history import History
 from quaid.vault.repository import find_repository
@@ -73,8 +73,10 @@ def check_git(_: Context) -> Finding:
     """There is a git, and it is new enough."""
     try:
         said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True, timeout=10).stdout
-    except (OSError, subprocess.SubprocessError):
+    except FileNotFoundError:
         return Finding("git", "error", "git is not installed or not on the PATH.", "install git 2.30 or newer")
+    except (OSError, subprocess.SubprocessError) as error:
+        return Finding("git", "error", f"git could not be started ({error}).", "see what keeps it from starting")
     found = re.search(r"(\d+)\.(\d+)", said)
     if found and (int(found[1]), int(found[2])) < OLDEST_GIT:
         return Finding("git", "error", f"{said.strip()} is too old.", "install git 2.30 or newer")
@@ -283,7 +285,7 @@ def _check_roots(vault: Path, project: Project) -> Finding | None:
 def check_obsidian_git(context: Context) -> Finding:
     """Obsidian's git plugin does not commit behind Quaid's back."""
     try:
-        settings = json.loads((context.root / OBSIDIAN_GIT).read_text(encoding="utf-8"))
+        settings = json.loads(files.read_file(context.root / OBSIDIAN_GIT))
         minutes = float(settings.get("autoSaveInterval") or 0)
     except (OSError, ValueError, TypeError, AttributeError):
         return Finding("obsidian-git", "ok", "Not installed, or it commits nothing by itself")

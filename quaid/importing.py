@@ -141,7 +141,12 @@ def read_source(path: Path, root: Path) -> Source:
     if not path.is_dir():
         raise BadInputError(f"{path} is neither a file nor a folder. Give one of these.")
     passed_over: Counter[str] = Counter()
-    held = {name: _read_file(place / name) for name in sorted(_list_files(place, passed_over))}
+    held = {}
+    for name in sorted(_list_files(place, passed_over)):
+        try:
+            held[name] = _read_file(place / name)
+        except BadInputError:
+            passed_over["files that cannot be read"] += 1
     if not held:
         raise BadInputError(f"{path} holds no files that can be read. Give the folder that holds the memories.")
     return Source(place.name, held, has_obsidian=(place / ".obsidian").is_dir(), passed_over=passed_over)
@@ -228,6 +233,7 @@ def _look_up(index: apsw.Connection, writer: Writer, root: Path, candidates: Seq
         frozenset(by_id),
         frozenset(by_text),
         lambda path: files.read_note(root, path),
+        lambda path: files.can_hold(root, path),
         lambda name: writer.lookups.find_entity(index, name),
         tuple(graph.entity_names(index)),
         {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES},

@@ -289,7 +289,8 @@ class Tidier:
                 yield f"{text!r} would no longer find {hit.id}: {hit.text[:80]}"
 
     def _compare_page(self, path: Path, other: Memory) -> Iterator[str]:
-        for question in parse_questions(path.read_text(encoding="utf-8"), path.name):
+        data = files.read_note(path.parent, path.name) or b""
+        for question in parse_questions(data.decode("utf-8", "replace"), path.name):
             before = self._memory.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
             after = other.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
             for reference in question.expected:

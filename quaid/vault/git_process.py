@@ -74,7 +74,9 @@ def execute(args: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> tuple[
     except ModuleNotFoundError:
         raise
     except ImportError as error:
-        # GitPython asks git for its version when it is imported.
+        # GitPython asks git for its version when it is imported, and takes any trouble for a missing git.
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from None
         raise GitMissingError from error
     # GitPython adds to the inherited environment but cannot take away from it.
     inherited = [name for name in os.environ.keys() - env.keys() if repositories.is_stripped(name)]

@@ -15,7 +15,7 @@ from quaid.model import Commit
 from quaid.vault import frontmatter
 from quaid.vault.layout import is_note_path
 from quaid.vault.messages import LOG_FORMAT, build_commit
-from quaid.vault.repository import Repository
+from quaid.vault.repository import Repository, read_text
 from quaid.vault.revisions import Revisions
 from quaid.vault.staging import RunGit
 
@@ -208,6 +208,6 @@ def _read_blobs(run: RunGit, blob_ids: Sequence[str]) -> dict[str, bytes]:
 def read_boundary(repository: Repository) -> frozenset[str]:
     """The commits at which a shallow clone ends; none in a whole one."""
     try:
-        return frozenset((repository.common_dir / "shallow").read_text(encoding="ascii").split())
+        return frozenset(read_text(repository.common_dir / "shallow").split())
     except FileNotFoundError:
         return frozenset()

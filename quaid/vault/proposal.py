@@ -16,6 +16,7 @@ from os import W_OK, access
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError, ProposalError
+from quaid.vault import files
 from quaid.vault import repository as repositories
 from quaid.vault.git_process import QUIET, Call, LockHeldError, quiet_environment, run_once
 from quaid.vault.repository import Repository
@@ -173,7 +174,7 @@ class _Proposal:
 
     def _is_on_disk(self, path: str, kept: bytes, *, hidden: bool) -> bool:
         try:
-            return _bare((self._top / path).read_bytes()) == _bare(kept)
+            return _bare(files.read_file(self._top / path)) == _bare(kept)
         except FileNotFoundError:
             return hidden  # left out by a sparse checkout
         except OSError:

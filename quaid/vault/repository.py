@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -97,7 +99,7 @@ def find_twin(path: Path, folders: Iterable[Path]) -> Path | None:
 
 def read_state(repository: Repository) -> RepositoryState:
     """The state as the files tell it; `branch` is `REFTABLE_BRANCH` where only git can tell."""
-    text = (repository.git_dir / "HEAD").read_text(encoding="utf-8", errors="surrogateescape").strip()
+    text = read_text(repository.git_dir / "HEAD")
     ref = text.removeprefix("ref:").strip() if text.startswith("ref:") else None
     return RepositoryState(
         branch=None if ref is None else ref.removeprefix("refs/heads/"),
@@ -150,7 +152,7 @@ def _find_obstacle(repository: Repository) -> tuple[str, str] | None:
 
 def _find_git_dir(dot_git: Path) -> Path | None:
     if dot_git.is_file():
-        text = dot_git.read_text(encoding="utf-8", errors="surrogateescape")
+        text = read_text(dot_git)
         if not text.startswith("gitdir:"):
             return None
         dot_git = (dot_git.parent / text.removeprefix("gitdir:").strip()).resolve()
@@ -163,12 +165,19 @@ def _find_common_dir(git_dir: Path) -> Path:
     pointer = git_dir / "commondir"
     if not pointer.is_file():
         return git_dir
-    return (git_dir / pointer.read_text(encoding="utf-8", errors="surrogateescape").strip()).resolve()
+    return (git_dir / read_text(pointer)).resolve()
+
+
+def read_text(path: Path) -> str:
+    """A text of git's, which may be behind a link; not from a pipe, which would keep us waiting."""
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, "is not a file", str(path))
+    return os.fsdecode(path.read_bytes()).strip()
 
 
 def _read_ref(common_dir: Path, ref: str) -> str | None:
     try:
-        text = (common_dir / ref).read_text(encoding="ascii").strip()
+        text = read_text(common_dir / ref)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return _read_packed_ref(common_dir, ref)
     return _read_ref(common_dir, text.removeprefix("ref:").strip()) if text.startswith("ref:") else text or None
@@ -176,7 +185,7 @@ def _read_ref(common_dir: Path, ref: str) -> str | None:
 
 def _read_packed_ref(common_dir: Path, ref: str) -> str | None:
     try:
-        packed = (common_dir / "packed-refs").read_text(encoding="utf-8", errors="surrogateescape")
+        packed = read_text(common_dir / "packed-refs")
     except FileNotFoundError:
         return None
     for line in packed.splitlines():

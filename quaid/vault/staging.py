@@ -19,6 +19,7 @@ from typing import Protocol
 
 from quaid.errors import GitError
 from quaid.model import Edit
+from quaid.vault import files
 from quaid.vault.repository import Repository
 
 NEW_FILE = "100644"
@@ -142,7 +143,7 @@ class Stage:
             mode = path.lstat().st_mode
             if step.edit.after is None or not stat.S_ISREG(mode):
                 return False
-            return bool(mode & stat.S_IXUSR) == (step.mode == EXECUTABLE) and path.read_bytes() == step.edit.after
+            return bool(mode & stat.S_IXUSR) == (step.mode == EXECUTABLE) and files.read_file(path) == step.edit.after
         except (FileNotFoundError, NotADirectoryError):
             return step.edit.after is None
 
