@@ -10,11 +10,14 @@ from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
+import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from vaults import Vault
 
+from quaid.cli import main as boundary
+from quaid.errors import DiskFullError
 from quaid.vault import files, layout
 
 QUAID = [sys.executable, "-m", "quaid"]
@@ -87,6 +90,18 @@ def test_few_handles_are_named_as_such(vault, handles):
         assert f"limit is {handles}" in sentence(told)
 
 
+@pytest.mark.parametrize(
+    "error", [apsw.IOError("disk I/O error"), apsw.FullError("full"), OSError(5, "Input/output error")]
+)
+def test_a_failing_disk_is_no_bug(monkeypatch, capsys, error):
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(boundary, "_invoke", fail)
+    assert boundary.main(["status"]) == 1
+    sentence(capsys.readouterr().err)
+
+
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
@@ -133,6 +148,21 @@ def test_one_bad_file_does_not_stop_an_import(vault, tmp_path):
         "notes/source/below.md",
         "notes/source/good.md",
     ]
+
+
+def test_an_import_says_that_it_was_committed_when_the_index_has_no_room(vault, tmp_path, monkeypatch):
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "note.md").write_text("Maya keeps a violin in the attic.\n")
+    said: list[str] = []
+    with vault.memory() as memory:
+        memory.report_to(None, said.append)
+        monkeypatch.setattr(memory, "sync", lambda: (_ for _ in ()).throw(DiskFullError("/state")))
+        done = memory.import_from(tmp_path / "source")
+    assert done.commit == vault.head()
+    assert "committed" in said[-1]
+    assert "quaid sync" in said[-1]
+    with vault.memory() as memory:
+        assert memory.recall("violin").hits
 
 
 # -- odd files --------------------------------------------------------------------------------------------------------
