@@ -185,6 +185,18 @@ COMMANDS = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "place", [".gitignore", ".gitattributes", ".git/shallow", ".git/info/exclude", ".git/packed-refs"]
+)
+def test_a_pipe_that_git_would_wait_for_is_named(vault, place):
+    (vault.root / place).unlink(missing_ok=True)
+    os.mkfifo(vault.root / place)
+    code, told = quaid(vault, "remember", "Maya keeps a violin.")
+    assert code == 1
+    assert f"{place} is not a file" in sentence(told)
+    assert quaid(vault, "status")[0] in (0, 1)
+
+
 @pytest.mark.parametrize("kinds", [["pipe"], ["folder", "device", "loop"]])
 def test_odd_files_neither_hang_nor_crash_anything(vault, kinds):
     vault.write("projects/odd/GUIDE.md", "# Guide\n")

@@ -64,6 +64,7 @@ def find_checkout(path: Path, data: bytes, run: Run) -> Checkout | None:
 
 def ask(run: Run, repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:
     """Run git in a repository without anything that it configures: exit code, stdout, stderr."""
+    repositories.check_files(repository)
     return run(["-C", str(repository.top), *QUIET, *args], stdin, quiet_environment(repository.top))
 
 

@@ -389,6 +389,7 @@ class History:
 
     def _patiently(self, call: Call) -> tuple[int, bytes]:
         """Run git, again and again for `git.wait_s` while another program holds the lock it needs."""
+        repositories.check_files(self._repository)
         try:
             return run_once(call, self._repository.top)
         except LockHeldError:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from quaid.errors import LockedError
+from quaid.errors import GitError, LockedError
 
 POLL_S = 0.05
 REFTABLE_BRANCH = ".invalid"
@@ -31,6 +32,13 @@ _KEPT_VARIABLES = re.compile(
     r"GIT_(EXEC_PATH|SSH|SSH_COMMAND|SSH_VARIANT|SSL_.*|ASKPASS|TERMINAL_PROMPT|ALLOW_PROTOCOL|HTTP_.*|PROXY_.*|TRACE.*"
     r"|CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|CONFIG_COUNT|CONFIG_KEY_\d+|CONFIG_VALUE_\d+|PYTHON_.*)"
 )
+
+
+_READ_BY_GIT = (
+    *("HEAD", "config", "config.worktree", "index", "packed-refs", "shallow", "info/exclude", "info/attributes"),
+    *("info/sparse-checkout", "objects/info/alternates"),
+)
+_READ_IN_TREE = (".gitignore", ".gitattributes", ".gitmodules", ".mailmap")
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,22 @@ def find_repository(root: Path) -> Repository | None:
             relative = vault.relative_to(top).as_posix()
             return Repository(top, git_dir, _find_common_dir(git_dir), "" if relative == "." else relative + "/")
     return None
+
+
+def check_files(repository: Repository) -> None:
+    """Refuse a repository in which a pipe or a device stands where git reads a file: it would wait for ever.
+
+    Raises:
+        GitError: there is one.
+    """
+    of_git = (folder / name for folder in {repository.git_dir, repository.common_dir} for name in _READ_BY_GIT)
+    for path in (*of_git, *(repository.top / name for name in _READ_IN_TREE)):
+        try:
+            mode = path.stat().st_mode
+        except OSError:  # not there, or git sees for itself
+            continue
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise GitError("read the repository", f"{path} is not a file. Remove it")
 
 
 def find_twin(path: Path, folders: Iterable[Path]) -> Path | None:
