@@ -18,7 +18,7 @@ from quaid.model import Edit, Hit, Recall, Use
 from quaid.place import state_folder
 from quaid.recall.answering import AGAIN
 from quaid.settings import RecallSettings, Settings
-from quaid.vault import ledger
+from quaid.vault import files, ledger
 from quaid.vault.layout import LOCAL_FILE
 
 if TYPE_CHECKING:
@@ -225,10 +225,7 @@ class Bookkeeping:
         return found.rows
 
     def _read_file(self, rel_path: str) -> bytes | None:
-        try:
-            return (self._root / rel_path).read_bytes()
-        except FileNotFoundError:
-            return None
+        return files.read_note(self._root, rel_path)
 
     def _new_name(self) -> str:
         taken = ledger.list_ledgers(self._root)

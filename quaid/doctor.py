@@ -25,12 +25,13 @@ from quaid.outbound import describe_outbound
 from quaid.place import state_folder
 from quaid.sync.follow import read_heartbeat
 from quaid.trust import make_state_folder
-from quaid.vault import edits, index_lock, layout
+from quaid.vault import edits, files, index_lock, layout
 from quaid.vault.history import History
 from quaid.vault.repository import find_repository
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
+    from quaid.projects.registry import Project
 
 Level = Literal["ok", "warning", "error"]
 OLDEST_GIT = (2, 30)
@@ -74,8 +75,10 @@ def check_git(_: Context) -> Finding:
     """There is a git, and it is new enough."""
     try:
         said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True, timeout=10).stdout
-    except (OSError, subprocess.SubprocessError):
+    except FileNotFoundError:
         return Finding("git", "error", "git is not installed or not on the PATH.", "install git 2.30 or newer")
+    except (OSError, subprocess.SubprocessError) as error:
+        return Finding("git", "error", f"git could not be started ({error}).", "see what keeps it from starting")
     found = re.search(r"(\d+)\.(\d+)", said)
     if found and (int(found[1]), int(found[2])) < OLDEST_GIT:
         return Finding("git", "error", f"{said.strip()} is too old.", "install git 2.30 or newer")
@@ -272,10 +275,8 @@ def check_projects(context: Context) -> Finding:
     for project in projects:
         if project.problems:
             return Finding("projects", "warning", f"{project.path}: {project.problems[0]}.", "repair it in an editor")
-        absent = [str(root) for root in project.roots(context.root) if not root.is_dir()]
-        if absent:
-            sentence = f"{absent[0]}, a source root of {project.name}, is not on this machine."
-            return Finding("projects", "warning", sentence, f"mount it, or change {project.path}")
+        if found := _check_roots(context.root, project):
+            return found
     reader = IndexReader(state_folder(context.root) / layout.DOCS_FILE)
     try:
         connection = reader.open()
@@ -292,10 +293,23 @@ def check_projects(context: Context) -> Finding:
     return Finding("projects", "ok", f"{len(projects)}, their source roots are here")
 
 
+def _check_roots(vault: Path, project: Project) -> Finding | None:
+    from quaid.projects.roots import judge, name_next_step
+
+    for root in judge(vault, project.source_roots):
+        if root.problem:
+            sentence = f"The documents of {project.name} cannot be checked: {root.written} {root.problem}."
+            return Finding("projects", "warning", sentence, name_next_step(project.name, root))
+        if not root.folder.is_dir():
+            sentence = f"{root.folder}, a source root of {project.name}, is not on this machine."
+            return Finding("projects", "warning", sentence, f"mount it, or change {project.path}")
+    return None
+
+
 def check_obsidian_git(context: Context) -> Finding:
     """Obsidian's git plugin does not commit behind Quaid's back."""
     try:
-        settings = json.loads((context.root / OBSIDIAN_GIT).read_text(encoding="utf-8"))
+        settings = json.loads(files.read_file(context.root / OBSIDIAN_GIT))
         minutes = float(settings.get("autoSaveInterval") or 0)
     except (OSError, ValueError, TypeError, AttributeError):
         return Finding("obsidian-git", "ok", "Not installed, or it commits nothing by itself")

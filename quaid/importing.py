@@ -17,7 +17,7 @@ from quaid.capture.importing import note_folder
 from quaid.capture.importing.formats import choose_format
 from quaid.capture.importing.found import Admit, Found, Source
 from quaid.capture.importing.planning import Candidate, ImportPlan, Progress, Vault, list_candidates, plan_import
-from quaid.errors import BadInputError
+from quaid.errors import BadInputError, DiskFullError, VaultReadOnlyError
 from quaid.index import documents, graph
 from quaid.model import CORE_FILES, Kind, name_key, note_name
 from quaid.place import CONFIG_FILE
@@ -122,6 +122,16 @@ def import_from(
     return replace(told, commit=done.written.commit, left=done.written.left)
 
 
+def follow(commit: str, sync: Callable[[], object], say: Callable[[str], None]) -> None:
+    """Bring the index in step with what was imported. Where it has no room, the notes are committed all the same."""
+    try:
+        sync()
+    except (DiskFullError, VaultReadOnlyError) as error:
+        # Its own sentence says that nothing was changed.
+        behind = f"It is committed as {commit[:10]}, and the index is behind ({error.code.replace('_', ' ')})"
+        say(f"{behind}. Make room for it, then run: quaid sync")
+
+
 # -- the source ------------------------------------------------------------------------------------------------------
 
 
@@ -141,7 +151,12 @@ def read_source(path: Path, root: Path) -> Source:
     if not path.is_dir():
         raise BadInputError(f"{path} is neither a file nor a folder. Give one of these.")
     passed_over: Counter[str] = Counter()
-    held = {name: _read_file(place / name) for name in sorted(_list_files(place, passed_over))}
+    held = {}
+    for name in sorted(_list_files(place, passed_over)):
+        try:
+            held[name] = _read_file(place / name)
+        except BadInputError:
+            passed_over["files that cannot be read"] += 1
     if not held:
         raise BadInputError(f"{path} holds no files that can be read. Give the folder that holds the memories.")
     return Source(place.name, held, has_obsidian=(place / ".obsidian").is_dir(), passed_over=passed_over)
@@ -228,6 +243,7 @@ def _look_up(index: apsw.Connection, writer: Writer, root: Path, candidates: Seq
         frozenset(by_id),
         frozenset(by_text),
         lambda path: files.read_note(root, path),
+        lambda path: files.can_hold(root, path),
         lambda name: writer.lookups.find_entity(index, name),
         tuple(graph.entity_names(index)),
         {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES},

@@ -326,13 +326,13 @@ class Memory:
         Raises:
             BadInputError: it is nothing that Quaid knows.
         """
-        from quaid.importing import ImportOptions, import_from
+        from quaid.importing import ImportOptions, follow, import_from
 
         wanted = ImportOptions(**{"owner": self.settings.owner, **options})
         given = Path(source).expanduser().absolute() if isinstance(source, (str, os.PathLike)) else source
         imported = import_from(self.writer, self.root, self.index, given, wanted, progress=self._progress)
         if imported.commit:
-            self.sync()
+            follow(imported.commit, self.sync, self._say)
         return imported
 
     def export(self, kinds: Sequence[str] = ()) -> Iterator[dict[str, Any]]:

@@ -87,7 +87,7 @@ class _Made:
 
     def of(self, path: str, make: Callable[[str], Any]) -> Any:
         try:
-            data = files.read_note(self._root, path, LONGEST_NOTE)
+            data = files.read_note(self._root, path, LONGEST_NOTE) if files.is_file_in(self._root, path) else None
         except OSError:  # not ours to read
             data = None
         if data is None:
@@ -120,7 +120,7 @@ class _Reading:
         return {
             "label": _safe(project.label),
             "state": project.state,
-            "roots": [str(folder) for folder in project.roots(self._root)],
+            "roots": list(project.source_roots),
             "about": "" if about == registry.ABOUT.format(label=project.label) else about,
         }
 
@@ -145,6 +145,15 @@ def _about(text: str) -> str:
 
 def _find_owner(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
     """The project that a folder belongs to, also one in another worktree of its repository."""
+    from quaid.projects.roots import judge
+
+    # Judged anew each time: what is kept of PROJECT.md says nothing about what may be read today.
+    judged = {name: judge(root, project["roots"]) for name, project in projects.items()}
+    readable = {name: {"roots": [str(r.folder) for r in roots if not r.problem]} for name, roots in judged.items()}
+    return _find_among(root, readable, cwd)
+
+
+def _find_among(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
     try:
         return _innermost(root, projects, cwd) or _find_by_worktree(root, projects, cwd)
     except (OSError, ValueError):  # no folder's name

@@ -281,7 +281,8 @@ class Tidier:
         with Bookkeeping(self._root, self._memory.settings) as books:
             asked = [Question(text) for text in books.questions(self._memory.settings.janitor.gate_questions)]
         for page in sorted((self._root / "eval").glob("*.md")):
-            asked += parse_questions(page.read_text(encoding="utf-8"), page.name)
+            data = files.read_note(page.parent, page.name) or b""
+            asked += parse_questions(data.decode("utf-8", "replace"), page.name)
         before = self._put(asked, bench)
 
         def lost(touched: Collection[str]) -> list[str]:

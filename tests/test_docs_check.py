@@ -11,6 +11,7 @@ from vaults import refused
 
 from quaid.documentation.registering import NewProject
 from quaid.errors import BadInputError, QuaidError
+from quaid.projects.roots import allow
 
 CODE = "def reach(limit=10):\n    return limit * 2\n"
 DOC = "# Reach\n\n`reach` doubles its limit, which is 10. See [the code](../src/reach.py).\n"
@@ -471,6 +472,7 @@ class TestTheVaultsOwnDocuments:
         other.save("lib/two.py", CODE)
         path = vault.root / "projects/code/PROJECT.md"
         path.write_text(path.read_text().replace(f"{repo.path}]", f"{repo.path}, {other.path}]"))
+        allow([other.path])
         guide = "projects/code/GUIDE.md"
         vault.write(guide, "---\nsources: [src/reach.py, lib/two.py]\n---\n# Guide\n\nBoth.\n")
         vault.save()

@@ -24,6 +24,7 @@ from quaid.janitor.runner import Options
 from quaid.local.runs import Proposals
 from quaid.model import SourceEdit
 from quaid.place import state_folder
+from quaid.projects import roots
 
 CODE = 'LIMIT = 10\n\n\ndef reach(query):\n    """What a question reaches."""\n    return query[:LIMIT]\n'
 DOC = "# Reach\n\nIt is in `src/reach.py`.\n\n## Limits\n\n- A question reaches 10 hits.\n- It is cut at its end.\n"
@@ -48,7 +49,9 @@ def model(monkeypatch):
 @pytest.fixture
 def vault(calm, tmp_path):
     """A vault with the project `code`, whose repository is beside it."""
-    return copy_around(_beginning() / "vault", tmp_path / "both")
+    vault = copy_around(_beginning() / "vault", tmp_path / "both")
+    roots.allow([tmp_path / "both" / "code"])
+    return vault
 
 
 @pytest.fixture

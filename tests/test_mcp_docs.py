@@ -15,6 +15,7 @@ from vaults import Vault
 
 from quaid.documentation.registering import NewProject
 from quaid.mcp import docs_results
+from quaid.projects.roots import allow
 from quaid.projects.searching import DocsFound
 
 GUIDE = """\
@@ -279,6 +280,9 @@ class TestWriting:
         other.commit("the shop")
 
         async def body(client):
+            asked = {"name": "shop", "source_roots": [str(other.path)]}
+            assert "nobody on this machine has allowed it" in await refusal(client, "project_create", **asked)
+            allow([other.path])
             made = await call(client, "project_create", name="shop", label="The shop", about="It sells pots.",
                               source_roots=[str(other.path)], patterns=["guides/*.md"])  # fmt: skip
             assert (made["outcome"], made["id"], len(made["commit"])) == ("made", "shop", 40)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import one_line, styled
+from quaid.projects.roots import name_next_step
 from quaid.projects.wording import describe
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ def say_missing(invocation: Invocation, catalogue: Catalogue) -> None:
         invocation.say(f"{gone}. Take it out of projects/{project}/PROJECT.md.")
     for project, root in catalogue.absent:
         invocation.say(f"The source root {root} of {project} is not on this machine: its documents are not seen.")
+    for project, refused in catalogue.refused:
+        cannot = f"The documents of {project} cannot be checked: its source root {refused.written} {refused.problem}"
+        invocation.say(f"{cannot}. {name_next_step(project, refused)}")
 
 
 def shape_of_freshness(doc: Doc, freshness: Freshness) -> dict[str, object]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from quaid.cli.invocation import Invocation
@@ -20,19 +22,14 @@ def run() -> NoReturn:
     """The entry point of the `quaid` script."""
     # A command makes many objects and little garbage: looking for it every 700 costs a cold recall 15 ms.
     gc.set_threshold(100_000)
-    code = main(sys.argv[1:])
-    _close_output()
+    code = main(sys.argv[1:]) if _has_streams() else 1
+    code = _close_output(code)
     # Everything is closed and flushed. Taking the interpreter apart would cost a cold recall another 25 ms.
     os._exit(code)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
-    if list(arguments) == ["--version"]:
-        from quaid import __version__
-
-        print(f"quaid {__version__}")
-        return 0
     _never_fail_to_encode()
     invocation = Invocation(as_json=_asks_for_json(arguments))
     try:
@@ -45,12 +42,58 @@ def main(arguments: Sequence[str]) -> int:
         _discard_output()
         return 0
     except Exception as error:  # noqa: BLE001 - the one boundary: whatever else comes is a bug, and is kept
+        refusal = _explain(error, arguments)
+        if refusal is not None:
+            exit_code = CouldNotAskError.exit_code if invocation.is_deciding else QuaidError.exit_code
+            return _fail(invocation, "machine", refusal, exit_code)
         from quaid.bug import write_report
 
         path = write_report(error, arguments, invocation.root)
         what = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         exit_code = CouldNotAskError.exit_code if invocation.is_deciding else EXIT_BUG
         return _fail(invocation, "bug", f"This is a bug in Quaid ({what}). The report is in {path}", exit_code)
+
+
+def _explain(error: Exception, arguments: Sequence[str]) -> str | None:
+    """What is wrong with this machine or this call, as a sentence; None for a bug."""
+    if isinstance(error, UnicodeEncodeError):
+        odd = next((word for word in arguments if not _is_unicode(word)), None)
+        return None if odd is None else f"The argument {odd!a} is not UTF-8. Give it in UTF-8."
+    if type(error).__module__.partition(".")[0] == "apsw":
+        return f"SQLite gave up ({error}). See that the disk works and has room, then run: quaid doctor"
+    if not isinstance(error, OSError) or error.errno is None:
+        return None
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        return f"Too many files are open ({_read_limit()}). Raise the limit with ulimit -n, then try again."
+    # Python does not say which file it was writing to: the output is one.
+    place = error.filename or "The answer, or a file,"
+    return f"{place} could not be read or written ({error.strerror}). Set that right, then try again."
+
+
+def _read_limit() -> str:
+    import resource
+
+    return f"the limit is {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}"
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _has_streams() -> bool:
+    """Whether there is an output. Descriptors that are closed are taken, so that no file gets their numbers."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    is_open = sys.stdout is not None
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, no path
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if not is_open:
+        print("quaid: Standard output is closed: nothing was done. Send it to a file or to /dev/null.", file=sys.stderr)
+    return is_open
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:
@@ -60,6 +103,11 @@ def _asks_for_json(arguments: Sequence[str]) -> bool:
 
 
 def _invoke(arguments: list[str], invocation: Invocation) -> int:
+    if arguments == ["--version"]:
+        from quaid import __version__
+
+        print(f"quaid {__version__}")
+        return 0
     import typer
 
     from quaid.cli.app import build_group
@@ -69,10 +117,8 @@ def _invoke(arguments: list[str], invocation: Invocation) -> int:
     try:
         with group.make_context("quaid", arguments, obj=invocation) as context:
             code = group.invoke(context)
-        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except typer.Exit as leave:
-        sys.stdout.flush()
         return leave.exit_code
     except typer.Abort:
         return EXIT_INTERRUPTED
@@ -88,9 +134,11 @@ def _fail_usage(invocation: Invocation, error: Any) -> int:
 
 
 def _fail(invocation: Invocation, code: str, message: str, exit_code: int) -> int:
-    print(f"quaid: {message}", file=sys.stderr)
-    if invocation.as_json:
-        invocation.answer(error={"code": code, "message": message})
+    with suppress(OSError):  # the exit code is the last that is left to say it by
+        print(f"quaid: {message}", file=sys.stderr)
+    with suppress(OSError):
+        if invocation.as_json:
+            invocation.answer(error={"code": code, "message": message})
     return exit_code
 
 
@@ -102,11 +150,17 @@ def _never_fail_to_encode() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def _close_output() -> None:
+def _close_output(code: int) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
+    except OSError as error:
+        _discard_output()
+        with suppress(OSError):
+            print(f"quaid: The answer could not be written ({error.strerror}).", file=sys.stderr)
+        return code or 1
+    return code
 
 
 def _discard_output() -> None:

@@ -12,6 +12,7 @@ from quaid.cli.terminal import count, section, styled
 from quaid.cli.written import tell_written
 from quaid.errors import NoteNotFoundError, QuaidError
 from quaid.index.views import NoteView
+from quaid.vault import files
 
 if TYPE_CHECKING:
     from quaid.index.documents import Document
@@ -36,7 +37,7 @@ def run_get(
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         view = memory.get(ref)
-        data = (memory.root / view.document.path).read_bytes() if raw and view.turn is None else None
+        data = files.read_file(memory.root / view.document.path) if raw and view.turn is None else None
     if data is not None and not invocation.as_json:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quaid.projects.registry import Project
     from quaid.projects.staleness import Freshness
 
-ACTIONS = ("list", "create", "show", "find", "discover", "archive", "delete", "activate")
+ACTIONS = ("list", "create", "show", "find", "discover", "allow", "archive", "delete", "activate")
 _STATES = {"archive": "archived", "delete": "deleted", "activate": "active"}
 _WITHOUT_NAME = ("list", "discover")
 MOST_SHOWN = 20
@@ -61,6 +61,7 @@ def run_project(
     find PATH  which project a file belongs to, and which documents are about it
     discover [PATH]
                look for projects below a folder, and for new documents
+    allow NAME let its source roots be read on this machine, where PROJECT.md came from elsewhere
     archive, delete, activate NAME
                put it aside, or take it up again; no file is removed
 
@@ -86,6 +87,8 @@ def run_project(
             return _show(invocation, documentation, name)
         if action == "find":
             return _find(invocation, documentation, name)
+        if action == "allow":
+            return _allow(invocation, documentation, name)
         if action == "create":
             from quaid.documentation.registering import NewProject
 
@@ -205,6 +208,22 @@ def _fitted(row: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Se
     """A row of columns whose last cell ends where the terminal does."""
     taken = sum(max(len(other[i]) for other in rows) + 2 for i in range(len(row) - 1))
     return (*row[:-1], clipped(row[-1], max(20, width - taken)))
+
+
+def _allow(invocation: Invocation, documentation: Documentation, name: str) -> int:
+    from quaid.projects.roots import name_next_step
+
+    project = documentation.project(name)
+    roots = documentation.allow(name)
+    readable = [str(root.folder) for root in roots if not root.problem]
+    refused = [root for root in roots if root.problem]
+    told = (
+        "\n".join(f"Documents are read from {folder}" for folder in readable) or f"{name} has no source root to read."
+    )
+    invocation.tell(lambda: told, roots=readable, refused=[[root.written, root.problem] for root in refused])
+    for root in refused:
+        invocation.say(f"{root.written} {root.problem}. {name_next_step(project.name, root)}")
+    return 0
 
 
 def _find(invocation: Invocation, documentation: Documentation, path: str) -> int:

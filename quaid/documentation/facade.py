@@ -16,6 +16,7 @@ from quaid.place import state_folder
 from quaid.projects import registry
 from quaid.projects.catalogue import Catalogue, Doc, find_project, list_docs
 from quaid.projects.registry import Project, State
+from quaid.projects.roots import Root, allow, judge
 from quaid.vault import files, layout, notes
 from quaid.vault.history import History
 from quaid.vault.repository import find_twin
@@ -106,9 +107,19 @@ class Documentation:
                 return project
         raise registry.unknown_project(name, known)
 
-    def create(self, new: NewProject) -> Written:
+    def create(self, new: NewProject, *, allow_roots: bool = True) -> Written:
         """Make a project. Raises BadInputError as `Registrar.create`."""
-        return self.registrar.create(new)
+        return self.registrar.create(new, allow_roots=allow_roots)
+
+    def allow(self, name: str) -> tuple[Root, ...]:
+        """Let the source roots of a project be read on this machine, and return all of them.
+
+        Raises:
+            BadInputError: there is no such project.
+        """
+        project = self.project(name)
+        allow([root.folder for root in judge(self._root, project.source_roots) if root.can_be_allowed])
+        return judge(self._root, project.source_roots)
 
     def find(self, path: Path) -> Owner | None:
         """Which active project owns a file, also in another worktree of its repository; None where none does."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError
 from quaid.projects import registry
-from quaid.projects.catalogue import SUFFIXES, Doc, entry_path_of, find_project, is_doc_name
+from quaid.projects.catalogue import SUFFIXES, Doc, entry_path_of, find_project, is_doc_name, is_folder
 from quaid.projects.registry import Entry, Project, State
+from quaid.projects.roots import allow, judge
 from quaid.projects.sources import sources_of
 from quaid.vault import files, markdown, notes
 from quaid.vault.history import History
@@ -52,8 +53,9 @@ class Registrar:
         self._root = root
         self._writer = writer
 
-    def create(self, new: NewProject) -> Written:
-        """Make a project, with a PROJECT.md to fill in.
+    def create(self, new: NewProject, *, allow_roots: bool = True) -> Written:
+        """Make a project, with a PROJECT.md to fill in. Who names its roots on this machine lets them be read; with
+        `allow_roots` False they must have been allowed before.
 
         Raises:
             BadInputError: there is one of that name, or the name cannot be one, or a source root is no folder or more
@@ -62,16 +64,18 @@ class Registrar:
         if "/" in new.name or "\\" in new.name:
             raise BadInputError(f"{new.name!r} is a path. Give a name, and the folder with --root.")
         name = registry.name_of(new.name)
-        return self._create(name, new)
+        return self._create(name, new, allow_roots=allow_roots)
 
-    def _create(self, name: str, new: NewProject) -> Written:
+    def _create(self, name: str, new: NewProject, *, allow_roots: bool = False) -> Written:
         from quaid.capture.gate import admit_all
 
         (label, about), _ = admit_all([new.label or new.name, new.about])
         for pattern in (*new.patterns, *new.exclude):
             if not registry.is_pattern(pattern):
                 raise BadInputError(f"{pattern!r} is no pattern. Write it as in a .gitignore.")
-        roots = tuple(dict.fromkeys(_written(self._checked(root)) for root in new.source_roots))
+        checked = [self._checked(root, allow_roots=allow_roots) for root in new.source_roots]
+        allow(checked)
+        roots = tuple(dict.fromkeys(map(_written, checked)))
         project = Project(name, label, roots, new.patterns or registry.PATTERNS, new.exclude)
         about = about or next((told for root in project.roots(self._root) if (told := about_of(root))), "")
         return self._write(("project create", project), lambda: self._plan_create(project, about))
@@ -212,13 +216,18 @@ class Registrar:
     def _write(self, call: object, plan: Callable[[], Plan]) -> Written:
         return self._writer.write(hashlib.sha256(repr(call).encode()).hexdigest(), plan).written
 
-    def _checked(self, root: str) -> Path:
-        path = Path(root).expanduser().absolute()
-        if not os.path.isdir(path):  # noqa: PTH112 - which a name too long to be one does not make fail
-            raise BadInputError(f"{root} is no folder. Give the folder where the project's files are.")
-        if _holds_home(path):
-            raise BadInputError(f"{root} holds all of a home folder. Give the folder where the project's files are.")
-        return path
+    def _checked(self, root: str, *, allow_roots: bool) -> Path:
+        (found,) = judge(self._root, (str(Path(root).expanduser().absolute()),))
+        if found.problem and not found.can_be_allowed:
+            raise BadInputError(f"{root} {found.problem}. Give the folder where the project's files are.")
+        if not is_folder(found.folder):
+            raise BadInputError(f"{root} is not a folder. Give the folder where the project's files are.")
+        if found.problem and not allow_roots:
+            step = (
+                f"Whoever owns it can allow it with: quaid project create NAME --root {shlex.quote(str(found.folder))}"
+            )
+            raise BadInputError(f"{root} {found.problem}. {step}")
+        return found.folder
 
 
 def _storable(entry: Entry) -> Entry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from quaid.projects.registry import Project
 from quaid.projects.sources import FileList
 from quaid.vault import files
 from quaid.vault.history import History
+from quaid.vault.repository import find_repository
 from quaid.vault.source_repository import LONGEST_LOOK, Log, SourceRepository, Step
 
 
@@ -78,6 +80,17 @@ class Place:
     prefix: str = ""
 
 
+def holds(tree: Tree, prefix: str) -> bool:
+    """Whether the repository that is checked out at `prefix` is kept in this one: not behind a link, nor elsewhere."""
+    folder = Path(os.path.realpath(tree.top)) / prefix
+    try:
+        found = find_repository(folder) if folder == Path(os.path.realpath(folder)) else None
+    except (OSError, ValueError):
+        return False
+    around = tree.repository.common_dir
+    return found is not None and any(found.common_dir.is_relative_to(home) for home in (folder, around))
+
+
 class Trees:
     """The repositories of the projects of one vault."""
 
@@ -105,7 +118,7 @@ class Trees:
     def heads(self, doc: Doc) -> list[str | None]:
         """The commits that all stand at which a check of a document asks: around its sources, in them, and its own."""
         trees = [tree for root in self.roots(doc) if (tree := self.open(root))]
-        modules = [tree.top / path for tree in trees for path in tree.repository.checked_out]
+        modules = [tree.top / path for tree in trees for path in tree.repository.checked_out if holds(tree, path)]
         return [
             self.head(folder)
             for folder in (*self.roots(doc), *modules, *(() if doc.is_in_vault else (doc.file.parent,)))
@@ -132,6 +145,6 @@ class Trees:
         for place in places:
             yield place
             for prefix in place.tree.repository.submodules:
-                tree = self.open(place.tree.top / prefix)
+                tree = self.open(place.tree.top / prefix) if holds(place.tree, prefix) else None
                 if tree is not None and tree is not place.tree:  # else it is not checked out
                     yield Place(tree, place.folder, place.root, prefix)

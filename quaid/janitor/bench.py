@@ -67,7 +67,7 @@ class Bench:
 
     def begin_again(self, base: str) -> None:
         """Throw away what was done, and have the files as they are at the commit `base`."""
-        self.history.branches.reset(self.root, base)
+        self.history.branches.reset(base)
 
     @property
     def tip(self) -> str:

@@ -106,6 +106,8 @@ def load_prompt(name: str, own: Path | None = None) -> Prompt:
 
 def _read_prompt(name: str, path: Path) -> Prompt:
     try:
+        if not path.is_file():  # a pipe would keep us waiting
+            raise PromptError(path, "is not a file")
         data = path.read_bytes()
     except OSError as error:
         raise PromptError(path, error.strerror or str(error)) from error

@@ -164,7 +164,7 @@ class Documenting:
             from quaid.documentation.registering import NewProject
 
             lists = (tuple(given or ()) for given in (source_roots, patterns, exclude))
-            return memory.documentation.create(NewProject(name, label, about, *lists))
+            return memory.documentation.create(NewProject(name, label, about, *lists), allow_roots=False)
 
         return await self._write(create)
 

@@ -123,6 +123,10 @@ def listed(
     problems = [f"{path} is registered in {name} and is no file any more" for name, path in catalogue.missing]
     problems += [f"{doc.registered_as} is {doc.entry_path} now" for doc in catalogue.docs if doc.registered_as]
     problems += [f"the source root {root} of {name} is not on this machine" for name, root in catalogue.absent]
+    problems += [
+        f"the documents of {name} cannot be checked: its source root {root.written} {root.problem}"
+        for name, root in catalogue.refused
+    ]
     problems += [f"{project.path}: {problem}" for project in projects for problem in project.problems]
     shape = bare(Listed(
         notice=PREFACE,

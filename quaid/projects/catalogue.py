@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from quaid.model import Kind
 from quaid.projects.registry import Project
+from quaid.projects.roots import Root, judge
 from quaid.vault import files, layout
 
 SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt")
@@ -60,12 +62,13 @@ class Doc:
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """All documents of the projects asked for. `missing` are registered ones without a file, as (project, path);
-    `absent` the source roots that are not on this machine.
+    `absent` the source roots that are not on this machine, `refused` those that may not be read.
     """
 
     docs: tuple[Doc, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
     absent: tuple[tuple[str, str], ...] = ()
+    refused: tuple[tuple[str, Root], ...] = ()
 
 
 def list_docs(vault: Path, projects: Sequence[Project], list_files: ListFiles, find_renamed: FindRenamed) -> Catalogue:
@@ -76,13 +79,12 @@ def list_docs(vault: Path, projects: Sequence[Project], list_files: ListFiles, f
     docs: dict[Path, Doc] = {}
     missing: list[tuple[str, str]] = []
     absent: list[tuple[str, str]] = []
+    refused: list[tuple[str, Root]] = []
     for project in projects:
         here = _named_roots(project, vault)
-        absent += [
-            (project.name, written)
-            for written, root in zip(project.source_roots, project.roots(vault), strict=True)
-            if not root.is_dir()
-        ]
+        judged = judge(vault, project.source_roots)
+        absent += [(project.name, root.written) for root in judged if not root.problem and not is_folder(root.folder)]
+        refused += [(project.name, root) for root in judged if root.problem]
         found = [*_in_home(vault, project), *_in_roots(vault, project, here, list_files)]
         registered = {entry.path: _registered(vault, project, here, entry.path) for entry in project.entries}
         gone = [path for path, doc in registered.items() if doc is None]
@@ -103,6 +105,7 @@ def list_docs(vault: Path, projects: Sequence[Project], list_files: ListFiles, f
         tuple(sorted(docs.values(), key=lambda doc: (doc.project, not doc.is_in_vault, doc.rel_path))),
         tuple(missing),
         tuple(absent),
+        tuple(refused),
     )
 
 
@@ -128,6 +131,11 @@ def entry_path_of(vault: Path, project: Project, path: Path) -> str | None:
     return real.relative_to(_real(vault)).as_posix() if real.is_relative_to(_real(vault)) else None
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder, whatever stands in its place."""
+    return os.path.isdir(path)  # noqa: PTH112 - which a name too long to be one does not make fail
+
+
 def is_doc_name(name: str) -> bool:
     return name.lower().endswith(SUFFIXES) and not name.startswith((".", "~", "#"))
 
@@ -138,18 +146,15 @@ def _real(path: Path) -> Path:
 
 def _named_roots(project: Project, vault: Path) -> Mapping[str, Path]:
     """The source roots that are here, by the name their documents' ids begin with: none where there is only one."""
-    roots = project.roots(vault)
-    if len(roots) == 1:
-        return {"": roots[0]} if roots[0].is_dir() else {}
-    named: dict[str, Path] = {}
-    for root in roots:
-        name = root.name
+    named: dict[str, Root] = {}
+    for root in judge(vault, project.source_roots):
+        name = root.folder.name if len(project.source_roots) > 1 else ""
         number = 1
         while name in named:
             number += 1
-            name = f"{root.name}-{number}"
+            name = f"{root.folder.name}-{number}"
         named[name] = root
-    return {name: root for name, root in named.items() if root.is_dir()}
+    return {name: root.folder for name, root in named.items() if not root.problem and is_folder(root.folder)}
 
 
 def _in_home(vault: Path, project: Project) -> Iterator[Doc]:
@@ -178,17 +183,16 @@ def _in_roots(vault: Path, project: Project, here: Mapping[str, Path], list_file
                 continue
             if not wanted.match_file(rel_path) or unwanted.match_file(rel_path):
                 continue
-            path = root / rel_path
-            if path.is_file() and not path.is_symlink() and not _real(path).is_relative_to(inside):
+            if files.is_file_in(root, rel_path) and not _real(root / rel_path).is_relative_to(inside):
                 yield Doc(_id(project, name, rel_path), project.name, root, rel_path)
 
 
 def _registered(vault: Path, project: Project, here: Mapping[str, Path], path: str) -> Doc | None:
     for name, root in here.items():
         rel_path = path.removeprefix(f"{name}/") if name else path
-        if files.is_file_in(root, rel_path):
+        if _may_be_registered(rel_path) and files.is_file_in(root, rel_path):
             return Doc(_id(project, name, rel_path), project.name, root, rel_path)
-    if files.is_file_in(vault, path):
+    if _may_be_registered(path) and _is_no_memory(path) and files.is_file_in(vault, path):
         return Doc(path, project.name, vault, path, is_in_vault=True)
     return None
 
@@ -207,6 +211,17 @@ def _renamed(
             if doc is not None:
                 found[path] = replace(doc, registered_as=path)
     return found
+
+
+def _may_be_registered(path: str) -> bool:
+    """Whether the registry's word makes a file a document: not of one that is hidden or of another kind."""
+    *folders, name = path.split("/")
+    return is_doc_name(name) and not any(folder.startswith(".") for folder in folders) and files.is_unicode(path)
+
+
+def _is_no_memory(path: str) -> bool:
+    """Whether a file of the vault may be a document: memories have owners, who may keep them to themselves."""
+    return layout.kind_of(path, None) in (Kind.DOC, Kind.NOTE)
 
 
 def _stays_inside(path: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from quaid.errors import BadInputError, NoteBrokenError
 from quaid.model import Edit
+from quaid.projects.roots import judge
 from quaid.vault import files, frontmatter, layout, notes
 
 FOLDER = "projects"
@@ -79,8 +80,8 @@ class Project:
         return f"{FOLDER}/{self.name}"
 
     def roots(self, vault: Path) -> tuple[Path, ...]:
-        """The source roots as folders, whether they are on this machine or not."""
-        return tuple(Path(vault, Path(root).expanduser()) for root in self.source_roots)
+        """The source roots that may be read, as folders, whether they are on this machine or not."""
+        return tuple(root.folder for root in judge(vault, self.source_roots) if not root.problem)
 
     def entry(self, path: str) -> Entry | None:
         return next((entry for entry in self.entries if entry.path == path), None)
@@ -90,7 +91,8 @@ def read_projects(vault: Path) -> list[Project]:
     """Every project of the vault, whatever its state, by name."""
     found = []
     for folder in sorted((vault / FOLDER).glob("*/")):
-        data = files.read_note(vault, f"{FOLDER}/{folder.name}/{FILE}")
+        path = f"{FOLDER}/{folder.name}/{FILE}"
+        data = files.read_note(vault, path) if files.is_file_in(vault, path) else None
         if data is not None:
             found.append(parse_project(folder.name, data))
     return found

@@ -200,6 +200,7 @@ def _list_contents(revisions: Revisions, point: Point, wanted: str) -> _Contents
     listed = revisions.list_files(point.id)
     named = [file for file in listed if layout.is_note_path(file.rel_path)]
     reasons = {file.rel_path: files.why_passed_over(file.rel_path, file.mode) for file in named}
+    reasons |= dict.fromkeys(revisions.list_filtered(named), "is kept through a filter of git's, which no read runs")
     notes = [file for file in named if reasons[file.rel_path] is None]
     if not notes and all(file.rel_path != CONFIG_FILE for file in listed):
         from quaid.vault.revisions import no_vault_yet

@@ -59,9 +59,9 @@ class Branches:
         with suppress(GitError):
             self._run("forget worktrees", "worktree", "prune")
 
-    def reset(self, folder: Path, commit_id: str) -> None:
-        """Have the worktree at `folder` as it is at `commit_id`, and nothing else in it."""
-        self._run("reset a worktree", "-C", str(folder), "reset", "--hard", "--quiet", commit_id)
+    def reset(self, commit_id: str) -> None:
+        """Have this work tree as it is at `commit_id`, and nothing else in it."""
+        self._run("reset the worktree", "reset", "--hard", "--quiet", commit_id)
 
     def log(self) -> list[Logged]:
         """Every commit of the branch with what it changed in the vault, parents before children.
@@ -96,7 +96,7 @@ class Branches:
         """Numbers, from 1, of the lines of a file at `revision` that somebody else than `own` touched last."""
         path = self._repository.to_git(rel_path)
         code, out = self._run(
-            "ask who wrote a note", "blame", "--line-porcelain", revision, "--", path, accept=(0, 128)
+            "ask who wrote a note", "blame", "--no-textconv", "--line-porcelain", revision, "--", path, accept=(0, 128)
         )
         lines: set[int] = set()
         number = 0

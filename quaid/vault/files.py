@@ -14,6 +14,8 @@ from typing import NamedTuple
 from quaid.errors import BadInputError, DiskFullError, NoteChangedError, VaultReadOnlyError
 from quaid.vault import exchange, layout
 
+MAX_NAME_BYTES = 255
+
 
 class FileStat(NamedTuple):
     """What the file system says about a note without reading it: a hint that it changed, never a proof.
@@ -101,6 +103,19 @@ def read_note(root: Path, rel_path: str, limit: int | None = None) -> bytes | No
         return file.read() if limit is None else file.read(limit)
 
 
+def read_file(path: Path) -> bytes:
+    """The bytes of a file that is no note, read as `read_note` reads: neither through a link nor from a pipe or device.
+
+    Raises:
+        FileNotFoundError: there is none.
+        OSError: it cannot be read.
+    """
+    data = read_note(path.parent, path.name)
+    if data is None:
+        raise FileNotFoundError(errno.ENOENT, "is not a file", str(path))
+    return data
+
+
 def is_file_in(root: Path, rel_path: str) -> bool:
     """Whether `rel_path` is a file below `root`, with no link on the way and nothing that leads out of it."""
     parts = PurePosixPath(rel_path).parts
@@ -109,6 +124,22 @@ def is_file_in(root: Path, rel_path: str) -> bool:
     try:
         return stat.S_ISREG((root / rel_path).lstat().st_mode) and not _is_linked(root, rel_path)
     except OSError:
+        return False
+
+
+def can_hold(root: Path, rel_path: str) -> bool:
+    """Whether a file could stand at `rel_path`, or does: its name fits, and nothing else is in the way."""
+    *folders, _ = PurePosixPath(rel_path).parts
+    if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in PurePosixPath(rel_path).parts):
+        return False
+    try:
+        for depth in range(len(folders)):
+            if not stat.S_ISDIR(root.joinpath(*folders[: depth + 1]).lstat().st_mode):
+                return False
+        return stat.S_ISREG((root / rel_path).lstat().st_mode)
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
         return False
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from quaid.errors import QuaidError
 from quaid.vault import repository as repositories
+from quaid.vault.git_process import QUIET, quiet_environment
 from quaid.vault.repository import Repository
 
 Run = Callable[[Sequence[str], bytes, Mapping[str, str]], tuple[int, bytes, str]]
@@ -63,10 +64,8 @@ def find_checkout(path: Path, data: bytes, run: Run) -> Checkout | None:
 
 def ask(run: Run, repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:
     """Run git in a repository without anything that it configures: exit code, stdout, stderr."""
-    config = ("-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "--literal-pathspecs")
-    # Objects that a partial clone lacks are not fetched: nobody has asked for the network.
-    environment = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
-    return run(["-C", str(repository.top), *config, *args], stdin, environment)
+    repositories.check_files(repository)
+    return run(["-C", str(repository.top), *QUIET, *args], stdin, quiet_environment(repository.top))
 
 
 def _ask(run: Run, repository: Repository, *args: str) -> bytes:

@@ -14,6 +14,15 @@ from pathlib import Path
 from quaid.errors import DiskFullError, GitError, GitMissingError, QuaidError
 from quaid.vault import repository as repositories
 
+QUIET = (
+    "--literal-pathspecs",
+    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "core.quotePath=false"),
+    *("-c", "log.showSignature=false", "-c", "log.mailmap=false", "-c", "log.follow=false"),
+    *("-c", "diff.submodule=short", "-c", f"diff.orderFile={os.devnull}", "-c", "submodule.recurse=false"),
+)
+"""With these, and in a `quiet_environment`, git runs nothing that the repository configures: what it may run besides
+are the filters of files that it reads or writes (filters.py), and programs that turn files into text (`--no-textconv`).
+"""
 _DISK_FULL = re.compile(r"No space left on device|Out of diskspace")
 _LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
 
@@ -32,6 +41,21 @@ class Call:
 
 class LockHeldError(Exception):
     """Another git process holds the lock file it names."""
+
+
+def quiet_environment(top: Path) -> dict[str, str]:
+    """What goes with `QUIET` for the work tree at `top`."""
+    return {
+        "GIT_OPTIONAL_LOCKS": "0",  # not even a status of ours may hold a lock that the user's rebase stumbles over
+        "GIT_WORK_TREE": str(top),  # core.worktree may name any folder
+        # What a clone left out would be fetched in the midst of anything, by a command that its config names. Before
+        # git 2.45 only the second one helps.
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",
+        # Both have another history read than the one that the commits' ids vouch for.
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_GRAFT_FILE": os.devnull,
+    }
 
 
 def run_once(call: Call, top: Path) -> tuple[int, bytes]:
@@ -53,7 +77,9 @@ def execute(
     except ModuleNotFoundError:
         raise
     except ImportError as error:
-        # GitPython asks git for its version when it is imported.
+        # GitPython asks git for its version when it is imported, and takes any trouble for a missing git.
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from None
         raise GitMissingError from error
     # GitPython adds to the inherited environment but cannot take away from it.
     inherited = [name for name in os.environ.keys() - env.keys() if repositories.is_stripped(name)]

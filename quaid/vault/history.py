@@ -13,10 +13,19 @@ from pathlib import Path
 from quaid.errors import GitError, LockedError
 from quaid.model import Commit, Edit
 from quaid.settings import GitSettings
-from quaid.vault import files, foreign, index_lock, intention, workshop
+from quaid.vault import files, filters, foreign, index_lock, intention, workshop
 from quaid.vault import repository as repositories
 from quaid.vault.branches import Branches
-from quaid.vault.git_process import Call, LockHeldError, execute, explain, run_once, user_locale
+from quaid.vault.git_process import (
+    QUIET,
+    Call,
+    LockHeldError,
+    execute,
+    explain,
+    quiet_environment,
+    run_once,
+    user_locale,
+)
 from quaid.vault.index_lock import IndexLock
 from quaid.vault.lineage import Revision, find_note, is_meant, read_boundary, read_life
 from quaid.vault.messages import LOG_FORMAT, Message, escape, parse_log
@@ -168,7 +177,9 @@ class History:
         Raises:
             GitError, GitMissingError: it would not.
         """
-        self._run("pack the history", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
+        # As its owner would: what hangs on grafts or replaced objects is kept.
+        args = ("-c", "gc.autoDetach=false", "-c", "core.fsmonitor=false", "gc", "--auto", "--quiet")
+        self._patiently(Call("pack the history", args, b"", {}))
 
     def log(
         self,
@@ -223,11 +234,11 @@ class History:
         if commit_id is None:
             return None
         path = self._repository.to_git(rel_path)
-        args = ("--literal-pathspecs", "ls-tree", "-z", "--full-tree", commit_id, "--", path)
-        tree = dict(parse_tree(self._read("look for a note", *args)[1]))
+        args = ("ls-tree", "-z", "--full-tree", commit_id, "--", path)
+        tree = dict(parse_tree(self._run("look for a note", *args)[1]))
         if path not in tree:
             return None
-        return self._read("read a note", "cat-file", "--filters", f"--path={path}", tree[path])[1]
+        return self._run("read a note", "cat-file", "--filters", f"--path={path}", tree[path])[1]
 
     def list_tree(self, revision: str) -> dict[str, str]:
         """Every regular file of the vault at `revision`: its path and blob id.
@@ -255,10 +266,11 @@ class History:
         Raises:
             GitError: there is no such commit.
         """
-        args = ["show", "--format=", "-m", "--first-parent", "--no-color", "--no-ext-diff", "--encoding=UTF-8"]
+        args = ["show", "--format=", "-m", "--first-parent", "--no-color", "--no-ext-diff", "--no-textconv"]
+        args.append("--encoding=UTF-8")
         if self._repository.prefix:
             args.append(f"--relative={self._repository.prefix}")
-        out = self._read("show a commit", "-c", "diff.noprefix=false", *args, self._resolve(commit_id) or commit_id)[1]
+        out = self._run("show a commit", "-c", "diff.noprefix=false", *args, self._resolve(commit_id) or commit_id)[1]
         return out.decode("utf-8", "replace")
 
     def find_removed(self, reference: str) -> tuple[str, str, bytes] | None:
@@ -280,7 +292,7 @@ class History:
     def has_commit(self, commit_id: str) -> bool:
         """Whether git has this commit (it may have pruned it)."""
         args = ("cat-file", "-e", f"{commit_id}^{{commit}}")
-        return self._read("look for a commit", *args, accept=(0, 1, 128))[0] == 0
+        return self._run("look for a commit", *args, accept=(0, 1, 128))[0] == 0
 
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
         """Which of these paths HEAD has; asked when they are gone from disk."""
@@ -289,7 +301,8 @@ class History:
     def uncommitted(self) -> list[str]:
         """Paths of the notes (*.md) that are untracked or differ from HEAD, in order."""
         args = ["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"]
-        _, out = self._read("look for changes", "--literal-pathspecs", *args, "--", self._repository.prefix or ".")
+        unfiltered = filters.without(filters.list_configured(self._run))
+        _, out = self._run("look for changes", *unfiltered, *args, "--", self._repository.prefix or ".")
         paths = [line[3:] for line in split_items(out)]
         return sorted(self._repository.to_vault(path) for path in paths if path.endswith(".md"))
 
@@ -380,11 +393,11 @@ class History:
         return identity
 
     def _ask_config(self, *key: str) -> str:
-        return self._read("read the configuration", "config", "--get", *key, accept=(0, 1))[1].decode().strip()
+        return self._run("read the configuration", "config", "--get", *key, accept=(0, 1))[1].decode().strip()
 
     def _ask_state(self, state: RepositoryState) -> RepositoryState:
-        code, head = self._read("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1))
-        _, branch = self._read("read HEAD", "symbolic-ref", "-q", "--short", "HEAD", accept=(0, 1))
+        code, head = self._run("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1))
+        _, branch = self._run("read HEAD", "symbolic-ref", "-q", "--short", "HEAD", accept=(0, 1))
         name = branch.decode().strip() or None
         return RepositoryState(
             name, None if code else head.decode().strip(), state.operation, state.locked, name is None
@@ -393,7 +406,7 @@ class History:
     def _resolve(self, revision: str) -> str | None:
         """The commit's id; None for HEAD before the first commit."""
         args = ("rev-parse", "-q", "--verify", "--end-of-options", revision + "^{commit}")
-        code, out = self._read("read a revision", *args, accept=(0, 1, 128))
+        code, out = self._run("read a revision", *args, accept=(0, 1, 128))
         if code and revision == "HEAD" and self.state().head is None:
             return None
         if code:
@@ -407,20 +420,14 @@ class History:
         wanted = [self._repository.to_git(path) for path in paths]
         if not wanted and self._repository.prefix and not everywhere:
             wanted = [self._repository.prefix]
-        config = ("--literal-pathspecs", "-c", "log.showSignature=false")
         shape = ("-z", "-E", "--name-only", "--no-color", "--encoding=UTF-8", f"--format={LOG_FORMAT}")
-        _, out = self._read("read the history", *config, "log", *shape, *options, "--", *wanted)
+        _, out = self._run("read the history", "log", *shape, *options, "--", *wanted)
         return list(parse_log(out, self._repository))
-
-    def _read(self, doing: str, *args: str, accept: Sequence[int] = (0,)) -> tuple[int, bytes]:
-        return self._run(doing, *args, accept=accept)
 
     def _run(
         self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None, accept: Sequence[int] = (0,)
     ) -> tuple[int, bytes]:
-        # Not even a status of ours may hold a lock that the user's rebase stumbles over.
-        env = {"GIT_OPTIONAL_LOCKS": "0"}
-        config = ["-c", "core.quotePath=false"]
+        env, config = quiet_environment(self._repository.top), [*QUIET]
         if index is not None:
             env["GIT_INDEX_FILE"] = str(index)
             # Half of a split index would be in the user's git directory, where the commit does not look.
@@ -429,6 +436,7 @@ class History:
 
     def _patiently(self, call: Call) -> tuple[int, bytes]:
         """Run git, again and again for `git.wait_s` while another program holds the lock it needs."""
+        repositories.check_files(self._repository)
         try:
             return run_once(call, self._repository.top)
         except LockHeldError:

@@ -196,9 +196,14 @@ def _look_alike(refused: re.Match[str]) -> str:
     return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else " " for char in refused[0])
 
 
+def cut(text: str, most: int) -> str:
+    """As much of `text` as fits `most` bytes: file systems count these, not characters."""
+    return os.fsencode(text)[:most].decode(errors="ignore")
+
+
 def temporary_name(name: str) -> str:
     """A hidden neighbour of `name` that no other process picks, shaped so that every listing skips it."""
-    return f".{name[:100]}.{time.time_ns():x}{os.urandom(3).hex()}.tmp"
+    return f".{cut(name, 100)}.{time.time_ns():x}{os.urandom(3).hex()}.tmp"
 
 
 def is_temporary_name(name: str) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quaid.model import Use
+from quaid.vault import files
 from quaid.vault.layout import slug
 
 USAGE_DIR = "usage"
@@ -112,10 +113,8 @@ def list_ledgers(root: Path) -> dict[str, str]:
 
 def read_ledger(root: Path, device: str) -> Ledger:
     """The ledger of `device`; empty when it is gone."""
-    try:
-        return parse_ledger((root / ledger_path(device)).read_bytes())
-    except FileNotFoundError:
-        return Ledger({})
+    data = files.read_note(root, ledger_path(device))
+    return Ledger({}) if data is None else parse_ledger(data)
 
 
 def _add(uses: list[Use]) -> Use:

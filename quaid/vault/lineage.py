@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from os.path import lexists
 from typing import NamedTuple
 
 from quaid.model import Commit
 from quaid.vault import frontmatter
+from quaid.vault.layout import is_note_path
 from quaid.vault.messages import LOG_FORMAT, build_commit
-from quaid.vault.repository import Repository
+from quaid.vault.repository import Repository, read_text
+from quaid.vault.revisions import Revisions
 from quaid.vault.staging import RunGit
 
 MOST_RENAMES = 50
@@ -76,7 +79,7 @@ def read_life(run: RunGit, repository: Repository, rel_path: str, note_id: str |
     for _ in range(MOST_RENAMES):
         reached = _walk(run, repository, start, path, note_id, life)
         if not life and note_id is not None:
-            reached = _find_moved(run, path, note_id)
+            reached = _find_moved(run, repository, repository.to_vault(path), note_id)
         if reached is None:
             break
         start, path = reached
@@ -119,8 +122,7 @@ def _list_revisions(run: RunGit, start: str, path: str) -> Iterator[tuple[Sequen
 
 def read_log(run: RunGit, *args: str) -> Iterator[tuple[Sequence[str], list[FileChange]]]:
     """(fields, changes) of each commit that `git log` prints as `RAW`, with `LOG_FORMAT` and one field more."""
-    config = ("--literal-pathspecs", "-c", "log.showSignature=false")
-    _, out = run("read the history", *config, "log", *args)
+    _, out = run("read the history", "log", *args)
     items = out.decode("utf-8", "surrogateescape").split("\0")
     place = 0
     while place < len(items) and items[place] == "/":
@@ -159,17 +161,16 @@ def _find_source(run: RunGit, commit_id: str, path: str, note_id: str | None) ->
     return None
 
 
-def _find_moved(run: RunGit, path: str, note_id: str) -> tuple[str, str] | None:
+def _find_moved(run: RunGit, repository: Repository, rel_path: str, note_id: str) -> tuple[str, str] | None:
     """Where HEAD has the note, when only the working tree has it at `path`."""
-    args = ("diff", *RAW, "--no-renames", "--diff-filter=D", "--ignore-submodules=all", "HEAD")
-    _, out = run("look for a rename", *args)
-    gone = [
-        change for change in parse_changes(out.decode("utf-8", "surrogateescape").split("\0")) if change.path != path
-    ]
-    blobs = read_blobs(run, [blob for change in gone if (blob := change.befores[0])])
-    return next(
-        (("HEAD", change.path) for change in gone if _is_same(blobs.get(change.befores[0] or ""), note_id)), None
-    )
+    # Not by `git diff`, which may run a filter over files that were saved a moment ago.
+    listed = Revisions(run, repository).list_files("HEAD")
+    vault = repository.top / repository.prefix
+    others = (file for file in listed if file.rel_path != rel_path and is_note_path(file.rel_path))
+    gone = [file for file in others if not lexists(vault / file.rel_path)]
+    blobs = read_blobs(run, [file.blob for file in gone])
+    moved = (file for file in gone if _is_same(blobs.get(file.blob), note_id))
+    return next((("HEAD", repository.to_git(file.rel_path)) for file in moved), None)
 
 
 def find_note(files: Iterable[tuple[str, bytes | None]], note_id: str) -> tuple[str, bytes] | None:
@@ -215,6 +216,6 @@ def read_blobs(run: RunGit, blob_ids: Sequence[str]) -> dict[str, bytes]:
 def read_boundary(repository: Repository) -> frozenset[str]:
     """The commits at which a shallow clone ends; none in a whole one."""
     try:
-        return frozenset((repository.common_dir / "shallow").read_text(encoding="ascii").split())
+        return frozenset(read_text(repository.common_dir / "shallow").split())
     except FileNotFoundError:
         return frozenset()

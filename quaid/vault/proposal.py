@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from os import W_OK, access
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError, ProposalError
+from quaid.vault import files
 from quaid.vault import repository as repositories
-from quaid.vault.git_process import Call, LockHeldError, run_once
+from quaid.vault.git_process import QUIET, Call, LockHeldError, quiet_environment, run_once
 from quaid.vault.repository import Repository
 from quaid.vault.staging import EXECUTABLE, NEW_FILE, Version, list_entries, parse_raw
 
@@ -28,12 +29,7 @@ Changes = Mapping[str, tuple[Version | None, Version]]
 """Path -> (what HEAD has, what the commit has)."""
 
 FOLDER = "quaid/docs"
-_QUIET = (
-    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.splitIndex=false"),
-    *("-c", "core.quotePath=false", "-c", "i18n.commitEncoding=UTF-8", "-c", "log.showSignature=false"),
-)
-_NO_ROAD = {"GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none"}
-"""A clone that leaves out objects would fetch them in the midst of anything, by the command its config names."""
+_OWN = ("-c", "core.splitIndex=false", "-c", "i18n.commitEncoding=UTF-8")
 _COMMIT_ID = re.compile(r"[0-9a-f]{7,64}")
 _LONGEST_SLUG = 60
 
@@ -89,8 +85,8 @@ class _Proposal:
     def run(
         self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None, accept: Sequence[int] = (0,)
     ) -> tuple[int, bytes]:
-        env = _NO_ROAD | ({"GIT_INDEX_FILE": str(index)} if index is not None else {})
-        return self._run(Call(doing, [*_QUIET, *args], stdin, env, accept))
+        env = {"GIT_INDEX_FILE": str(index)} if index is not None else {}
+        return self._run(Call(doing, args, stdin, env, accept))
 
     def make(self, branch: str, files: Files, message: str, author: tuple[str, str]) -> Proposed:
         self._check_repository(branch)
@@ -178,7 +174,7 @@ class _Proposal:
 
     def _is_on_disk(self, path: str, kept: bytes, *, hidden: bool) -> bool:
         try:
-            return _bare((self._top / path).read_bytes()) == _bare(kept)
+            return _bare(files.read_file(self._top / path)) == _bare(kept)
         except FileNotFoundError:
             return hidden  # left out by a sparse checkout
         except OSError:
@@ -219,9 +215,9 @@ class _Proposal:
             for role in ("AUTHOR", "COMMITTER")
             for what, value in zip(("NAME", "EMAIL"), author, strict=True)
         }
-        args = [*_QUIET, "commit-tree", "--no-gpg-sign", tree, "-p", base]
+        args = ["commit-tree", "--no-gpg-sign", tree, "-p", base]
         text = message.replace("\0", "").encode("utf-8", "replace")
-        return self._run(Call("commit", args, text, _NO_ROAD | identity))[1].decode().strip()
+        return self._run(Call("commit", args, text, identity))[1].decode().strip()
 
     def _ask(self, *args: str) -> str:
         """What git says, empty when it refuses."""
@@ -231,8 +227,9 @@ class _Proposal:
         return self.run(doing, *args, stdin=stdin, index=index)[1].decode().strip()
 
     def _run(self, call: Call) -> tuple[int, bytes]:
+        quiet = replace(call, args=[*QUIET, *_OWN, *call.args], env={**quiet_environment(self._top), **call.env})
         try:
-            return run_once(call, self._top)
+            return run_once(quiet, self._top)
         except LockHeldError as error:
             raise LockedError(*repositories.describe_lock(error)) from None
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from quaid.errors import LockedError
+from quaid.errors import GitError, LockedError
 
 POLL_S = 0.05
 REFTABLE_BRANCH = ".invalid"
@@ -29,6 +32,13 @@ _KEPT_VARIABLES = re.compile(
     r"GIT_(EXEC_PATH|SSH|SSH_COMMAND|SSH_VARIANT|SSL_.*|ASKPASS|TERMINAL_PROMPT|ALLOW_PROTOCOL|HTTP_.*|PROXY_.*|TRACE.*"
     r"|CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|CONFIG_COUNT|CONFIG_KEY_\d+|CONFIG_VALUE_\d+|PYTHON_.*)"
 )
+
+
+_READ_BY_GIT = (
+    *("HEAD", "config", "config.worktree", "index", "packed-refs", "shallow", "info/exclude", "info/attributes"),
+    *("info/sparse-checkout", "objects/info/alternates"),
+)
+_READ_IN_TREE = (".gitignore", ".gitattributes", ".gitmodules", ".mailmap")
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,22 @@ def find_repository(root: Path) -> Repository | None:
     return None
 
 
+def check_files(repository: Repository) -> None:
+    """Refuse a repository in which a pipe or a device stands where git reads a file: it would wait for ever.
+
+    Raises:
+        GitError: there is one.
+    """
+    of_git = (folder / name for folder in {repository.git_dir, repository.common_dir} for name in _READ_BY_GIT)
+    for path in (*of_git, *(repository.top / name for name in _READ_IN_TREE)):
+        try:
+            mode = path.stat().st_mode
+        except OSError:  # not there, or git sees for itself
+            continue
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise GitError("read the repository", f"{path} is not a file. Remove it")
+
+
 def find_twin(path: Path, folders: Iterable[Path]) -> Path | None:
     """Where `path` would be in another work tree of its repository: the first one that is around one of `folders`."""
     try:
@@ -97,7 +123,7 @@ def find_twin(path: Path, folders: Iterable[Path]) -> Path | None:
 
 def read_state(repository: Repository) -> RepositoryState:
     """The state as the files tell it; `branch` is `REFTABLE_BRANCH` where only git can tell."""
-    text = (repository.git_dir / "HEAD").read_text(encoding="utf-8", errors="surrogateescape").strip()
+    text = read_text(repository.git_dir / "HEAD")
     ref = text.removeprefix("ref:").strip() if text.startswith("ref:") else None
     return RepositoryState(
         branch=None if ref is None else ref.removeprefix("refs/heads/"),
@@ -158,7 +184,7 @@ def _find_obstacle(repository: Repository, is_abandoned: Callable[[Repository], 
 
 def _find_git_dir(dot_git: Path) -> Path | None:
     if dot_git.is_file():
-        text = dot_git.read_text(encoding="utf-8", errors="surrogateescape")
+        text = read_text(dot_git)
         if not text.startswith("gitdir:"):
             return None
         dot_git = (dot_git.parent / text.removeprefix("gitdir:").strip()).resolve()
@@ -171,12 +197,19 @@ def _find_common_dir(git_dir: Path) -> Path:
     pointer = git_dir / "commondir"
     if not pointer.is_file():
         return git_dir
-    return (git_dir / pointer.read_text(encoding="utf-8", errors="surrogateescape").strip()).resolve()
+    return (git_dir / read_text(pointer)).resolve()
+
+
+def read_text(path: Path) -> str:
+    """A text of git's, which may be behind a link; not from a pipe, which would keep us waiting."""
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, "is not a file", str(path))
+    return os.fsdecode(path.read_bytes()).strip()
 
 
 def _read_ref(common_dir: Path, ref: str) -> str | None:
     try:
-        text = (common_dir / ref).read_text(encoding="ascii").strip()
+        text = read_text(common_dir / ref)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return _read_packed_ref(common_dir, ref)
     return _read_ref(common_dir, text.removeprefix("ref:").strip()) if text.startswith("ref:") else text or None
@@ -184,7 +217,7 @@ def _read_ref(common_dir: Path, ref: str) -> str | None:
 
 def _read_packed_ref(common_dir: Path, ref: str) -> str | None:
     try:
-        packed = (common_dir / "packed-refs").read_text(encoding="utf-8", errors="surrogateescape")
+        packed = read_text(common_dir / "packed-refs")
     except FileNotFoundError:
         return None
     for line in packed.splitlines():

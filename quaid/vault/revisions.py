@@ -8,8 +8,10 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from quaid.errors import GitError, RevisionError
+from quaid.vault import filters
 from quaid.vault.repository import Repository
 from quaid.vault.staging import RunGit, split_items
 
@@ -60,7 +62,7 @@ class Revisions:
         """
         moment = parse_moment(wanted)
         commit_id = self._resolve(wanted) if moment is None else self._find_last(wanted, moment)
-        show = ("-c", "log.showSignature=false", "log", "-1", "--format=%ct %T", commit_id, "--")
+        show = ("log", "-1", "--format=%ct %T", commit_id, "--")
         seconds, tree = self._run("read a revision", *show)[1].decode().split()
         when = datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
         return Point(commit_id, when, self._find_folder(wanted, commit_id) if self._repository.prefix else tree)
@@ -68,7 +70,7 @@ class Revisions:
     def list_files(self, commit_id: str) -> list[TreeFile]:
         """Every file of the vault at a commit, links included, in git's order."""
         prefix = [self._repository.prefix] if self._repository.prefix else []
-        args = ("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *prefix)
+        args = ("ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *prefix)
         found = []
         for line in split_items(self._run("list a revision", *args)[1]):
             head, _, path = line.partition("\t")
@@ -78,7 +80,9 @@ class Revisions:
         return found
 
     def read_files(self, files: Sequence[TreeFile]) -> Iterator[tuple[str, bytes]]:
-        """(path, bytes) of each of `files`, as a checkout would write them under the attributes of today."""
+        """(path, bytes) of each of `files`, as a checkout would write them under the attributes of today, but that
+        no filter is run.
+        """
         for start in range(0, len(files), BATCH):
             batch = files[start : start + BATCH]
             # One line is one file in what git is asked.
@@ -86,7 +90,17 @@ class Revisions:
             yield from self._read_batch([file for file in batch if file not in odd] if odd else batch)
             for file in odd:
                 path = f"--path={self._repository.to_git(file.rel_path)}"
-                yield file.rel_path, self._run("read a note", "cat-file", "--filters", path, file.blob)[1]
+                args = (*filters.without(self._filters), "cat-file", "--filters", path, file.blob)
+                yield file.rel_path, self._run("read a note", *args)[1]
+
+    def list_filtered(self, files: Sequence[TreeFile]) -> set[str]:
+        """The paths of those that go through a filter on their way out of git's objects."""
+        paths = {self._repository.to_git(file.rel_path): file.rel_path for file in files}
+        return {paths[path] for path in filters.list_filtered(self._run, self._filters, paths)}
+
+    @cached_property
+    def _filters(self) -> Sequence[str]:
+        return filters.list_configured(self._run)
 
     def _read_batch(self, files: Sequence[TreeFile]) -> Iterator[tuple[str, bytes]]:
         if not files:
@@ -94,7 +108,7 @@ class Revisions:
         # The size git prints is that of the blob, and a filter may change it: a mark nobody can foresee parts them.
         mark = secrets.token_hex(16).encode()
         lines = "".join(f"{file.blob} {self._repository.to_git(file.rel_path)}\n" for file in files)
-        args = ("cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")
+        args = (*filters.without(self._filters), "cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")
         _, out = self._run("read a revision", *args, stdin=lines.encode("utf-8", "surrogateescape"))
         before, *parts = out.split(mark + b"\n")
         if before or len(parts) != len(files):

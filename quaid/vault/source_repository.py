@@ -123,6 +123,7 @@ class SourceRepository:
         self._repository = repository
         self._run = run
         self.top = repository.top
+        self.common_dir = repository.common_dir
 
     def inside(self, path: Path) -> str:
         """A folder or file as this repository knows it, empty for its top and for what lies outside of it."""
@@ -136,7 +137,7 @@ class SourceRepository:
     def boundary(self) -> frozenset[str]:
         """The commits of a shallow clone whose parents were never fetched: what they have seems to be new in them."""
         try:
-            return frozenset((self._repository.common_dir / "shallow").read_text("ascii").split())
+            return frozenset(repositories.read_text(self.common_dir / "shallow").split())
         except (OSError, UnicodeDecodeError):
             return frozenset()
 
@@ -171,7 +172,7 @@ class SourceRepository:
     def checked_out(self) -> Sequence[str]:
         """Where other repositories should be checked out in this one, as .gitmodules has it: read without a process."""
         try:
-            return _MODULE.findall((self.top / ".gitmodules").read_text("utf-8", "replace"))
+            return _MODULE.findall(repositories.read_text(self.top / ".gitmodules"))
         except OSError:
             return []
 

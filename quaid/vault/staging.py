@@ -21,6 +21,7 @@ from typing import Protocol
 
 from quaid.errors import GitError
 from quaid.model import Edit
+from quaid.vault import files
 from quaid.vault.index_lock import IndexLock
 from quaid.vault.repository import Repository
 
@@ -146,7 +147,7 @@ class Stage:
             mode = path.lstat().st_mode
             if step.edit.after is None or not stat.S_ISREG(mode):
                 return False
-            return bool(mode & stat.S_IXUSR) == (step.mode == EXECUTABLE) and path.read_bytes() == step.edit.after
+            return bool(mode & stat.S_IXUSR) == (step.mode == EXECUTABLE) and files.read_file(path) == step.edit.after
         except (FileNotFoundError, NotADirectoryError):
             return step.edit.after is None
 
@@ -243,7 +244,7 @@ class Stage:
     def _find_ignored(self, paths: Sequence[str]) -> set[str]:
         if not paths:
             return set()
-        args = ("check-ignore", "-z", "--stdin", "--no-index")
+        args = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin", "--no-index")
         _, out = self.run("read .gitignore", *args, stdin=_join(paths), accept=(0, 1))
         return set(split_items(out))
 
@@ -328,7 +329,7 @@ def read_changes(run: RunGit, commit: str) -> tuple[str, dict[str, tuple[Version
 def list_entries(run: RunGit, paths: Sequence[str], index: Path | None = None) -> dict[str, Entry]:
     """The lines that an index (None is the user's own) has for `paths`."""
     wanted = ("--", *paths) if len(paths) <= MAX_ARGUMENTS else ()
-    args = ("--literal-pathspecs", "ls-files", "-s", "-v", "-z", *wanted)
+    args = ("ls-files", "-s", "-v", "-z", *wanted)
     _, out = run("read the index", *args, index=index)
     asked, entries = set(paths), {}
     for line in split_items(out):

@@ -43,13 +43,15 @@ class Vault:
     """What planning needs to know of the vault.
 
     `ids` and `texts` (owner, text hash) are of facts that it has. `read` gives a file's bytes, None where there is
-    none; `find_entity` the note of what is called so. `names` are those of its entities, as written and as their note
-    is called. `template` are core notes nobody has written in yet, by path.
+    none; `can_hold` says whether one could stand there; `find_entity` gives the note of what is called so. `names` are
+    those of its entities, as written and as their note is called. `template` are core notes nobody has written in yet,
+    by path.
     """
 
     ids: Collection[str] = ()
     texts: Collection[tuple[str, str]] = ()
     read: Callable[[str], bytes | None] = lambda _: None
+    can_hold: Callable[[str], bool] = lambda _: True
     find_entity: linking.FindEntity = lambda _: None
     names: Sequence[tuple[str, str]] = ()
     template: Mapping[str, bytes] = field(default_factory=dict)
@@ -182,7 +184,8 @@ def _plan_entities(
             _plan_known_entity(note, entity, edges[name], plan)
             continue
         edit = _plan_new_entity(entity, edges[name], details, now)
-        if edit.rel_path in taken or vault.read(edit.rel_path) is not None:
+        is_free = edit.rel_path not in taken and vault.can_hold(edit.rel_path)
+        if not is_free or vault.read(edit.rel_path) is not None:
             plan.clashes.append(edit.rel_path)
             continue
         taken.add(edit.rel_path)
@@ -280,6 +283,9 @@ def _is_name(name: str) -> bool:
 def _plan_files(found: Found, vault: Vault, plan: ImportPlan) -> None:
     planned: dict[str, bytes] = {}
     for file in found.files:
+        if not vault.can_hold(file.rel_path):
+            plan.left_out["files whose name is too long, or is that of something else in the vault"] += 1
+            continue
         there = planned.get(file.rel_path)
         if there is None:
             there = vault.read(file.rel_path)
