@@ -83,7 +83,7 @@ def check_git(_: Context) -> Finding:
 def check_sqlite(_: Context) -> Finding:
     """SQLite has full-text search and can load the vector extension."""
     try:
-        connection, _outdated = database.connect_writer(":memory:")
+        connection = database.make_in_memory()
         row = connection.execute("SELECT vec_version()").fetchone()
         connection.close()
     except (database.DatabaseError, ImportError, OSError) as error:

@@ -51,16 +51,25 @@ class DiskFullError(QuaidError):
         super().__init__(f"The disk that holds {path} is full: nothing was changed. Free some space and try again.")
 
 
-class LocalDamagedError(QuaidError):
-    """local.db held habits, not memories; a new one is begun."""
+class DiskFailedError(QuaidError):
+    code = "disk_failed"
+
+    def __init__(self, path: object, reason: str) -> None:
+        super().__init__(
+            f"{path} could not be read or written ({reason}): the disk or its limits refuse. Check them and try again."
+        )
+
+
+class StateDamagedError(QuaidError):
+    """A database of the state folder was damaged: it held no memory that is not in a note, and a new one is begun."""
 
     exit_code = 75
-    code = "local_damaged"
+    code = "state_damaged"
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} was damaged and is kept as {name}.damaged: its counters since the last fold, queue and logs are "
-            "lost, no memory is. Try again: a new one is begun."
+            f"{name} was damaged and is kept as {name}.damaged: what only it held (counters, queued notes, logs) is no "
+            "longer used, every memory is in its note. Try again: a new one is begun."
         )
 
 
@@ -323,3 +332,6 @@ class HookProofError(QuaidError):
 
 TROUBLE_FOR_ALL = (ModelUnavailableError, ModelTimeoutError, BudgetExceededError)
 """What the next question to a model would meet as well."""
+
+UNWRITABLE = (VaultReadOnlyError, DiskFullError, DiskFailedError)
+"""What stands in the way of a file of the state folder: reading goes on without it."""

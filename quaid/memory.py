@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from quaid.answers import Answers
 from quaid.config import load_settings, parse_value
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NothingSaidError, VaultExistsError, VaultNotFoundError
-from quaid.index import database
 from quaid.index.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
@@ -23,8 +22,6 @@ from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
 from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
 from quaid.vault import layout, template
-
-Answer = TypeVar("Answer")
 
 if TYPE_CHECKING:
     import apsw
@@ -135,7 +132,7 @@ class Memory:
             RevisionError: no such revision, or none that early.
         """
         wanted = RecallOptions(**{"depth": self.settings.recall.depth, "limit": limit, **_frozen(options)})
-        answer = self._ask(lambda: self.answers.answer(query, wanted, as_of=as_of, progress=self._progress))
+        answer = self.answers.ask(lambda: self.answers.answer(query, wanted, as_of=as_of, progress=self._progress))
         if not keep or as_of is not None:
             return answer
         return self.answers.keep(answer, wanted, door=door, session=session)
@@ -150,7 +147,7 @@ class Memory:
         Raises:
             NoteNotFoundError, AmbiguousReferenceError
         """
-        return self._ask(lambda: view_note(self.index(), reference))
+        return self.answers.ask(lambda: view_note(self.index(), reference))
 
     def history(self, reference: str, limit: int = 20) -> list[Commit]:
         """The commits that touched a note, newest first, across renames."""
@@ -166,7 +163,7 @@ class Memory:
             index = self.index()
             return explain(view_note(index, reference), index, self.git, self.root, self.settings.git.email)
 
-        return self._ask(explained)
+        return self.answers.ask(explained)
 
     def context(self, tokens: int | None = None, longest: int | None = None, cwd: str | None = None) -> str:
         """What an agent should have before it starts to work in the folder `cwd`, at most `tokens` (else
@@ -175,7 +172,7 @@ class Memory:
         from quaid.context import tell
 
         wanted = self.settings.hooks.context_tokens if tokens is None else tokens
-        return self._ask(lambda: tell(self.root, self.index(), self.answers.owners(), wanted, longest, cwd))
+        return self.answers.ask(lambda: tell(self.root, self.index(), self.answers.owners(), wanted, longest, cwd))
 
     def index(self) -> apsw.Connection:
         """A read-only connection to the index, brought up to date first."""
@@ -412,9 +409,7 @@ class Memory:
         """What those who write work with."""
         from quaid.writer import Surroundings
 
-        return Surroundings(
-            self.root, self.settings, self.embedding, lambda: self.git, self.index, self._rebuild, self._tell
-        )
+        return Surroundings(self.root, self.settings, self.embedding, lambda: self.git, self.index, self._tell)
 
     def _show(self, what: str, done: int, total: int) -> None:
         if self._progress is not None:
@@ -422,19 +417,6 @@ class Memory:
 
     def _tell(self, text: str) -> None:
         self._say(text)
-
-    def _ask(self, question: Callable[[], Answer]) -> Answer:
-        """Ask the index, and once more when it turns out to be damaged: it is built anew then."""
-        try:
-            return question()
-        except database.BROKEN:
-            self._rebuild()
-            return question()
-
-    def _rebuild(self) -> None:
-        self.answers.release()
-        budget_s = self.settings.recall.embed_budget_s
-        self.sync(SyncOptions(rebuild=True, accept_removals=True, embed_budget_s=budget_s, fetch_weights=False))
 
 
 def _frozen(options: dict[str, Any]) -> dict[str, Any]:

@@ -230,7 +230,7 @@ def recall_stats_of(memory: Memory) -> RecallStats:
     """What the recall log comes to, and what is recalled most, by all devices together.
 
     Raises:
-        LockedError, VaultReadOnlyError, DiskFullError, LocalDamagedError: local.db cannot be had.
+        LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be had.
     """
     with Bookkeeping(memory.root, memory.settings) as books:
         numbers, most_used = books.numbers(), books.most_used(MOST_RECALLED)

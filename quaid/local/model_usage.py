@@ -59,7 +59,7 @@ class ModelRecords(Tables):
     is kept. Safe for several threads and processes.
 
     Raises:
-        DiskFullError, LocalDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
+        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
     """
 
     SCHEMA = _SCHEMA
