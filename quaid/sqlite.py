@@ -32,12 +32,14 @@ from quaid.errors import (
 BUSY_MS = 30_000
 _PAUSE_SECONDS = 0.005
 _HEADER_BYTES = 100
-_SHARED_BYTES = 32_768
-"""The least that the shared memory of a write-ahead log has once somebody has read."""
+_SHARED_STEP = 32_768
+"""The shared memory of a write-ahead log grows in such steps."""
+_SHARED_MOST = 1 << 20
+_SHARED_HEADER = 136
 _CHECKSUM_BYTES = 8
 _LEAST_FREE = 65_536
 _BESIDE = ("-wal", "-shm", "-journal")
-_DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
+_DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError)
 _DAMAGED_READS = {
     apsw.SQLITE_IOERR_SHORT_READ,
     apsw.SQLITE_IOERR_READ,
@@ -70,19 +72,19 @@ class Database(apsw.Connection):
     path: Path
     inode: int
     is_outdated = False
-    _shared: int | None = None
+    _shared = 0
 
     def is_current(self) -> bool:
-        """Whether the path still names the file that is open, and its shared memory can be touched: a process that
-        touches memory behind the end of a file that was cut is killed (SIGBUS). Two `stat`s.
+        """Whether the path still names the file that is open, and its shared memory is what others share: two `stat`s.
+
+        Shared memory that was cut short is mended.
         """
-        if inode(self.path) != self.inode:
-            return False
         shared = _stat(Path(f"{self.path}-shm"))
-        if self._shared is None:
-            self._shared = shared.st_ino if shared else None
-            return True
-        return shared is not None and shared.st_ino == self._shared and shared.st_size >= _SHARED_BYTES
+        found = shared.st_ino if shared is not None else 0
+        if shared is not None:
+            _mend_shared(self.path, shared.st_size)
+        self._shared = self._shared or found
+        return inode(self.path) == self.inode and found == self._shared
 
     def close(self, force: bool = False) -> None:
         """Close it. A file that is no longer current is left alone: a checkpoint would remove its successor's log."""
@@ -140,6 +142,8 @@ def connect(path: Path, flags: int, options: str = "") -> Database:
         found = _stat(Path(f"{real}{suffix}"))
         if found is not None and not stat.S_ISREG(found.st_mode):
             raise apsw.NotADBError(f"{path.name}{suffix} is not a file")
+        if found is not None and suffix == "-shm":
+            _mend_shared(real, found.st_size)
     found_inode = inode(real)
     wanted = os.R_OK | (os.W_OK if flags & apsw.SQLITE_OPEN_READWRITE else 0)
     if found_inode and not os.access(real, wanted) and os.access(real.parent, os.W_OK):
@@ -183,7 +187,7 @@ def heal(path: Path, work: Callable[[bool], Result]) -> Result:
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether SQLite says that a database does not hold what it should."""
+    """Whether SQLite or Python says that a database does not hold what it should."""
     if isinstance(error, apsw.IOError):
         return getattr(error, "extendedresult", 0) in _DAMAGED_READS
     return isinstance(error, _DAMAGED)
@@ -332,6 +336,21 @@ def _is_sound(path: Path) -> bool:
             connection.close()
     except apsw.Error as error:
         return not is_damage(error)
+
+
+def _mend_shared(path: Path, size: int) -> None:
+    """Lengthen the shared memory that was cut to `size` bytes: who touches what is behind its end is killed (SIGBUS),
+    and all connections of a process share it. A header of zeros makes the next reader fill it anew from the log.
+    """
+    if size and not size % _SHARED_STEP:
+        return
+    with suppress(OSError):
+        handle = os.open(f"{path}-shm", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.ftruncate(handle, _SHARED_MOST)
+            os.pwrite(handle, bytes(_SHARED_HEADER), 0)
+        finally:
+            os.close(handle)
 
 
 @cache
