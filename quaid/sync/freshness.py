@@ -42,7 +42,8 @@ class Freshness:
             return None, ()
         if changed is None and not self._pending and self._is_fresh():
             return None, ()
-        return self._sync(replace(options, only=changed))
+        # What is written by way of a mapping may leave size and times as they are.
+        return self._sync(replace(options, only=changed, trust_times=options.trust_times and changed is None))
 
     def rebuild_in_memory(self, known: apsw.Connection | None) -> apsw.Connection:
         """An index without a file, brought in step with the notes; `known` is the one of the question before."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from quaid.errors import MassRemovalError, VaultNotFoundError
+from quaid.errors import MassRemovalError, QuaidError, VaultNotFoundError
 from quaid.index import database, documents
 from quaid.index.documents import Known
 from quaid.place import CONFIG_FILE, state_folder
@@ -175,7 +175,10 @@ class Indexer:
             return
         from quaid.vault.history import History
 
-        missing = History(self.root, self._settings.git).tracked_missing(gone)
+        try:
+            missing = History(self.root, self._settings.git).tracked_missing(gone)
+        except QuaidError:  # git cannot say why: then nothing says that they are gone for good
+            raise MassRemovalError(len(gone), known) from None
         if diff.looks_like_accident(missing, known, limits.removal_brake_count, limits.removal_brake_share):
             raise MassRemovalError(len(missing), known)
 

@@ -344,7 +344,14 @@ def torture(
                 shutil.copytree(folder / "whole" / kept_as, each, symlinks=True)
             what = f"{how} {database}{beside}"
             tried[how] += 1
-            found = play(root, database, how, beside, chance, QUICK if quick else ("recall", *chance.sample(tuple(COMMANDS)[1:], 5)))
+            found = play(
+                root,
+                database,
+                how,
+                beside,
+                chance,
+                QUICK if quick else ("recall", *chance.sample(tuple(COMMANDS)[1:], 5)),
+            )
             if found:
                 broken.setdefault(what, []).extend(found)
                 print(f"round {number}, {what}: " + "\n  ".join(found), file=sys.stderr)
