@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -405,7 +404,9 @@ def _exclusively(path: Path) -> Iterator[None]:
 def _remove(path: Path) -> None:
     with suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            from shutil import rmtree
+
+            rmtree(path)
         else:
             path.unlink()
 
