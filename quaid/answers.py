@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from quaid.config import own_names
 from quaid.context import read_core_notes
-from quaid.errors import UNWRITABLE, QuaidError, VaultNotFoundError
+from quaid.errors import UNWRITABLE, DiskFailedError, DiskFullError, VaultNotFoundError, VaultReadOnlyError
 from quaid.index import vectors
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from quaid.vault.history import History
 
 Asked = TypeVar("Asked")
+Unwritable = VaultReadOnlyError | DiskFullError | DiskFailedError
 
 
 class Answers:
@@ -59,7 +60,7 @@ class Answers:
         self._owners: frozenset[str] = frozenset()
         self._past: PastIndexes | None = None
         self._in_memory: apsw.Connection | None = None
-        self._distrusted: QuaidError | None = None
+        self._distrusted: Unwritable | None = None
 
     def answer(self, query: str, options: RecallOptions, *, as_of: str | None, progress: Progress | None) -> Recall:
         """The answer of the present index, or of the one as of a revision or day.
@@ -131,9 +132,9 @@ class Answers:
             return connection, stale
         return self._without_file(self._distrusted)
 
-    def _without_file(self, refusal: QuaidError) -> tuple[apsw.Connection, tuple[str, ...]]:
+    def _without_file(self, refusal: Unwritable) -> tuple[apsw.Connection, tuple[str, ...]]:
         self._in_memory = self._freshness.rebuild_in_memory(self._in_memory)
-        return self._in_memory, (f"index: it is kept in memory, without vectors. {refusal}",)
+        return self._in_memory, (f"index: it is kept in memory, without vectors: {refusal.reason}",)
 
     def books(self) -> Bookkeeping:
         if self._books is None:

@@ -42,6 +42,7 @@ class VaultReadOnlyError(QuaidError):
         super().__init__(
             f"Cannot write to {path} ({reason}): nothing was changed. Make the folder writable and try again."
         )
+        self.reason = f"{path} cannot be written ({reason})"
 
 
 class DiskFullError(QuaidError):
@@ -49,6 +50,7 @@ class DiskFullError(QuaidError):
 
     def __init__(self, path: object) -> None:
         super().__init__(f"The disk that holds {path} is full: nothing was changed. Free some space and try again.")
+        self.reason = f"the disk that holds {path} is full"
 
 
 class DiskFailedError(QuaidError):
@@ -58,6 +60,7 @@ class DiskFailedError(QuaidError):
         super().__init__(
             f"{path} could not be read or written ({reason}): the disk or its limits refuse. Check them and try again."
         )
+        self.reason = f"{path} could not be read or written ({reason})"
 
 
 class StateDamagedError(QuaidError):
@@ -81,6 +84,7 @@ class LockedError(QuaidError):
 
     def __init__(self, what: str, next_step: str = "Try again in a moment.") -> None:
         super().__init__(f"{what}: nothing was changed. {next_step}")
+        self.reason = what
 
 
 class NoteNotFoundError(QuaidError):
@@ -219,6 +223,7 @@ class MassRemovalError(QuaidError):
             f"{gone:,} of {known:,} notes vanished since the last sync and git does not say why. "
             "If that is right: quaid sync --accept-removals. If not, bring them back: git checkout -- ."
         )
+        self.reason = f"{gone:,} of {known:,} notes vanished since the last sync"
 
 
 class WeightsMissingError(QuaidError):

@@ -11,7 +11,16 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from quaid.answers import Answers
 from quaid.config import load_settings, parse_value
-from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NothingSaidError, VaultExistsError, VaultNotFoundError
+from quaid.errors import (
+    TROUBLE_FOR_ALL,
+    UNWRITABLE,
+    BadInputError,
+    LockedError,
+    MassRemovalError,
+    NothingSaidError,
+    VaultExistsError,
+    VaultNotFoundError,
+)
 from quaid.index.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
@@ -293,7 +302,7 @@ class Memory:
                     wanted = replace(wanted, facts=False)
         if not found:
             raise NothingSaidError
-        self.sync()
+        self._catch_up()
 
     def extract_waiting(self, **how: Any) -> Iterator[Extracted]:
         """Learn from the conversations that no model has drawn facts from, oldest first. `how` as for `extract`."""
@@ -303,7 +312,7 @@ class Memory:
         self.learner.reader.begin_run()
         for path in list_waiting(self):
             yield self.learner.work_off(path, TakeIn(**how))
-        self.sync()
+        self._catch_up()
 
     def analyze(self, path: str | os.PathLike[str], **how: Any) -> Analyzed:
         """Learn from a text, markdown or PDF file, if it has changed since the last time. `how` are the fields of
@@ -316,7 +325,7 @@ class Memory:
         from quaid.analyzing import Analyst, HowTo
 
         done = Analyst(self, self._show).analyze(Path(path), HowTo(**how))
-        self.sync()
+        self._catch_up()
         return done
 
     def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> Imported:
@@ -331,7 +340,7 @@ class Memory:
         given = Path(source).expanduser().absolute() if isinstance(source, (str, os.PathLike)) else source
         imported = import_from(self.writer, self.root, self.index, given, wanted, progress=self._progress)
         if imported.commit:
-            self.sync()
+            self._catch_up()
         return imported
 
     def export(self, kinds: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
@@ -345,6 +354,15 @@ class Memory:
     def sync(self, options: SyncOptions | None = None) -> SyncReport:
         """Bring the index in step with the files and embed what is new."""
         return self.indexer.sync(options, self._progress)
+
+    def _catch_up(self) -> None:
+        """Index what was committed just now. That it cannot be is a remark: the work is done, and the next read tries
+        again.
+        """
+        try:
+            self.sync()
+        except (LockedError, MassRemovalError, *UNWRITABLE) as error:
+            self._tell(f"What was written is committed, but not in the index yet: {error.reason}.")
 
     def reindex(self) -> SyncReport:
         """Build the index from nothing; embeddings come from the cache."""

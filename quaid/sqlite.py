@@ -68,8 +68,8 @@ class Format(NamedTuple):
 class Database(apsw.Connection):
     """A connection that knows which file it has open."""
 
-    path: Path
-    inode: int
+    path = Path()
+    inode = 0
     is_outdated = False
     _shared = 0
 
@@ -141,7 +141,7 @@ def connect(path: Path, flags: int, options: str = "") -> Database:
         found = _stat(Path(f"{real}{suffix}"))
         if found is not None and not stat.S_ISREG(found.st_mode):
             raise apsw.NotADBError(f"{path.name}{suffix} is not a file")
-        if found is not None and suffix == "-shm":
+        if found is not None and suffix == "-shm" and _has_open(real):
             _mend_shared(real, found.st_size)
     found_inode = inode(real)
     wanted = os.R_OK | (os.W_OK if flags & apsw.SQLITE_OPEN_READWRITE else 0)
@@ -346,10 +346,14 @@ def _mend_shared(path: Path, size: int) -> None:
     with suppress(OSError):
         handle = os.open(f"{path}-shm", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            os.ftruncate(handle, _SHARED_MOST)
+            os.posix_fallocate(handle, 0, _SHARED_MOST)  # a hole in it kills as well when the disk is full
             os.pwrite(handle, bytes(_SHARED_HEADER), 0)
         finally:
             os.close(handle)
+
+
+def _has_open(path: Path) -> bool:
+    return any(isinstance(each, Database) and each.path == path for each in apsw.connections())
 
 
 @cache

@@ -120,7 +120,9 @@ class ModelRecords(Tables):
     def put(self, key: str, answer: str, day: str, oldest_day: str) -> None:
         """Keep `answer`, and forget what is older than `oldest_day`."""
         with self._transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO model_answers VALUES (?,?,?)", (key, day, answer))
+            connection.execute(
+                "INSERT OR REPLACE INTO model_answers (key, day, answer) VALUES (?,?,?)", (key, day, answer)
+            )
             connection.execute("DELETE FROM model_answers WHERE day < ?", (oldest_day,))
 
     @contextmanager

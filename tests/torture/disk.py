@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "forget": ("forget", "01f3"),
     "note": ("note", "call Maya back"),
     "config": ("config", "recall.limit", "7"),
-    "import": ("import", "{folder}/memories.jsonl"),
+    "import": ("import", "{folder}/memories.json"),
     "extract": ("extract", "{folder}/talk.jsonl"),
     "janitor": ("janitor", "run"),
     "sync": ("sync",),
@@ -153,8 +153,8 @@ def torture(rounds: int, seed: int, *, plan: list[tuple[str, int, str]] | None =
     environment = dict(os.environ)
     try:
         root = make_vault(folder, service)
-        (folder / "memories.jsonl").write_text(
-            "".join(json.dumps({"text": f"Maya's wombat number {n} likes carrots."}) + "\n" for n in range(20))
+        (folder / "memories.json").write_text(
+            json.dumps([{"id": f"{n}", "memory": f"Maya's wombat number {n} likes carrots."} for n in range(20)])
         )
         (folder / "talk.jsonl").write_text(
             '{"session": "s1", "started": "2026-11-20T14:00:00Z"}\n{"role": "user", "content": "We adopted a quokka."}\n'
