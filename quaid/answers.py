@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from quaid.config import own_names
 from quaid.context import read_core_notes
-from quaid.errors import UNWRITABLE, DiskFailedError, DiskFullError, VaultNotFoundError, VaultReadOnlyError
+from quaid.errors import UNWRITABLE, DiskFailedError, DiskFullError, QuaidError, VaultNotFoundError, VaultReadOnlyError
 from quaid.index import vectors
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
@@ -43,7 +43,7 @@ class Answers:
 
     def __init__(
         self, root: Path, settings: Settings, embedding: Embedding, freshness: Freshness, reader: IndexReader,
-        git: Callable[[], History],
+        git: Callable[[], History], problem: QuaidError | None = None,
     ) -> None:  # fmt: skip
         self._root = root
         self._settings = settings
@@ -51,6 +51,7 @@ class Answers:
         self._freshness = freshness
         self._reader = reader
         self._git = git
+        self._problem = problem
         self._path = state_folder(root) / layout.INDEX_FILE
         self._second = IndexReader(self._path)
         self._matrix = VectorMatrix()
@@ -78,7 +79,7 @@ class Answers:
         answer = self._answer(query, options, sources)
         if options.context:
             answer = replace(answer, context=tuple(read_core_notes(self._root)))
-        return _with_degraded(answer, [*stale, *self._pending(connection, options)])
+        return _with_degraded(answer, [*self._config(), *stale, *self._pending(connection, options)])
 
     def ask(self, question: Callable[[], Asked]) -> Asked:
         """Ask the index, and once more when it turns out to be damaged: a new one is built then, in memory where it
@@ -187,6 +188,10 @@ class Answers:
                 return None
             self._judge = ModelJudge(models)
         return self._judge
+
+    def _config(self) -> Iterable[str]:
+        if self._problem is not None:
+            yield f"config: these are all defaults, and no model is used, until it is repaired. {self._problem}"
 
     def _pending(self, connection: apsw.Connection, options: RecallOptions) -> Iterable[str]:
         if options.keyword_only or self._settings.embedding.provider == "none":

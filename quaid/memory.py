@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from quaid.answers import Answers
-from quaid.config import load_settings, parse_value
+from quaid.config import load_settings, parse_value, settings_for_reading
 from quaid.errors import (
+    NOT_INDEXED,
     TROUBLE_FOR_ALL,
-    UNWRITABLE,
     BadInputError,
-    LockedError,
-    MassRemovalError,
+    ConfigError,
     NothingSaidError,
     VaultExistsError,
     VaultNotFoundError,
@@ -49,16 +49,20 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """A vault, opened. Use it as a context manager; one instance belongs to one thread."""
+    """A vault, opened. Use it as a context manager; one instance belongs to one thread.
 
-    def __init__(self, root: Path, settings: Settings) -> None:
+    `problem` says why its settings are not the owner's: then it is only read.
+    """
+
+    def __init__(self, root: Path, settings: Settings, problem: ConfigError | None = None) -> None:
         self.root = root
         self.settings = settings
+        self.problem = problem
         self.embedding = Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)
         self._freshness = Freshness(self.indexer, self._reader.open, settings.recall.embed_budget_s)
-        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, lambda: self.git)
+        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, lambda: self.git, problem)
         self._history: History | None = None
         self._writer: Writer | None = None
         self._learner: Learner | None = None
@@ -72,13 +76,12 @@ class Memory:
 
         Raises:
             VaultNotFoundError: no vault there.
-            ConfigError: its quaid.toml cannot be read.
         """
         root = locate_vault(path)
         if not (root / CONFIG_FILE).is_file():
             raise VaultNotFoundError(root)
-        settings = load_settings(root)
-        return cls(root, replace(settings, owner=owner) if owner else settings)
+        settings, problem = settings_for_reading(root)
+        return cls(root, replace(settings, owner=owner) if owner else settings, problem)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> tuple[Self, Created]:
@@ -236,12 +239,9 @@ class Memory:
             raise BadInputError("There is nothing to note. Give the line in quotes: quaid note 'call Maya back'")
         if not self.indexer.is_there():
             raise VaultNotFoundError(self.root)
-        queue = NotesToSelf(state_folder(self.root) / layout.LOCAL_FILE)
-        try:
+        with closing(NotesToSelf(state_folder(self.root) / layout.LOCAL_FILE)) as queue:
             queue.add(line, session, datetime.now(UTC))
             return queue.count()
-        finally:
-            queue.close()
 
     def extract(
         self,
@@ -356,12 +356,10 @@ class Memory:
         return self.indexer.sync(options, self._progress)
 
     def _catch_up(self) -> None:
-        """Index what was committed just now. That it cannot be is a remark: the work is done, and the next read tries
-        again.
-        """
+        """Index what was committed just now. That it cannot be is a remark: the next read tries again."""
         try:
             self.sync()
-        except (LockedError, MassRemovalError, *UNWRITABLE) as error:
+        except NOT_INDEXED as error:
             self._tell(f"What was written is committed, but not in the index yet: {error.reason}.")
 
     def reindex(self) -> SyncReport:
@@ -392,6 +390,8 @@ class Memory:
 
     @property
     def writer(self) -> Writer:
+        if self.problem is not None:
+            raise self.problem
         if self._writer is None:
             from quaid.writer import Writer
 
@@ -420,6 +420,8 @@ class Memory:
         """The janitor of this vault."""
         from quaid.tidying import Tidier
 
+        if self.problem is not None:
+            raise self.problem
         return Tidier(self, self._tell, self._show)
 
     @property

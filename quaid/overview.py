@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -181,6 +182,8 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
     watcher = _watcher(heartbeat, now or datetime.now(UTC)) if heartbeat else None
     queued = _count_queued(memory)
     attention = [
+        *([Attention(f"All settings are defaults. {memory.problem}")] if memory.problem else []),
+        *_damaged(state_folder(memory.root)),
         *_index_attention(index, embedding, watcher),
         *_repository_attention(repository),
         *_note_attention(problems),
@@ -333,6 +336,15 @@ def _count_queued(memory: Memory) -> int:
         return queue.count()
     finally:
         queue.close()
+
+
+def _damaged(state: Path) -> list[Attention]:
+    """That local.db was begun anew: all else that is set aside is made again from files."""
+    kept = state / f"{layout.LOCAL_FILE}.damaged"
+    if not os.path.lexists(kept):
+        return []
+    what = f"{layout.LOCAL_FILE} was damaged: counters since the last night, queued lines and logs were begun anew"
+    return [Attention(what, f"see what {kept} holds, then remove it")]
 
 
 def _repository_attention(repository: Repository) -> list[Attention]:

@@ -182,14 +182,13 @@ def test_rows_of_a_newer_quaid_and_rows_that_are_rubbish_are_passed_over(vault: 
 
 
 def test_short_form_of_the_damage_harness():
-    plan = [("docs.db", "page", ""), ("local.db", "newer", ""), ("index.db", "pipe", ""), ("local.db", "cut", "-shm")]
-    figures = damage.torture(0, 3, plan=plan, names=("recall", "docs search", "status"))
+    plan = [("docs.db", "page", ""), ("local.db", "newer", "")]
+    figures = damage.torture(0, 3, plan=plan, names=("docs search", "status"))
     assert figures["details"] == {}
-    assert figures["rounds"] == 4
+    assert figures["rounds"] == 2
 
 
 def test_short_form_of_the_disk_harness():
-    plan = [("limit", 16_384, "import"), ("limit", 65_536, "remember"), ("limit", 16_384, "note")]
-    figures = disk.torture(0, 3, plan=plan)
+    figures = disk.torture(0, 3, plan=[("limit", 16_384, "import")])
     assert figures["details"] == {}
-    assert figures["rounds"] == 3
+    assert figures["rounds"] == 1
