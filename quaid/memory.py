@@ -49,15 +49,12 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """A vault, opened. Use it as a context manager; one instance belongs to one thread.
-
-    `problem` says why its settings are not the owner's: then it is only read.
-    """
+    """A vault, opened. Use it as a context manager; one instance belongs to one thread."""
 
     def __init__(self, root: Path, settings: Settings, problem: ConfigError | None = None) -> None:
         self.root = root
         self.settings = settings
-        self.problem = problem
+        self.problem = problem  # why `settings` are not the owner's: then nothing is written
         self.embedding = Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)

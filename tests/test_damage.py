@@ -4,6 +4,7 @@ tests/torture/damage.py and tests/torture/disk.py.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -16,7 +17,6 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent / "torture"))
 import damage
-import disk
 from vaults import Vault
 
 from quaid.embed import EmbeddingCache
@@ -27,6 +27,7 @@ from quaid.overview import status_of
 from quaid.place import state_folder
 from quaid.sqlite import heal
 
+TORTURE = Path(__file__).parent / "torture"
 HARMS = [how for how in damage.HARMS if how not in {"flip", "page", "cut", "gone", "newer", "unreadable"}]
 
 
@@ -181,14 +182,9 @@ def test_rows_of_a_newer_quaid_and_rows_that_are_rubbish_are_passed_over(vault: 
                 assert memory.documentation.known_stale() == []
 
 
-def test_short_form_of_the_damage_harness():
-    plan = [("docs.db", "page", ""), ("local.db", "newer", "")]
-    figures = damage.torture(0, 3, plan=plan, names=("docs search", "status"))
-    assert figures["details"] == {}
-    assert figures["rounds"] == 2
-
-
-def test_short_form_of_the_disk_harness():
-    figures = disk.torture(0, 3, plan=[("limit", 16_384, "import")])
-    assert figures["details"] == {}
-    assert figures["rounds"] == 1
+@pytest.mark.parametrize(("harness", "rounds"), [("damage", 2), ("disk", 1)])
+def test_the_short_form_of_a_harness_breaks_nothing(calm, harness, rounds):
+    command = [sys.executable, str(TORTURE / f"{harness}.py"), "--short"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["rounds"] == rounds

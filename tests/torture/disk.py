@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,13 @@ if __name__ == "__main__":
 else:
     sys.path.append(str(Path(__file__).parent))
 
-from damage import make_vault, run
-from embedding_service import EmbeddingService
+from damage import make_vault, run, serving_embeddings
 
 from quaid.place import state_folder
 
 DISK_BYTES = 24_000_000
 FREE = (0, 4096, 16_384, 65_536, 262_144)
+SHORT = [("limit", 16_384, "import")]
 LEVELS = ("vault", "state", "git", "limit")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "remember": ("remember", "Maya bought a lawnmower in spring"),
@@ -148,11 +148,11 @@ def torture(rounds: int, seed: int, *, plan: list[tuple[str, int, str]] | None =
     started = time.monotonic()
     tried: Counter[str] = Counter()
     broken: dict[str, list[str]] = {}
-    service = EmbeddingService()
     folder = Path(tempfile.mkdtemp(prefix="quaid-torture-"))
     environment = dict(os.environ)
+    services = ExitStack()
     try:
-        root = make_vault(folder, service)
+        root = make_vault(folder, services.enter_context(serving_embeddings()))
         (folder / "memories.json").write_text(
             json.dumps([{"id": f"{n}", "memory": f"Maya's wombat number {n} likes carrots."} for n in range(20)])
         )
@@ -178,7 +178,7 @@ def torture(rounds: int, seed: int, *, plan: list[tuple[str, int, str]] | None =
                 broken.setdefault(f"{level} {free} {name}", []).extend(found)
                 print(f"round {number}, {level} with {free} bytes, {name}: " + "\n  ".join(found), file=sys.stderr)
     finally:
-        service.stop()
+        services.close()
         os.environ.clear()
         os.environ.update(environment)
         shutil.rmtree(folder, ignore_errors=True)
@@ -193,13 +193,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--short", action="store_true", help="the form that the suite runs")
     given = parser.parse_args()
-    if "QUAID_TORTURE_MOUNTS" not in os.environ:
+    if not given.short and "QUAID_TORTURE_MOUNTS" not in os.environ:
         if can_mount():
             os.environ["QUAID_TORTURE_MOUNTS"] = "1"
             os.execvp("unshare", ["unshare", "-rm", sys.executable, *sys.argv])
         print("No mounts of our own are allowed here: only the size of files is limited.", file=sys.stderr)
-    figures = torture(given.rounds, given.seed)
+    figures = torture(given.rounds, given.seed, plan=SHORT if given.short else None)
     for level, number in sorted(figures["tried"].items()):
         failed = sum(n for what, n in figures["broke"].items() if what.split()[0] == level)
         print(f"{level:<8} tried {number:>4}   broke {failed:>4}")
