@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from quaid.config import own_names
 from quaid.context import read_core_notes
-from quaid.errors import VaultNotFoundError
+from quaid.errors import UNWRITABLE, DiskFailedError, DiskFullError, QuaidError, VaultNotFoundError, VaultReadOnlyError
 from quaid.index import vectors
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
@@ -21,6 +21,7 @@ from quaid.recall.asking import Sources
 from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
 from quaid.settings import Settings
+from quaid.sqlite import heal
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
 from quaid.vault import layout
@@ -33,13 +34,16 @@ if TYPE_CHECKING:
     from quaid.sync.as_of import Past, PastIndexes
     from quaid.vault.history import History
 
+Asked = TypeVar("Asked")
+Unwritable = VaultReadOnlyError | DiskFullError | DiskFailedError
+
 
 class Answers:
     """Who answers the questions of one `Memory`. Opens the index, the books and the past when they are first needed."""
 
     def __init__(
         self, root: Path, settings: Settings, embedding: Embedding, freshness: Freshness, reader: IndexReader,
-        git: Callable[[], History],
+        git: Callable[[], History], problem: QuaidError | None = None,
     ) -> None:  # fmt: skip
         self._root = root
         self._settings = settings
@@ -47,13 +51,17 @@ class Answers:
         self._freshness = freshness
         self._reader = reader
         self._git = git
-        self._second = IndexReader(state_folder(root) / layout.INDEX_FILE)
+        self._problem = problem
+        self._path = state_folder(root) / layout.INDEX_FILE
+        self._second = IndexReader(self._path)
         self._matrix = VectorMatrix()
         self._scoped = ScopedChunks()
         self._books: Bookkeeping | None = None
         self._judge: Judge | None = None
         self._owners: frozenset[str] = frozenset()
         self._past: PastIndexes | None = None
+        self._in_memory: apsw.Connection | None = None
+        self._distrusted: Unwritable | None = None
 
     def answer(self, query: str, options: RecallOptions, *, as_of: str | None, progress: Progress | None) -> Recall:
         """The answer of the present index, or of the one as of a revision or day.
@@ -66,12 +74,24 @@ class Answers:
         if as_of is not None:
             return self._answer_of_past(query, options, self._past_indexes().open(as_of, progress))
         connection, stale = self.fresh()
-        beside = self._second.open() or connection
+        beside = connection if connection is self._in_memory else self._second.open() or connection
         sources = Sources(connection, beside, self._embedding.embedder_of, self._matrix, self._scoped)
         answer = self._answer(query, options, sources)
         if options.context:
             answer = replace(answer, context=tuple(read_core_notes(self._root)))
-        return _with_degraded(answer, [*stale, *self._pending(connection, options)])
+        return _with_degraded(answer, [*self._config(), *stale, *self._pending(connection, options)])
+
+    def ask(self, question: Callable[[], Asked]) -> Asked:
+        """Ask the index, and once more when it turns out to be damaged: a new one is built then, in memory where it
+        cannot be set aside.
+        """
+        try:
+            return heal(self._path, lambda _again: question())
+        except UNWRITABLE as refusal:
+            self._reader.close()
+            self._second.close()
+            self._distrusted = refusal
+            return question()
 
     def keep(self, answer: Recall, options: RecallOptions, *, door: str, session: str | None) -> Recall:
         """Write the answer into the books; what they could not take is named in `degraded`."""
@@ -97,12 +117,25 @@ class Answers:
         return Helpers(self._open_judge, lambda ids: self.books().strengths(ids), names)
 
     def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
-        """The index, brought in step with the files, and what kept it from being so."""
-        _, stale = self._freshness.ensure()
-        connection = self._reader.open()
-        if connection is None:
-            raise VaultNotFoundError(self._root)
-        return connection, stale
+        """The index, brought in step with the files, and what kept it from being so.
+
+        Where none can be written, one without vectors is kept in memory.
+        """
+        if self._distrusted is None:
+            try:
+                _, stale = self._freshness.ensure()
+                connection = self._reader.open()
+            except UNWRITABLE as error:
+                return self._without_file(error)
+            if connection is None:
+                raise VaultNotFoundError(self._root)
+            self._in_memory = None
+            return connection, stale
+        return self._without_file(self._distrusted)
+
+    def _without_file(self, refusal: Unwritable) -> tuple[apsw.Connection, tuple[str, ...]]:
+        self._in_memory = self._freshness.rebuild_in_memory(self._in_memory)
+        return self._in_memory, (f"index: it is kept in memory, without vectors: {refusal.reason}",)
 
     def books(self) -> Bookkeeping:
         if self._books is None:
@@ -111,13 +144,9 @@ class Answers:
             self._books = Bookkeeping(self._root, self._settings)
         return self._books
 
-    def release(self) -> None:
-        """Let go of the index, which is about to be built anew."""
+    def close(self) -> None:
         self._reader.close()
         self._second.close()
-
-    def close(self) -> None:
-        self.release()
         if self._books is not None:
             self._books.close()
 
@@ -160,6 +189,10 @@ class Answers:
                 return None
             self._judge = ModelJudge(models)
         return self._judge
+
+    def _config(self) -> Iterable[str]:
+        if self._problem is not None:
+            yield f"config: these are all defaults, and no model is used, until it is repaired. {self._problem}"
 
     def _pending(self, connection: apsw.Connection, options: RecallOptions) -> Iterable[str]:
         if options.keyword_only or self._settings.embedding.provider == "none":

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from quaid.errors import DiskFullError, LocalDamagedError, LockedError, QuaidError, VaultReadOnlyError
+from quaid.errors import (
+    UNWRITABLE,
+    DiskFullError,
+    LockedError,
+    QuaidError,
+    StateDamagedError,
+    VaultReadOnlyError,
+)
 from quaid.model import Edit, Hit, Recall, Use
 from quaid.place import state_folder
 from quaid.recall.answering import AGAIN
@@ -40,7 +47,7 @@ _DROPPED = {
     LockedError: "local.db is in use by another process, so this recall is not counted",
     VaultReadOnlyError: f"{LOCAL_FILE} cannot be written, so this recall is not counted",
     DiskFullError: "the disk is full, so this recall is not counted",
-    LocalDamagedError: "local.db was damaged and is kept as local.db.damaged; a new one is begun with the next recall",
+    StateDamagedError: "local.db was damaged and is kept as local.db.damaged; a new one is begun with the next recall",
 }
 
 
@@ -114,7 +121,7 @@ class Bookkeeping:
         still missing.
 
         Raises:
-            LockedError, VaultReadOnlyError, DiskFullError, LocalDamagedError
+            LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError
         """
         with self._open() as books:
             books.usage.settle(self._read_ledger)
@@ -171,17 +178,18 @@ class Bookkeeping:
     @contextmanager
     def _open(self, wait_ms: int | None = None) -> Iterator[_Books]:
         """The books, in step with the ledgers of all devices; shut again when there is trouble with them."""
-        from quaid.local.database import BUSY_MS, translated
+        from quaid.sqlite import BUSY_MS
 
         wait_ms = BUSY_MS if wait_ms is None else wait_ms
         try:
-            if self._books is None:
-                self._books = self._open_books(wait_ms)
-            with translated(self._path):
-                self._books.wait(wait_ms)
-            self._mirror(self._books)
-            with translated(self._path):
-                yield self._books
+            if self._books is not None and not self._books.is_current():
+                self.close()
+            books = self._books = self._books or self._open_books(wait_ms)
+            with books.translated():
+                books.wait(wait_ms)
+            self._mirror(books)
+            with books.translated():
+                yield books
         except QuaidError:
             self.close()
             raise
@@ -192,25 +200,23 @@ class Bookkeeping:
 
         schema = usage.SCHEMA + recall_log.SCHEMA + gaps.SCHEMA
         try:
-            connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
-            is_kept = True
-        except VaultReadOnlyError:  # the ledgers in the vault can still be read
-            connection, is_kept = open_in_memory(schema), False
-        return _Books(connection, self._path, self._settings, _place(self._root), is_kept=is_kept)
+            connection: apsw.Connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
+            refused = None
+        except UNWRITABLE as error:  # the ledgers can still be read
+            connection, refused = open_in_memory(schema), error
+        return _Books(connection, self._path, self._settings, _place(self._root), refused)
 
     def _say(self, what: str) -> None:
         self._remark = f"usage: {what}"
 
     def _mirror(self, books: _Books) -> None:
-        from quaid.local.database import translated
-
         try:
             stamps = ledger.list_ledgers(self._root)
         except OSError as error:
             self._say(f"{ledger.USAGE_DIR}/ cannot be read ({error.strerror}): its counters wait")
             return
         # While local.db takes no writes, what it knew of the other devices will do.
-        with suppress(LockedError, VaultReadOnlyError), translated(self._path):
+        with suppress(LockedError, *UNWRITABLE), books.translated():
             books.usage.mirror(stamps, self._read_ledger)
 
     def _read_ledger(self, device: str) -> Mapping[str, Use]:
@@ -238,7 +244,7 @@ class _Books:
     """Usage, log and gaps behind one connection, so that one recall is one transaction."""
 
     def __init__(
-        self, connection: apsw.Connection, path: Path, settings: RecallSettings, place: str, *, is_kept: bool
+        self, connection: apsw.Connection, path: Path, settings: RecallSettings, place: str, refused: QuaidError | None
     ) -> None:
         from quaid.local.gaps import Gaps
         from quaid.local.recall_log import RecallLog
@@ -249,7 +255,7 @@ class _Books:
         self.usage = Usage(connection, place)
         self.log = RecallLog(connection, settings.log)
         self.gaps = Gaps(connection, settings.gaps)
-        self._is_kept = is_kept
+        self._refused = refused
 
     def wait(self, wait_ms: int) -> None:
         self._connection.set_busy_timeout(wait_ms)
@@ -271,8 +277,19 @@ class _Books:
             self.usage.weaken(ids)
 
     def _check_kept(self) -> None:
-        if not self._is_kept:
-            raise VaultReadOnlyError(self._path.parent, f"{LOCAL_FILE} cannot be opened")
+        if self._refused is not None:
+            raise self._refused
+
+    def is_current(self) -> bool:
+        """Whether the file that is open is still local.db; what could not be opened is tried anew."""
+        from quaid.sqlite import Database
+
+        return isinstance(self._connection, Database) and self._connection.is_current()
+
+    def translated(self) -> AbstractContextManager[None]:
+        from quaid.local.database import translated
+
+        return translated(self._connection)
 
     def close(self) -> None:
         from quaid.local.database import close_relaxed

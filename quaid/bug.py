@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from quaid.errors import QuaidError
 from quaid.place import state_folder
 from quaid.vault.layout import LOG_DIR
 
@@ -31,6 +32,15 @@ def write_report(error: BaseException, arguments: Sequence[str], root: Path | No
             continue
         return path
     return None
+
+
+def refusal_of(error: Exception, root: Path | None) -> QuaidError | None:
+    """The sentence for a disk or a database that is at fault instead of Quaid; None where it is a bug."""
+    if root is None:
+        return None
+    from quaid.sqlite import refusal
+
+    return refusal(error, state_folder(root))
 
 
 def _folders(root: Path | None) -> Iterator[Path]:

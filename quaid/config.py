@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from quaid import user_config
 from quaid.errors import ConfigError
 from quaid.place import CONFIG_FILE
-from quaid.settings import Settings
+from quaid.settings import EmbeddingSettings, ModelSettings, Settings
 
 _USERS_TABLES = ("models", "embedding", "notifications")
 _USERS_KEYS = ("offline",)
@@ -98,11 +98,24 @@ def set_users_own(key: str, value: object) -> Path:
     return user_config.path()
 
 
+def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
+    """The settings, and why they are not the owner's: then they are all defaults, and no model is used, for it is not
+    known which one is meant.
+    """
+    try:
+        return load_settings(root), None
+    except ConfigError as error:
+        return Settings(embedding=EmbeddingSettings(provider="none"), models=ModelSettings(provider="none")), error
+
+
 def own_names(root: Path, settings: Settings) -> frozenset[str]:
     """The names of the one who asks: what belongs to nobody in particular belongs to the vault's own owner."""
     mine = settings.owner
     # Without a name of one's own it is the same whatever quaid.toml says, and that is not read twice.
-    is_own = mine == "default" or mine == load_settings(root, environ={}).owner
+    try:
+        is_own = mine == "default" or mine == load_settings(root, environ={}).owner
+    except ConfigError:
+        is_own = False
     return frozenset({mine, "default"} if is_own else {mine})
 
 

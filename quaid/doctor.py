@@ -88,7 +88,7 @@ def check_git(_: Context) -> Finding:
 def check_sqlite(_: Context) -> Finding:
     """SQLite has full-text search and can load the vector extension."""
     try:
-        connection, _outdated = database.connect_writer(":memory:")
+        connection = database.make_in_memory()
         row = connection.execute("SELECT vec_version()").fetchone()
         connection.close()
     except (database.DatabaseError, ImportError, OSError) as error:
@@ -210,7 +210,7 @@ def check_outbound(context: Context) -> Finding:
 
 def check_watcher(context: Context) -> Finding:
     """A watcher that left a heartbeat is alive."""
-    heartbeat = read_heartbeat(context.root)
+    heartbeat = read_heartbeat(state_folder(context.root))
     if heartbeat is None:
         return Finding("watcher", "ok", "Not running; every read checks for itself")
     if not heartbeat.is_alive(datetime.now(UTC)):

@@ -75,6 +75,7 @@ class VaultReadOnlyError(QuaidError):
         super().__init__(
             f"Cannot write to {path} ({reason}): nothing was changed. Make the folder writable and try again."
         )
+        self.reason = f"{path} cannot be written ({reason})"
 
 
 class DiskFullError(QuaidError):
@@ -82,18 +83,29 @@ class DiskFullError(QuaidError):
 
     def __init__(self, path: object) -> None:
         super().__init__(f"The disk that holds {path} is full: nothing was changed. Free some space and try again.")
+        self.reason = f"the disk that holds {path} is full"
 
 
-class LocalDamagedError(QuaidError):
-    """local.db held habits, not memories; a new one is begun."""
+class DiskFailedError(QuaidError):
+    code = "disk_failed"
+
+    def __init__(self, path: object, reason: str) -> None:
+        super().__init__(
+            f"{path} could not be read or written ({reason}): the disk or its limits refuse. Check them and try again."
+        )
+        self.reason = f"{path} could not be read or written ({reason})"
+
+
+class StateDamagedError(QuaidError):
+    """A database of the state folder was damaged: it held no memory that is not in a note, and a new one is begun."""
 
     exit_code = 75
-    code = "local_damaged"
+    code = "state_damaged"
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} was damaged and is kept as {name}.damaged: its counters since the last fold, queue and logs are "
-            "lost, no memory is. Try again: a new one is begun."
+            f"{name} was damaged and is kept as {name}.damaged: what only it held (counters, queued notes, logs) is no "
+            "longer used, every memory is in its note. Try again: a new one is begun."
         )
 
 
@@ -105,6 +117,7 @@ class LockedError(QuaidError):
 
     def __init__(self, what: str, next_step: str = "Try again in a moment.") -> None:
         super().__init__(f"{what}: nothing was changed. {next_step}")
+        self.reason = what
 
 
 class NoteNotFoundError(QuaidError):
@@ -243,6 +256,7 @@ class MassRemovalError(QuaidError):
             f"{gone:,} of {known:,} notes vanished since the last sync and git does not say why. "
             "If that is right: quaid sync --accept-removals. If not, bring them back: git checkout -- ."
         )
+        self.reason = f"{gone:,} of {known:,} notes vanished since the last sync"
 
 
 class WeightsMissingError(QuaidError):
@@ -356,3 +370,8 @@ class HookProofError(QuaidError):
 
 TROUBLE_FOR_ALL = (ModelUnavailableError, ModelTimeoutError, BudgetExceededError)
 """What the next question to a model would meet as well."""
+
+NOT_INDEXED = (LockedError, MassRemovalError, VaultReadOnlyError, DiskFullError, DiskFailedError)
+"""Why what is committed may be missing in the index for now."""
+UNWRITABLE = (VaultReadOnlyError, DiskFullError, DiskFailedError)
+"""What stands in the way of a file of the state folder: reading goes on without it."""

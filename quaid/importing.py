@@ -17,7 +17,7 @@ from quaid.capture.importing import note_folder
 from quaid.capture.importing.formats import choose_format
 from quaid.capture.importing.found import Admit, Found, Source
 from quaid.capture.importing.planning import Candidate, ImportPlan, Progress, Vault, list_candidates, plan_import
-from quaid.errors import BadInputError, DiskFullError, VaultReadOnlyError
+from quaid.errors import BadInputError
 from quaid.index import documents, graph
 from quaid.model import CORE_FILES, Kind, name_key, note_name
 from quaid.place import CONFIG_FILE
@@ -120,16 +120,6 @@ def import_from(
     done = writer.write(_key(held, options), plan_write)
     told = Imported(**{key: _frozen(value) for key, value in done.told.items()})
     return replace(told, commit=done.written.commit, left=done.written.left)
-
-
-def follow(commit: str, sync: Callable[[], object], say: Callable[[str], None]) -> None:
-    """Bring the index in step with what was imported. Where it has no room, the notes are committed all the same."""
-    try:
-        sync()
-    except (DiskFullError, VaultReadOnlyError) as error:
-        # Its own sentence says that nothing was changed.
-        behind = f"It is committed as {commit[:10]}, and the index is behind ({error.code.replace('_', ' ')})"
-        say(f"{behind}. Make room for it, then run: quaid sync")
 
 
 # -- the source ------------------------------------------------------------------------------------------------------

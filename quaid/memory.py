@@ -7,13 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from quaid import trust
 from quaid.answers import Answers
-from quaid.config import ignored_settings, load_settings, parse_value
-from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NothingSaidError, VaultExistsError, VaultNotFoundError
-from quaid.index import database
+from quaid.config import ignored_settings, load_settings, parse_value, settings_for_reading
+from quaid.errors import (
+    NOT_INDEXED,
+    TROUBLE_FOR_ALL,
+    BadInputError,
+    ConfigError,
+    NothingSaidError,
+    VaultExistsError,
+    VaultNotFoundError,
+)
 from quaid.index.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
@@ -24,8 +31,6 @@ from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
 from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
 from quaid.vault import template
-
-Answer = TypeVar("Answer")
 
 if TYPE_CHECKING:
     import apsw
@@ -46,14 +51,15 @@ if TYPE_CHECKING:
 class Memory:
     """A vault, opened. Use it as a context manager; one instance belongs to one thread."""
 
-    def __init__(self, root: Path, settings: Settings) -> None:
+    def __init__(self, root: Path, settings: Settings, problem: ConfigError | None = None) -> None:
         self.root = root
         self.settings = settings
+        self.problem = problem  # why `settings` are not the owner's: then nothing is written
         self.embedding = Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)
         self._freshness = Freshness(self.indexer, self._reader.open, settings.recall.embed_budget_s)
-        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, lambda: self.git)
+        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, lambda: self.git, problem)
         self._history: History | None = None
         self._writer: Writer | None = None
         self._learner: Learner | None = None
@@ -70,13 +76,13 @@ class Memory:
         Raises:
             VaultNotFoundError: no vault there.
             UntrustedVaultError, ForeignVaultError, StateFolderError: there is one that may not be read.
-            ConfigError: its quaid.toml, or the user's own config, cannot be read.
+            ConfigError: the user's own config cannot be read.
         """
         root, remark = trust.locate_vault(path)
         trust.check(root)
-        settings = load_settings(root)
-        memory = cls(root, replace(settings, owner=owner) if owner else settings)
-        memory.remarks = tuple(filter(None, (remark, *ignored_settings(root))))
+        settings, problem = settings_for_reading(root)
+        memory = cls(root, replace(settings, owner=owner) if owner else settings, problem)
+        memory.remarks = tuple(filter(None, (remark, *(() if problem else ignored_settings(root)))))
         return memory
 
     @classmethod
@@ -144,7 +150,7 @@ class Memory:
             RevisionError: no such revision, or none that early.
         """
         wanted = RecallOptions(**{"depth": self.settings.recall.depth, "limit": limit, **_frozen(options)})
-        answer = self._ask(lambda: self.answers.answer(query, wanted, as_of=as_of, progress=self._progress))
+        answer = self.answers.ask(lambda: self.answers.answer(query, wanted, as_of=as_of, progress=self._progress))
         if not keep or as_of is not None:
             return answer
         return self.answers.keep(answer, wanted, door=door, session=session)
@@ -159,7 +165,7 @@ class Memory:
         Raises:
             NoteNotFoundError, AmbiguousReferenceError
         """
-        return self._ask(lambda: view_note(self.index(), reference))
+        return self.answers.ask(lambda: view_note(self.index(), reference))
 
     def history(self, reference: str, limit: int = 20) -> list[Commit]:
         """The commits that touched a note, newest first, across renames."""
@@ -175,7 +181,7 @@ class Memory:
             index = self.index()
             return explain(view_note(index, reference), index, self.git, self.root, self.settings.git.email)
 
-        return self._ask(explained)
+        return self.answers.ask(explained)
 
     def context(self, tokens: int | None = None, longest: int | None = None, cwd: str | None = None) -> str:
         """What an agent should have before it starts to work in the folder `cwd`, at most `tokens` (else
@@ -184,7 +190,7 @@ class Memory:
         from quaid.context import tell
 
         wanted = self.settings.hooks.context_tokens if tokens is None else tokens
-        return self._ask(lambda: tell(self.root, self.index(), self.answers.owners(), wanted, longest, cwd))
+        return self.answers.ask(lambda: tell(self.root, self.index(), self.answers.owners(), wanted, longest, cwd))
 
     def index(self) -> apsw.Connection:
         """A read-only connection to the index, brought up to date first."""
@@ -294,7 +300,7 @@ class Memory:
                     wanted = replace(wanted, facts=False)
         if not found:
             raise NothingSaidError
-        self.sync()
+        self._catch_up()
 
     def extract_waiting(self, **how: Any) -> Iterator[Extracted]:
         """Learn from the conversations that no model has drawn facts from, oldest first. `how` as for `extract`."""
@@ -304,7 +310,7 @@ class Memory:
         self.learner.reader.begin_run()
         for path in list_waiting(self):
             yield self.learner.work_off(path, TakeIn(**how))
-        self.sync()
+        self._catch_up()
 
     def analyze(self, path: str | os.PathLike[str], **how: Any) -> Analyzed:
         """Learn from a text, markdown or PDF file, if it has changed since the last time. `how` are the fields of
@@ -317,7 +323,7 @@ class Memory:
         from quaid.analyzing import Analyst, HowTo
 
         done = Analyst(self, self._show).analyze(Path(path), HowTo(**how))
-        self.sync()
+        self._catch_up()
         return done
 
     def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> Imported:
@@ -326,13 +332,13 @@ class Memory:
         Raises:
             BadInputError: it is nothing that Quaid knows.
         """
-        from quaid.importing import ImportOptions, follow, import_from
+        from quaid.importing import ImportOptions, import_from
 
         wanted = ImportOptions(**{"owner": self.settings.owner, **options})
         given = Path(source).expanduser().absolute() if isinstance(source, (str, os.PathLike)) else source
         imported = import_from(self.writer, self.root, self.index, given, wanted, progress=self._progress)
         if imported.commit:
-            follow(imported.commit, self.sync, self._say)
+            self._catch_up()
         return imported
 
     def export(self, kinds: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
@@ -346,6 +352,13 @@ class Memory:
     def sync(self, options: SyncOptions | None = None) -> SyncReport:
         """Bring the index in step with the files and embed what is new."""
         return self.indexer.sync(options, self._progress)
+
+    def _catch_up(self) -> None:
+        """Index what was committed just now. That it cannot be is a remark: the next read tries again."""
+        try:
+            self.sync()
+        except NOT_INDEXED as error:
+            self._tell(f"What was written is committed, but not in the index yet: {error.reason}.")
 
     def reindex(self) -> SyncReport:
         """Build the index from nothing; embeddings come from the cache."""
@@ -375,6 +388,8 @@ class Memory:
 
     @property
     def writer(self) -> Writer:
+        if self.problem is not None:
+            raise self.problem
         if self._writer is None:
             from quaid.writer import Writer
 
@@ -403,6 +418,8 @@ class Memory:
         """The janitor of this vault."""
         from quaid.tidying import Tidier
 
+        if self.problem is not None:
+            raise self.problem
         return Tidier(self, self._tell, self._show)
 
     @property
@@ -410,9 +427,7 @@ class Memory:
         """What those who write work with."""
         from quaid.writer import Surroundings
 
-        return Surroundings(
-            self.root, self.settings, self.embedding, lambda: self.git, self.index, self._rebuild, self._tell
-        )
+        return Surroundings(self.root, self.settings, self.embedding, lambda: self.git, self.index, self._tell)
 
     def _show(self, what: str, done: int, total: int) -> None:
         if self._progress is not None:
@@ -420,19 +435,6 @@ class Memory:
 
     def _tell(self, text: str) -> None:
         self._say(text)
-
-    def _ask(self, question: Callable[[], Answer]) -> Answer:
-        """Ask the index, and once more when it turns out to be damaged: it is built anew then."""
-        try:
-            return question()
-        except database.BROKEN:
-            self._rebuild()
-            return question()
-
-    def _rebuild(self) -> None:
-        self.answers.release()
-        budget_s = self.settings.recall.embed_budget_s
-        self.sync(SyncOptions(rebuild=True, accept_removals=True, embed_budget_s=budget_s, fetch_weights=False))
 
 
 def _frozen(options: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -183,10 +184,12 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
     finally:
         reader.close()
     embedding = _embedding_state(memory)
-    heartbeat = read_heartbeat(memory.root)
+    heartbeat = read_heartbeat(state_folder(memory.root))
     watcher = _watcher(heartbeat, now or datetime.now(UTC)) if heartbeat else None
     queued = _count_queued(memory)
     attention = [
+        *([Attention(f"All settings are defaults. {memory.problem}")] if memory.problem else []),
+        *_damaged(state_folder(memory.root)),
         *_index_attention(index, embedding, watcher),
         *_repository_attention(repository, is_lock_abandoned=repository.locked and memory.git.is_lock_abandoned),
         *_note_attention(problems),
@@ -239,7 +242,7 @@ def recall_stats_of(memory: Memory) -> RecallStats:
     """What the recall log comes to, and what is recalled most, by all devices together.
 
     Raises:
-        LockedError, VaultReadOnlyError, DiskFullError, LocalDamagedError: local.db cannot be had.
+        LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be had.
     """
     with Bookkeeping(memory.root, memory.settings) as books:
         numbers, most_used = books.numbers(), books.most_used(MOST_RECALLED)
@@ -342,6 +345,15 @@ def _count_queued(memory: Memory) -> int:
         return queue.count()
     finally:
         queue.close()
+
+
+def _damaged(state: Path) -> list[Attention]:
+    """That local.db was begun anew: all else that is set aside is made again from files."""
+    kept = state / f"{layout.LOCAL_FILE}.damaged"
+    if not os.path.lexists(kept):
+        return []
+    what = f"{layout.LOCAL_FILE} was damaged: counters since the last night, queued lines and logs were begun anew"
+    return [Attention(what, f"see what {kept} holds, then remove it")]
 
 
 def _repository_attention(repository: Repository, *, is_lock_abandoned: bool) -> list[Attention]:

@@ -94,9 +94,12 @@ class _Made:
             return None
         key = hashlib.sha256(f"{__version__} {self._root}\0".encode() + data).hexdigest()
         known = self._known.get(path)
-        if known is None or known[0] != key:
-            known = self._new[path] = key, json.dumps(make(data.decode("utf-8", "replace")))
-        return json.loads(known[1])
+        if known is not None and known[0] == key:
+            with suppress(ValueError):
+                return json.loads(known[1])
+        made = make(data.decode("utf-8", "replace"))
+        self._new[path] = key, json.dumps(made)
+        return json.loads(self._new[path][1])
 
     def keep(self, names: Sequence[str]) -> None:
         """Keep what is new, and let go of the projects that are not among `names`."""
@@ -192,9 +195,10 @@ def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:
     reader.close()
     with suppress(QuaidError):
         for doc, (_, found) in DocChecks(state_folder(root) / layout.LOCAL_FILE).read().items():
-            if json.loads(found)["status"] == "stale":
-                project, path = doc.split("/", 2)[1:] if doc.startswith("projects/") else doc.split(":", 1)
-                stale.setdefault(project, []).append(path)
+            with suppress(ValueError, TypeError, KeyError):  # what cannot be read tells nothing
+                if json.loads(found)["status"] == "stale":
+                    project, path = doc.split("/", 2)[1:] if doc.startswith("projects/") else doc.split(":", 1)
+                    stale.setdefault(project, []).append(path)
     return docs, stale
 
 

@@ -110,7 +110,8 @@ def make_state_folder(root: Path) -> Path:
     """The state folder of the vault at `root`, made if it is missing; nobody else can enter it.
 
     Raises:
-        StateFolderError: it cannot be made, is a link or belongs to another user.
+        VaultReadOnlyError, DiskFullError: it cannot be made.
+        StateFolderError: it is a link or belongs to another user.
     """
     folder = state_folder(root)
     try:
@@ -121,7 +122,9 @@ def make_state_folder(root: Path) -> Path:
         if not about.exists():
             _write_about(about, root)
     except OSError as error:
-        raise StateFolderError(folder, error.strerror or str(error)) from error
+        from quaid.sqlite import explain  # not above: a hook that finds all well needs no database
+
+        raise explain(error, folder / _ABOUT_FILE) from error
     secure_state(root)
     return folder
 

@@ -25,14 +25,15 @@ from quaid.errors import (
     UncommittedError,
     VaultNotFoundError,
 )
-from quaid.index import database, documents, graph
+from quaid.index import documents, graph
 from quaid.index.documents import Document
 from quaid.lookups import Lookups
 from quaid.model import Edge, Edit, Kind
-from quaid.place import CONFIG_FILE
+from quaid.place import CONFIG_FILE, state_folder
 from quaid.settings import Settings
+from quaid.sqlite import heal
 from quaid.sync.embedding import Embedding
-from quaid.vault import edits, episodes, files, frontmatter, notes
+from quaid.vault import edits, episodes, files, frontmatter, layout, notes
 from quaid.vault.edits import Change
 from quaid.vault.messages import Message
 
@@ -97,7 +98,6 @@ class Surroundings:
     embedding: Embedding
     history: Callable[[], History]
     fresh_index: Callable[[], apsw.Connection]
-    rebuild_index: Callable[[], object]
     say: Callable[[str], None]
 
 
@@ -172,11 +172,7 @@ class Writer:
         raise AssertionError("unreachable")
 
     def _plan(self, plan: Callable[[], Plan]) -> Plan:
-        try:
-            return plan()
-        except database.BROKEN:
-            self._around.rebuild_index()
-            return plan()
+        return heal(state_folder(self._root) / layout.INDEX_FILE, lambda _again: plan())
 
     # -- plans ---------------------------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ NOTES = {
 
 
 def make_index(notes: Mapping[str, str], embedder: ByWords | None = None) -> apsw.Connection:
-    connection, _ = database.connect_writer(":memory:")
+    connection = database.make_in_memory()
     for path, text in notes.items():
         put(connection, path, text)
     if embedder is not None:

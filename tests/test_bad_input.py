@@ -614,9 +614,22 @@ def test_a_vanished_vault_is_not_an_empty_one(filled: Vault, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "text", ["wrong = 1\n", "[recall]\nlimits = 3\n", "[recall\n", "[recall]\nlimit = 'ten'\n", "\xff\xfe"]
 )
-def test_settings_that_are_not_settings_are_named(vault: Vault, text: str) -> None:
-    vault.write("quaid.toml", text.encode("latin-1"))
-    assert "quaid.toml" in str(refused(vault.open, ConfigError))
+def test_settings_that_are_not_settings_are_named_by_what_is_read_and_refused_by_what_is_written(
+    filled: Vault, text: str
+) -> None:
+    filled.write("quaid.toml", text.encode("latin-1"))
+    before = filled.head()
+    with filled.memory(owner="maya") as memory:
+        assert memory.recall("quokka").hits == ()  # whether maya is the owner's name is not known
+    with filled.memory() as memory:
+        answer = memory.recall("quokka")
+        assert [hit.text for hit in answer.hits] == [HEALTHY]
+        assert "config" in answer.degraded
+        assert "quaid.toml" in str(answer.trace["degraded"])
+        assert any("quaid.toml" in one.what for one in status_of(memory).attention)
+        assert "quaid.toml" in str(refused(lambda: memory.remember("Maya sold the lawnmower"), ConfigError))
+        assert "quaid.toml" in str(refused(lambda: memory.tidier, ConfigError))
+    assert filled.head() == before
 
 
 def test_a_clone_of_an_adopted_vault_stays_clean_when_it_is_read(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ class TestTrouble:
         books.close()
         for path in state_folder(vault.root).glob("local.db*"):
             path.unlink()
-        (state_folder(vault.root) / "local.db").mkdir()
+        (state_folder(vault.root) / "local.db.lock").mkdir()
         assert accesses(books, "a") == {"a": 1}
         assert note(books, answer(hit("a"))) == "usage: local.db cannot be written, so this recall is not counted"
         assert books.plan_fold() is None

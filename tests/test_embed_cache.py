@@ -93,7 +93,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
     cache = EmbeddingCache(tmp_path / "file" / "cache.db")
     assert cache.get_many("m", ["k"]) == {}
-    with pytest.raises(QuaidError, match=r"cache\.db"):
+    with pytest.raises(QuaidError, match="file"):
         cache.put_many("m", [("k", VECTOR)])
 
 

@@ -1343,7 +1343,7 @@ def test_log_of_an_unborn_branch_is_empty(empty):
     assert empty.history.log() == []
     assert empty.history.list_tree("HEAD") == {}
     assert empty.history.read_at("HEAD", "a.md") is None
-    assert empty.history.tracked_missing(["a.md"]) == set()
+    assert empty.history.tracked_missing(["a.md"]) == {"a.md"}
     assert empty.history.find_removed("01a") is None
     assert empty.history.uncommitted() == []
 

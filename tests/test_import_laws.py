@@ -22,7 +22,7 @@ BELOW = {
     "settings": set(),
     "sqlite": set(),
     "user_config": {"errors", "place"},
-    "trust": {"errors", "place", "user_config"},
+    "trust": {"errors", "place", "sqlite", "user_config"},
     "config": {"errors", "place", "settings", "user_config"},
     "vault": set(),
     "index": set(),

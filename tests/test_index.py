@@ -25,8 +25,7 @@ TABLES = ("documents", "chunks", "names", "edges", "links", "citations", "passed
 
 @pytest.fixture
 def index():
-    connection, outdated = database.connect_writer(":memory:")
-    assert not outdated
+    connection = database.make_in_memory()
     yield connection
     connection.close()
 
@@ -118,7 +117,7 @@ def test_replacing_leaves_only_the_new(index):
     )
 )
 def test_after_any_changes_the_index_equals_one_made_from_nothing(steps):
-    kept, _ = database.connect_writer(":memory:")
+    kept = database.make_in_memory()
     there = {}
     for name, text, is_embedded in steps:
         path = f"facts/{name}.md" if text != EPISODE else f"episodes/{name}.md"
@@ -130,7 +129,7 @@ def test_after_any_changes_the_index_equals_one_made_from_nothing(steps):
             there[path] = text
         if is_embedded:
             embed(kept)
-    fresh, _ = database.connect_writer(":memory:")
+    fresh = database.make_in_memory()
     for path, text in sorted(there.items(), reverse=True):
         put(fresh, path, text)
     assert dump(kept) == dump(fresh)
@@ -174,7 +173,7 @@ def test_passed_over_files_are_replaced_as_a_whole_or_by_path(index):
     st.binary(max_size=80) | st.text(max_size=60).map(str.encode),
 )
 def test_any_file_fits_the_index(path, data):
-    connection, _ = database.connect_writer(":memory:")
+    connection = database.make_in_memory()
     put(connection, path, data)
     assert documents.count(connection) == 1
     assert list(database.dump(connection))
@@ -197,7 +196,7 @@ _SHARED = []
 
 def _shared_index():
     if not _SHARED:
-        connection, _ = database.connect_writer(":memory:")
+        connection = database.make_in_memory()
         put(connection, "facts/a.md", fact("Maya takes oat milk and NOT tea near the house"))
         _SHARED.append(connection)
     return _SHARED[0]

@@ -14,6 +14,7 @@ import pytest
 from mcp_host import DEFAULT, call, hosted
 from vaults import Vault, wait_for
 
+from quaid.place import state_folder
 from quaid.standby import ask
 from quaid.sync.follow import read_heartbeat
 
@@ -88,7 +89,9 @@ def test_both_eras_of_the_protocol(vault: Vault, monkeypatch, mode, version) -> 
             # Somebody else's edit, not told to anybody.
             vault.write_fact("tea00000000000000000000", "Jon takes green tea in the morning.")
             assert (await call(client, "memory_recall", query="green tea"))["memories"]
-            heartbeat = await anyio.to_thread.run_sync(lambda: wait_for(lambda: read_heartbeat(vault.root), "a watch"))
+            heartbeat = await anyio.to_thread.run_sync(
+                lambda: wait_for(lambda: read_heartbeat(state_folder(vault.root)), "a watch")
+            )
             assert heartbeat is not None
             told = await anyio.to_thread.run_sync(
                 lambda: ask(vault.root, {"prompt": "What tea does Jon take in the morning?", "session": "s1"})
@@ -96,7 +99,7 @@ def test_both_eras_of_the_protocol(vault: Vault, monkeypatch, mode, version) -> 
             assert "green tea" in told["text"]
 
     anyio.run(body)
-    wait_for(lambda: read_heartbeat(vault.root) is None, "the watch to end")
+    wait_for(lambda: read_heartbeat(state_folder(vault.root)) is None, "the watch to end")
     assert ask(vault.root, {"prompt": "anything", "session": "s1"}) is None
     vault.assert_sound()
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaid.errors import AmbiguousReferenceError, LocalDamagedError
+from quaid.errors import AmbiguousReferenceError, StateDamagedError
 from quaid.janitor.context import Judgements as JudgementsProtocol
 from quaid.local.health import HealthLog, Snapshot
 from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
@@ -167,7 +167,7 @@ class TestTrouble:
         data = bytearray(path.read_bytes())
         data[8192:] = b"\xa5" * (len(data) - 8192)
         path.write_bytes(data)
-        with pytest.raises(LocalDamagedError):
+        with pytest.raises(StateDamagedError):
             judged.known([f"{number:016x}" for number in range(2_000)])
         assert judged.known(["a"]) == {}
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
 import pytest
 
-from quaid.local.database import open_local
+from quaid.errors import StateDamagedError
+from quaid.local.database import open_local, translated
 from quaid.sqlite import transaction, use_write_ahead_log
 
 ROOT = Path(__file__).parents[1]
@@ -73,3 +75,26 @@ def test_a_transaction_that_sqlite_took_back_itself_raises_what_went_wrong(tmp_p
         connection.execute("ROLLBACK")
         raise ValueError("mine")
     connection.close()
+
+
+@pytest.mark.parametrize("place", range(0, 40_000, 3_701))
+def test_a_flipped_bit_is_damage_wherever_it_is(tmp_path, place):
+    path = tmp_path / "local.db"
+
+    def opened():
+        return open_local(path, "CREATE TABLE IF NOT EXISTS t (a TEXT)")
+
+    connection = opened()
+    with transaction(connection):
+        connection.executemany("INSERT INTO t VALUES (?)", [("quokka " * 20,) for _ in range(300)])
+    connection.close()
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    with suppress(StateDamagedError):
+        connection = opened()
+        with translated(connection):
+            found = {row[0] for row in connection.execute("SELECT a FROM t")}
+            assert found <= {"quokka " * 20}
+        connection.close()
+    assert path.with_name("local.db.damaged").read_bytes() == data

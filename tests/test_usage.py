@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from quaid.errors import LocalDamagedError
+from quaid.errors import StateDamagedError
 from quaid.local.database import open_in_memory, open_local, translated
 from quaid.local.usage import SCHEMA, Recalled, Usage
 from quaid.model import Use
@@ -202,7 +202,7 @@ class TestFile:
         data = path.read_bytes()
         path.write_bytes(data[:4096] + b"\x5a" * (len(data) - 4096))
         connection = open_local(path)
-        with pytest.raises(LocalDamagedError, match=r"local\.db\.damaged"), translated(path):
+        with pytest.raises(StateDamagedError, match=r"local\.db\.damaged"), translated(connection):
             connection.execute("SELECT sum(accesses) FROM usage").fetchone()
         connection.close()
         assert path.with_name("local.db.damaged").exists()
@@ -213,7 +213,16 @@ class TestFile:
     def test_a_sound_file_is_never_set_aside_for_the_fault_of_its_forerunner(self, tmp_path):
         path = tmp_path / "local.db"
         connection = open_local(path, SCHEMA)
-        with pytest.raises(LocalDamagedError), translated(path):
+        path.rename(tmp_path / "local.db.damaged")  # as another process does that found it damaged
+        for suffix in ("-wal", "-shm"):
+            path.with_name(f"local.db{suffix}").unlink()
+        successor = open_local(path, SCHEMA)
+        Usage(successor).record([Recalled("a", 0.0)], NOON)
+        (tmp_path / "local.db.damaged").unlink()
+        with pytest.raises(StateDamagedError), translated(connection):
             raise apsw.CorruptError
         assert not path.with_name("local.db.damaged").exists()
         connection.close()
+        assert path.with_name("local.db-wal").exists()
+        assert Usage(successor).of("a")["a"].accesses == 1
+        successor.close()

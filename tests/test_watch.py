@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +22,7 @@ from quaid.place import state_folder
 from quaid.sync import follow
 from quaid.sync.follow import read_heartbeat
 from quaid.sync.indexer import SyncReport
+from quaid.sync.watcher import observe, why_silent
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -74,7 +78,9 @@ def following(vault: Vault) -> Iterator[Watched]:
         thread = threading.Thread(target=run)
         thread.start()
         try:
-            wait_for(lambda: failed or getattr(read_heartbeat(vault.root), "last_sync", None), "the first sync")
+            wait_for(
+                lambda: failed or getattr(read_heartbeat(state_folder(vault.root)), "last_sync", None), "the first sync"
+            )
             yield watched
         finally:
             follower.stop()
@@ -228,7 +234,7 @@ def test_polling_follows_too(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("QUAID_SYNC_POLL", "true")
     monkeypatch.setenv("QUAID_SYNC_POLL_INTERVAL_S", "0.1")
     with following(vault) as watched:
-        beat = read_heartbeat(vault.root)
+        beat = read_heartbeat(state_folder(vault.root))
         assert beat is not None
         assert beat.mode == "polling"
         vault.write("deep/garden.md", "The roses are polled.\n")
@@ -237,11 +243,11 @@ def test_polling_follows_too(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_heartbeat_is_there_while_somebody_follows_and_gone_afterwards(vault: Vault) -> None:
     with following(vault):
-        beat = read_heartbeat(vault.root)
+        beat = read_heartbeat(state_folder(vault.root))
         assert beat is not None
         assert beat.pid == os.getpid()
         assert beat.is_alive(datetime.now(UTC))
-    assert read_heartbeat(vault.root) is None
+    assert read_heartbeat(state_folder(vault.root)) is None
     assert vault.strays() == []
     assert vault.status() == ""
 
@@ -260,7 +266,7 @@ def test_a_mass_disappearance_stops_the_sync_and_names_the_way_out(watched: Watc
             answer = memory.recall("number 39")
             assert "removals" in answer.degraded
             assert answer.hits[0].path == "notes/n39.md"
-    beat = read_heartbeat(vault.root)
+    beat = read_heartbeat(state_folder(vault.root))
     assert beat is not None
     vault.git("checkout", "-q", "--", ".")
     vault.write("garden.md", "The roses are safe.\n")
@@ -287,3 +293,84 @@ def test_a_listening_reader_is_braked_by_shares_of_the_whole_vault(vault: Vault)
         vault.git("checkout", "-q", "--", ".")
         assert "removals" not in memory.recall("number").degraded
         assert_verified(memory)
+
+
+def test_a_file_system_that_does_not_tell_of_every_change_is_polled_and_swept(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quaid.sync.watcher.TELLING", frozenset())
+    with following(vault) as watched:
+        assert read_heartbeat(state_folder(vault.root)).mode == "polling"
+        assert any("does not tell of every change" in said and "polled" in said for said in watched.said)
+        vault.write("late.md", "Maya bought a quokka.")
+        watched.wait_until("late.md", "quokka")
+    with vault.memory() as memory:
+        for number in range(4):
+            vault.write("late.md", f"Maya bought {number} wombats.")
+            assert [hit.text for hit in memory.recall("wombats").hits] == [f"Maya bought {number} wombats."]
+        assert memory._freshness._listener is None
+
+
+def test_the_kind_of_a_file_system_is_found_behind_links_and_mounts(tmp_path: Path, monkeypatch) -> None:
+    mounts = tmp_path / "mountinfo"
+    base = tmp_path.resolve()
+    (base / "far away" / "vault").mkdir(parents=True)
+    (base / "link").symlink_to(base / "far away" / "vault")
+    (base / "near" / "inside").mkdir(parents=True)
+    escaped = str(base / "far away").replace(" ", "\\040")
+    mounts.write_text(
+        "1 0 8:1 / / rw shared:1 - ext4 /dev/vda rw\n"
+        f"2 1 0:9 / {escaped} rw - nfs4 host:/far rw\n"
+        f"3 1 0:9 / {base}/near/inside rw master:2 - fuse.sshfs host: rw\n"
+    )
+    monkeypatch.setattr("quaid.sync.watcher._MOUNTS", mounts)
+    assert "nfs4" in str(why_silent(base / "link"))
+    assert "fuse.sshfs" in str(why_silent(base / "near"))
+    assert why_silent(base) is not None
+    assert why_silent(tmp_path.parent / "elsewhere") is None
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EMFILE, errno.EACCES])
+def test_without_notifications_watch_polls_and_says_so(vault: Vault, monkeypatch: pytest.MonkeyPatch, number) -> None:
+    def refuse(root: Path, notice, poll_s=None):
+        if poll_s is None:
+            raise OSError(number, os.strerror(number))
+        return observe(root, notice, poll_s=0.1)
+
+    monkeypatch.setattr("quaid.sync.follow.observe", refuse)
+    with following(vault) as watched:
+        assert read_heartbeat(state_folder(vault.root)).mode == "polling"
+        assert sum("polled instead" in said for said in watched.said) == 1
+        vault.write("late.md", "Maya bought a quokka.")
+        watched.wait_until("late.md", "quokka")
+
+
+MAPPED = """
+import mmap, os, sys
+handle = os.open(sys.argv[1], os.O_RDWR)
+memory = mmap.mmap(handle, 0)
+os.close(handle)
+for line in sys.stdin:
+    if line.strip() == "end":
+        memory.close()
+    else:
+        memory[-7:-1] = line.strip().encode()
+    print(flush=True)
+"""
+
+
+def test_what_was_written_by_way_of_a_mapping_is_seen_when_the_mapping_ends(vault: Vault) -> None:
+    path = vault.write_fact("m", "Maya has a pet called quokka")
+    with vault.memory() as memory:
+        for _ in range(3):
+            assert memory.recall("pet called").hits[0].text.endswith("quokka")
+        writer = subprocess.Popen(
+            [sys.executable, "-c", MAPPED, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for told in ("wombat", "numbat", "end"):
+            writer.stdin.write(f"{told}\n")
+            writer.stdin.flush()
+            writer.stdout.readline()
+            memory.recall("pet called")
+        assert memory.recall("pet called").hits[0].text.endswith("numbat")
+        writer.communicate()

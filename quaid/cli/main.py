@@ -42,16 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         _discard_output()
         return 0
     except Exception as error:  # noqa: BLE001 - the one boundary: whatever else comes is a bug, and is kept
-        refusal = _explain(error, arguments)
-        if refusal is not None:
-            exit_code = CouldNotAskError.exit_code if invocation.is_deciding else QuaidError.exit_code
-            return _fail(invocation, "machine", refusal, exit_code)
-        from quaid.bug import write_report
-
-        path = write_report(error, arguments, invocation.root)
-        what = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        exit_code = CouldNotAskError.exit_code if invocation.is_deciding else EXIT_BUG
-        return _fail(invocation, "bug", f"This is a bug in Quaid ({what}). The report is in {path}", exit_code)
+        return _fail_unforeseen(invocation, arguments, error)
 
 
 def _explain(error: Exception, arguments: Sequence[str]) -> str | None:
@@ -131,6 +122,20 @@ def _fail_usage(invocation: Invocation, error: Any) -> int:
     help_is_in = f"{error.ctx.command_path if error.ctx else 'quaid'} --help"
     sentence = message if message.endswith(("?", ".")) else f"{message}."
     return _fail(invocation, "usage", f"{sentence} Help is in: {help_is_in}", EXIT_USAGE)
+
+
+def _fail_unforeseen(invocation: Invocation, arguments: Sequence[str], error: Exception) -> int:
+    from quaid.bug import refusal_of, write_report
+
+    if (refusal := refusal_of(error, invocation.root)) is not None:
+        return _fail(invocation, refusal.code, str(refusal), refusal.exit_code)
+    if (sentence := _explain(error, arguments)) is not None:
+        exit_code = CouldNotAskError.exit_code if invocation.is_deciding else QuaidError.exit_code
+        return _fail(invocation, "machine", sentence, exit_code)
+    path = write_report(error, arguments, invocation.root)
+    what = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    exit_code = CouldNotAskError.exit_code if invocation.is_deciding else EXIT_BUG
+    return _fail(invocation, "bug", f"This is a bug in Quaid ({what}). The report is in {path}", exit_code)
 
 
 def _fail(invocation: Invocation, code: str, message: str, exit_code: int) -> int:

@@ -12,6 +12,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.sync import as_shape, changes
 from quaid.cli.terminal import seconds
 from quaid.memory import Memory
+from quaid.place import state_folder
 from quaid.sync.follow import read_heartbeat
 from quaid.sync.indexer import SyncReport
 
@@ -37,7 +38,7 @@ def run_watch(ctx: typer.Context) -> None:
 
 
 def _warn_of_another(invocation: Invocation, memory: Memory) -> None:
-    other = read_heartbeat(memory.root)
+    other = read_heartbeat(state_folder(memory.root))
     if other is not None and other.is_alive(datetime.now(UTC)):
         invocation.say(f"Process {other.pid} follows this vault already. Two do no harm; one is enough.")
 

@@ -18,6 +18,7 @@ from quaid.documentation.looking import Look, read_verdicts
 from quaid.documentation.trees import Tree, Trees
 from quaid.errors import QuaidError
 from quaid.local.doc_checks import DocChecks
+from quaid.local.tables import readable
 from quaid.place import state_folder
 from quaid.projects import significance
 from quaid.projects.catalogue import Doc
@@ -48,11 +49,8 @@ class Checker:
         """
         kept = self._read_kept()
         keys = {doc.id: self._key(doc) for doc in docs}
-        known = {
-            doc.id: Freshness.of_json(json.loads(kept[doc.id][1]))
-            for doc in docs
-            if doc.id in kept and kept[doc.id][0] == keys[doc.id]
-        }
+        same = {doc.id for doc in docs if doc.id in kept and kept[doc.id][0] == keys[doc.id]}
+        known = {found.doc: found for found in readable(_of_text, (kept[doc_id][1] for doc_id in same))}
         todo = [doc for doc in docs if doc.id not in known]
         verdicts = read_verdicts(found for _, found in kept.values()) if todo else {}
         look = Look(self._root, self._trees, verdicts, self._progress)
@@ -98,7 +96,7 @@ class Checker:
 
     def kept(self) -> list[Freshness]:
         """What the last check of each document found, whatever has happened since."""
-        return [Freshness.of_json(json.loads(found)) for _, found in self._read_kept().values()]
+        return list(readable(_of_text, (found for _, found in self._read_kept().values())))
 
     def _read_kept(self) -> dict[str, tuple[str, str]]:
         """Nothing, where local.db cannot be opened: a check must not need it."""
@@ -151,3 +149,7 @@ class Checker:
         roots = self._trees.roots(doc)
         told = (_FORM, significance.VERSION, state, doc.sources, doc.true_at, roots, self._trees.heads(doc))
         return hashlib.sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _of_text(found: str) -> Freshness:
+    return Freshness.of_json(json.loads(found))

@@ -17,6 +17,7 @@ from quaid.projects import registry
 from quaid.projects.catalogue import Catalogue, Doc, find_project, list_docs
 from quaid.projects.registry import Project, State
 from quaid.projects.roots import Root, allow, judge
+from quaid.sqlite import heal
 from quaid.vault import files, layout, notes
 from quaid.vault.history import History
 from quaid.vault.repository import find_twin
@@ -209,11 +210,15 @@ class Documentation:
         settings = self._memory.settings
         projects = frozenset({self.project(project).name} if project else ())
         catalogue = self.catalogue()
-        degraded = self._catch_up(catalogue)
-        found = self._search.search(
-            query, projects, limit, depth or settings.recall.depth, self._memory.answers.helpers
-        )
-        found = replace(found, degraded=(*found.degraded, *degraded))
+
+        def ask(_again: bool) -> DocsFound:
+            degraded = self._catch_up(catalogue)
+            found = self._search.search(
+                query, projects, limit, depth or settings.recall.depth, self._memory.answers.helpers
+            )
+            return replace(found, degraded=(*found.degraded, *degraded))
+
+        found = heal(self._search.path, ask)
         docs = {doc.id: doc for doc in catalogue.docs}
         hit = [docs[doc_id] for doc_id in dict.fromkeys(hit.doc for hit in found.hits) if doc_id in docs]
         checked = self.check_docs(hit) if settings.docs.check else []

@@ -13,6 +13,7 @@ from quaid.documentation.cases import Case
 from quaid.documentation.last_true import find_last_true
 from quaid.documentation.trees import Place, Tree, Trees
 from quaid.errors import GitError, GitMissingError
+from quaid.local.tables import readable
 from quaid.projects import significance, staleness
 from quaid.projects.catalogue import Doc
 from quaid.projects.significance import Judged
@@ -184,13 +185,20 @@ def pair_of(finding: Finding) -> Pair:
 def read_verdicts(kept: Iterable[str]) -> dict[Pair, Judged]:
     """Verdicts of the filter in what earlier looks have found, as JSON."""
     found: dict[Pair, Judged] = {}
-    for text in kept:
-        told = json.loads(text)
-        for finding in told["findings"] if told.get("filter") == significance.VERSION else ():
-            if finding["kind"] != "renamed":
-                pair = posixpath.basename(finding["path"]), finding["before"], finding["after"]
-                found[pair] = Judged(finding["is_trivial"], finding["why"])
+    for each in readable(_verdicts_of, kept):
+        found |= each
     return found
+
+
+def _verdicts_of(text: str) -> dict[Pair, Judged]:
+    told = json.loads(text)
+    return {
+        (posixpath.basename(finding["path"]), finding["before"], finding["after"]): Judged(
+            finding["is_trivial"], finding["why"]
+        )
+        for finding in (told["findings"] if told.get("filter") == significance.VERSION else ())
+        if finding["kind"] != "renamed"
+    }
 
 
 def _after(case: Case, tree: Tree, base: str) -> Mapping[str, Step]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.index import database
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
@@ -17,6 +16,7 @@ from quaid.recall.asking import Sources
 from quaid.recall.options import Depth
 from quaid.recall.pipeline import Helpers
 from quaid.settings import Settings
+from quaid.sqlite import BUSY_MS
 from quaid.sync.docs import DocFile, DocsIndex, DocsReport
 from quaid.sync.indexer import max_note_bytes
 
@@ -37,7 +37,8 @@ class DocsSearch:
             embedding,
             lambda doc, project, data: chunks.parse_doc(doc, project, data, settings.docs, most),
         )
-        self._readers = IndexReader(self._index.path), IndexReader(self._index.path)
+        self.path = self._index.path
+        self._readers = IndexReader(self.path), IndexReader(self.path)
         self._matrix = VectorMatrix()
         self._scoped = ScopedChunks()
 
@@ -48,7 +49,7 @@ class DocsSearch:
         budget_s: float | None = None,
         fetch_weights: bool = True,
         progress: Progress | None = None,
-        wait_ms: int = database.BUSY_TIMEOUT_MS,
+        wait_ms: int = BUSY_MS,
     ) -> DocsReport:
         """Bring the index in step with the documents, all there are.
 

@@ -16,7 +16,7 @@ import apsw
 
 from quaid.index import database, fulltext
 from quaid.index.vectors import EmbedderRow
-from quaid.sqlite import transaction
+from quaid.sqlite import BUSY_MS, transaction
 
 # Every table whose rows belong to a document, that of the documents first.
 _TABLES = (
@@ -33,13 +33,13 @@ def open_new(path: Path, present: Path | None = None) -> Iterator[apsw.Connectio
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
     connection = apsw.Connection(str(path), flags=flags)
     try:
-        connection.set_busy_timeout(database.BUSY_TIMEOUT_MS)
+        connection.set_busy_timeout(BUSY_MS)
         database.enable_vectors(connection)
         # Nobody else knows the file, and until it has its name it may be lost.
         for pragma in ("journal_mode = MEMORY", "synchronous = OFF", "temp_store = MEMORY"):
             connection.execute(f"PRAGMA {pragma}")
         with transaction(connection):
-            database.clear(connection)
+            database.begin(connection)
         if present is not None:
             with suppress(apsw.CantOpenError):
                 connection.execute("ATTACH ? AS present", (f"{present.absolute().as_uri()}?mode=ro",))

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import apsw
 
-from quaid.sqlite import transaction, use_write_ahead_log
+from quaid.sqlite import BUSY_MS, Database, Format, check_application, connect, open_database, stamp, transaction
 
 SCHEMA_VERSION = 3
-BUSY_TIMEOUT_MS = 30_000
-_HEADER_BYTES = 100
+_FORMAT = Format(0x51754964, SCHEMA_VERSION, is_derived=True)
+_WRITERS = ("synchronous = NORMAL", "foreign_keys = ON", "temp_store = MEMORY")
 # What is compared between two indexes: everything but row numbers, file times and how far embedding has come.
 _DUMPED = {
     "documents": "path, content_hash, id, kind, type, title, text_hash, status, owner, privacy, confidence, "
@@ -29,69 +28,65 @@ _DUMPED = {
     "citations": "path, episode, turn",
 }
 
-BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
-"""What SQLite raises when the file is not a healthy index (a table may be missing); the answer is always to build it
-again.
-"""
-
-# Those above the index catch its errors by these names and need no SQLite library of their own.
 DatabaseError = apsw.Error
-BusyError = apsw.BusyError
-CantOpenError = apsw.CantOpenError
-FullError = apsw.FullError
-ReadOnlyError = apsw.ReadOnlyError
+"""Those above the index catch its errors by this name and need no SQLite library of their own."""
 
 
-def connect_writer(path: Path | str, wait_ms: int = BUSY_TIMEOUT_MS) -> tuple[apsw.Connection, bool]:
+def connect_writer(path: Path, wait_ms: int = BUSY_MS) -> tuple[Database, bool]:
     """The one connection that may write, for sync alone. Makes the schema when the file is new.
 
     An index of another schema version is emptied, to be filled again; the second value says so.
     """
-    if isinstance(path, Path) and not _has_header(path):
-        _begin(path)
-    connection = apsw.Connection(str(path))
-    try:
-        connection.set_busy_timeout(wait_ms)
-        _load_extension(connection)
-        use_write_ahead_log(connection, wait_ms)
-        for pragma in ("synchronous = NORMAL", "foreign_keys = ON", "temp_store = MEMORY"):
-            connection.execute(f"PRAGMA {pragma}")
-        found = schema_version(connection)
-        if found != SCHEMA_VERSION:
-            with transaction(connection):
-                if schema_version(connection) != SCHEMA_VERSION:  # another process may have been quicker
-                    clear(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection, found not in (0, SCHEMA_VERSION)
+    connection = open_database(path, _FORMAT, clear, wait_ms, prepare=_load_extension)
+    for pragma in _WRITERS:
+        connection.execute(f"PRAGMA {pragma}")
+    return connection, connection.is_outdated
 
 
-def connect_reader(path: Path) -> apsw.Connection:
+def make_in_memory() -> apsw.Connection:
+    """An empty index that is gone with the connection."""
+    connection = apsw.Connection(":memory:")
+    _load_extension(connection)
+    for pragma in _WRITERS:
+        connection.execute(f"PRAGMA {pragma}")
+    with transaction(connection):
+        begin(connection)
+    return connection
+
+
+def begin(connection: apsw.Connection) -> None:
+    """Make a new file an index."""
+    clear(connection)
+    stamp(connection, _FORMAT)
+
+
+def connect_reader(path: Path) -> Database:
     """A connection SQLite itself keeps from writing.
 
     Raises:
         apsw.CantOpenError: there is no index yet.
+        apsw.NotADBError: it is something else.
     """
     try:
-        return _open_reader(str(path))
+        return _open_reader(path)
     except apsw.CantOpenError:
         # A WAL index that its last writer has closed needs a place for its lock files. On a disk that takes no writes
         # there is none, and nobody who would change it.
         if os.path.exists(f"{path}-wal") or os.access(path.parent, os.W_OK):  # noqa: PTH110 - on the path of every recall
             raise
-        return _open_reader(f"{path.absolute().as_uri()}?immutable=1")
+        return _open_reader(path, "immutable=1")
 
 
-def _open_reader(name: str) -> apsw.Connection:
-    connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+def _open_reader(path: Path, options: str = "") -> Database:
+    connection = connect(path, apsw.SQLITE_OPEN_READONLY, options)
     try:
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.set_busy_timeout(BUSY_MS)
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA cache_size = -16000")
         # No mmap: a file that somebody cuts short under a mapping kills the process (SIGBUS).
         connection.execute("PRAGMA temp_store = MEMORY")
-        connection.pragma("schema_version")  # the file is opened by the first read
+        # The file is opened by the first read.
+        check_application(connection, _FORMAT)
     except BaseException:
         connection.close()
         raise
@@ -136,55 +131,6 @@ def clear(connection: apsw.Connection) -> None:
         connection.execute(f'DROP TABLE IF EXISTS "{name}"')
     connection.execute(_schema())
     set_meta(connection, "generation", os.urandom(8).hex())
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def inode(path: Path) -> int:
-    """What tells one index file from the next at the same path; 0 when there is none."""
-    try:
-        return os.stat(path).st_ino  # noqa: PTH116 - on the path of every recall
-    except OSError:
-        return 0
-
-
-def remove(path: Path, broken: int) -> None:
-    """Take the index with this inode away, unless another process has done so; open readers keep their deleted file."""
-    with _exclusively(path):
-        if inode(path) == broken:
-            for suffix in ("-wal", "-shm", ""):
-                Path(f"{path}{suffix}").unlink(missing_ok=True)
-
-
-def _has_header(path: Path) -> bool:
-    try:
-        return os.stat(path).st_size >= _HEADER_BYTES  # noqa: PTH116 - on the path of every recall that syncs
-    except OSError:
-        return False
-
-
-def _begin(path: Path) -> None:
-    """An empty database in WAL mode, in the place of nothing, or of a stump that open readers hold on to.
-
-    The log that somebody who deleted index.db alone left behind goes too.
-    """
-    with _exclusively(path):
-        if not _has_header(path):
-            for suffix in ("-wal", "-shm", ""):
-                Path(f"{path}{suffix}").unlink(missing_ok=True)
-            connection = apsw.Connection(str(path))
-            try:
-                use_write_ahead_log(connection, BUSY_TIMEOUT_MS)
-            finally:
-                connection.close()
-
-
-@contextmanager
-def _exclusively(path: Path) -> Iterator[None]:
-    """Files may only be unlinked while no other process is about to open them as its own."""
-    from filelock import FileLock
-
-    with FileLock(f"{path}.lock"):
-        yield
 
 
 def get_meta(connection: apsw.Connection, key: str) -> str | None:

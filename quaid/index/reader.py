@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 
 from quaid.index import database
+from quaid.sqlite import Database
 
 
 class IndexReader:
@@ -14,22 +15,17 @@ class IndexReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._connection: apsw.Connection | None = None
-        self._inode = 0
+        self._connection: Database | None = None
 
     def open(self) -> apsw.Connection | None:
         """The connection, None when there is no index (yet)."""
-        inode = database.inode(self._path)
-        if not inode:
+        if self._connection is not None and not self._connection.is_current():
             self.close()
-            return None
-        if self._connection is None or inode != self._inode:
-            self.close()
+        if self._connection is None:
             try:
                 self._connection = database.connect_reader(self._path)
             except apsw.Error:
                 return None
-            self._inode = inode
         return self._connection
 
     def close(self) -> None:

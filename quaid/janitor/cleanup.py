@@ -33,7 +33,7 @@ def clean(state: Path, now: datetime) -> list[str]:
         *_remove("indexes of the past beyond those asked last", _list_past(state)),
         *_remove("old answers from quarantine", _list_quarantined(state)),
         *_remove("files that killed processes left behind", _list_leftovers(state, now)),
-        *_remove("damaged caches", _older(state.glob(f"{layout.CACHE_FILE}.damaged"), now, days=DAMAGED_DAYS)),
+        *_remove("damaged databases that were made again", _older(_list_damaged(state), now, days=DAMAGED_DAYS)),
         *_prune_cache(state),
     ]
 
@@ -43,6 +43,12 @@ def update_check() -> str:
     from quaid import __version__
 
     return f"This is Quaid {__version__}. Whether there is a newer one was not asked: that would need the network."
+
+
+def _list_damaged(state: Path) -> list[Path]:
+    """Not local.db: what it held is nowhere else."""
+    names = layout.INDEX_FILE, layout.DOCS_FILE, layout.CACHE_FILE
+    return [path for name in names for path in state.glob(f"{name}.damaged*")]
 
 
 def _list_past(state: Path) -> list[Path]:
@@ -61,11 +67,7 @@ def _list_leftovers(state: Path, now: datetime) -> Iterator[Path]:
     found = [path for path in state.rglob("*") if _WORKTREES not in path.relative_to(state).parts]
     unfinished = [path for path in found if layout.is_temporary_name(path.name) or path.suffix == ".unfinished"]
     yield from _older(unfinished, now, hours=LEFTOVER_HOURS)
-    for cookie in state.glob("cookie-*-*"):
-        pid = cookie.name.split("-")[1]
-        if pid.isdigit() and not process_exists(int(pid)):
-            yield cookie
-    beat = read_heartbeat(state.parent)
+    beat = read_heartbeat(state)
     if beat is not None and not process_exists(beat.pid):
         yield state / HEARTBEAT_FILE
 

@@ -27,7 +27,7 @@ def take_snapshot(
     """The memory at `root` as its index and this machine's books have it. `waiting` and `cost_usd` are of the run.
 
     Raises:
-        DiskFullError, LocalDamagedError, LockedError, VaultReadOnlyError: local.db cannot be had.
+        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: local.db cannot be had.
     """
     counts = graph.counts(index)
     superseded, chunks, embedded = index.execute(
@@ -62,7 +62,7 @@ def _asked(path: Path, now: datetime) -> tuple[int, float | None]:
     since = f"{now.astimezone(UTC) - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
     connection = open_local(path, gaps.SCHEMA + recall_log.SCHEMA)
     try:
-        with translated(path):
+        with translated(connection):
             recent = recall_log.RecallLog(connection).recent(_MOST_RECALLS)
             took_ms = [entry.took_ms for entry in recent if entry.at >= since]
             return gaps.Gaps(connection).count(), measure(took_ms).p50_ms if took_ms else None

@@ -25,13 +25,13 @@ CREATE TABLE IF NOT EXISTS edited_sources (
 
     def read(self) -> dict[str, tuple[str, str]]:
         """Document -> (key, what was found)."""
-        return {doc: (key, found) for doc, key, found in self._rows("SELECT * FROM doc_checks")}
+        return {doc: (key, found) for doc, key, found in self._rows("SELECT doc, key, found FROM doc_checks")}
 
     def keep(self, checks: Mapping[str, tuple[str, str]], gone: Collection[str] = ()) -> None:
         """Keep these, and let go of those of the documents that are `gone`."""
         with self._transaction() as connection:
             rows = [(doc, *check) for doc, check in checks.items()]
-            connection.executemany("INSERT OR REPLACE INTO doc_checks VALUES (?,?,?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO doc_checks (doc, key, found) VALUES (?,?,?)", rows)
             connection.executemany("DELETE FROM doc_checks WHERE doc = ?", [(doc,) for doc in gone])
 
     def edited(self) -> list[str]:
@@ -41,7 +41,9 @@ CREATE TABLE IF NOT EXISTS edited_sources (
     def note_edited(self, paths: Collection[str], at: str) -> None:
         """Remember that these files were edited."""
         with self._transaction() as connection:
-            connection.executemany("INSERT OR REPLACE INTO edited_sources VALUES (?,?)", [(path, at) for path in paths])
+            connection.executemany(
+                "INSERT OR REPLACE INTO edited_sources (path, at) VALUES (?,?)", [(path, at) for path in paths]
+            )
             newest = "SELECT path FROM edited_sources ORDER BY at DESC LIMIT ?"
             connection.execute(f"DELETE FROM edited_sources WHERE path NOT IN ({newest})", (_MOST_EDITED,))
 

@@ -50,7 +50,8 @@ class Gaps:
         when = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = " ".join(question.split()) if self._keep == "text" else None
         self._connection.execute(
-            "INSERT INTO gaps VALUES (?1, 1, ?2, ?2, ?3) ON CONFLICT (key) DO UPDATE SET "
+            "INSERT INTO gaps (key, asked, first_asked, last_asked, text) VALUES (?1, 1, ?2, ?2, ?3) "
+            "ON CONFLICT (key) DO UPDATE SET "
             "asked = asked + 1, last_asked = max(last_asked, excluded.last_asked), text = excluded.text",
             (question_key(question), when, text),
         )

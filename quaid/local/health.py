@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date, timedelta
 
-from quaid.local.tables import Tables
+from quaid.local.tables import Tables, readable
 
 _KEPT_DAYS = 400
 
@@ -67,24 +67,33 @@ CREATE TABLE IF NOT EXISTS health (at TEXT PRIMARY KEY, snapshot TEXT NOT NULL) 
         oldest = (date.fromisoformat(snapshot.day) - timedelta(days=_KEPT_DAYS)).isoformat()
         with self._transaction() as connection:
             row = (snapshot.at, json.dumps(asdict(snapshot)))
-            connection.execute("INSERT OR REPLACE INTO health VALUES (?,?)", row)
+            connection.execute("INSERT OR REPLACE INTO health (at, snapshot) VALUES (?,?)", row)
             connection.execute("DELETE FROM health WHERE at < ?", (oldest,))
 
     def by_day(self, since: str) -> list[Snapshot]:
         """The last snapshot of each day from `since` (ISO) on, oldest first, with the cost of all runs of the day."""
         rows = self._rows("SELECT snapshot FROM health WHERE at >= ? ORDER BY at", since)
         days: dict[str, Snapshot] = {}
-        for row in rows:
-            snapshot = _snapshot(str(row[0]))
+        for snapshot in readable(lambda row: _snapshot(str(row[0])), rows):
             earlier = days.get(snapshot.day, Snapshot(snapshot.at, cost_usd=None))
             days[snapshot.day] = replace(snapshot, cost_usd=_sum(earlier.cost_usd, snapshot.cost_usd))
         return list(days.values())
 
 
 def _snapshot(text: str) -> Snapshot:
-    """What an older or newer Quaid counted besides is passed over, what it did not is zero."""
-    known = {one.name for one in fields(Snapshot)}
-    return Snapshot(**{key: value for key, value in json.loads(text).items() if key in known})
+    """What an older or newer Quaid counted besides is passed over, what it did not is zero.
+
+    Raises:
+        ValueError, TypeError, AttributeError, KeyError: it is no snapshot.
+    """
+    told = json.loads(text)
+    values = {one.name: told[one.name] for one in fields(Snapshot) if one.name in told}
+    date.fromisoformat(told["at"][:10])
+    for name, value in values.items():
+        numbers = value.values() if name in {"kinds", "statuses"} else [] if name == "at" else [value]
+        if not all(number is None or isinstance(number, int | float) for number in numbers):
+            raise TypeError(name)
+    return Snapshot(**values)
 
 
 def _sum(*costs: float | None) -> float | None:

@@ -59,7 +59,7 @@ class ModelRecords(Tables):
     is kept. Safe for several threads and processes.
 
     Raises:
-        DiskFullError, LocalDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
+        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
     """
 
     SCHEMA = _SCHEMA
@@ -120,7 +120,9 @@ class ModelRecords(Tables):
     def put(self, key: str, answer: str, day: str, oldest_day: str) -> None:
         """Keep `answer`, and forget what is older than `oldest_day`."""
         with self._transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO model_answers VALUES (?,?,?)", (key, day, answer))
+            connection.execute(
+                "INSERT OR REPLACE INTO model_answers (key, day, answer) VALUES (?,?,?)", (key, day, answer)
+            )
             connection.execute("DELETE FROM model_answers WHERE day < ?", (oldest_day,))
 
     @contextmanager

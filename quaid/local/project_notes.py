@@ -20,11 +20,11 @@ CREATE TABLE IF NOT EXISTS project_notes (
 
     def read(self) -> dict[str, tuple[str, str]]:
         """Path in the vault -> (key, what was made of it)."""
-        return {path: (key, told) for path, key, told in self._rows("SELECT * FROM project_notes")}
+        return {path: (key, told) for path, key, told in self._rows("SELECT path, key, told FROM project_notes")}
 
     def keep(self, notes: Mapping[str, tuple[str, str]], gone: Collection[str]) -> None:
         """Keep these, and let go of those of the files that are `gone`."""
         with self._transaction() as connection:
             rows = [(path, *note) for path, note in notes.items()]
-            connection.executemany("INSERT OR REPLACE INTO project_notes VALUES (?,?,?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO project_notes (path, key, told) VALUES (?,?,?)", rows)
             connection.executemany("DELETE FROM project_notes WHERE path = ?", [(path,) for path in gone])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.local.gaps import Keep, question_key
+from quaid.local.tables import readable
 
 if TYPE_CHECKING:
     import apsw
@@ -73,7 +74,7 @@ class RecallLog:
     def recent(self, limit: int) -> list[Entry]:
         """The last `limit` entries, newest first."""
         rows = self._connection.execute(f"SELECT {_COLUMNS} FROM recall_log ORDER BY entry_id DESC LIMIT ?", (limit,))
-        return [_entry(row) for row in rows]
+        return list(readable(_entry, rows))
 
 
 def _entry(row: tuple[object, ...]) -> Entry:
@@ -86,8 +87,8 @@ def _entry(row: tuple[object, ...]) -> Entry:
         took_ms=float(str(took_ms)),
         limit=None if limit is None else int(str(limit)),
         hits=tuple((str(hit_id), float(score)) for hit_id, score in json.loads(str(hits))),
-        stages=json.loads(str(stages)),
-        degraded=tuple(json.loads(str(degraded))),
+        stages={str(name): float(took) for name, took in json.loads(str(stages)).items()},
+        degraded=tuple(map(str, json.loads(str(degraded)))),
         session=None if session is None else str(session),
         query_key=None if key is None else str(key),
     )

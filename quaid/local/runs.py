@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousReferenceError
-from quaid.local.tables import Tables
+from quaid.local.tables import Tables, readable
 from quaid.model import Edit, SourceEdit
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Runs(_Tables):
 
     def list(self, limit: int) -> list[Run]:
         """The last `limit` runs, newest first."""
-        return [_run(row) for row in self._rows(f"{_EACH_RUN} ORDER BY started DESC, run DESC LIMIT ?", limit)]
+        return list(readable(_run, self._rows(f"{_EACH_RUN} ORDER BY started DESC, run DESC LIMIT ?", limit)))
 
     def get(self, reference: str) -> Run | None:
         """The run whose id is, begins or ends with `reference`.
@@ -125,15 +125,15 @@ class Runs(_Tables):
         """
         wanted = reference.strip().lower()
         where = "run = ?1 OR ?1 <> '' AND (substr(run, 1, length(?1)) = ?1 OR substr(run, -length(?1)) = ?1)"
-        found = [_run(row) for row in self._rows(f"{_EACH_RUN} WHERE {where} ORDER BY run = ?1 DESC, run", wanted)]
+        found = list(readable(_run, self._rows(f"{_EACH_RUN} WHERE {where} ORDER BY run = ?1 DESC, run", wanted)))
         if len(found) > 1 and found[0].run != wanted:
             raise AmbiguousReferenceError(reference, [run.run for run in found])
         return found[0] if found else None
 
     def last_success(self) -> Run | None:
         """The newest run that was done."""
-        rows = self._rows(f"{_EACH_RUN} WHERE outcome = 'done' ORDER BY started DESC, run DESC LIMIT 1")
-        return _run(rows[0]) if rows else None
+        rows = self._rows(f"{_EACH_RUN} WHERE outcome = 'done' ORDER BY started DESC, run DESC LIMIT 10")
+        return next(readable(_run, rows), None)
 
 
 class Judgements(_Tables):
@@ -164,12 +164,13 @@ class Judgements(_Tables):
         if not rows:
             return
         with self._transaction() as connection:
-            connection.executemany("INSERT OR REPLACE INTO judgements VALUES (?,?,?,?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO judgements (key, task, verdict, day) VALUES (?,?,?,?)", rows)
             connection.execute("DELETE FROM judgements WHERE day < ?", (_days_before(self._day, KEPT_DAYS),))
 
     def recent(self, task: str, verdict: str, limit: int) -> list[Judgement]:
         """The last verdicts of this kind, newest first."""
-        query = "SELECT * FROM judgements WHERE task = ? AND verdict = ? ORDER BY day DESC, key LIMIT ?"
+        columns, where = ", ".join(Judgement._fields), "task = ? AND verdict = ?"
+        query = f"SELECT {columns} FROM judgements WHERE {where} ORDER BY day DESC, key LIMIT ?"
         return [Judgement(*row) for row in self._rows(query, task, verdict, limit)]
 
 
@@ -180,15 +181,16 @@ class Proposals(_Tables):
         """Keep it, in the place of an older one on the same evidence."""
         with self._transaction() as connection:
             row = (proposal.key, proposal.day, _to_json(proposal))
-            connection.execute("INSERT OR REPLACE INTO proposals VALUES (?,?,?)", row)
+            connection.execute("INSERT OR REPLACE INTO proposals (key, day, proposal) VALUES (?,?,?)", row)
 
     def get(self, key: str) -> Proposal | None:
         rows = self._rows("SELECT proposal FROM proposals WHERE key = ?", key)
-        return _from_json(rows[0][0]) if rows else None
+        return next(readable(_from_json, (row[0] for row in rows)), None)
 
     def list(self) -> list[Proposal]:
         """All of them, oldest first."""
-        return [_from_json(row[0]) for row in self._rows("SELECT proposal FROM proposals ORDER BY day, key")]
+        rows = self._rows("SELECT proposal FROM proposals ORDER BY day, key")
+        return list(readable(_from_json, (row[0] for row in rows)))
 
     def remove(self, key: str) -> bool:
         """Forget it; whether there was one."""
@@ -208,8 +210,11 @@ def _insert(connection: apsw.Connection, run: Run) -> None:
 
 
 def _run(row: tuple[Any, ...]) -> Run:
-    run = Run(*row)
-    return run._replace(decisions=tuple(json.loads(row[5])), degraded=tuple(json.loads(row[10])))
+    run, decisions, degraded = Run(*row), json.loads(row[5]), json.loads(row[10])
+    datetime.fromisoformat(run.started)
+    if not all(isinstance(decision, dict) for decision in decisions) or not isinstance(decisions, list):
+        raise TypeError("decisions")
+    return run._replace(decisions=tuple(decisions), degraded=tuple(map(str, degraded)))
 
 
 def _to_json(proposal: Proposal) -> str:

@@ -37,18 +37,24 @@ INHIBITION = 0.02
 _UNIT = 10_000
 _OWN = ""
 _RECORD = """
-INSERT INTO usage VALUES (?, '', 1, ?, ?) ON CONFLICT (id, device) DO UPDATE SET
+INSERT INTO usage (id, device, accesses, last_access, strength)
+VALUES (?, '', 1, ?, ?)
+ON CONFLICT (id, device) DO UPDATE SET
     accesses = accesses + 1,
     last_access = max(coalesce(last_access, ''), excluded.last_access),
     strength = strength + excluded.strength
 """
 _WEAKEN = """
-INSERT INTO usage VALUES (?, '', 0, NULL, ?) ON CONFLICT (id, device) DO UPDATE SET
+INSERT INTO usage (id, device, accesses, last_access, strength)
+VALUES (?, '', 0, NULL, ?)
+ON CONFLICT (id, device) DO UPDATE SET
     strength = strength + excluded.strength
 """
 # The same order as vault/ledger.later: between two recalls strength can only have been taken away.
 _KEEP_LATER = """
-INSERT INTO usage VALUES (?, ?, ?, ?, ?) ON CONFLICT (id, device) DO UPDATE SET
+INSERT INTO usage (id, device, accesses, last_access, strength)
+VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (id, device) DO UPDATE SET
     accesses = excluded.accesses, last_access = excluded.last_access, strength = excluded.strength
 WHERE (excluded.accesses, coalesce(excluded.last_access, ''), -excluded.strength)
     > (accesses, coalesce(last_access, ''), -strength)
@@ -124,7 +130,7 @@ class Usage:
         with transaction(self._connection):
             known = self.device()
             if known is None:
-                self._connection.execute("INSERT INTO device VALUES (?, ?)", (suggested, self._place))
+                self._connection.execute("INSERT INTO device (name, place) VALUES (?, ?)", (suggested, self._place))
         return known or suggested
 
     def mirror(self, stamps: Mapping[str, str], read: ReadLedger) -> None:
@@ -145,7 +151,7 @@ class Usage:
                 for device, stamp in stamps.items():
                     if known.get(device) != stamp:
                         self._take_in(_OWN if device == own else device, read(device))
-                        self._connection.execute("INSERT INTO ledgers VALUES (?, ?)", (device, stamp))
+                        self._connection.execute("INSERT INTO ledgers (device, stamp) VALUES (?, ?)", (device, stamp))
         self._mirrored = dict(stamps)
 
     def settle(self, read: ReadLedger) -> None:

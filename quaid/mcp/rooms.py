@@ -131,7 +131,7 @@ class _Watch:
     def _is_followed(self) -> bool:
         from quaid.sync.follow import read_heartbeat
 
-        heartbeat = read_heartbeat(self._root)
+        heartbeat = read_heartbeat(state_folder(self._root))
         return heartbeat is not None and heartbeat.pid != os.getpid() and heartbeat.is_alive(datetime.now(UTC))
 
     def _follow(self) -> None:

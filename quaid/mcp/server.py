@@ -27,7 +27,7 @@ from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequ
 from pydantic import AnyUrl, ValidationError
 
 from quaid import __version__
-from quaid.bug import write_report
+from quaid.bug import refusal_of, write_report
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.mcp import docs
 from quaid.mcp.asking import Asking
@@ -157,6 +157,8 @@ class Server(MCPServer[Any]):
         bug = _bug(error)
         if bug is None:
             return str(error)
+        if isinstance(bug, Exception) and (refusal := refusal_of(bug, self._desks.root)) is not None:
+            return str(refusal)
         path = write_report(bug, ["mcp", what], self._desks.root)
         return f"This is a bug in Quaid ({type(bug).__name__} in {what}). The report is in {path}"
 

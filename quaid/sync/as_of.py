@@ -19,9 +19,9 @@ from quaid.index import carry_over, database, documents, vectors
 from quaid.index.documents import Known
 from quaid.place import CONFIG_FILE, state_folder
 from quaid.settings import Settings
-from quaid.sqlite import transaction
+from quaid.sqlite import is_damage, transaction, translated
 from quaid.sync.embedding import Embedding, Progress
-from quaid.sync.indexer import max_note_bytes, parse_note, silent, translate_index_errors
+from quaid.sync.indexer import max_note_bytes, parse_note, silent
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout
 
@@ -120,7 +120,7 @@ class PastIndexes:
 
     def _make(self, contents: _Contents, progress: Progress) -> Past:
         make_state_folder(self._root)
-        with translate_index_errors(self._folder), self._alone():
+        with translated(self._folder), self._alone():
             past = self._find(contents.point)  # another process may have made it while this one waited
             if past is None:
                 past = self._build(contents, progress)
@@ -147,7 +147,9 @@ class PastIndexes:
         try:
             try:
                 past = self._fill(unfinished, self._present, contents, progress)
-            except database.BROKEN:  # the index of the present is damaged: then nothing is taken from it
+            except Exception as error:
+                if not is_damage(error):  # the index of the present may be: then nothing is taken from it
+                    raise
                 unfinished.unlink(missing_ok=True)
                 past = self._fill(unfinished, None, contents, progress)
             unfinished.replace(path)

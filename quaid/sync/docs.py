@@ -17,10 +17,10 @@ from quaid.index.documents import Known
 from quaid.model import ParsedDoc
 from quaid.place import state_folder
 from quaid.settings import Settings
-from quaid.sqlite import transaction
+from quaid.sqlite import BUSY_MS, transaction
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
-from quaid.sync.indexer import SyncReport, max_note_bytes, open_writer, silent
+from quaid.sync.indexer import SyncReport, in_health, max_note_bytes, open_writer, silent
 from quaid.vault import files, layout
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class DocsIndex:
         budget_s: float | None = None,
         progress: Progress | None = None,
         fetch_weights: bool = True,
-        wait_ms: int = database.BUSY_TIMEOUT_MS,
+        wait_ms: int = BUSY_MS,
     ) -> DocsReport:
         """Bring the index in step with `docs` (id -> file), all there are; a damaged or outdated one is built anew.
 
@@ -90,23 +90,20 @@ class DocsIndex:
 
         Raises:
             LockedError: another process has been indexing for longer than that.
-            DiskFullError, VaultReadOnlyError: it cannot be written.
+            DiskFullError, DiskFailedError, VaultReadOnlyError: it cannot be written.
         """
         started = time.monotonic()
         progress = progress or silent
-        inode = database.inode(self.path)
-        rebuilt = None
-        try:
+
+        def sync(damaged: str | None) -> DocsReport:
             report = self._sync(docs, budget_s, progress, fetch_weights=fetch_weights, wait_ms=wait_ms)
-        except database.BROKEN:
-            database.remove(self.path, inode)
-            rebuilt = "the index was damaged"
-            report = self._sync(docs, budget_s, progress, fetch_weights=fetch_weights, wait_ms=wait_ms)
-        return replace(report, rebuilt=rebuilt or report.rebuilt, took_s=time.monotonic() - started)
+            return replace(report, rebuilt=damaged or report.rebuilt)
+
+        return replace(in_health(self.path, sync), took_s=time.monotonic() - started)
 
     def rebuild_in_memory(self, docs: Mapping[str, DocFile]) -> apsw.Connection:
         """An index made from nothing, without vectors: what the one on disk must be equal to."""
-        connection, _ = database.connect_writer(":memory:")
+        connection = database.make_in_memory()
         self._sync_words(connection, docs, silent)
         return connection
 

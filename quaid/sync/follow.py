@@ -21,7 +21,7 @@ from quaid.errors import LockedError, QuaidError, VaultNotFoundError
 from quaid.place import state_folder
 from quaid.settings import SyncSettings
 from quaid.sync.indexer import Indexer, SyncReport
-from quaid.sync.watcher import concerns_notes, observe
+from quaid.sync.watcher import concerns_notes, observe, why_silent
 from quaid.vault import layout
 from quaid.vault.workshop import process_exists
 
@@ -51,9 +51,10 @@ class Heartbeat:
         return age_s < 3 * HEARTBEAT_S and process_exists(self.pid)
 
 
-def read_heartbeat(root: Path) -> Heartbeat | None:
+def read_heartbeat(state: Path) -> Heartbeat | None:
+    """What the watcher of the vault whose state folder is `state` said last; None where none has said anything."""
     try:
-        return Heartbeat(**json.loads((state_folder(root) / HEARTBEAT_FILE).read_text(encoding="utf-8")))
+        return Heartbeat(**json.loads((state / HEARTBEAT_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -73,6 +74,7 @@ class Follower:
         self._last_event = 0.0
         self._last_beat = 0.0
         self._mode = "notifications"
+        self._said: set[str] = set()
         self._watched: tuple[int, int] | None = None
         self._started = _now()
         self._last_sync: str | None = None
@@ -116,16 +118,26 @@ class Follower:
         root = self._indexer.root
         self._watched = _identity(root)
         if not self._settings.poll:
+            reason = why_silent(root)
             try:
-                self._mode = "notifications"
-                return observe(root, self._notice)
+                if reason is None:
+                    self._mode = "notifications"
+                    return observe(root, self._notice)
             except OSError as error:
-                if error.errno not in {errno.ENOSPC, errno.EMFILE, errno.ENFILE}:
-                    self._say(f"cannot watch {root}: {error.strerror}")
-                    return None
-                self._say("the system has no file watches left (fs.inotify.max_user_watches): polling instead")
+                is_used_up = error.errno in {errno.ENOSPC, errno.EMFILE, errno.ENFILE}
+                reason = "no file watches are left (fs.inotify.max_user_watches)" if is_used_up else str(error.strerror)
+            self._say_once(f"{reason}: {root} is polled instead, every {self._settings.poll_interval_s:g} s")
         self._mode = "polling"
-        return observe(root, self._notice, poll_s=self._settings.poll_interval_s)
+        try:
+            return observe(root, self._notice, poll_s=self._settings.poll_interval_s)
+        except OSError as error:  # then each turn sweeps
+            self._say_once(f"{root} cannot be polled ({error.strerror}): it is looked at every {HEARTBEAT_S:g} s")
+            return None
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)
 
     def _notice(self, path: str, *, is_folder: bool) -> None:
         if concerns_notes(self._indexer.root, path, is_folder=is_folder):

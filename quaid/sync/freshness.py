@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quaid.errors import DiskFullError, LockedError, MassRemovalError, VaultReadOnlyError
+from quaid.errors import UNWRITABLE, LockedError, MassRemovalError
 from quaid.index import database
 from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
 from quaid.sync.watcher import ChangeListener
@@ -42,7 +42,12 @@ class Freshness:
             return None, ()
         if changed is None and not self._pending and self._is_fresh():
             return None, ()
-        return self._sync(replace(options, only=changed))
+        # What is written by way of a mapping may leave size and times as they are.
+        return self._sync(replace(options, only=changed, trust_times=options.trust_times and changed is None))
+
+    def rebuild_in_memory(self, known: apsw.Connection | None) -> apsw.Connection:
+        """An index without a file, brought in step with the notes; `known` is the one of the question before."""
+        return self._indexer.rebuild_in_memory(known)
 
     def close(self) -> None:
         if self._listener is not None:
@@ -79,7 +84,7 @@ class Freshness:
             report = self._indexer.sync(options)
         except MassRemovalError as error:
             return None, (f"removals: {error}",)
-        except (LockedError, VaultReadOnlyError, DiskFullError) as error:
+        except (LockedError, *UNWRITABLE) as error:
             if self._open_reader() is None:
                 raise
             return None, (f"stale: {error}",)

@@ -8,18 +8,18 @@ transaction and added in batches. A kill in between leaves chunks pending, and t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from quaid.errors import DiskFullError, LockedError, MassRemovalError, VaultNotFoundError, VaultReadOnlyError
+from quaid.errors import MassRemovalError, QuaidError, VaultNotFoundError
 from quaid.index import database, documents
 from quaid.index.documents import Known
 from quaid.place import CONFIG_FILE, state_folder
 from quaid.settings import Settings
-from quaid.sqlite import transaction
+from quaid.sqlite import BUSY_MS, heal, transaction, translated
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.watcher import remove_stale_cookies
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import apsw
 
     from quaid.model import Note
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class SyncOptions:
     fetch_weights: bool = True
     only: frozenset[str] | None = None
     """Look at these paths alone: whoever asks knows that nothing else changed."""
-    wait_ms: int = database.BUSY_TIMEOUT_MS
+    wait_ms: int = BUSY_MS
     """How long another process may keep the index before this one gives up."""
 
 
@@ -110,18 +112,15 @@ class Indexer:
         """
         started = time.monotonic()
         options = options or SyncOptions()
-        inode = database.inode(self.path)
         remove_stale_cookies(self.root)
-        try:
-            report = self._sync(options, progress or silent, None)
-        except database.BROKEN:
-            database.remove(self.path, inode)
-            report = self._sync(options, progress or silent, "the index was damaged")
+        report = in_health(self.path, lambda why: self._sync(options, progress or silent, why))
         return replace(report, took_s=time.monotonic() - started)
 
-    def rebuild_in_memory(self) -> apsw.Connection:
-        """An index made from nothing, without vectors: what `verify` compares with."""
-        connection, _ = database.connect_writer(":memory:")
+    def rebuild_in_memory(self, known: apsw.Connection | None = None) -> apsw.Connection:
+        """An index without a file and without vectors, made from nothing: what `verify` compares with. Or `known`,
+        which was made so, brought in step.
+        """
+        connection = known or database.make_in_memory()
         self._sync_words(connection, SyncOptions(accept_removals=True), silent)
         return connection
 
@@ -177,7 +176,10 @@ class Indexer:
             return
         from quaid.vault.history import History
 
-        missing = History(self.root, self._settings.git).tracked_missing(gone)
+        try:
+            missing = History(self.root, self._settings.git).tracked_missing(gone)
+        except QuaidError:  # git cannot say why: then nothing says that they are gone for good
+            raise MassRemovalError(len(gone), known) from None
         if diff.looks_like_accident(missing, known, limits.removal_brake_count, limits.removal_brake_share):
             raise MassRemovalError(len(missing), known)
 
@@ -244,27 +246,21 @@ def max_note_bytes(settings: Settings) -> int:
 def open_writer(root: Path, path: Path, wait_ms: int) -> Iterator[tuple[apsw.Connection, bool]]:
     """A connection that may write an index of the vault at `root`, and whether it was outdated and is empty now."""
     make_state_folder(root)
-    with translate_index_errors(path):
-        connection, outdated = database.connect_writer(path, wait_ms)
-        try:
-            yield connection, outdated
-        finally:
-            connection.close()
-
-
-@contextmanager
-def translate_index_errors(path: Path) -> Iterator[None]:
-    """What SQLite and the disk refuse around the index at `path`, as Quaid's own errors."""
+    connection, outdated = database.connect_writer(path, wait_ms)
     try:
-        yield
-    except database.BusyError as error:
-        raise LockedError("Another Quaid is bringing the index up to date") from error
-    except database.FullError as error:
-        raise DiskFullError(path.parent) from error
-    except (database.ReadOnlyError, database.CantOpenError) as error:
-        raise VaultReadOnlyError(path.parent, str(error)) from error
-    except OSError as error:
-        raise files.sentence(error, path) from error
+        yield connection, outdated
+    finally:
+        connection.close()
+
+
+def in_health(path: Path, work: Callable[[str | None], Result]) -> Result:
+    """What `work` makes of the index at `path`; when that was damaged, of a new one, and it is told so.
+
+    Raises:
+        DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: as they say.
+    """
+    with translated(path, busy="Another Quaid is bringing the index up to date"):
+        return heal(path, lambda again: work("the index was damaged" if again else None))
 
 
 def silent(_what: str, _done: int, _total: int) -> None:

@@ -8,6 +8,7 @@ order). Where notifications are not to be had, the sweep stays.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import threading
 from contextlib import suppress
@@ -25,6 +26,14 @@ COOKIE_WAIT_S = 1.0
 MOST_LISTED = 1_000
 """So many changed paths are a burst, in which the system may have dropped some: then only a sweep can tell."""
 _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
+TELLING = frozenset({
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs",
+    "tmpfs", "ramfs", "vfat", "exfat", "ntfs3",
+})  # fmt: skip
+"""File systems whose changes all come from this machine, so that its notifications are complete. What somebody changes
+at the other end of a network, a FUSE daemon, or below an overlay, they do not tell.
+"""
+_MOUNTS = Path("/proc/self/mountinfo")
 _EVERYTHING = "/"
 """Stands among the changed paths for "a folder came, went or moved": no note is called that."""
 
@@ -67,6 +76,7 @@ def observe(root: Path, notice: Notice, *, poll_s: float | None = None) -> BaseO
     wanted: list[Any] = [
         events.FileCreatedEvent, events.FileModifiedEvent, events.FileDeletedEvent, events.FileMovedEvent,
         events.DirCreatedEvent, events.DirDeletedEvent, events.DirMovedEvent,
+        events.FileClosedEvent,  # the one notification of what was written by way of a mapping, when that ends
     ]  # fmt: skip
     observer: BaseObserver = PollingObserver(timeout=poll_s) if poll_s is not None else Observer()
     observer.schedule(Handler(), str(watched), recursive=True, event_filter=wanted)
@@ -86,6 +96,27 @@ def _make_cookie(path: Path) -> int:
         os.close(os.open(path.parent / ".gitignore", _NEW_FILE, 0o600))
         (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
     return os.open(path, _NEW_FILE, 0o600)
+
+
+def why_silent(root: Path) -> str | None:
+    """Why notifications of the folder `root` may be incomplete; None where they are not. Other systems than Linux are
+    taken at their word.
+    """
+    try:
+        mounts = [line.split(" - ", 1) for line in _MOUNTS.read_text("utf-8", "surrogateescape").splitlines()]
+    except OSError:
+        return None
+    kinds = {_unescaped(left.split()[4]): right.split()[0] for left, right in mounts}
+    top = root.resolve()
+    holding = next((folder for folder in (top, *top.parents) if str(folder) in kinds), Path("/"))
+    for folder in (str(holding), *(mount for mount in kinds if top in Path(mount).parents)):
+        if kinds.get(folder) not in TELLING:
+            return f"{folder} is a file system of the kind {kinds.get(folder)}, which does not tell of every change"
+    return None
+
+
+def _unescaped(mount: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), mount)
 
 
 def remove_stale_cookies(root: Path) -> None:
@@ -110,8 +141,12 @@ class ChangeListener:
         self._observer: Any = None
 
     def start(self) -> bool:
-        """Listen from now on; False where the system cannot (no watches left, no such facility)."""
+        """Listen from now on; False where the system cannot (no watches left, no such facility), or where the file
+        system does not tell of every change.
+        """
         try:
+            if why_silent(self._root) is not None:
+                return False
             self._cookie_file = _make_cookie(self._cookie)
             self._observer = observe(self._root, self._notice)
         except OSError:

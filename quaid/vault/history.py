@@ -295,7 +295,9 @@ class History:
         return self._run("look for a commit", *args, accept=(0, 1, 128))[0] == 0
 
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
-        """Which of these paths HEAD has; asked when they are gone from disk."""
+        """Which of these paths HEAD has, all when it is no commit; asked when they are gone from disk."""
+        if self.state().head is None:
+            return set(rel_paths)
         return set(rel_paths) & self.list_tree("HEAD").keys()
 
     def uncommitted(self) -> list[str]:

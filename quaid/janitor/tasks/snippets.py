@@ -27,6 +27,7 @@ from quaid.janitor.judging import fault_of, quote, reason_of
 from quaid.janitor.wording import problem_of
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens
+from quaid.local.tables import readable
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, headings, layout, notes
 from quaid.vault.snippets import parse_sections, remove_bullets
@@ -100,7 +101,7 @@ def _judge(context: Context, case: _Case) -> dict[str, _Verdict]:
     """The verdict on each observation; what was judged beside the same note is not asked again."""
     keys = {case.verdict_key(key, case.before): key for key in case.observed}
     known = context.judgements.known(keys)
-    verdicts = {keys[key]: _Verdict(**json.loads(told)) for key, told in known.items()}
+    verdicts = dict(readable(lambda kept: (keys[kept[0]], _Verdict(**json.loads(kept[1]))), known.items()))
     waiting = [key for key in case.observed if key not in verdicts]
     if not waiting or context.models is None:
         return verdicts
