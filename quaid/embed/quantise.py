@@ -26,7 +26,8 @@ def quantise(folder: Path) -> None:
     package_root = str(Path(__file__).parents[2])
     search_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH", "")]))
     done = subprocess.run(
-        [sys.executable, "-m", __name__, str(folder)],
+        [sys.executable, "-P", "-m", __name__, str(folder.absolute())],
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": search_path},
         stdin=subprocess.DEVNULL,
         capture_output=True,
