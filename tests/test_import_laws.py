@@ -14,10 +14,11 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "quaid"
 
 # Each room and the rooms it may import besides itself and those that all may.
-FOR_ALL = {"errors", "model", "place", "search_paths", "settings", "config", "sqlite"}
+FOR_ALL = {"errors", "http", "model", "place", "search_paths", "settings", "config", "sqlite"}
 BELOW = {
     "errors": set(),
     "model": set(),
+    "http": set(),
     "place": set(),
     "search_paths": set(),
     "settings": set(),
@@ -92,7 +93,7 @@ OWNERS = {
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/"],
     "apsw": ["sqlite.py", "index/", "local/", "embed/cache.py"],
-    "httpx": ["embed/", "llm/"],
+    "httpx": ["http.py", "embed/download.py"],
     "onnxruntime": ["embed/"],
     "onnx": ["embed/"],
     "tokenizers": ["embed/"],
