@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -97,7 +98,24 @@ class Wire:
         self._open()  # loading httpx takes longer than a server on this machine may
         return self._send("GET", path, b"", {}, time.monotonic() + within_s)
 
-    def _send(self, method: str, path: str, content: bytes, headers: Mapping[str, str], deadline: float) -> Response:
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        path: str,
+        deadline: float,
+        *,
+        content: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        silence_s: float = math.inf,
+        follows: bool = False,
+    ) -> Iterator[httpx.Response]:
+        """An answer whose body is still to be read, by `pieces`. It may pause for `silence_s`; `follows` says whether a
+        redirect is followed, which is for requests that carry no key.
+
+        Raises:
+            TimeoutError, UnreachableError: as for `post`, while the body is read as well.
+        """
         import httpx
 
         left_s = max(0.05, deadline - time.monotonic())
@@ -113,14 +131,14 @@ class Wire:
                 method,
                 self.base_url + path,
                 content=content,
-                headers={**headers, "accept-encoding": "identity"},
-                timeout=httpx.Timeout(left_s, connect=connect_s),
+                headers={**(headers or {}), "accept-encoding": "identity"},
+                timeout=httpx.Timeout(min(left_s, silence_s), connect=connect_s),
+                follow_redirects=follows,
                 extensions={"trace": self._note_stream},
             ) as response:
-                body = b"".join(pieces(response, MAX_BYTES))
+                yield response
                 if self._cuts != cuts:  # an answer without a length looks whole wherever it ends
                     raise httpx.ReadError("it was cut off")
-                return Response(response.status_code, response.headers, body)
         except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
             raise TimeoutError from error
         except (httpx.RequestError, httpx.InvalidURL) as error:
@@ -130,6 +148,11 @@ class Wire:
             raise kind(str(error) or type(error).__name__) from error
         finally:
             alarm.cancel()
+
+    def _send(self, method: str, path: str, content: bytes, headers: Mapping[str, str], deadline: float) -> Response:
+        with self.stream(method, path, deadline, content=content, headers=headers) as response:
+            body = b"".join(pieces(response, MAX_BYTES))
+        return Response(response.status_code, response.headers, body)
 
     def _open(self) -> httpx.Client:
         import httpx

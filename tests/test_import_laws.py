@@ -93,7 +93,7 @@ OWNERS = {
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/"],
     "apsw": ["sqlite.py", "index/", "local/", "embed/cache.py"],
-    "httpx": ["http.py", "embed/download.py"],
+    "httpx": ["http.py"],
     "onnxruntime": ["embed/"],
     "onnx": ["embed/"],
     "tokenizers": ["embed/"],
