@@ -126,6 +126,7 @@ def sick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
             sick_vault.write(rel_path, data)
         sick_vault.write("healthy.md", HEALTHY)
         (sick_vault.root / os.fsdecode(b"not-utf8-\xff.md")).write_bytes(b"Maya likes nobody.\n")
+        sick_vault.write(os.fsdecode(b"not-utf8-\xff/plain.md"), b"Maya likes nobody.\n")
         with sick_vault.memory() as memory:
             yield memory
 
@@ -145,7 +146,8 @@ def test_broken_notes_do_not_stop_the_others(sick: Memory) -> None:
     assert "nobody" not in " ".join(texts(sick, "Maya likes nobody"))
     assert_verified(sick)
     problems = dict(documents.list_problems(sick.index()))
-    assert any("not UTF-8" in said for path, said in problems.items() if path.startswith("not-utf8")), problems
+    odd = [said for path, said in problems.items() if path.startswith("not-utf8")]
+    assert ["not UTF-8" in said for said in odd] == [True, True]
     assert {path for path, said in problems.items() if "sync tool" in said} <= set(SICK)
     assert "could not be read as meant" in " ".join(item.what for item in status_of(sick).attention)
 
