@@ -94,7 +94,7 @@ OWNERS = {
     "sqlite_vec": ["index/"],
     "apsw": ["sqlite.py", "index/", "local/", "embed/cache.py"],
     "httpx": ["http.py"],
-    "onnxruntime": ["embed/"],
+    "onnxruntime": ["embed/runtime.py", "embed/quantise.py"],
     "onnx": ["embed/"],
     "tokenizers": ["embed/"],
     "safetensors": ["embed/"],

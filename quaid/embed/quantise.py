@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from quaid.embed.build import GRAPH_FILE, GRAPH_WEIGHTS_FILE, PAGE_BYTES
+from quaid.embed.runtime import load_onnxruntime
 from quaid.errors import EmbeddingError
 
 _LARGE_BYTES = 1024
@@ -41,6 +42,7 @@ def quantise(folder: Path) -> None:
 
 
 def _quantise_here(folder: Path) -> None:
+    load_onnxruntime()
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
