@@ -74,7 +74,7 @@ def check_git(_: Context) -> Finding:
         said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):
         return Finding("git", "error", "git is not installed or not on the PATH.", "install git 2.30 or newer")
-    found = re.search(r"(\d+)\.(\d+)", said)
+    found = re.search(r"(?<!\d)(\d+)\.(\d+)", said)
     if found and (int(found[1]), int(found[2])) < OLDEST_GIT:
         return Finding("git", "error", f"{said.strip()} is too old.", "install git 2.30 or newer")
     return Finding("git", "ok", said.strip())

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -182,6 +183,20 @@ def test_fifty_megabytes_of_text_cost_seconds_and_little_memory(vault: Vault) ->
         assert "only its first 2 MB" in dict(documents.list_problems(memory.index()))["huge.md"]
     assert time.monotonic() - started < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000
+
+
+@pytest.mark.parametrize("piece", ["\n", "\r\n", " \n"])
+def test_blank_lines_cost_no_memory(piece: str) -> None:
+    from quaid.vault.notes import parse_note
+
+    data = f"above{piece * (200_000 // len(piece))}    below".encode()
+    tracemalloc.start()
+    note = parse_note("note.md", data)
+    _now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * len(data)
+    assert "above" in str(note)
+    assert "below" in str(note)
 
 
 @pytest.mark.parametrize(

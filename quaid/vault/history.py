@@ -32,7 +32,7 @@ __all__ = ["Committed", "History", "Message", "RepositoryState"]
 ATTEMPTS = 10
 """How often HEAD may move under a commit before Quaid gives way."""
 
-_COMMIT_MADE = re.compile(r"^\[\S+.*? ([0-9a-f]{4,64})\] ")
+_COMMIT_MADE = re.compile(r"^\[\S++.*? ([0-9a-f]{4,64})\] ")
 
 
 @dataclass(frozen=True)
