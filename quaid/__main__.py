@@ -6,9 +6,12 @@ import os
 import sys
 from typing import NoReturn
 
+from quaid.search_paths import leave_out_the_working_folder
+
 
 def run() -> NoReturn:
     """The entry point of the `quaid` script."""
+    leave_out_the_working_folder()
     arguments = sys.argv[1:]
     if arguments[:1] == ["hook"] and not {"-h", "--help"}.intersection(arguments):
         from quaid.hooks.entry import main

@@ -79,7 +79,7 @@ def check_git(_: Context) -> Finding:
         return Finding("git", "error", "git is not installed or not on the PATH.", "install git 2.30 or newer")
     except (OSError, subprocess.SubprocessError) as error:
         return Finding("git", "error", f"git could not be started ({error}).", "see what keeps it from starting")
-    found = re.search(r"(\d+)\.(\d+)", said)
+    found = re.search(r"(?<!\d)(\d+)\.(\d+)", said)
     if found and (int(found[1]), int(found[2])) < OLDEST_GIT:
         return Finding("git", "error", f"{said.strip()} is too old.", "install git 2.30 or newer")
     return Finding("git", "ok", said.strip())

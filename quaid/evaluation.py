@@ -15,9 +15,10 @@ from quaid.errors import BadInputError
 from quaid.model import Recall
 
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.*\S)\s*")
-_HEADING = re.compile(r" {0,3}#{1,6}\s+(?P<text>.*?)(?:\s+#+)?\s*")
+_HEADING = re.compile(r" {0,3}#{1,6}\s+(?P<text>.*)")
+_HEADING_END = re.compile(r"(?<!\s)\s+#+\s*\Z")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})")
-_ARROW = re.compile(r"(?:^|\s+)(?:→|->)(?:\s+|$)")
+_ARROW = re.compile(r"(?:^|(?<!\s)\s+)(?:→|->)(?:\s+|$)")
 _LINK = re.compile(r"\[\[[^\[\]]+\]\]")
 _EXPECTED = re.compile(rf"({_LINK.pattern})|,")
 _KEYS = {"question", "expect", "group"}
@@ -164,7 +165,7 @@ def _parse_markdown(text: str, name: str) -> Iterator[Question]:
     for number, line in _prose(text):
         heading, item = _HEADING.fullmatch(line), _ITEM.fullmatch(line)
         if heading:
-            group = heading["text"].strip()
+            group = _HEADING_END.sub("", heading["text"]).strip()
         elif item:
             yield _parse_item(item["text"], group, f"{name}, line {number}")
 

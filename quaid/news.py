@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from quaid.http import UnreachableError, Wire
 from quaid.place import state_folder
 from quaid.recall.safety import neutralise
 from quaid.settings import NotificationSettings
@@ -134,24 +135,23 @@ def _indented(lines: Iterable[str], when: str) -> Iterable[str]:
 def _to_webhook(address: str, text: str) -> None:
     """POST {"text": …}. The address may be a secret: no remark shows more than its host."""
     import json
-    from http.client import HTTPException
-    from urllib.error import HTTPError, URLError
+    import time
     from urllib.parse import urlsplit
-    from urllib.request import Request, urlopen
 
     if not address:
         raise ValueError("notifications.webhook is empty; set it with QUAID_NOTIFICATIONS_WEBHOOK")
     parts = urlsplit(address)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("notifications.webhook must begin with https:// or http://")
-    body = json.dumps({"text": text}).encode()
+    headers = {"Content-Type": "application/json", "User-Agent": "quaid"}
+    deadline = time.monotonic() + WEBHOOK_TIMEOUT_S
     try:
-        request = Request(address, body, {"Content-Type": "application/json", "User-Agent": "quaid"})  # noqa: S310 - http alone
-        with urlopen(request, timeout=WEBHOOK_TIMEOUT_S):  # noqa: S310
-            pass
-    except HTTPError as error:
-        raise OSError(f"{parts.hostname} answered {error.code}") from error
-    except URLError as error:
-        raise OSError(f"{parts.hostname} could not be reached ({error.reason})") from error
-    except (HTTPException, ValueError, OSError) as error:
-        raise OSError(f"{parts.hostname} could not be asked ({type(error).__name__})") from error
+        body = json.dumps({"text": text}).encode()
+        with Wire(address).stream("POST", "", deadline, content=body, headers=headers) as response:
+            status = response.status_code
+    except TimeoutError as error:
+        raise OSError(f"{parts.hostname} did not answer in {WEBHOOK_TIMEOUT_S:g} s") from error
+    except UnreachableError as error:
+        raise OSError(f"{parts.hostname} could not be reached") from error
+    if not 200 <= status < 300:
+        raise OSError(f"{parts.hostname} answered {status}")

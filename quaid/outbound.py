@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from quaid.embed import destination
+from quaid.http import host_of
 from quaid.llm import Models
 from quaid.settings import ModelSettings, Settings
 
@@ -18,7 +17,7 @@ def list_outbound(settings: Settings) -> list[str]:
     if host := destination(settings.embedding):
         said.append(f"every text and question for embedding to {host}")
     if settings.notifications.webhook:
-        said.append(f"news to {urlsplit(settings.notifications.webhook).hostname}")
+        said.append(f"news to {host_of(settings.notifications.webhook)}")
     return [phrase for phrase in said if phrase]
 
 

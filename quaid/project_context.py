@@ -20,7 +20,7 @@ from typing import Any
 from quaid import __version__
 from quaid.errors import QuaidError
 from quaid.place import state_folder
-from quaid.vault import files, layout
+from quaid.vault import files, layout, markdown
 
 MOST_TOLD = 12
 """Projects with a line of their own."""
@@ -30,7 +30,6 @@ LONGEST_NOTE = 100_000
 """Bytes of a file that are read."""
 NOTES = ("TOOLS.md", "AGENTS.md")
 """What an agent reads that works in a project, beside PROJECT.md in its home."""
-_COMMENT = re.compile(r"<!--.*?-->|%%.*?%%", re.DOTALL)
 _HEAD = re.compile(r"\A---\r?\n.*?^---\r?\n", re.DOTALL | re.MULTILINE)
 _SAYS_SOMETHING = re.compile(r"(?m)^(?!#)\s*\S")
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
@@ -68,7 +67,7 @@ def tell_projects(root: Path, cwd: str | None = None, most: int | None = MOST_TO
 
 def what_it_says(text: str) -> str:
     """A note without its head and comments; empty where only headings are left."""
-    said = _COMMENT.sub("", _HEAD.sub("", text.removeprefix("\ufeff"))).strip()
+    said = markdown.without_comments(_HEAD.sub("", text.removeprefix("\ufeff"))).strip()
     return said if _SAYS_SOMETHING.search(said) else ""
 
 

@@ -399,7 +399,7 @@ def service(vault, tmp_path, monkeypatch):
     monkeypatch.setenv("QUAID_EMBEDDING_MODEL", "m")
     monkeypatch.setenv("QUAID_EMBEDDING_DIMENSIONS", "4")
     monkeypatch.setenv("QUAID_EMBEDDING_URL", f"http://127.0.0.1:{running.server.server_port}")
-    monkeypatch.setattr("quaid.embed.wire.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.001)
     yield running
     running.server.shutdown()
     running.server.server_close()

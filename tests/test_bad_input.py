@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,6 +127,7 @@ def sick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
             sick_vault.write(rel_path, data)
         sick_vault.write("healthy.md", HEALTHY)
         (sick_vault.root / os.fsdecode(b"not-utf8-\xff.md")).write_bytes(b"Maya likes nobody.\n")
+        sick_vault.write(os.fsdecode(b"not-utf8-\xff/plain.md"), b"Maya likes nobody.\n")
         with sick_vault.memory() as memory:
             yield memory
 
@@ -145,7 +147,8 @@ def test_broken_notes_do_not_stop_the_others(sick: Memory) -> None:
     assert "nobody" not in " ".join(texts(sick, "Maya likes nobody"))
     assert_verified(sick)
     problems = dict(documents.list_problems(sick.index()))
-    assert any("not UTF-8" in said for path, said in problems.items() if path.startswith("not-utf8")), problems
+    odd = [said for path, said in problems.items() if path.startswith("not-utf8")]
+    assert ["not UTF-8" in said for said in odd] == [True, True]
     assert {path for path, said in problems.items() if "sync tool" in said} <= set(SICK)
     assert "could not be read as meant" in " ".join(item.what for item in status_of(sick).attention)
 
@@ -180,6 +183,20 @@ def test_fifty_megabytes_of_text_cost_seconds_and_little_memory(vault: Vault) ->
         assert "only its first 2 MB" in dict(documents.list_problems(memory.index()))["huge.md"]
     assert time.monotonic() - started < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000
+
+
+@pytest.mark.parametrize("piece", ["\n", "\r\n", " \n"])
+def test_blank_lines_cost_no_memory(piece: str) -> None:
+    from quaid.vault.notes import parse_note
+
+    data = f"above{piece * (200_000 // len(piece))}    below".encode()
+    tracemalloc.start()
+    note = parse_note("note.md", data)
+    _now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * len(data)
+    assert "above" in str(note)
+    assert "below" in str(note)
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,15 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "quaid"
 
 # Each room and the rooms it may import besides itself and those that all may.
-FOR_ALL = {"errors", "model", "place", "settings", "config", "sqlite", "trust", "user_config"}
+FOR_ALL = {
+    "errors", "http", "model", "place", "search_paths", "settings", "config", "sqlite", "trust", "user_config",
+}  # fmt: skip
 BELOW = {
     "errors": set(),
     "model": set(),
+    "http": set(),
     "place": set(),
+    "search_paths": set(),
     "settings": set(),
     "sqlite": set(),
     "user_config": {"errors", "place"},
@@ -94,8 +98,8 @@ OWNERS = {
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/"],
     "apsw": ["sqlite.py", "index/", "local/", "embed/cache.py"],
-    "httpx": ["embed/", "llm/"],
-    "onnxruntime": ["embed/"],
+    "httpx": ["http.py"],
+    "onnxruntime": ["embed/runtime.py", "embed/quantise.py"],
     "onnx": ["embed/"],
     "tokenizers": ["embed/"],
     "safetensors": ["embed/"],

@@ -24,7 +24,7 @@ USER = "# User\n\n%%\nWho the agent works for.\n%%\n\n## Food\n\n- Eats no fish.
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.llm.wire.FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
 
 
 @pytest.fixture

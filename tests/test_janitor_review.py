@@ -27,7 +27,7 @@ EPISODE = (
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.llm.wire.FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ TODAY = "2026-11-20"
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.llm.wire.FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
     monkeypatch.setattr("quaid.llm.wire._WORKED", {})
 
 
@@ -337,7 +337,7 @@ def test_an_answer_that_only_its_bookkeeping_makes_late_is_kept(service, records
     with pytest.raises(ModelTimeoutError):
         ask(models, deadline_s=0.3)
     monkeypatch.undo()
-    monkeypatch.setattr("quaid.llm.wire.FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
     wait_for(lambda: ask(models).is_cached, "the late answer")
 
 

@@ -159,7 +159,7 @@ SCHEMA = {
     ({"kind": "c"}, "one of a, b"), ({"kind": 1}, "kind must be string"),
     ({"items": []}, "1 or more"), ({"items": [1, 2, 3]}, "2 or fewer"), ({"items": [-1]}, "items[0] is -1"),
     ({"items": [True]}, "items[0] must be number"), ({"items": {}}, "must be array"),
-    ({"note": ""}, "1 or more"), ({"note": 5}, "null or string"), ({"x": 1}, "'x'"),
+    ({"items": [float("inf")]}, "not a finite"), ({"note": ""}, "1 or more"), ({"note": 5}, "null or string"), ({"x": 1}, "'x'"),
 ])  # fmt: skip
 def test_values_are_held_against_the_schema(change, complaint):
     assert schema_problem(SCHEMA) == ""

@@ -7,9 +7,11 @@ import re
 import signal
 import socket
 import subprocess
+import sys
+import time
 import urllib.error
 import urllib.request
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
@@ -27,6 +29,7 @@ from quaid.errors import BadInputError
 from quaid.mcp import http
 from quaid.place import state_folder
 
+USUAL = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 ADDRESS = re.compile(rb"http://127\.0\.0\.1:(\d+)/mcp")
 
 
@@ -45,10 +48,9 @@ def served(vault: Vault):
 
 def post(url: str, message=HELLO, **headers: str) -> tuple[int, bytes]:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     data = message if isinstance(message, bytes) else json.dumps(message).encode()
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, data, usual | named), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, data, USUAL | named), timeout=20) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()
@@ -98,6 +100,48 @@ def test_both_eras_and_every_refusal(served) -> None:
     process.send_signal(signal.SIGINT)
     assert process.wait(10) == 0
     assert token not in process.stderr.read().decode()
+
+
+HURRIED = """
+import sys
+from pathlib import Path
+from quaid.mcp import http
+http.REQUEST_S = 0.4
+http.serve_http(Path(sys.argv[1]), "default", 0)
+"""
+
+
+def test_who_does_not_finish_a_request_is_cut_off_and_who_waits_for_an_answer_is_not(vault: Vault) -> None:
+    process = subprocess.Popen([sys.executable, "-c", HURRIED, str(vault.root)], stderr=subprocess.PIPE)
+    try:
+        url = ADDRESS.search(process.stderr.readline())[0].decode()
+        allowed = {"Authorization": f"Bearer {(state_folder(vault.root) / 'mcp-token').read_text().strip()}"}
+        address = "127.0.0.1", urlsplit(url).port
+        head = b"POST /mcp HTTP/1.1\r\nhost: %b\r\n" % urlsplit(url).netloc.encode()
+        starts = {b"": 0, b"P": 0, head: 0, head + b"content-length: 9\r\n\r\n{": 0, head + b"x: ": 9}
+        silent = [(socket.create_connection(address, 20), start, drips) for start, drips in starts.items()]
+        for connection, start, drips in silent:
+            connection.sendall(start)
+            with suppress(OSError):
+                for _ in range(drips):
+                    connection.sendall(b"a")
+                    time.sleep(0.1)
+            with suppress(ConnectionResetError):
+                while connection.recv(1000):  # what is refused at once is told why
+                    pass
+            connection.close()
+        with closing(HTTPConnection(*address, timeout=20)) as connection:
+            connection.request("POST", "/mcp", json.dumps(HELLO), {**USUAL, **allowed})
+            session = connection.getresponse().headers["mcp-session-id"]
+        with closing(HTTPConnection(*address, timeout=1.0)) as connection:
+            connection.request("GET", "/mcp", headers={**USUAL, **allowed, "mcp-session-id": session})
+            answer = connection.getresponse()
+            assert answer.status == 200
+            with pytest.raises(TimeoutError):  # a stream of what the server has to tell stays open
+                answer.read(1)
+    finally:
+        process.kill()
+        process.communicate()
 
 
 class TestToken:

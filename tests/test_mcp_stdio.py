@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from mcp_host import DEFAULT, call, hosted
 from vaults import Vault, wait_for
 
+from quaid.mcp import stdio
 from quaid.place import state_folder
 from quaid.standby import ask
 from quaid.sync.follow import read_heartbeat
@@ -102,6 +104,33 @@ def test_both_eras_of_the_protocol(vault: Vault, monkeypatch, mode, version) -> 
     wait_for(lambda: read_heartbeat(state_folder(vault.root)) is None, "the watch to end")
     assert ask(vault.root, {"prompt": "anything", "session": "s1"}) is None
     vault.assert_sound()
+
+
+def test_half_a_character_is_answered_wherever_it_stands(vault: Vault) -> None:
+    with serving("quaid", "mcp", "--vault", str(vault.root)) as served:
+        served.send(HELLO)
+        served.answer(1)
+        served.send(READY)
+        asked = [
+            called(2, "memory_recall", query="What milk does Maya take HALF?"),
+            called(3, "memory_HALF"),
+            called(4, "memory_recall", query="milk", HALF=1),
+            request(5, "tools/HALF"),
+            request(6, "resources/read", uri="memory://HALF"),
+        ]
+        for message in asked:
+            served.send(json.dumps(message).replace("HALF", r"\ud83d").encode() + b"\n")
+            answer = served.answer(message["id"])
+            assert "result" in answer or answer["error"]["message"]
+
+
+@pytest.mark.parametrize(("line", "mended"), [
+    (r'{"a": "\ud83d\ude00"}', "😀"), (r'{"a": "\\ud83d"}', r"\ud83d"), (r'{"a": "\ud83d\ud83d\ude00"}', "�😀"),
+    (r'{"a": "\\\ud83d"}', "\\�"), (r'{"a": "\u00e9\ude00"}', "é�"),
+])  # fmt: skip
+def test_only_half_a_character_is_replaced(line, mended) -> None:
+    stream = stdio._Asked(io.BytesIO(line.encode() + b"\n"), encoding="utf-8")
+    assert json.loads(stream.readline()) == {"a": mended}
 
 
 NOISY = """

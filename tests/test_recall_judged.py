@@ -200,7 +200,7 @@ def test_an_embedder_that_fails_at_the_statement_is_named_and_the_grades_count(i
 def service(monkeypatch):
     running = Service()
     running.value = {"statement": "s", "grades": []}
-    monkeypatch.setattr("quaid.llm.wire.FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
     monkeypatch.setattr("quaid.llm.wire._WORKED", {})
     for name, value in {"PROVIDER": "openai", "URL": f"{running.url}/v1", "FAST": "quick", "DEEP": "wise"}.items():
         monkeypatch.setenv(f"QUAID_MODELS_{name}", value)

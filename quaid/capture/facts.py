@@ -20,7 +20,7 @@ ASSISTANT_FACTOR = 0.9
 
 _UNLINKABLE = re.compile(r"[\[\]|#^\n]")
 """What a name inside `[[…]]` cannot hold."""
-_CLOSED = re.compile(r"\[\[[^\[\]]*\]\]|!?\[[^\[\]]*\]\([^()]*\)|`[^`]*`|\w+://\S+|<[^<>]*>")
+_CLOSED = re.compile(r"\[\[[^\[\]]*\]\]|!?\[[^\[\]]*\]\([^()]*\)|`[^`]*`|\b\w++://\S+|<[^<>]*>")
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,9 +250,9 @@ def title_of(folder: Path) -> str:
     """What the README or PROJECT.md of a folder calls it; empty where there is no heading."""
     for name in ("PROJECT.md", "README.md", "AGENTS.md"):
         text = _read_text(folder, name)
-        found = re.search(r"^# +(.+?)\s*#*\s*$", text, re.MULTILINE)
+        found = re.search(r"^# +(.+)", text, re.MULTILINE)
         if found:
-            return markdown.plain(found[1])[:100]
+            return markdown.plain(found[1].rstrip().rstrip("#"))[:100]
     return ""
 
 

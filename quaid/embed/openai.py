@@ -30,12 +30,14 @@ class _OpenAI:
         is_unset = settings.model == EmbeddingSettings().model and not settings.url
         self.model = _DEFAULT_MODEL if is_unset else settings.model
         self._key_name = settings.api_key_env
+        self.key = os.environ.get(self._key_name, "").strip()
         self._dimensions = settings.dimensions
 
     def headers(self) -> dict[str, str]:
-        key = os.environ.get(self._key_name, "").strip()
-        if key:
-            return {"Authorization": f"Bearer {key}"}
+        if not (self.key.isascii() and self.key.isprintable()):
+            raise EmbeddingError(f"{self._key_name} holds characters that no key has. Set that variable again.")
+        if self.key:
+            return {"Authorization": f"Bearer {self.key}"}
         if self.base_url == _DEFAULT_URL:
             raise EmbeddingError(
                 f"OpenAI needs a key and {self._key_name} is not set. Put your key in that environment variable, "

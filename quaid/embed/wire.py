@@ -1,36 +1,26 @@
-"""What the embedding services have in common: one POST with retries, a dimension remembered, answers checked."""
+"""What the embedding services have in common: a dimension remembered, answers checked."""
 
 from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
 
 from quaid.embed.weights import DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY, cache_folder
 from quaid.errors import EmbeddingError
+from quaid.http import UnreachableError, Wire
 from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
-    import httpx
     import numpy as np
     import numpy.typing as npt
 
-_ATTEMPTS = 4
-_CONNECT_ATTEMPTS = 2
-FIRST_WAIT_S = 0.25
-"""Before the second attempt; doubled before each further one."""
-_LONGEST_WAIT_S = 8.0
-_LOCAL_CONNECT_S = 1.0
-_REMOTE_CONNECT_S = 5.0
 _BATCH_TEXTS = 64
 _BATCH_CHARACTERS = 100_000
-_RETRIED = frozenset({408, 429, 500, 502, 503, 504, 529})
 
 
 class Dialect(Protocol):
@@ -40,6 +30,8 @@ class Dialect(Protocol):
     model: str
     base_url: str
     path: str
+    key: str
+    """The secret of the service, to keep it out of messages; empty when there is none."""
 
     def headers(self) -> dict[str, str]:
         """Headers of every request. Raises EmbeddingError when a key is needed and not there."""
@@ -62,9 +54,8 @@ class RemoteEmbedder:
         self._timeout_s = settings.timeout_s
         self._asked_dimension = settings.dimensions
         self._known_dimension = settings.dimensions
-        self._client: httpx.Client | None = None
-        self._lock = threading.Lock()
-        self.goes_to = "" if _is_local(dialect.base_url) else urlsplit(dialect.base_url).hostname or dialect.base_url
+        self._wire = Wire(dialect.base_url)
+        self.goes_to = self._wire.goes_to
         """Whom texts are sent to; empty where they stay on this machine."""
         self.duplicate_similarity = settings.duplicate_similarity or DUPLICATE_SIMILARITY
         self.relevant_similarity = settings.relevant_similarity or RELEVANT_SIMILARITY
@@ -149,51 +140,21 @@ class RemoteEmbedder:
         return rows
 
     def _post(self, payload: dict[str, Any]) -> Any:
-        response = self._send(payload)
-        if response.status_code != 200:
-            raise EmbeddingError(self._dialect.explain(response.status_code, _said(response)))
+        """What the service answered; trouble with the connection becomes one sentence."""
+        dialect = self._dialect
         try:
-            return response.json()
-        except ValueError as error:
-            raise self._garbled() from error
-
-    def _send(self, payload: dict[str, Any]) -> httpx.Response:
-        """The last response after retries; connection failures become one sentence."""
-        import httpx
-        import tenacity
-
-        headers = self._dialect.headers()
-        deadline = time.monotonic() + self._timeout_s
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(httpx.TransportError) | tenacity.retry_if_result(_is_retried),
-            wait=_wait_s,
-            stop=lambda state: _is_enough(state, deadline),
-            retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
-        )
-        try:
-            response: httpx.Response = retrying(self._send_once, payload, headers, deadline)
-        except httpx.TimeoutException as error:
+            deadline = time.monotonic() + self._timeout_s
+            response = self._wire.post(dialect.path, payload, dialect.headers(), deadline)
+        except TimeoutError as error:
             raise self._failure(f"did not answer in {self._timeout_s:g} s. Is the service running?") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except UnreachableError as error:
             raise self._failure(f"could not be reached ({error}). Is it running? See: quaid doctor") from error
-        return response
-
-    def _send_once(self, payload: dict[str, Any], headers: dict[str, str], deadline: float) -> httpx.Response:
-        import httpx
-
-        local = _is_local(self._dialect.base_url)
-        with self._lock:
-            if self._client is None:
-                # A proxy meant for the outside cannot reach this machine's own services.
-                self._client = httpx.Client(trust_env=not local)
-        left_s = max(0.1, deadline - time.monotonic())
-        connect_s = min(left_s, _LOCAL_CONNECT_S if local else _REMOTE_CONNECT_S)
-        return self._client.post(
-            self._dialect.base_url + self._dialect.path,
-            json=payload,
-            headers=headers,
-            timeout=httpx.Timeout(left_s, connect=connect_s),
-        )
+        if response.status != 200:
+            raise EmbeddingError(dialect.explain(response.status, response.said(dialect.key)))
+        try:
+            return json.loads(response.body)
+        except (ValueError, RecursionError) as error:
+            raise self._garbled() from error
 
     def _failure(self, what: str) -> EmbeddingError:
         return EmbeddingError(f"{self._dialect.provider} at {self._dialect.base_url} {what}")
@@ -238,50 +199,3 @@ def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 def _cleaned(text: str) -> str:
     """JSON for the wire carries no lone surrogate, and some services refuse an empty text."""
     return text.encode("utf-8", "replace").decode("utf-8") or " "
-
-
-def _is_local(url: str) -> bool:
-    return urlsplit(url).hostname in {"localhost", "127.0.0.1", "::1"}
-
-
-def _is_retried(response: httpx.Response) -> bool:
-    return response.status_code in _RETRIED
-
-
-def _is_enough(state: Any, deadline: float) -> bool:
-    import httpx
-
-    error = state.outcome.exception()
-    if isinstance(error, httpx.ReadTimeout | httpx.UnsupportedProtocol):
-        return True
-    attempts = _CONNECT_ATTEMPTS if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else _ATTEMPTS
-    return state.attempt_number >= attempts or time.monotonic() + _wait_s(state) >= deadline
-
-
-def _wait_s(state: Any) -> float:
-    waited: float = min(FIRST_WAIT_S * 2 ** (state.attempt_number - 1), _LONGEST_WAIT_S)
-    if state.outcome.failed:
-        return waited
-    return max(waited, _retry_after_s(state.outcome.result()))
-
-
-def _retry_after_s(response: httpx.Response) -> float:
-    """What the service asks us to wait, in seconds or as a date."""
-    value = response.headers.get("retry-after", "")
-    with suppress(ValueError):
-        return max(0.0, float(value))
-    from email.utils import parsedate_to_datetime
-
-    with suppress(ValueError, TypeError):
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    return 0.0
-
-
-def _said(response: httpx.Response) -> str:
-    """The service's own words, from {"error": "…"} or {"error": {"message": "…"}}."""
-    try:
-        error = response.json()["error"]
-        words = error["message"] if isinstance(error, dict) else error
-    except (ValueError, KeyError, TypeError):
-        words = response.text
-    return " ".join(str(words).split())[:200] or "no reason given"

@@ -184,7 +184,7 @@ def _queue(state: Path, session: str, event: Event, when: queue.When, reason: st
     if isinstance(transcript, str) and transcript:
         if not Path(transcript).is_file():
             return False  # the end of a session in which nothing was said
-        path = transcript
+        path = str(Path(transcript).absolute())  # the worker stands elsewhere
     elif isinstance(messages, list) and messages and session:
         path = str(queue.spool(state, session, [message for message in messages if isinstance(message, dict)]))
         spooled = True

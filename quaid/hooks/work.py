@@ -168,4 +168,5 @@ def _tell(memory: Memory, done: list[Extracted]) -> None:
 
 
 if __name__ == "__main__":
+    os.chdir("/")  # the folder that the agent works in may be removed or unmounted, and is nothing to this process
     work(Path(sys.argv[1]))

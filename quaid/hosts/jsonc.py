@@ -20,7 +20,7 @@ _TOKEN = re.compile(
     |(?P<string>"(?:[^"\\\n\r]|\\(?:\r\n|.))*"|'(?:[^'\\\n\r]|\\(?:\r\n|.))*')|(?P<word>(?:[^\s{}\[\]:,"'/])+)""",
     re.VERBOSE | re.DOTALL,
 )
-_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|Infinity|NaN)")
+_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|(?:\d++(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|Infinity|NaN)")
 _NAME = re.compile(r"(?:[^\W\d]|[$_\\])(?:\w|[$\\\u200c\u200d])*")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}

@@ -17,7 +17,7 @@ def run_tests(checkout: Path = Path(__file__).parents[2]) -> list[str]:
     if not (checkout / "tests").is_dir():
         return ["Quaid's own tests were not run: it was installed without them."]
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("QUAID_", "GIT_"))}
-    command = [sys.executable, "-m", "pytest", "-q"]
+    command = [sys.executable, "-P", "-m", "pytest", "-q"]
     try:
         done = subprocess.run(
             command, cwd=checkout, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -9,18 +9,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from quaid.model import PRIVACIES, SOURCES, Edge, Edit, name_key, note_name
 from quaid.vault import frontmatter, markdown, notes
 
 Fields = Mapping[str, frontmatter.Value | None]
 
-_COMMENT = re.compile(r"%%.*?%%|<!--.*?-->", re.DOTALL)
 _SHOWN = re.compile(r"[^\r\n]")
 _LINE = re.compile(r"[^\n]+\n?|\n")
 _HEADING = re.compile(r"\ufeff? {0,3}#{1,6}(?:\s|$)")
 _LEAD = re.compile(r"\ufeff?[ \t]*(?:>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?|\d+[.)][ \t]+)*")
-_BLOCK_ID = re.compile(r"\s+\^[A-Za-z0-9-]+\s*\Z")
+_BLOCK_ID = re.compile(r"(?<!\s)\s+\^[A-Za-z0-9-]+\s*\Z")
 
 
 def set_fields(rel_path: str, data: bytes, changes: Fields) -> Edit:
@@ -65,7 +65,9 @@ def statement_span(body: str) -> tuple[int, int]:
     """Where a fact's body says its claim: its first paragraph, headings, edges and comments aside, without the mark of
     a list before it or a block id behind it. (place, place) is where it would stand in a body that has none.
     """
-    shown = _COMMENT.sub(lambda comment: _SHOWN.sub(" ", comment[0]), body)
+    hidden = [place for span in markdown.comments(body) for place in span]
+    parts = [body[start:end] for start, end in pairwise([0, *hidden, len(body)])]
+    shown = "".join(_SHOWN.sub(" ", part) if number % 2 else part for number, part in enumerate(parts))
     said: list[tuple[int, int]] = []
     for line in _LINE.finditer(shown):
         if line[0].strip() and not _HEADING.match(line[0]) and markdown.without_edges(line[0]).strip():

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from quaid.llm.exchange import Reply, Request, Stop
+from quaid.llm.exchange import Reply, Request, Stop, read_count
 from quaid.llm.schema import for_the_wire
 from quaid.llm.wire import RemoteProvider, bearer, explain_status
 from quaid.model import ModelUsage, Tier
@@ -102,8 +102,8 @@ class _Anthropic:
 
 def read_usage(counts: Mapping[str, Any], cost_usd: float | None) -> ModelUsage:
     """Anthropic counts what came out of its cache, and what went in, beside the rest of the input."""
-    written = int(counts.get("cache_creation_input_tokens") or 0)
-    cached = int(counts.get("cache_read_input_tokens") or 0)
-    fresh = int(counts.get("input_tokens") or 0)
-    output = int(counts.get("output_tokens") or 0)
+    written = read_count(counts.get("cache_creation_input_tokens"))
+    cached = read_count(counts.get("cache_read_input_tokens"))
+    fresh = read_count(counts.get("input_tokens"))
+    output = read_count(counts.get("output_tokens"))
     return ModelUsage(fresh + written + cached, output, cached, written, cost_usd, 1)

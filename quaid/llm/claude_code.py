@@ -17,7 +17,7 @@ from typing import Any
 
 from quaid.errors import ModelAnswerError, ModelTimeoutError, ModelUnavailableError
 from quaid.llm.anthropic import read_usage
-from quaid.llm.exchange import Reply, Request, Stop
+from quaid.llm.exchange import Reply, Request, Stop, read_cost, read_count
 from quaid.llm.schema import for_the_wire
 
 NO_HOOKS = "QUAID_NO_HOOKS"
@@ -67,9 +67,8 @@ class ClaudeCodeProvider:
             raise _failure(result, request)
         structured = result.get("structured_output")
         text = json.dumps(structured) if isinstance(structured, dict) else str(result.get("result") or "")
-        cost = result.get("total_cost_usd")
         try:
-            usage = read_usage(result.get("usage") or {}, float(cost) if cost is not None else None)
+            usage = read_usage(result.get("usage") or {}, read_cost(result.get("total_cost_usd")))
             model = _model(result.get("modelUsage") or {}, request.model)
         except (TypeError, ValueError, AttributeError) as error:
             raise ModelAnswerError(request.model, request.prompt, "claude -p speaks another format") from error
@@ -140,7 +139,7 @@ def _failure(result: Mapping[str, Any], request: Request) -> ModelUnavailableErr
 
 def _model(used: Mapping[str, Any], asked: str) -> str:
     """The model that wrote the most: small ones do side jobs."""
-    return max(used, key=lambda name: int(used[name].get("outputTokens") or 0), default=asked)
+    return max(used, key=lambda name: read_count(used[name].get("outputTokens")), default=asked)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

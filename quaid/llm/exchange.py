@@ -8,6 +8,8 @@ from typing import Any, Literal, Protocol
 
 from quaid.model import ModelUsage, PlannedCall, Tier
 
+MAX_TOKENS = 100_000_000
+MAX_COST_USD = 1_000.0
 Role = Literal["user", "assistant"]
 Stop = Literal["end", "length", "refusal"]
 Check = Callable[[Mapping[str, Any]], Sequence[str]]
@@ -117,3 +119,23 @@ class AnswerStore(Protocol):
 
     def put(self, key: str, answer: str, day: str, oldest_day: str) -> None:
         """Keep `answer`, and forget what is older than `oldest_day`."""
+
+
+def read_count(told: Any) -> int:
+    """The number of tokens that a provider tells; 0, which stands for nothing told, where no call can have taken it.
+
+    Raises:
+        TypeError, ValueError: it is not a number.
+    """
+    number = told if isinstance(told, int) else float(told or 0)
+    return int(number) if 0 <= number <= MAX_TOKENS else 0
+
+
+def read_cost(told: Any) -> float | None:
+    """The same for dollars; None where nothing was told.
+
+    Raises:
+        TypeError, ValueError: it is not a number.
+    """
+    cost = told if isinstance(told, int) else float(told or 0)
+    return float(cost) if told is not None and 0 <= cost <= MAX_COST_USD else None

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quaid.llm.exchange import Reply, Request, Stop
+from quaid.http import UnreachableError, Wire, complete_address
+from quaid.llm.exchange import Reply, Request, Stop, read_count
 from quaid.llm.prices import estimate_tokens
-from quaid.llm.wire import RemoteProvider, bearer, explain_status, is_local
+from quaid.llm.wire import RemoteProvider, bearer, explain_status
 from quaid.model import ModelUsage, Tier
 from quaid.settings import ModelSettings
 
 HOST_ENV = "OLLAMA_HOST"
-_DEFAULT_URL = "http://localhost:11434"
-_DEFAULT_PORT = 11434
+DEFAULT_PORT = 11434
 _RUNGS = ("schema", "json", "plain")
 _KEEP_LOADED = "5m"
 
@@ -26,43 +26,27 @@ class OllamaProvider(RemoteProvider):
 
 
 def base_url(settings: ModelSettings, environ: Mapping[str, str]) -> str:
-    """An address to call, from one that may lack scheme and port or be meant for listening (0.0.0.0)."""
-    from urllib.parse import urlsplit
-
-    host = (settings.url if settings.provider == "ollama" else "") or environ.get(HOST_ENV, "")
-    if not host.strip():
-        return _DEFAULT_URL
-    has_scheme = "://" in host
-    parts = urlsplit(host.strip() if has_scheme else f"http://{host.strip()}")
-    name = parts.hostname or "localhost"
-    name = "localhost" if name in {"0.0.0.0", "::"} else name  # noqa: S104 - we call it, we don't bind it
-    name = f"[{name}]" if ":" in name else name
-    port = parts.port or (_DEFAULT_PORT if not has_scheme or parts.scheme == "http" else 443)
-    return f"{parts.scheme}://{name}:{port}{parts.path.rstrip('/')}"
+    """The address of the server, as the setting or `OLLAMA_HOST` has it."""
+    given = (settings.url if settings.provider == "ollama" else "") or environ.get(HOST_ENV, "")
+    return complete_address(given, DEFAULT_PORT)
 
 
 def list_models(address: str, within_s: float) -> frozenset[str] | None:
     """The models of the server at `address`; None when nobody answers within `within_s`, asked thrice."""
+    import json
     import socket
     from urllib.parse import urlsplit
 
-    parts = urlsplit(address)
     try:
         # Mostly nobody is there, and then httpx need not be loaded to see it.
-        socket.create_connection((parts.hostname or "", parts.port or _DEFAULT_PORT), within_s).close()
-    except OSError:
-        return None
-    import httpx
-
-    try:
-        has_tls = not address.lower().startswith("http://")
-        with httpx.Client(
-            base_url=address, trust_env=not is_local(address), timeout=within_s, verify=has_tls
-        ) as client:
-            client.get("/api/version").raise_for_status()
-            found = client.get("/api/tags").raise_for_status().json()
-        return frozenset(str(model["name"]) for model in found["models"])
-    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        parts = urlsplit(address)
+        socket.create_connection((parts.hostname or "", parts.port or DEFAULT_PORT), within_s).close()
+        wire = Wire(address)
+        said = [wire.get(path, within_s) for path in ("/api/version", "/api/tags")]
+        if any(response.status != 200 for response in said):
+            return None
+        return frozenset(str(model["name"]) for model in json.loads(said[-1].body)["models"])
+    except (OSError, UnreachableError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -105,7 +89,7 @@ class _Ollama:
         return body
 
     def reply(self, answer: Any, request: Request) -> Reply:
-        usage = ModelUsage(int(answer.get("prompt_eval_count") or 0), int(answer.get("eval_count") or 0), calls=1)
+        usage = ModelUsage(read_count(answer.get("prompt_eval_count")), read_count(answer.get("eval_count")), calls=1)
         stop: Stop = "length" if answer.get("done_reason") == "length" else "end"
         return Reply(str(answer["message"]["content"]), stop, str(answer.get("model") or request.model), usage)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quaid.llm.exchange import Reply, Request, Stop
+from quaid.llm.exchange import Reply, Request, Stop, read_count
 from quaid.llm.schema import for_the_wire
 from quaid.llm.wire import RemoteProvider, bearer, explain_status
 from quaid.model import ModelUsage, Tier
@@ -63,9 +63,9 @@ class _OpenAI:
         counts = answer.get("usage") or {}
         details = counts.get("prompt_tokens_details") or {}
         usage = ModelUsage(
-            input_tokens=int(counts.get("prompt_tokens") or 0),
-            output_tokens=int(counts.get("completion_tokens") or 0),
-            cached_tokens=int(details.get("cached_tokens") or 0),
+            input_tokens=read_count(counts.get("prompt_tokens")),
+            output_tokens=read_count(counts.get("completion_tokens")),
+            cached_tokens=read_count(details.get("cached_tokens")),
             cost_usd=None,
             calls=1,
         )

@@ -20,7 +20,7 @@ from quaid.llm.schema import schema_problem
 from quaid.model import Tier
 
 _WHOLE = re.compile(
-    r"---\n(?P<head>.*?)^---\n(?P<system>.*?)^## Input\n(?P<input>.*?)^## Answer\n(?P<answer>.*)",
+    r"---\n(?>(?P<head>.*?)^---\n)(?>(?P<system>.*?)^## Input\n)(?>(?P<input>.*?)^## Answer\n)(?P<answer>.*)",
     re.DOTALL | re.MULTILINE,
 )
 _HEAD_LINE = re.compile(r"(\w+): *(.*?) *(?:#.*)?$")

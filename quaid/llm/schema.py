@@ -6,6 +6,7 @@ required and may be null, which is what strict structured output of the provider
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -119,6 +120,8 @@ def _violations(value: object, schema: Mapping[str, Any], where: str) -> Iterato
 
 
 def _number_violations(value: float, schema: Mapping[str, Any], where: str) -> Iterator[str]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{where} is not a finite number"
     if value < schema.get("minimum", value):
         yield f"{where} is {value}, must be {schema['minimum']} or more"
     if value > schema.get("maximum", value):

@@ -1,55 +1,19 @@
-"""What the model services over HTTP have in common: one POST with retries, and the ladder of ways to ask for JSON."""
+"""What the model services over HTTP have in common: the ladder of ways to ask for JSON, and refusals as sentences."""
 
 from __future__ import annotations
 
 import json
-import random
-import threading
 import time
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
+from typing import Any, Protocol
 
 from quaid.errors import ModelAnswerError, ModelTimeoutError, ModelUnavailableError
+from quaid.http import Response, UnreachableError, Wire
 from quaid.llm.exchange import Reply, Request
 from quaid.model import Tier
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import httpx
-
-RETRIES = 2
-FIRST_WAIT_S = 0.5
-"""Before the second attempt, doubled before the third; as the providers' own clients wait."""
-_LONGEST_WAIT_S = 8.0
-_JITTER = 0.25
-_LOCAL_CONNECT_S = 1.0
-_REMOTE_CONNECT_S = 5.0
-_RETRIED = frozenset({408, 409, 429})
 _NOT_UNDERSTOOD = frozenset({400, 422})
 _OTHER_TROUBLE = ("context", "too long", "credit", "billing", "quota", "balance")
 """Words of a 400 that another way of asking would not help."""
-_MOST_BYTES = 20_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """One answer over HTTP, read to its end."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    def said(self) -> str:
-        """The service's own words, from {"error": "…"} or {"error": {"message": "…"}}, cut."""
-        try:
-            error = json.loads(self.body)["error"]
-            words = error["message"] if isinstance(error, dict) else error
-        except (ValueError, KeyError, TypeError, RecursionError):
-            words = self.body[:1000].decode("utf-8", "replace")
-        return " ".join(str(words).split())[:200] or "no reason given"
 
 
 class Dialect(Protocol):
@@ -91,11 +55,10 @@ class RemoteProvider:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._client: httpx.Client | None = None
-        self._lock = threading.Lock()
+        self._wire = Wire(dialect.base_url)
         self.name = dialect.name
-        self.is_local = is_local(dialect.base_url)
-        self.goes_to = "" if self.is_local else host_of(dialect.base_url)
+        self.is_local = self._wire.is_local
+        self.goes_to = self._wire.goes_to
 
     def complete(self, request: Request, deadline: float) -> Reply:
         """The model's answer, asked for in the strictest way that the service understands.
@@ -113,7 +76,7 @@ class RemoteProvider:
             rung += 1
             response = self._post(request, rung, deadline)
         if response.status != 200:
-            problem, step = self._dialect.explain(response.status, self._said(response), request.model)
+            problem, step = self._dialect.explain(response.status, response.said(secret), request.model)
             raise ModelUnavailableError(problem, step)
         _WORKED[key] = rung
         try:
@@ -123,84 +86,17 @@ class RemoteProvider:
             raise ModelAnswerError(request.model, request.prompt, f"{where} speaks another format") from error
 
     def _post(self, request: Request, rung: int, deadline: float) -> Response:
-        """The last response after retries; trouble with the connection becomes one sentence."""
-        import httpx
-
-        content = json.dumps(self._dialect.payload(request, rung), ensure_ascii=False).encode("utf-8", "replace")
+        """The last answer after retries; trouble with the connection becomes one sentence."""
         limit_s = deadline - time.monotonic()
-        for attempt in range(RETRIES + 1):
-            response: Response | None = None
-            try:
-                response = self._post_once(content, deadline)
-            except (TimeoutError, httpx.ReadTimeout, httpx.WriteTimeout) as error:
-                raise ModelTimeoutError(request.model, round(limit_s, 1)) from error
-            except (httpx.RequestError, httpx.InvalidURL) as error:
-                if attempt == RETRIES or not self._may_pass(error):
-                    raise self._unreachable(error) from error
-            if response is not None and (attempt == RETRIES or not _is_retried(response)):
-                return response
-            wait_s = _wait_s(attempt, response)
-            if time.monotonic() + wait_s >= deadline:
-                if response is not None:
-                    return response
-                raise ModelTimeoutError(request.model, round(limit_s, 1))
-            time.sleep(wait_s)
-        raise AssertionError("the last attempt returns or raises")
-
-    def _post_once(self, content: bytes, deadline: float) -> Response:
-        import httpx
-
-        with self._lock:
-            if self._client is None:
-                # A proxy meant for the outside cannot reach this machine's own services. And where nothing is
-                # encrypted there is nothing to verify: reading the certificates takes 20 ms.
-                is_plain = self._dialect.base_url.lower().startswith("http://")
-                self._client = httpx.Client(trust_env=not self.is_local, verify=not is_plain)
-        left_s = max(0.05, deadline - time.monotonic())
-        connect_s = min(left_s, _LOCAL_CONNECT_S if self.is_local else _REMOTE_CONNECT_S)
-        with self._client.stream(
-            "POST",
-            self._dialect.base_url + self._dialect.path,
-            content=content,
-            headers={"content-type": "application/json", **self._dialect.headers()},
-            timeout=httpx.Timeout(left_s, connect=connect_s),
-        ) as response:
-            body = b""
-            for part in response.iter_bytes():
-                body += part
-                if time.monotonic() >= deadline:  # a timeout is per read, and a service may trickle
-                    raise TimeoutError
-                if len(body) > _MOST_BYTES:
-                    raise httpx.DecodingError(f"its answer has more than {_MOST_BYTES / 1e6:.0f} MB")
-            return Response(response.status_code, response.headers, body)
-
-    def _may_pass(self, error: Exception) -> bool:
-        """Whether trouble with the connection is worth another try. Nobody starts a server here within a second."""
-        import httpx
-
-        if isinstance(error, httpx.UnsupportedProtocol) or not isinstance(error, httpx.TransportError):
-            return False
-        return not (self.is_local and isinstance(error, httpx.ConnectError))
-
-    def _unreachable(self, error: Exception) -> ModelUnavailableError:
-        where = f"{self.name} at {self._dialect.base_url}"
-        return ModelUnavailableError(f"{where} could not be reached ({error})", "Is it running? See: quaid doctor")
-
-    def _said(self, response: Response) -> str:
-        said = response.said()
-        return said.replace(self._dialect.key, "…") if self._dialect.key else said
-
-
-def is_local(url: str) -> bool:
-    """Whether `url` is on this machine."""
-    return host_of(url) in {"localhost", "127.0.0.1", "::1"}
-
-
-def host_of(url: str) -> str:
-    """The host in `url`; all of it where there is none."""
-    with suppress(ValueError):
-        return urlsplit(url).hostname or url
-    return url
+        payload = self._dialect.payload(request, rung)
+        try:
+            return self._wire.post(self._dialect.path, payload, self._dialect.headers(), deadline)
+        except TimeoutError as error:
+            raise ModelTimeoutError(request.model, round(limit_s, 1)) from error
+        except UnreachableError as error:
+            where = f"{self.name} at {self._dialect.base_url}"
+            step = "Is it running? See: quaid doctor"
+            raise ModelUnavailableError(f"{where} could not be reached ({error})", step) from error
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -226,34 +122,3 @@ def _is_not_understood(response: Response) -> bool:
         return False
     said = response.said().lower()
     return not any(word in said for word in _OTHER_TROUBLE)
-
-
-def _is_retried(response: Response) -> bool:
-    """The service's own word goes first; `x-should-retry` is what the providers' clients heed."""
-    asked = response.headers.get("x-should-retry", "")
-    if asked in {"true", "false"}:
-        return asked == "true"
-    return response.status in _RETRIED or response.status >= 500
-
-
-def _wait_s(attempt: int, response: Response | None) -> float:
-    asked_s = _retry_after_s(response.headers) if response is not None else 0.0
-    if asked_s > 0:
-        return asked_s
-    wait_s: float = min(FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
-    return wait_s * (1 - _JITTER * random.random())  # noqa: S311 - spreads retries, guards nothing
-
-
-def _retry_after_s(headers: Mapping[str, str]) -> float:
-    """What the service asks us to wait: milliseconds, seconds or a date."""
-    with suppress(ValueError):
-        return float(headers.get("retry-after-ms", "")) / 1000
-    value = headers.get("retry-after", "")
-    with suppress(ValueError):
-        return float(value)
-    from email.utils import parsedate_to_datetime
-
-    with suppress(ValueError, TypeError):
-        wait_s: float = parsedate_to_datetime(value).timestamp() - time.time()
-        return wait_s
-    return 0.0

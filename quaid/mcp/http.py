@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import socket
@@ -27,6 +28,8 @@ TOKEN_FILE = "mcp-token"  # noqa: S105 - a name, not the token
 TOKEN_VARIABLE = "QUAID_MCP_TOKEN"  # noqa: S105
 SHORTEST_TOKEN = 16
 LARGEST_BODY = 64 * 2**20
+REQUEST_S = 10.0
+"""A request has to be there in whole by then. Who connects and stays silent would hold one of a few hundred places."""
 
 
 def serve_http(root: Path, surface: Surface, port: int) -> NoReturn:
@@ -43,7 +46,11 @@ def serve_http(root: Path, surface: Surface, port: int) -> NoReturn:
         port = listening.getsockname()[1]
         desks = Desks(root)
         config = uvicorn.Config(
-            make_app(desks, surface, token, port), log_level="warning", timeout_graceful_shutdown=1, ws="none"
+            make_app(desks, surface, token, port),
+            http=_impatient(),
+            ws="none",
+            log_level="warning",
+            timeout_graceful_shutdown=1,
         )
         print(f"Serving {root} at http://{HOST}:{port}{PATH}", file=sys.stderr)
         print(f"Its token is {where_token_is(root)}. Stop with Ctrl-C.", file=sys.stderr)
@@ -54,6 +61,40 @@ def serve_http(root: Path, surface: Surface, port: int) -> NoReturn:
 
         anyio.run(serve)
     leave(desks)
+
+
+def _impatient() -> type[asyncio.Protocol]:
+    """Uvicorn's protocol, which waits for ever for a first request, with a limit to that."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Impatient(H11Protocol):
+        _alarm: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._let_go()
+            super().connection_lost(exc)
+
+        def _watch(self) -> None:
+            if self.conn.their_state not in {h11.IDLE, h11.SEND_BODY}:
+                self._let_go()
+            elif self._alarm is None:
+                self._alarm = self.loop.call_later(REQUEST_S, self.transport.abort)
+
+        def _let_go(self) -> None:
+            if self._alarm is not None:
+                self._alarm.cancel()
+                self._alarm = None
+
+    return Impatient
 
 
 def make_app(desks: Desks, surface: Surface, token: str, port: int) -> Starlette:

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import gc
 import os
+import re
 import signal
 import sys
 import threading
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 HOST_EVERY_S = 1.0
 """So often is looked whether the host is still there."""
+_ESCAPE = re.compile(
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+"""A backslash, a whole pair of surrogates, or one alone."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -31,6 +36,16 @@ class Wire(NamedTuple):
 
     input: TextIOWrapper
     output: TextIOWrapper
+
+
+class _Asked(TextIOWrapper):
+    """Lines of JSON. Half a character, which some hosts leave when they cut a text, is replaced: a message that cannot
+    be parsed has no id, and whoever sent it would wait for an answer for ever.
+    """
+
+    def readline(self, size: int = -1) -> str:  # type: ignore[override]
+        line = super().readline(size)
+        return _ESCAPE.sub(lambda found: "\\ufffd" if found[1] else found[0], line) if "\\u" in line else line
 
 
 def serve_stdio(root: Path, surface: Surface) -> NoReturn:
@@ -81,7 +96,7 @@ def claim_wire() -> Wire:
     except OSError as error:
         raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http") from error
     wire = Wire(
-        TextIOWrapper(os.fdopen(reading, "rb"), encoding="utf-8", errors="replace"),
+        _Asked(os.fdopen(reading, "rb"), encoding="utf-8", errors="replace"),
         TextIOWrapper(os.fdopen(writing, "wb"), encoding="utf-8", errors="replace"),
     )
     nothing = os.open(os.devnull, os.O_RDWR)

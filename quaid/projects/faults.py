@@ -18,7 +18,7 @@ from quaid.vault import replacing
 MOST_NAMED = 3
 _LONGEST = 80
 _CODE = re.compile(r"`([^`\n]+)`")
-_COMMENT = re.compile(r"<!--(?:.*?-->)?", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _HIDING = re.compile(
     r"%%|!\[\[|^ {0,3}\[[^\]\n]+\]:[ \t]*(?:#|<>)[^\n]*"
     r"|<[a-z][^<>]*\b(?:hidden|style[ \t]*=)[^<>]*>|<(?:template|noscript|details)\b",
@@ -31,7 +31,7 @@ _RUNNING = re.compile(
     re.IGNORECASE,
 )
 """HTML that does something where the page is shown, besides what is disarmed: scripts, pictures. No `List<Form>`."""
-_DISARMED = re.compile(r"[^\n]*∶|♯+[^\n]*|[‹❲][^›❳\n]*[›❳]?\S*")  # noqa: RUF001 - as neutralise writes them
+_DISARMED = re.compile(r"[^\n]{0,200}∶|♯+[^\n]*|[‹❲][^›❳\n]*[›❳]?\S*")  # noqa: RUF001 - as neutralise writes them
 _REPLACED = "<>[]:：#"  # noqa: RUF001
 _TOKEN = re.compile(r"[^\s'\"()\[\]{}<>,;=|*]+")
 _NAME = re.compile(r"[_/.:]|^-|[a-z][A-Z]")
@@ -90,7 +90,9 @@ def _faults(before: str, after: str) -> Iterator[str]:
 
 
 def _comments(text: str) -> list[str]:
-    return _COMMENT.findall(_CODE.sub("", text))
+    shown = _CODE.sub("", text)
+    last = shown.rfind("-->") + 3 if "-->" in shown else 0  # what opens behind it never closes
+    return _COMMENT.findall(shown[:last]) + ["<!--"] * shown.count("<!--", last)
 
 
 def _acting(text: str) -> set[str]:

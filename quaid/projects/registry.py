@@ -30,7 +30,7 @@ ABOUT = "What {label} is, in a few sentences."
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _MAY_BE_NONE = re.compile(r"[!\[\\]")
 _ENTRY = re.compile(
-    r"(?P<path>.+?)(?:\s+<-\s*(?P<sources>.*?))?(?:\s+@\s*(?P<commit>[0-9a-fA-F]{7,64}))?\s*\Z", re.DOTALL
+    r"(?P<path>.+?)(?:(?<!\s)\s+<-\s*(?P<sources>.*?))?(?:(?<!\s)\s+@\s*(?P<commit>[0-9a-fA-F]{7,64}))?\Z", re.DOTALL
 )
 
 

@@ -25,7 +25,7 @@ _LINK = re.compile(
     r"(?<!!)\[[^\[\]]{0,300}\]\(\s*<?([^()<>\s]+)>?(?:\s+\"[^\"\n]*\")?\s*\)|^\s*\[[^\[\]\n]+\]:\s*(\S+)", re.MULTILINE
 )
 _SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-_PATH = re.compile(r"(?:\./|\.\./)*[\w@.+-][\w@.+ /-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
+_PATH = re.compile(r"(?:\./|\.\./)*+[\w@.+-][\w@.+ /-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
 _PLACE = re.compile(r"(?:[#:]L?\d+(?:-L?\d+)?)?(?:#\S*)?$")
 _PROSE = frozenset(
     {".md", ".markdown", ".rst", ".txt", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".webp", ".ico"}

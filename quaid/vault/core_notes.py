@@ -9,17 +9,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 from quaid.model import name_key
-from quaid.vault import headings, snippets
+from quaid.vault import headings, markdown, snippets
 
 LEARNED = "Learned"
 """The section that bullets go to where no other one is named; made when it is needed."""
 MOST_CHARACTERS = 8_000
 MOST_LINES = 200
 
-_COMMENT = re.compile(r"%%.*?%%|<!--.*?-->", re.DOTALL)
 _DEEPER = re.compile(r"^ {0,3}#{3,6}[ \t]", re.MULTILINE)
 _ITEM = re.compile(r"[ \t]*[-*+][ \t]+\S|[ \t]+\S")
-_BULLET = re.compile(r"\s*[-*+]\s+")
+_BULLET = re.compile(r"(?<!\s)\s*[-*+]\s+")
 
 
 def is_long(text: str) -> bool:
@@ -58,7 +57,7 @@ def add_bullets(text: str | None, section: str, bullets: Sequence[str]) -> str:
 
 def _places(text: str) -> Iterator[tuple[str, int]]:
     """Each section that takes bullets, with the place behind its last line."""
-    hidden = [comment.span() for comment in _COMMENT.finditer(text)]
+    hidden = list(markdown.comments(text))
     for stretch in headings.stretches(text):
         title = headings.one_line(stretch.title)
         place = headings.line_end(text, stretch.start + len(text[stretch.start : stretch.end].rstrip()) - 1)

@@ -183,12 +183,14 @@ def _list_folder(
     entries: Iterable[os.DirEntry[str]], prefix: str, listed: Listed, pending: list[tuple[str, str]]
 ) -> None:
     is_note_name, is_regular, notes = layout.is_note_name, stat.S_ISREG, listed.notes
+    is_plain = prefix.isascii()
     for entry in entries:
         name = entry.name
         try:
             found = entry.stat(follow_symlinks=False) if is_note_name(name) else None
             # The ordinary note, ten thousand times in every sweep; whatever is odd about a file is judged below.
-            if found is not None and is_regular(found.st_mode) and name.isascii() and "conflict" not in name.lower():
+            is_ordinary = is_plain and name.isascii() and "conflict" not in name.lower()
+            if found is not None and is_regular(found.st_mode) and is_ordinary:
                 notes[prefix + name] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
             elif entry.is_dir(follow_symlinks=False):
                 if not layout.skips_folder(name):

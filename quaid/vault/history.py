@@ -42,7 +42,7 @@ ATTEMPTS = 10
 HASTY_ATTEMPTS = 3
 """So often the user's index is locked only from the moment git has read what it commits; then from the beginning."""
 
-_COMMIT_MADE = re.compile(r"^\[\S+.*? ([0-9a-f]{4,64})\] ")
+_COMMIT_MADE = re.compile(r"^\[\S++.*? ([0-9a-f]{4,64})\] ")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ CHUNK_CHARS = 900
 
 _WIKILINK = re.compile(r"!?\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|([^\[\]]*))?\]\]")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()\s]|\([^()]*\))+(?:\s+\"[^\"]*\")?\)")
+_GAP = re.compile(r"\s{64,}")
 _COMMENT_START = re.compile(r"%%|<!--")
 _COMMENT_ENDS = {"%%": "%%", "<!--": "-->"}
 _DELIMITER = re.compile(r"\\[\\`*_~=]|`+|\*+|_+|~+|=+|\n")
@@ -147,8 +148,19 @@ def _last(window: str, pattern: str, limit: int) -> int:
 
 
 def without_comments(text: str) -> str:
-    """`text` without what Obsidian (`%%…%%`) and markdown (`<!--…-->`) do not show."""
+    """`text` without its comments."""
     kept: list[str] = []
+    place = 0
+    for start, end in comments(text):
+        kept.append(text[place:start])
+        place = end
+    return "".join([*kept, text[place:]])
+
+
+def comments(text: str) -> Iterator[tuple[int, int]]:
+    """Where stands what Obsidian (`%%…%%`) and markdown (`<!--…-->`) do not show. A pattern that looks for the end of
+    each takes quadratic time where there is none.
+    """
     place = 0
     never_closed: set[str] = set()
     for found in _COMMENT_START.finditer(text):
@@ -159,9 +171,8 @@ def without_comments(text: str) -> str:
         if end < 0:
             never_closed.add(found[0])
             continue
-        kept.append(text[place : found.start()])
         place = end + len(closing)
-    return "".join([*kept, text[place:]])
+        yield found.start(), place
 
 
 def _without_emphasis(text: str) -> str:
@@ -246,9 +257,15 @@ def _parser() -> Any:
 def _blocks(body: str) -> list[dict[str, Any]]:
     markdown = _parser()
     state = markdown.block.state_cls()
-    state.process(body.replace("\r\n", "\n"))
+    state.process(_GAP.sub(_narrowed, body.replace("\r\n", "\n")))
     markdown.block.parse(state)
     return list(state.tokens)
+
+
+def _narrowed(gap: re.Match[str]) -> str:
+    """At most a few of many blank lines: each would cost the parser a kilobyte."""
+    before, _newline, indent = gap[0].rpartition("\n")
+    return f"\n\n{indent}" if "\n" in before else gap[0]
 
 
 def _block_text(block: dict[str, Any]) -> str:

@@ -121,7 +121,7 @@ def has_open_fence(text: str) -> bool:
 
 def title_key(title: str) -> str:
     """What headings that are written alike share, with or without their marks."""
-    return headings.one_line(re.sub(r"^[ \t]*#{1,6}[ \t]+|[ \t]+#+[ \t]*$", "", title)).casefold()
+    return headings.one_line(re.sub(r"^[ \t]*#{1,6}[ \t]+|(?<![ \t])[ \t]+#+[ \t]*$", "", title)).casefold()
 
 
 def _places(text: str, wanted: str, start: int, end: int) -> Iterator[tuple[int, int]]:

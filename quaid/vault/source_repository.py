@@ -24,7 +24,7 @@ _FORMAT = "%x1e%H%x1f%P%x1f%ct%x1f%an%x1f%s"
 _HEAD = re.compile(r"\x1e[0-9a-f]{40,64}\x1f")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SUBMODULE = "160000"
-_MODULE = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
+_MODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S(?:.*\S)?)[ \t\r]*$", re.MULTILINE)
 _LAST_SECOND = 253_402_300_799
 """Of the year 9999: no date can be made of what is later, and git takes any."""
 

@@ -24,12 +24,13 @@ NAME = "basic-memory"
 
 _ITEM = re.compile(r"[ \t]*[-*+][ \t]+(.+)$")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*$")
+_HEADING = re.compile(r"(#{1,6})[ \t]+((?:[^ \t#]|[ \t#]+(?=[^ \t#]))*+)[ \t#]*$")
 _OBSERVATION = re.compile(r"\[([^\[\]()]+)\][ \t]+(.+)$")
 _CLOCK = re.compile(r"\d{1,3}:\d\d(?::\d\d)?(?:[.,]\d{1,3})?(?:\s+-\s+\d{1,3}:\d\d(?::\d\d)?(?:[.,]\d{1,3})?)?")
 _TAG = re.compile(r"(?<!\S)#([^\s#]+(?:#[^\s#]+)*)")
-_TAGS_BEHIND = re.compile(r"(?:\s+#[^\s#]\S*)+\s*$")
-_CONTEXT = re.compile(r"\s*\(([^()]*)\)\s*$")
+_TAG_ALONE = re.compile(r"#[^\s#]\S*")
+_WORD = re.compile(r"\S+")
+_CONTEXT = re.compile(r"(?<!\s)\s*\(([^()]*)\)\s*$")
 _RELATION = re.compile(
     r"(?:\"(?P<quoted>[^\"]+)\"|'(?P<single>[^']+)'|(?P<word>[^\s\[\]\"']+))[ \t]+"
     r"\[\[(?P<target>[^\[\]]+)\]\][ \t]*(?P<context>\(.*\))?[ \t]*$"
@@ -159,7 +160,7 @@ def _parse_observation(text: str) -> _Line | None:
     tags = tuple(tag for run in _TAG.findall(said) for tag in run.split("#"))
     if not found and (not tags or "[[" in said):
         return None
-    said = _TAG.sub(lambda tag: tag[1].replace("#", " "), _TAGS_BEHIND.sub("", said)).strip()
+    said = _TAG.sub(lambda tag: tag[1].replace("#", " "), _without_tags_behind(said)).strip()
     return _Line(category, said, tags, context[1].strip() if context else "") if said else None
 
 
@@ -217,6 +218,13 @@ def _as_entity(subject: _Subject, called: set[str]) -> FoundEntity:
         subject.place,
         _created(subject.fields),
     )
+
+
+def _without_tags_behind(said: str) -> str:
+    words = list(_WORD.finditer(said))
+    while words and words[-1].start() and _TAG_ALONE.fullmatch(words[-1][0]):
+        said = said[: words.pop().start()]
+    return said
 
 
 def _created(fields: Mapping[str, Any]) -> datetime | None:
