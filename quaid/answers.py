@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quaid.config import own_names
 from quaid.context import read_core_notes
@@ -14,7 +14,7 @@ from quaid.index import vectors
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
-from quaid.model import Recall
+from quaid.model import Commit, Recall
 from quaid.place import state_folder
 from quaid.recall import pipeline
 from quaid.recall.asking import Sources
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from quaid.recall.rerank import Judge
     from quaid.sync.as_of import Past, PastIndexes
     from quaid.vault.history import History
+    from quaid.visible import VisibleCommits
 
 
 class Answers:
@@ -48,6 +49,7 @@ class Answers:
         self._reader = reader
         self._git = git
         self._second = IndexReader(state_folder(root) / layout.INDEX_FILE)
+        self._visible = IndexReader(state_folder(root) / layout.INDEX_FILE, self.owners)
         self._matrix = VectorMatrix()
         self._scoped = ScopedChunks()
         self._books: Bookkeeping | None = None
@@ -70,7 +72,7 @@ class Answers:
         sources = Sources(connection, beside, self._embedding.embedder_of, self._matrix, self._scoped)
         answer = self._answer(query, options, sources)
         if options.context:
-            answer = replace(answer, context=tuple(read_core_notes(self._root)))
+            answer = replace(answer, context=tuple(read_core_notes(self._root, self.owners())))
         return _with_degraded(answer, [*stale, *self._pending(connection, options)])
 
     def keep(self, answer: Recall, options: RecallOptions, *, door: str, session: str | None) -> Recall:
@@ -97,12 +99,24 @@ class Answers:
         return Helpers(self._open_judge, lambda ids: self.books().strengths(ids), names)
 
     def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
-        """The index, brought in step with the files, and what kept it from being so."""
+        """The whole index, brought in step with the files, and what kept it from being so."""
         _, stale = self._freshness.ensure()
-        connection = self._reader.open()
-        if connection is None:
-            raise VaultNotFoundError(self._root)
-        return connection, stale
+        return self._open(self._reader), stale
+
+    def visible(self) -> apsw.Connection:
+        """The index as it is, and as the one who asks may see it."""
+        return self._open(self._visible)
+
+    def visible_commits(self) -> VisibleCommits:
+        """Which commits the one who asks may see, by the index as it is."""
+        from quaid.visible import VisibleCommits
+
+        return VisibleCommits(self._open(self._reader), self.visible(), self._git(), self.owners())
+
+    def log(self, limit: int, **which: Any) -> list[Commit]:
+        """The newest `limit` commits that the one who asks may see; `which` is as for `History.log`."""
+        self.fresh()
+        return self.visible_commits().newest(lambda count: self._git().log(limit=count, **which), limit)
 
     def books(self) -> Bookkeeping:
         if self._books is None:
@@ -113,13 +127,19 @@ class Answers:
 
     def release(self) -> None:
         """Let go of the index, which is about to be built anew."""
-        self._reader.close()
-        self._second.close()
+        for reader in (self._reader, self._second, self._visible):
+            reader.close()
 
     def close(self) -> None:
         self.release()
         if self._books is not None:
             self._books.close()
+
+    def _open(self, reader: IndexReader) -> apsw.Connection:
+        connection = reader.open()
+        if connection is None:
+            raise VaultNotFoundError(self._root)
+        return connection
 
     def _answer(self, query: str, options: RecallOptions, sources: Sources) -> Recall:
         return pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
@@ -134,6 +154,11 @@ class Answers:
             answer = self._answer(query, options, sources)
         finally:
             reader.close()
+        # What has become private since is not told as it was before.
+        from quaid.visible import visible_paths
+
+        kept = set(visible_paths((hit.path for hit in answer.hits), self.fresh()[0], self.visible()))
+        answer = replace(answer, hits=tuple(hit for hit in answer.hits if hit.path in kept))
         trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
         return _with_degraded(replace(answer, trace=trace), past.degraded)
 

@@ -69,6 +69,7 @@ WIRING = {
     "prompting",
     "question",
     "standby",
+    "visible",
     "installing",
     "canary",
     "bug",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import apsw
 
+from quaid.index.scope import see_as
 from quaid.sqlite import transaction, use_write_ahead_log
 
 SCHEMA_VERSION = 3
@@ -67,30 +68,32 @@ def connect_writer(path: Path | str, wait_ms: int = BUSY_TIMEOUT_MS) -> tuple[ap
     return connection, found not in (0, SCHEMA_VERSION)
 
 
-def connect_reader(path: Path) -> apsw.Connection:
-    """A connection SQLite itself keeps from writing.
+def connect_reader(path: Path, owners: Collection[str] | None = None) -> apsw.Connection:
+    """A connection SQLite itself keeps from writing; with `owners` it shows what these may see, and no more.
 
     Raises:
         apsw.CantOpenError: there is no index yet.
     """
     try:
-        return _open_reader(str(path))
+        return _open_reader(str(path), owners)
     except apsw.CantOpenError:
         # A WAL index that its last writer has closed needs a place for its lock files. On a disk that takes no writes
         # there is none, and nobody who would change it.
         if os.path.exists(f"{path}-wal") or os.access(path.parent, os.W_OK):  # noqa: PTH110 - on the path of every recall
             raise
-        return _open_reader(f"{path.absolute().as_uri()}?immutable=1")
+        return _open_reader(f"{path.absolute().as_uri()}?immutable=1", owners)
 
 
-def _open_reader(name: str) -> apsw.Connection:
+def _open_reader(name: str, owners: Collection[str] | None) -> apsw.Connection:
     connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA cache_size = -16000")
         # No mmap: a file that somebody cuts short under a mapping kills the process (SIGBUS).
-        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA temp_store = MEMORY")  # first of all: it drops whatever is temporary
+        if owners is not None:
+            see_as(connection, owners)
+        connection.execute("PRAGMA query_only = ON")
         connection.pragma("schema_version")  # the file is opened by the first read
     except BaseException:
         connection.close()

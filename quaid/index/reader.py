@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import apsw
@@ -10,10 +11,11 @@ from quaid.index import database
 
 
 class IndexReader:
-    """Opens index.db when asked, again when it is another file than before."""
+    """Opens index.db when asked, again when it is another file than before; with `owners` as these may see it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, owners: Callable[[], Collection[str]] | None = None) -> None:
         self._path = path
+        self._owners = owners
         self._connection: apsw.Connection | None = None
         self._inode = 0
 
@@ -26,7 +28,7 @@ class IndexReader:
         if self._connection is None or inode != self._inode:
             self.close()
             try:
-                self._connection = database.connect_reader(self._path)
+                self._connection = database.connect_reader(self._path, self._owners() if self._owners else None)
             except apsw.Error:
                 return None
             self._inode = inode
