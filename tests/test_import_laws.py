@@ -14,13 +14,14 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "quaid"
 
 # Each room and the rooms it may import besides itself and those that all may.
-FOR_ALL = {"errors", "model", "place", "settings", "config", "sqlite"}
+FOR_ALL = {"errors", "model", "place", "settings", "config", "sqlite", "unseen"}
 BELOW = {
     "errors": set(),
     "model": set(),
     "place": set(),
     "settings": set(),
     "sqlite": set(),
+    "unseen": set(),
     "config": {"errors", "place", "settings"},
     "vault": set(),
     "index": set(),

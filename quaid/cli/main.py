@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from quaid.cli.invocation import Invocation
+from quaid.cli.terminal import shown
 from quaid.errors import CouldNotAskError, QuaidError
 
 EXIT_USAGE = 2
@@ -34,6 +35,11 @@ def main(arguments: Sequence[str]) -> int:
         print(f"quaid {__version__}")
         return 0
     _never_fail_to_encode()
+    with shown():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     invocation = Invocation(as_json=_asks_for_json(arguments))
     try:
         return _invoke(list(arguments) or ["--help"], invocation)

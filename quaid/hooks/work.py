@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from quaid.local import queue, state_files
 from quaid.place import state_folder
+from quaid.unseen import escaped
 
 if TYPE_CHECKING:
     from quaid.learning import Extracted
@@ -142,7 +143,8 @@ def _render_edits(found: list[tuple[Doc, Freshness]]) -> str:
 
 
 def _log(line: str) -> None:
-    print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}  {line}", file=sys.stderr, flush=True)
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    print(f"{when}  {escaped(' '.join(line.split()))}", file=sys.stderr, flush=True)
 
 
 def _tell(memory: Memory, done: list[Extracted]) -> None:
