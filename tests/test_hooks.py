@@ -42,12 +42,13 @@ def no_worker(monkeypatch):
 
 
 @pytest.fixture
-def home(vault, monkeypatch):
+def home(vault, monkeypatch, tmp_path):
     vault.write_fact("milk", "Maya takes oat milk in her coffee.")
     vault.write_fact("kiln", "The kiln in the studio reaches 1280 degrees.")
     vault.write("USER.md", "# User\n\nMaya is a potter.\n")
     vault.save()
     monkeypatch.setenv("QUAID_HOME", str(vault.root))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("QUAID_HOOKS_RECALL", "on")  # in so small a memory words alone leave doubt
     with vault.memory() as memory:
         memory.sync()
@@ -76,6 +77,9 @@ def state(home):
 
 
 def talk(path, session="s1", turns=TALK):
+    """A session as Claude Code keeps it: in its own folder, whatever folder `path` has."""
+    path = path.parent / "claude/projects/-x" / path.name
+    path.parent.mkdir(parents=True, exist_ok=True)
     lines = [
         {**turn, "uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, "sessionId": session,
          "timestamp": f"2026-11-20T14:0{n}:00Z", "isSidechain": False, "cwd": "/x", "version": "2.1.329"}

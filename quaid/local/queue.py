@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +26,8 @@ _TAKEN = f"{_EDITED}.taken"
 _LONGEST_EDITED = 4_000_000
 """Bytes; then the list of edited files is begun anew."""
 _MOST_FAILED = 100
+_SPOOLED = re.compile(r"[0-9a-f]{16}-[0-9]{1,20}\.jsonl")
+"""The names that `spool` gives."""
 
 When = Literal["now", "idle"]
 
@@ -34,7 +37,7 @@ class Item:
     """A conversation to take in: `now`, or `idle`, when nothing has been added to it for a while.
 
     `at` is when it was reported or tried last, in seconds. `spooled` says that the transcript is a copy made for the
-    queue, gone when it is done.
+    queue, named as it is called there, gone when it is done.
     """
 
     session: str
@@ -56,14 +59,14 @@ def put(state: Path, item: Item) -> None:
         (folder / _name(replace(item, when="idle"))).unlink(missing_ok=True)
 
 
-def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -> Path:
-    """Keep the messages of a program without a transcript file as one (generic JSONL); the path of it."""
+def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -> str:
+    """Keep the messages of a program without a transcript file as one (generic JSONL); its name in the queue."""
     folder = state / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{state_files.name_of(session)}-{time.time_ns()}.jsonl"
     lines = [json.dumps({"session": session}), *(json.dumps(message) for message in messages)]
     _write_text(path, "\n".join(lines) + "\n")
-    return path
+    return path.name
 
 
 def waiting(state: Path) -> list[Item]:
@@ -87,7 +90,7 @@ def done(state: Path, item: Item) -> None:
     if _read(path) == item:
         path.unlink(missing_ok=True)
     if item.spooled:
-        Path(item.transcript).unlink(missing_ok=True)
+        (state / FOLDER / item.transcript).unlink(missing_ok=True)
 
 
 def fail(state: Path, item: Item, problem: str, *, for_good: bool = False) -> None:
@@ -152,7 +155,7 @@ def forget_edited(state: Path) -> None:
 def _list(folder: Path) -> Iterator[tuple[Path, Item]]:
     for path in folder.glob("*.json"):
         item = _read(path)
-        if item is None:
+        if item is None or path.name != _name(item):  # under another name nobody could take it out again
             path.unlink(missing_ok=True)
         else:
             yield path, item
@@ -160,9 +163,23 @@ def _list(folder: Path) -> Iterator[tuple[Path, Item]]:
 
 def _read(path: Path) -> Item | None:
     try:
-        return Item(**json.loads(path.read_text("utf-8")))
+        item = Item(**json.loads(path.read_text("utf-8")))
+        return item if _is_sound(item) else None
     except (OSError, ValueError, TypeError):
         return None
+
+
+def _is_sound(item: Item) -> bool:
+    """Whether each field is what it must be: an item is data, and has nothing deleted but a file of `spool`."""
+    texts = (item.session, item.transcript, item.reason, item.problem)
+    numbers = not isinstance(item.at, bool) and isinstance(item.at, (int, float)) and type(item.attempts) is int
+    return (
+        all(isinstance(text, str) for text in texts)
+        and numbers
+        and item.when in {"now", "idle"}
+        and type(item.spooled) is bool
+        and (not item.spooled or _SPOOLED.fullmatch(item.transcript) is not None)
+    )
 
 
 def _write(path: Path, item: Item) -> None:
