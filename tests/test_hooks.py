@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from test_real_data import needs
@@ -297,7 +298,7 @@ class TestNothingStandsInTheWay:
         call("stop")
         path = talk(tmp_path / "gone.jsonl")
         call("session-end", transcript_path=path)
-        (tmp_path / "gone.jsonl").unlink()
+        Path(path).unlink()
         work(home.root)
         assert main(["status"]) == 0
         assert "1 conversation of agents could not be taken in" in capsys.readouterr().out
@@ -375,10 +376,11 @@ class TestWork:
         assert queue.failed(state(home)) == []
 
     def test_one_that_cannot_be_read_does_not_hold_up_the_others(self, call, home, tmp_path, capsys):
-        (tmp_path / "bin").write_bytes(bytes(range(256)) * 10)
-        call("session-end", transcript_path=talk(tmp_path / "gone.jsonl"), session_id="a")
-        (tmp_path / "gone.jsonl").unlink()
-        call("session-end", transcript_path=str(tmp_path / "bin"), session_id="b")
+        gone, unreadable = talk(tmp_path / "gone.jsonl"), talk(tmp_path / "bytes.jsonl")
+        Path(unreadable).write_bytes(bytes(range(256)) * 10)
+        call("session-end", transcript_path=gone, session_id="a")
+        Path(gone).unlink()
+        call("session-end", transcript_path=unreadable, session_id="b")
         call("session-end", transcript_path=talk(tmp_path / "t.jsonl"), session_id="c")
         assert work(home.root) == 1
         assert sorted(item.session for item in queue.failed(state(home))) == ["a", "b"]
