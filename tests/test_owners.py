@@ -205,3 +205,10 @@ def test_who_stands_by_for_one_owner_does_not_answer_for_another(vault: Vault, m
         assert ask(vault.root, {}) is None
     finally:
         standing.close()
+
+
+def test_an_export_says_what_it_lacks(vault: Vault, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["export", "--vault", str(vault.root)])
+    told = capsys.readouterr()
+    assert f"{len(SECRET) + 2} notes that others keep private left out" in told.err
+    assert_tells_nothing(told.out)
