@@ -7,7 +7,6 @@ lone surrogates. Scripts and emoji that need joiners, selectors or marks of dire
 from __future__ import annotations
 
 import re
-import unicodedata
 
 # Patterns are compiled by the first text that needs them, not by the import: `re` keeps what it has compiled.
 
@@ -30,6 +29,9 @@ _ASCII = "[\x00-\x08\x0b-\x1f\x7f]"
 _ANY = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]|{_SURROGATE}|{_UNSEEN}|{_LONE_SELECTOR}|{_LONE_JOINER}"
 _MARKS = "\u061c\u200e\u200f"
 """Invisible letters of a direction: text from right to left is written with them, and they turn no other letter."""
+
+_RIGHT_TO_LEFT = "[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+_NEAR = 80
 
 
 def without_unseen(text: str) -> str:
@@ -60,10 +62,9 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _is_right_to_left(text: str, place: int) -> bool:
-    """Whether something on the line around `place` is written from right to left."""
-    start, end = text.rfind("\n", 0, place) + 1, text.find("\n", place)
-    line = text[start : end if end >= 0 else None]
-    return any(unicodedata.bidirectional(character) in {"R", "AL"} for character in line if character not in _MARKS)
+    """Whether something on the line, not far from `place`, is written from right to left."""
+    before, after = text[max(0, place - _NEAR) : place], text[place : place + _NEAR]
+    return re.search(_RIGHT_TO_LEFT, before.rpartition("\n")[2] + after.partition("\n")[0]) is not None
 
 
 def _escape_json(match: re.Match[str]) -> str:

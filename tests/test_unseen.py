@@ -217,3 +217,14 @@ def test_agents_are_not_given_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) 
             assert not FORBIDDEN.search(result.contents[0].text), address
 
     talk(vault.root, body)
+
+
+@pytest.mark.parametrize("part", [*HOSTILE.values(), "\u200e", "\u200d", "\x1b]", "\x1b[", "\U0001f3f4", "a\ufe0f"])
+def test_a_long_text_takes_no_long_time(part: str) -> None:
+    import time
+
+    text = part * (50_000 // len(part))
+    started = time.process_time()
+    escaped(text)
+    without_unseen(text)
+    assert time.process_time() - started < 1.0
