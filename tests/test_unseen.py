@@ -227,4 +227,4 @@ def test_a_long_text_takes_no_long_time(part: str) -> None:
     started = time.process_time()
     escaped(text)
     without_unseen(text)
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 3.0
