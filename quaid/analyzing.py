@@ -200,7 +200,8 @@ class Analyst:
     # -- the plan ------------------------------------------------------------------------------------------------
 
     def _plan(self, inquiry: Inquiry, found: _Found) -> Plan:
-        index, now = self._memory.index(), datetime.now(UTC)
+        index, now = self._memory.whole_index(), datetime.now(UTC)
+        visible = self._memory.answers.visible()
         rel_path, kept = self._find_note(inquiry)
         drawn = _drawn(index, [*kept.facts, *kept.former]) if kept else {}
         forgotten = self._forgotten([name for name, document in drawn.items() if document is None])
@@ -211,9 +212,9 @@ class Analyst:
         analysis = Analysis(names, found.summary, found.prompt, found.model)
         planned = _plan_note(rel_path, inquiry, kept, analysis, [name for name in drawn if drawn[name]], now)
         missing = [
-            MissingFact(document.id, documents.text_of(index, document.doc_id))
+            MissingFact(document.id, text)
             for document in map(drawn.get, planned.missing)
-            if document is not None
+            if document is not None and (text := documents.text_of(visible, document.doc_id))
         ]
         told = {
             "facts": [[fact.id, fact.path, fact.text, fact.outcome] for fact in stored.stored],
@@ -236,9 +237,10 @@ class Analyst:
     ) -> FactsPlan:
         settings = self._settings
         new = file_analysis.new_facts(found.extraction, inquiry.file, note, settings.owner, inquiry.project)
+        visible = self._memory.answers.visible()
         names = Names.of(
-            graph.entity_names(index),
-            lambda name: self._lookups.find_entity(index, name),
+            graph.entity_names(visible),
+            lambda name: self._lookups.find_entity(visible, name),
             now,
             speakers=[fact.details.speaker for fact in new if fact.details.speaker],
             owner=settings.owner_name,

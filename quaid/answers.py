@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from quaid.config import own_names
 from quaid.context import read_core_notes
 from quaid.errors import UNWRITABLE, DiskFailedError, DiskFullError, QuaidError, VaultNotFoundError, VaultReadOnlyError
-from quaid.index import vectors
+from quaid.index import database, vectors
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
-from quaid.model import Recall
+from quaid.model import Commit, Recall
 from quaid.place import state_folder
 from quaid.recall import pipeline
 from quaid.recall.asking import Sources
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from quaid.recall.rerank import Judge
     from quaid.sync.as_of import Past, PastIndexes
     from quaid.vault.history import History
+    from quaid.visible import VisibleCommits
 
 Asked = TypeVar("Asked")
 Unwritable = VaultReadOnlyError | DiskFullError | DiskFailedError
@@ -54,6 +55,7 @@ class Answers:
         self._problem = problem
         self._path = state_folder(root) / layout.INDEX_FILE
         self._second = IndexReader(self._path)
+        self._visible = IndexReader(self._path, self.owners)
         self._matrix = VectorMatrix()
         self._scoped = ScopedChunks()
         self._books: Bookkeeping | None = None
@@ -78,7 +80,7 @@ class Answers:
         sources = Sources(connection, beside, self._embedding.embedder_of, self._matrix, self._scoped)
         answer = self._answer(query, options, sources)
         if options.context:
-            answer = replace(answer, context=tuple(read_core_notes(self._root)))
+            answer = replace(answer, context=tuple(read_core_notes(self._root, self.owners())))
         return _with_degraded(answer, [*self._config(), *stale, *self._pending(connection, options)])
 
     def ask(self, question: Callable[[], Asked]) -> Asked:
@@ -88,8 +90,7 @@ class Answers:
         try:
             return heal(self._path, lambda _again: question())
         except UNWRITABLE as refusal:
-            self._reader.close()
-            self._second.close()
+            self._release()
             self._distrusted = refusal
             return question()
 
@@ -117,7 +118,7 @@ class Answers:
         return Helpers(self._open_judge, lambda ids: self.books().strengths(ids), names)
 
     def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
-        """The index, brought in step with the files, and what kept it from being so.
+        """The whole index, brought in step with the files, and what kept it from being so.
 
         Where none can be written, one without vectors is kept in memory.
         """
@@ -137,6 +138,30 @@ class Answers:
         self._in_memory = self._freshness.rebuild_in_memory(self._in_memory)
         return self._in_memory, (f"index: it is kept in memory, without vectors: {refusal.reason}",)
 
+    def visible(self) -> apsw.Connection:
+        """The index as it is, and as the one who asks may see it."""
+        if self._in_memory is not None:
+            return database.copy_in_memory(self._in_memory, self.owners())
+        return self._open(self._visible)
+
+    def visible_commits(self) -> VisibleCommits:
+        """Which commits the one who asks may see, by the index as it is."""
+        from quaid.visible import VisibleCommits
+
+        whole = self._in_memory or self._open(self._reader)
+        return VisibleCommits(whole, self.visible(), self._git(), self.owners())
+
+    def log(self, limit: int, **which: Any) -> list[Commit]:
+        """The newest `limit` commits that the one who asks may see; `which` is as for `History.log`."""
+        self.fresh()
+        return self.visible_commits().newest(lambda count: self._git().log(limit=count, **which), limit)
+
+    def _open(self, reader: IndexReader) -> apsw.Connection:
+        connection = reader.open()
+        if connection is None:
+            raise VaultNotFoundError(self._root)
+        return connection
+
     def books(self) -> Bookkeeping:
         if self._books is None:
             from quaid.bookkeeping import Bookkeeping
@@ -144,9 +169,12 @@ class Answers:
             self._books = Bookkeeping(self._root, self._settings)
         return self._books
 
+    def _release(self) -> None:
+        for reader in (self._reader, self._second, self._visible):
+            reader.close()
+
     def close(self) -> None:
-        self._reader.close()
-        self._second.close()
+        self._release()
         if self._books is not None:
             self._books.close()
 
@@ -163,6 +191,11 @@ class Answers:
             answer = self._answer(query, options, sources)
         finally:
             reader.close()
+        # What has become private since is not told as it was before.
+        from quaid.visible import visible_paths
+
+        kept = set(visible_paths((hit.path for hit in answer.hits), self.fresh()[0], self.visible()))
+        answer = replace(answer, hits=tuple(hit for hit in answer.hits if hit.path in kept))
         trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
         return _with_degraded(replace(answer, trace=trace), past.degraded)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from quaid.errors import QuaidError
 from quaid.place import state_folder
+from quaid.unseen import escaped
 from quaid.vault.layout import LOG_DIR
 
 PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", "typer", "watchdog", "mcp")
@@ -27,7 +28,7 @@ def write_report(error: BaseException, arguments: Sequence[str], root: Path | No
         path = folder / f"bug-{now:%Y%m%d-%H%M%S}-{os.getpid()}.txt"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            path.write_text(escaped(text), encoding="utf-8", errors="backslashreplace")
         except OSError:
             continue
         return path

@@ -131,7 +131,7 @@ def _prove_hooks(found: Installed, root: Path) -> str:
     if ending is None:
         raise HookProofError("Neither SessionEnd nor PreCompact is installed: no conversation would be learned from.")
     word, environ = f"canary{secrets.token_hex(4)}", _environ(found, root)
-    transcript = _write_transcript(root.parent, word)
+    transcript = _write_transcript(_claude_folder(root) / "projects" / "canary", word)
     told: dict[str, object] = {"session_id": word, "transcript_path": str(transcript), "cwd": str(root.parent)}
     if start := found.hooks.get("SessionStart"):
         _check_answer(start, probe.run_hook(start, _event(told, "SessionStart", source="startup"), environ))
@@ -200,11 +200,18 @@ def _environ(found: Installed, root: Path) -> dict[str, str]:
     """What a host would start its commands with, but for the vault."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("QUAID_")}
     own = {name: os.environ[name] for name in ("QUAID_CONFIG_DIR", "QUAID_STATE_DIR")}
-    return environ | own | {"QUAID_HOME": str(root)} | ({"PATH": probe.BARE_PATH} if found.has_windows else {})
+    own |= {"QUAID_HOME": str(root), "CLAUDE_CONFIG_DIR": str(_claude_folder(root))}
+    return environ | own | ({"PATH": probe.BARE_PATH} if found.has_windows else {})
+
+
+def _claude_folder(root: Path) -> Path:
+    """Where the hooks of a proof look for transcripts, instead of the owner's own."""
+    return root.parent / "claude"
 
 
 def _write_transcript(folder: Path, word: str) -> Path:
     """A conversation as Claude Code keeps it."""
+    folder.mkdir(parents=True, exist_ok=True)
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.000Z}"
     frame = {"isSidechain": False, "cwd": str(folder), "sessionId": word, "version": "2.1.0", "timestamp": now}
     asked = {"role": "user", "content": f"Please keep in mind that the bird in the mine is called {word}."}

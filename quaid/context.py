@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +23,7 @@ from quaid.project_context import tell_projects, what_it_says
 from quaid.recall.safety import CLOSING, OPENING, neutralise
 from quaid.sync.diff import compare
 from quaid.vault import files
+from quaid.visible import may_see
 
 if TYPE_CHECKING:
     import apsw
@@ -110,21 +111,28 @@ def gather(
     """What there is in the vault at `root` for one of `owners`. Without an index only what the files tell."""
     told = tell_projects(root, cwd)
     return Context(
-        core=tuple(read_core_notes(root)),
+        core=tuple(read_core_notes(root, owners)),
         projects=told.lines,
         project=told.notes,
-        questions=tuple(_questions(root)),
+        questions=tuple(_questions(root, owners)),
         queued=sum(1 for item in queue.waiting(state_folder(root)) if item.attempts),
         recent=tuple(_recent(index, owners, now)) if index is not None else (),
     )
 
 
-def read_core_notes(root: Path) -> Iterator[tuple[str, str]]:
-    """(file, text) of each core note that says something; the template's have a heading each and nothing under it."""
+def read_core_notes(root: Path, owners: Collection[str]) -> Iterator[tuple[str, str]]:
+    """(file, text) of each core note that says something to one of `owners`; the template's have a heading each and
+    nothing under it.
+    """
     for name in CORE_FILES:
-        data = files.read_note(root, name)
-        if said := what_it_says((data or b"").decode("utf-8", "replace")):
+        if said := what_it_says(_read(root, name, owners)):
             yield name, said
+
+
+def _read(root: Path, path: str, owners: Collection[str]) -> str:
+    """What a note says, empty where another keeps it private."""
+    data = files.read_note(root, path) or b""
+    return data.decode("utf-8", "replace") if may_see(path, data, owners) else ""
 
 
 def render(context: Context, tokens: int) -> str:
@@ -192,10 +200,10 @@ def _waiting(context: Context) -> list[str]:
     return lines
 
 
-def _questions(root: Path) -> Iterator[str]:
+def _questions(root: Path, owners: Collection[str]) -> Iterator[str]:
     """Titles of the notes in review/ whose boxes are all empty."""
     for path in sorted((root / "review").glob("*.md")):
-        text = (files.read_note(root, f"review/{path.name}") or b"").decode("utf-8", "replace")
+        text = _read(root, f"review/{path.name}", owners)
         boxes = _BOX.findall(text)
         if boxes and not any(box.strip() for box in boxes):
             title = _TITLE.search(text)

@@ -17,6 +17,7 @@ from quaid.capture.importing import exported
 from quaid.errors import BadInputError
 from quaid.model import Kind, Note
 from quaid.vault import files, layout, ledger, notes
+from quaid.visible import may_see
 
 LEDGER = "ledger"
 """The kind of a file that holds what a device counted."""
@@ -29,9 +30,10 @@ _SAID = (
 )  # fmt: skip
 
 
-def export_notes(root: Path, kinds: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     """Each file of the vault that is memory, by path: `content` (or `content_base64`, where it is not UTF-8) is all of
     it, the other fields are for readers who want the facts alone. `kinds` are wanted; none means all.
+    What others than `owners` keep private stays.
 
     Raises:
         BadInputError: there is no such kind.
@@ -41,7 +43,7 @@ def export_notes(root: Path, kinds: Collection[str] = ()) -> Iterator[dict[str, 
         raise BadInputError(f"There is no kind {', '.join(sorted(unknown))}. Kinds are {', '.join(KINDS)}.")
     for path in _list_paths(root):
         data = files.read_note(root, path)
-        row = _as_row(path, data) if data is not None else None
+        row = _as_row(path, data) if data is not None and may_see(path, data, owners) else None
         if row is not None and (not kinds or row["kind"] in kinds):
             yield row
 

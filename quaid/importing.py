@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from quaid.model import CORE_FILES, Kind, name_key, note_name
 from quaid.place import CONFIG_FILE
 from quaid.vault import files, layout, template
 from quaid.vault.messages import Message
-from quaid.writer import Plan, Writer, Written
+from quaid.writer import Plan, Surroundings, Writer, Written
 
 if TYPE_CHECKING:
     import apsw
@@ -70,16 +70,15 @@ class Imported:
 
 
 def import_from(
+    around: Surroundings,
     writer: Writer,
-    root: Path,
-    index: Callable[[], apsw.Connection],
     source: Path | IO[bytes],
     options: ImportOptions,
     *,
     progress: Progress | None = None,
     admit: Admit | None = None,
 ) -> Imported:
-    """Take what `source` holds into the vault at `root`, as one commit; `index` gives a fresh one.
+    """Take what `source` holds into the vault, as one commit.
 
     Twice the same changes nothing the second time.
 
@@ -87,7 +86,7 @@ def import_from(
         BadInputError: the source cannot be read, is of no known format, or lies in the vault.
     """
     tell = progress or (lambda _what, _done, _total: None)
-    held = read_source(source, root) if isinstance(source, Path) else read_stream(source)
+    held = read_source(source, around.root) if isinstance(source, Path) else read_stream(source)
     form = choose_format(held, options.format)
     into = _folder_for(options.into, held.name) if form is note_folder else ""
     size = sum(map(len, held.files.values()))
@@ -100,12 +99,11 @@ def import_from(
     now = datetime.now(UTC)
 
     def plan() -> tuple[Imported, ImportPlan]:
-        connection = index()
-        planned = plan_import(found, candidates, details, _look_up(connection, writer, root, candidates), now)
+        planned = plan_import(found, candidates, details, _look_up(around, writer, candidates), now)
         imported = Imported(
             held.name, form.NAME, dict(+planned.counts), planned.known, dict(+planned.left_out),
             {place: tuple(dict.fromkeys(secrets)) for place, secrets in found.redacted.items()},
-            tuple(planned.clashes), _namesakes(connection, found), tuple(planned.examples[:EXAMPLES]),
+            tuple(planned.clashes), _namesakes(around.visible_index(), found), tuple(planned.examples[:EXAMPLES]),
             dry_run=options.dry_run,
         )  # fmt: skip
         return imported, planned
@@ -218,7 +216,8 @@ def _folder_for(into: str | None, name: str) -> str:
 # -- the vault -------------------------------------------------------------------------------------------------------
 
 
-def _look_up(index: apsw.Connection, writer: Writer, root: Path, candidates: Sequence[Candidate]) -> Vault:
+def _look_up(around: Surroundings, writer: Writer, candidates: Sequence[Candidate]) -> Vault:
+    index, visible = around.fresh_index(), around.visible_index()
     wanted = json.dumps([candidate.id for candidate in candidates])
     by_id = {
         document.id for document in documents.find_documents(index, "id IN (SELECT value FROM json_each(?))", (wanted,))
@@ -232,10 +231,10 @@ def _look_up(index: apsw.Connection, writer: Writer, root: Path, candidates: Seq
     return Vault(
         frozenset(by_id),
         frozenset(by_text),
-        lambda path: files.read_note(root, path),
-        lambda path: files.can_hold(root, path),
-        lambda name: writer.lookups.find_entity(index, name),
-        tuple(graph.entity_names(index)),
+        lambda path: files.read_note(around.root, path),
+        lambda path: files.can_hold(around.root, path),
+        lambda name: writer.lookups.find_entity(visible, name),
+        tuple(graph.entity_names(visible)),
         {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES},
     )
 

@@ -113,7 +113,7 @@ class Learner:
         self._writer = writer
         self._root = around.root
         self._settings = around.settings
-        self.reader = Reader(around.root, around.settings, around.fresh_index, progress)
+        self.reader = Reader(around.root, around.settings, around.visible_index, progress)
 
     def take_in(self, conversation: Conversation, how: TakeIn, *, is_lasting: bool) -> Extracted:
         """Keep what is new in a conversation that has turns, with the notes to self that wait for it, and learn from
@@ -275,9 +275,10 @@ class Learner:
         lookups = self._writer.lookups
         material = lesson.material
         new = new_facts(found, material, self._settings.owner, None if self._keeps_no_text else note_name(draft.path))
+        visible = self._around.visible_index()
         names = Names.of(
-            graph.entity_names(index),
-            lambda name: lookups.find_entity(index, name),
+            graph.entity_names(visible),
+            lambda name: lookups.find_entity(visible, name),
             when,
             speakers=[turn.speaker for turn in (*material.earlier, *material.turns)],
             owner=self._settings.owner_name,

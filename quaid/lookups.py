@@ -15,7 +15,7 @@ from quaid.index.documents import Document
 from quaid.model import name_key, note_name
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
-from quaid.vault import files, markdown, notes
+from quaid.vault import files, layout, markdown, notes
 
 if TYPE_CHECKING:
     import apsw
@@ -48,7 +48,7 @@ class Lookups:
         return found
 
     def find_entity(self, index: apsw.Connection, name: str) -> linking.EntityNote | None:
-        """The note of what is called so."""
+        """The note of what is called so, else the file that has taken the name and that `index` does not show."""
         found = documents.find_documents(
             index,
             "kind = 'entity' AND doc_id IN (SELECT doc_id FROM names WHERE name_key = ? ORDER BY position)",
@@ -58,7 +58,9 @@ class Lookups:
             data = files.read_note(self._root, document.path)
             if data is not None:
                 return linking.EntityNote(note_name(document.path), document.path, data)
-        return None
+        path = layout.entity_path(name)
+        data = files.read_note(self._root, path)
+        return linking.EntityNote(note_name(path), path, data) if data is not None else None
 
     def find_episode(self, index: apsw.Connection, session: str) -> episode.KeptEpisode | None:
         """The episode note of a session."""

@@ -98,9 +98,7 @@ class Memory:
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
         adopted = template.has_notes(root)
-        trust.set_state_aside(root)
-        root.mkdir(parents=True, exist_ok=True)
-        trust.make_state_folder(root)
+        trust.begin_state(root)
         memory = cls(root, load_settings(root))
         created = fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
         trust.trust(root)
@@ -171,7 +169,7 @@ class Memory:
         """The commits that touched a note, newest first, across renames."""
         document = self.get(reference).document
         life = self.git.life(document.path, None if document.id == document.path else document.id)
-        return [revision.commit for revision in life[:limit]]
+        return self.answers.visible_commits().of(revision.commit for revision in life[:limit])
 
     def why(self, reference: str) -> Provenance:
         """Where a memory comes from, as far as files and history tell. git is asked only here, never by `recall`."""
@@ -179,7 +177,8 @@ class Memory:
 
         def explained() -> Provenance:
             index = self.index()
-            return explain(view_note(index, reference), index, self.git, self.root, self.settings.git.email)
+            view, seen = view_note(index, reference), self.answers.visible_commits().of
+            return explain(view, index, self.git, self.root, self.settings.git.email, seen)
 
         return self.answers.ask(explained)
 
@@ -189,11 +188,16 @@ class Memory:
         """
         from quaid.context import tell
 
-        wanted = self.settings.hooks.context_tokens if tokens is None else tokens
-        return self.answers.ask(lambda: tell(self.root, self.index(), self.answers.owners(), wanted, longest, cwd))
+        most = self.settings.hooks.context_tokens if tokens is None else tokens
+        return self.answers.ask(lambda: tell(self.root, self.index(), self.answers.owners(), most, longest, cwd))
 
     def index(self) -> apsw.Connection:
-        """A read-only connection to the index, brought up to date first."""
+        """A read-only connection to the index, brought up to date first, without what others keep private."""
+        self.answers.fresh()
+        return self.answers.visible()
+
+    def whole_index(self) -> apsw.Connection:
+        """The same with what all keep private, for what tends the vault and shows nobody what is in it."""
         return self.answers.fresh()[0]
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -336,7 +340,7 @@ class Memory:
 
         wanted = ImportOptions(**{"owner": self.settings.owner, **options})
         given = Path(source).expanduser().absolute() if isinstance(source, (str, os.PathLike)) else source
-        imported = import_from(self.writer, self.root, self.index, given, wanted, progress=self._progress)
+        imported = import_from(self.surroundings, self.writer, given, wanted, progress=self._progress)
         if imported.commit:
             self._catch_up()
         return imported
@@ -345,7 +349,7 @@ class Memory:
         """Each note as a line of an export: what it says of itself, and the whole file."""
         from quaid.export import export_notes
 
-        return export_notes(self.root, kinds)
+        return export_notes(self.root, self.answers.owners(), kinds)
 
     # -- the index -----------------------------------------------------------------------------------------------
 
@@ -368,7 +372,7 @@ class Memory:
         """Compare the index, brought up to date, with one built from nothing."""
         from quaid.sync.verify import verify
 
-        return verify(self.indexer, self.index())
+        return verify(self.indexer, self.whole_index())
 
     def follow(self, report: Callable[[SyncReport], None]) -> Follower:
         """What `quaid watch` runs: keeps the index in step until its `stop` is called."""
@@ -427,7 +431,10 @@ class Memory:
         """What those who write work with."""
         from quaid.writer import Surroundings
 
-        return Surroundings(self.root, self.settings, self.embedding, lambda: self.git, self.index, self._tell)
+        return Surroundings(
+            self.root, self.settings, self.embedding, lambda: self.git, self.whole_index, self.answers.visible,
+            self.answers.owners, self._tell,
+        )  # fmt: skip
 
     def _show(self, what: str, done: int, total: int) -> None:
         if self._progress is not None:
@@ -439,10 +446,5 @@ class Memory:
 
 def _frozen(options: dict[str, Any]) -> dict[str, Any]:
     """Lists and sets of a caller as the tuples and frozensets that the option classes hold."""
-    return {key: _freeze(value) for key, value in options.items()}
-
-
-def _freeze(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(value)
-    return frozenset(value) if isinstance(value, set) else value
+    frozen: dict[type, Callable[[Any], Any]] = {list: tuple, set: frozenset}
+    return {key: frozen.get(type(value), lambda same: same)(value) for key, value in options.items()}

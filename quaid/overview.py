@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from quaid.place import state_folder
 from quaid.sync.follow import Heartbeat, read_heartbeat
 from quaid.sync.indexer import SyncOptions
 from quaid.vault import edits, files, layout
+from quaid.visible import visible_paths
 
 if TYPE_CHECKING:
     import apsw
@@ -174,15 +175,19 @@ class GapStats:
 
 def status_of(memory: Memory, now: datetime | None = None) -> Status:
     """How the vault is. The index is brought up to date first, as before every read."""
-    index, reader = _index_state(memory)
+    index, whole, seen = _index_state(memory)
     repository = _repository_state(memory)
-    connection = reader.open()
     try:
+        connection, everything = seen.open(), whole.open()
         problems = tuple(documents.list_problems(connection)) if connection else ()
         counts = documents.count_by(connection, "kind") if connection else {}
         waiting = _waiting(memory, connection) if connection else ()
+        if connection and everything:
+            uncommitted = visible_paths(repository.uncommitted, everything, connection)
+            repository = replace(repository, uncommitted=tuple(uncommitted))
     finally:
-        reader.close()
+        whole.close()
+        seen.close()
     embedding = _embedding_state(memory)
     heartbeat = read_heartbeat(state_folder(memory.root))
     watcher = _watcher(heartbeat, now or datetime.now(UTC)) if heartbeat else None
@@ -263,8 +268,9 @@ def list_waiting(memory: Memory) -> tuple[str, ...]:
     return _waiting(memory, memory.index())
 
 
-def _index_state(memory: Memory) -> tuple[Index, IndexReader]:
-    reader = IndexReader(memory.indexer.path)
+def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
+    """How the index is, all of it, and as its owner sees it."""
+    reader, seen = IndexReader(memory.indexer.path), IndexReader(memory.indexer.path, memory.answers.owners)
     state, changed, problem = "fresh", 0, None
     try:
         if not _is_fresh(memory, reader):
@@ -276,11 +282,10 @@ def _index_state(memory: Memory) -> tuple[Index, IndexReader]:
         state, problem = "stale", str(error)
     connection = reader.open()
     if connection is None:
-        return Index(state, problem=problem), reader
+        return Index(state, problem=problem), reader, seen
     pending, failed = vectors.count_pending(connection), _count_chunks(connection, "failed")
-    return Index(
-        state, documents.count(connection), changed, _count_chunks(connection), pending, failed, problem
-    ), reader
+    notes, chunks = documents.count(connection), _count_chunks(connection)
+    return Index(state, notes, changed, chunks, pending, failed, problem), reader, seen
 
 
 def _is_fresh(memory: Memory, reader: IndexReader) -> bool:

@@ -6,7 +6,7 @@ in `remarks`, never a failure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -32,6 +32,9 @@ UNSEEN = "only how it is written"
 BESIDE = 160
 """Characters of the turns before and after a cited one."""
 SOURCES = {"user": "owner", "assistant": "agent", "tool": "tool", "import": "import"}
+
+
+Seen = Callable[[Iterable[Commit]], list[Commit]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +118,14 @@ class _Life:
     is_known: bool = True
 
 
-def explain(view: NoteView, index: apsw.Connection, history: History, root: Path, own_email: str) -> Provenance:
-    """Put together why `view` is believed; `own_email` is the address Quaid commits under."""
+def explain(
+    view: NoteView, index: apsw.Connection, history: History, root: Path, own_email: str, seen: Seen = list
+) -> Provenance:
+    """Put together why `view` is believed; `own_email` is the address Quaid commits under, `seen` gives those of some
+    commits that may be shown.
+    """
     document = view.document
-    life = _read_life(view, history, root, own_email)
+    life = _read_life(view, history, root, own_email, seen)
     citations = backlinks.list_citations(index, document.doc_id)
     turns, missing = _cited(index, view, citations)
     sessions = tuple(_sessions(index, view, citations))
@@ -219,14 +226,14 @@ def _parted(links: Iterable[Related]) -> tuple[list[Related], list[Related]]:
 # -- who wrote it ----------------------------------------------------------------------------------------------------
 
 
-def _read_life(view: NoteView, history: History, root: Path, own_email: str) -> _Life:
+def _read_life(view: NoteView, history: History, root: Path, own_email: str, seen: Seen) -> _Life:
     document = view.document
     try:
         revisions = history.life(document.path, None if document.id == document.path else document.id)
         boundary = history.boundary
     except QuaidError as error:
         return _Life(remarks=[f"The history could not be read: {error}"], is_known=False)
-    life = _Life(edits=list(_steps(reversed(revisions), view.turn, own_email)))
+    life = _Life(edits=list(_steps(reversed(revisions), view.turn, own_email, seen)))
     if life.edits and _commit_id(life.edits[0]) in boundary:
         life.edits.pop(0)  # where a clone ends, every note looks new
         life.remarks.append(
@@ -241,7 +248,7 @@ def _read_life(view: NoteView, history: History, root: Path, own_email: str) -> 
     return life
 
 
-def _steps(revisions: Iterable[Revision], turn: int | None, own_email: str) -> Iterator[Step]:
+def _steps(revisions: Iterable[Revision], turn: int | None, own_email: str, seen: Seen) -> Iterator[Step]:
     """Oldest first, without merges that only brought together what is told already."""
     for revision in revisions:
         changes = differences.describe(revision.path, revision.befores, revision.after, turn)
@@ -253,7 +260,8 @@ def _steps(revisions: Iterable[Revision], turn: int | None, own_email: str) -> I
             changes = ["brought back"]
         elif not changes and (turn is not None or len(revision.befores) > 1):
             continue
-        yield Step(_author_class(revision, own_email), tuple(changes) or (UNSEEN,), revision.commit)
+        for commit in seen([revision.commit]):
+            yield Step(_author_class(revision, own_email), tuple(changes) or (UNSEEN,), commit)
 
 
 def _uncommitted(view: NoteView, newest: Revision, root: Path) -> Iterator[Step]:

@@ -109,10 +109,11 @@ def _read_line(connection: socket.socket) -> bytes:
 
 def _folder(root: Path) -> Path:
     """Its name is short, as that of a socket may have a hundred bytes; and it is off the vault, which may lie on a disk
-    that knows no sockets.
+    that knows no sockets. Who is another owner has another: they must not answer for each other.
     """
     base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - nobody else can enter
-    return Path(base) / f"quaid-{os.getuid()}-{hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:12]}"
+    whose = os.fsencode(root.resolve()) + b"\0" + os.fsencode(os.environ.get("QUAID_OWNER", ""))
+    return Path(base) / f"quaid-{os.getuid()}-{hashlib.sha256(whose).hexdigest()[:12]}"
 
 
 def _is_ours(folder: Path) -> bool:

@@ -260,7 +260,7 @@ class Tidier:
         memory = self._memory
         self._runs.finish(run)
         cost = report.usage.cost_usd
-        taken = take_snapshot(self._root, memory.index(), datetime.now(UTC), waiting=run.waiting, cost_usd=cost)
+        taken = take_snapshot(self._root, memory.whole_index(), datetime.now(UTC), waiting=run.waiting, cost_usd=cost)
         HealthLog(state_folder(self._root) / layout.LOCAL_FILE).add(taken)
         notifications = memory.settings.notifications
         news = render_news(report, level_of(notifications, "janitor"), questions=run.waiting)

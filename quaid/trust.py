@@ -149,11 +149,15 @@ def secure_state(root: Path) -> None:
             path.chmod(0o700)
 
 
-def set_state_aside(root: Path) -> None:
-    """Keep the state of a vault that was at `root` before, under another name: it is not that of a new vault."""
+def begin_state(root: Path) -> None:
+    """Make the state folder of a new vault. That of a vault that was at `root` before is kept under another name.
+
+    Raises as `make_state_folder`.
+    """
     folder = state_folder(root)
     with suppress(OSError):
         folder.rename(folder.with_name(f"{folder.name}.{int(folder.stat().st_mtime)}.old"))
+    make_state_folder(root)
 
 
 def _change_list(edit: Callable[[list[str]], list[str]]) -> None:
@@ -181,6 +185,7 @@ def _adopt_state(root: Path) -> None:
 
 
 def _write_about(path: Path, root: Path) -> None:
+    root.mkdir(parents=True, exist_ok=True)
     found = root.stat()
     told = {"path": os.path.realpath(root), "device": found.st_dev, "inode": found.st_ino}
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

@@ -18,6 +18,7 @@ from quaid.capture.facts import FactDetails
 from quaid.capture.storing import KnownFact, NewFact
 from quaid.config import is_users_own, render_setting, render_value, set_users_own
 from quaid.errors import (
+    BadInputError,
     NoteBrokenError,
     NoteChangedError,
     NoteNotFoundError,
@@ -36,6 +37,7 @@ from quaid.sync.embedding import Embedding
 from quaid.vault import edits, episodes, files, frontmatter, layout, notes
 from quaid.vault.edits import Change
 from quaid.vault.messages import Message
+from quaid.visible import may_see
 
 if TYPE_CHECKING:
     import apsw
@@ -91,13 +93,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a writer works with: the vault, the git history, and a way to a fresh index."""
+    """What a writer works with: the vault, the git history, and the index: all of it, brought up to date, where a plan
+    must not repeat what is there; and then as its owner may see it, where a reference or a name is looked up.
+    """
 
     root: Path
     settings: Settings
     embedding: Embedding
     history: Callable[[], History]
     fresh_index: Callable[[], apsw.Connection]
+    visible_index: Callable[[], apsw.Connection]
+    owners: Callable[[], frozenset[str]]
     say: Callable[[str], None]
 
 
@@ -174,6 +180,10 @@ class Writer:
     def _plan(self, plan: Callable[[], Plan]) -> Plan:
         return heal(state_folder(self._root) / layout.INDEX_FILE, lambda _again: plan())
 
+    def _look_up(self) -> apsw.Connection:
+        self._around.fresh_index()
+        return self._around.visible_index()
+
     # -- plans ---------------------------------------------------------------------------------------------------
 
     def _plan_fact(self, statement: str, details: FactDetails) -> Plan:
@@ -183,21 +193,27 @@ class Writer:
             edit = self._edit(same.rel_path, lambda data: facts.plan_confirmation(same.rel_path, data))
             message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
             return Plan(Written(same.id, same.rel_path, "confirmed", statement), (edit,), message)
-        note_id, edit = facts.plan_fact(statement, details, _now(), graph.entity_names(index))
+        note_id, edit = facts.plan_fact(statement, details, _now(), graph.entity_names(self._around.visible_index()))
         message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
         return Plan(Written(note_id, edit.rel_path, "created", statement), (edit,), message)
 
     def _plan_link(self, edge: Edge) -> Plan:
-        index = self._around.fresh_index()
+        index = self._look_up()
         planned = linking.plan_link(edge, lambda name: self.lookups.find_entity(index, name), _now())
         said = f"{planned.edge.subject} {planned.edge.relation} {planned.edge.object}"
         subject = self.lookups.find_entity(index, planned.edge.subject)
+        if subject is not None:
+            self._refuse_private(planned.edge.subject, subject)
         path = subject.rel_path if subject else planned.edits[0].rel_path
         written = Written(path, path, "linked" if planned.edits else "known", said, created=planned.created)
         return Plan(written, planned.edits, Message(f"link: {said}"))
 
+    def _refuse_private(self, name: str, subject: linking.EntityNote) -> None:
+        if not may_see(subject.rel_path, subject.data, {*self._around.owners(), "default"}):
+            raise BadInputError(f"The name {name!r} is taken. Give the subject of the link another name.")
+
     def _plan_forget(self, reference: str) -> Plan:
-        index = self._around.fresh_index()
+        index = self._look_up()
         note, _, turn = reference.partition("#t")
         document = documents.resolve_one(index, note)
         if document.kind not in FORGETTABLE:
@@ -230,7 +246,7 @@ class Writer:
 
     def _plan_restore(self, reference: str) -> Plan:
         note, _, turn = reference.partition("#t")
-        index = self._around.fresh_index()
+        index = self._look_up()
         living = documents.resolve(index, note)
         if turn and living:
             return self._plan_restore_turn(living[0], turn)
@@ -240,6 +256,8 @@ class Writer:
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
+        if not may_see(path, data, self._around.owners()):
+            raise NoteNotFoundError(reference)
         restored = notes.parse_note(path, data)
         message = Message(f"restore: {restored.text or path}", trailers=_trailers(restored.id, None))
         return Plan(Written(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message)

@@ -25,7 +25,7 @@ from quaid.cli.demo import CONVERSATION
 from quaid.cli.invocation import Invocation, render_json
 from quaid.cli.main import main
 from quaid.cli.progress import ProgressBar
-from quaid.cli.terminal import columns, count, seconds, size, styled
+from quaid.cli.terminal import columns, count, seconds, shown, size, styled
 from quaid.config import list_settings
 from quaid.errors import LockedError
 from quaid.model import Hit
@@ -132,7 +132,7 @@ class TestDocs:
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert all(re.search(rf"^  {name} +\S", done.stdout, re.MULTILINE) for name in COMMANDS)
         loaded = set(re.findall(r"'quaid\.([\w.]+)'", done.stderr))
-        assert loaded <= {"cli", "cli.main", "cli.app", "cli.invocation", "errors"}
+        assert loaded <= {"cli", "cli.main", "cli.app", "cli.invocation", "cli.terminal", "errors", "unseen"}
 
 
 class TestShapes:
@@ -324,7 +324,10 @@ class TestTerminal:
         monkeypatch.setattr("quaid.cli.terminal.has_terminal", lambda: True)
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.delenv("NO_COLOR", raising=False)
-        assert styled("ok", "green") == "\x1b[32mok\x1b[0m"
+        out = io.StringIO()
+        with redirect_stdout(out), shown():
+            sys.stdout.write(styled("ok", "green"))
+        assert out.getvalue() == "\x1b[32mok\x1b[0m"
         monkeypatch.setenv("NO_COLOR", "1")
         assert styled("ok", "green") == "ok"
 

@@ -23,7 +23,7 @@ def fact(vault, name, text, day="2026-11-20", owner="default", privacy="shared",
 
 def told(vault, owners=frozenset({"default"})):
     with vault.memory() as memory:
-        return gather(vault.root, memory.index(), owners, NOW)
+        return gather(vault.root, memory.whole_index(), owners, NOW)
 
 
 def test_a_new_vault_has_nothing_to_tell(vault):

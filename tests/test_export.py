@@ -25,6 +25,7 @@ from quaid.vault.notes import parse_time
 __all__ = ["calm", "vault"]
 
 NOW = parse_time("2026-11-20T14:30:00Z")
+OWNERS = frozenset({"default"})
 NAMES = st.text(st.characters(exclude_characters="/\\\0\n\r", exclude_categories=("Cs",)), min_size=1, max_size=12)
 BYTES = (
     st.binary(max_size=80)
@@ -53,7 +54,7 @@ def read_back(data):
 
 def take(memory, data):
     options = ImportOptions()
-    return import_from(memory.writer, memory.root, memory.index, io.BytesIO(data), options, admit=untouched)
+    return import_from(memory.surroundings, memory.writer, io.BytesIO(data), options, admit=untouched)
 
 
 @given(st.dictionaries(NAMES.map(lambda name: f"facts/{name}.md"), BYTES, max_size=4))
@@ -69,7 +70,7 @@ def test_what_is_exported_comes_back_byte_for_byte(notes):
                 continue
             if exported.is_exported(path) and "conflict" not in path.lower():
                 written[path] = data
-        back, found = read_back(lines(export_notes(Path(folder))))
+        back, found = read_back(lines(export_notes(Path(folder), OWNERS)))
         assert back == written
         assert not found.left_out
 
@@ -104,7 +105,7 @@ def memory_of(vault):
 
 
 def test_a_vault_comes_back_whole_and_a_second_time_nothing_changes(full, tmp_path):
-    data = lines(export_notes(full.root))
+    data = lines(export_notes(full.root, OWNERS))
     other = copy_vault(tmp_path / "other")
     with other.memory() as memory:
         done = take(memory, data)
@@ -112,12 +113,12 @@ def test_a_vault_comes_back_whole_and_a_second_time_nothing_changes(full, tmp_pa
         assert not (other.root / "pictures").exists()
         assert done.clashes == ()
         assert other.status() == ""
-        assert lines(export_notes(other.root)) == data
+        assert lines(export_notes(other.root, OWNERS)) == data
         assert take(memory, data).commit is None
 
 
 def test_an_export_says_what_a_fact_says(full):
-    rows = {row["path"]: row for row in export_notes(full.root)}
+    rows = {row["path"]: row for row in export_notes(full.root, OWNERS)}
     fact = next(row for row in rows.values() if row["text"] == "Maya takes oat milk")
     assert (fact["v"], fact["kind"], fact["status"], fact["valid_from"]) == (1, "fact", "active", "2026-11-01")
     assert fact["keywords"] == ["coffee"]
@@ -132,12 +133,12 @@ def test_an_export_says_what_a_fact_says(full):
 
 
 def test_only_the_kinds_that_are_asked_for_are_exported(full):
-    assert {row["kind"] for row in export_notes(full.root, ["entity", "ledger"])} == {"entity", "ledger"}
-    refused(lambda: list(export_notes(full.root, ["facts"])), BadInputError)
+    assert {row["kind"] for row in export_notes(full.root, OWNERS, ["entity", "ledger"])} == {"entity", "ledger"}
+    refused(lambda: list(export_notes(full.root, OWNERS, ["facts"])), BadInputError)
 
 
 def test_what_the_vault_has_otherwise_is_kept_and_reported(full, tmp_path):
-    data = lines(export_notes(full.root))
+    data = lines(export_notes(full.root, OWNERS))
     other = copy_vault(tmp_path / "other")
     other.write("MEMORY.md", "# Memory\n\nTom is a cook.\n")
     other.write("facts/odd.md", "Tom likes soup.")

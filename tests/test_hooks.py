@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from test_real_data import needs
@@ -42,12 +43,13 @@ def no_worker(monkeypatch):
 
 
 @pytest.fixture
-def home(vault, monkeypatch):
+def home(vault, monkeypatch, tmp_path):
     vault.write_fact("milk", "Maya takes oat milk in her coffee.")
     vault.write_fact("kiln", "The kiln in the studio reaches 1280 degrees.")
     vault.write("USER.md", "# User\n\nMaya is a potter.\n")
     vault.save()
     monkeypatch.setenv("QUAID_HOME", str(vault.root))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("QUAID_HOOKS_RECALL", "on")  # in so small a memory words alone leave doubt
     with vault.memory() as memory:
         memory.sync()
@@ -76,6 +78,9 @@ def state(home):
 
 
 def talk(path, session="s1", turns=TALK):
+    """A session as Claude Code keeps it: in its own folder, whatever folder `path` has."""
+    path = path.parent / "claude/projects/-x" / path.name
+    path.parent.mkdir(parents=True, exist_ok=True)
     lines = [
         {**turn, "uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, "sessionId": session,
          "timestamp": f"2026-11-20T14:0{n}:00Z", "isSidechain": False, "cwd": "/x", "version": "2.1.329"}
@@ -293,7 +298,7 @@ class TestNothingStandsInTheWay:
         call("stop")
         path = talk(tmp_path / "gone.jsonl")
         call("session-end", transcript_path=path)
-        (tmp_path / "gone.jsonl").unlink()
+        Path(path).unlink()
         work(home.root)
         assert main(["status"]) == 0
         assert "1 conversation of agents could not be taken in" in capsys.readouterr().out
@@ -371,10 +376,11 @@ class TestWork:
         assert queue.failed(state(home)) == []
 
     def test_one_that_cannot_be_read_does_not_hold_up_the_others(self, call, home, tmp_path, capsys):
-        (tmp_path / "bin").write_bytes(bytes(range(256)) * 10)
-        call("session-end", transcript_path=talk(tmp_path / "gone.jsonl"), session_id="a")
-        (tmp_path / "gone.jsonl").unlink()
-        call("session-end", transcript_path=str(tmp_path / "bin"), session_id="b")
+        gone, unreadable = talk(tmp_path / "gone.jsonl"), talk(tmp_path / "bytes.jsonl")
+        Path(unreadable).write_bytes(bytes(range(256)) * 10)
+        call("session-end", transcript_path=gone, session_id="a")
+        Path(gone).unlink()
+        call("session-end", transcript_path=unreadable, session_id="b")
         call("session-end", transcript_path=talk(tmp_path / "t.jsonl"), session_id="c")
         assert work(home.root) == 1
         assert sorted(item.session for item in queue.failed(state(home))) == ["a", "b"]

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "quaid"
 
 # Each room and the rooms it may import besides itself and those that all may.
 FOR_ALL = {
-    "errors", "http", "model", "place", "search_paths", "settings", "config", "sqlite", "trust", "user_config",
+    "errors", "http", "model", "place", "search_paths", "settings", "config", "sqlite", "trust", "unseen", "user_config",
 }  # fmt: skip
 BELOW = {
     "errors": set(),
@@ -25,6 +25,7 @@ BELOW = {
     "search_paths": set(),
     "settings": set(),
     "sqlite": set(),
+    "unseen": set(),
     "user_config": {"errors", "place"},
     "trust": {"errors", "place", "sqlite", "user_config"},
     "config": {"errors", "place", "settings", "user_config"},
@@ -75,6 +76,7 @@ WIRING = {
     "prompting",
     "question",
     "standby",
+    "visible",
     "installing",
     "canary",
     "outbound",

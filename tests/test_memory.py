@@ -375,11 +375,13 @@ def test_what_is_missing_is_named(vault: Vault, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_readers_connection_refuses_to_write(memory: Memory) -> None:
-    index = memory.index()
+    index = memory.whole_index()
     for statement in ("DELETE FROM documents", "INSERT INTO meta VALUES ('a', 'b')", "CREATE TABLE x (y)", "PRAGMA user_version = 9",
                       "UPDATE chunks SET text = ''", "DROP TABLE edges", "INSERT INTO fulltext (rowid, text) VALUES (1, 'x')"):  # fmt: skip
         with pytest.raises(apsw.ReadOnlyError):
             index.execute(statement)
+        with pytest.raises(apsw.Error):
+            memory.index().execute(statement)
 
 
 def test_reading_never_writes_the_record(vault: Vault, memory: Memory) -> None:

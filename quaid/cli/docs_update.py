@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from quaid.cli.docs import coloured
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import count, styled
+from quaid.cli.terminal import count, print_exactly, styled
 from quaid.cli.written import warn_left
 from quaid.errors import QuaidError
 
@@ -36,7 +36,7 @@ def update(
             text = "" if shape["still_true"] else render_patch(found)
             shape["patch"] = text or None
             if not invocation.as_json:
-                invocation.print(text.rstrip("\n") if patch else _render(found, text))
+                _print(invocation, text if patch else _render(found, text), exactly=patch)
         else:
             try:
                 done = documentation.carry_out(found)
@@ -55,6 +55,13 @@ def update(
     if any(not shape["still_true"] for shape in shapes) and not yes and not patch:
         invocation.say("Nothing was changed. Carry it out with: quaid docs update --yes (the model is not asked again)")
     return failed
+
+
+def _print(invocation: Invocation, text: str, *, exactly: bool) -> None:
+    if exactly:  # for git, to which a control character is one of the file's
+        print_exactly((text.rstrip("\n") + "\n").encode("utf-8", "surrogateescape"))
+    else:
+        invocation.print(text)
 
 
 def shape_of_proposal(proposal: Proposal) -> dict[str, object]:

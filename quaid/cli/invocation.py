@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quaid.unseen import escaped_json
+
 if TYPE_CHECKING:
     from quaid.cli.progress import ProgressBar
     from quaid.memory import Memory
@@ -79,7 +81,7 @@ class Invocation:
 def render_json(shape: Mapping[str, object]) -> str:
     """`shape` with its version in front, as one line."""
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
-    return json.dumps({"v": JSON_VERSION, **shape}, ensure_ascii=ascii_only, default=plain)
+    return escaped_json(json.dumps({"v": JSON_VERSION, **shape}, ensure_ascii=ascii_only, default=plain))
 
 
 def plain(value: Any) -> object:

@@ -34,7 +34,7 @@ def run_log(
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         trailer = ("Quaid-Fact", _fact_id(memory, fact)) if fact else ("Quaid-Session", session) if session else None
-        commits = memory.git.log(limit=limit, author=author, grep_trailer=trailer, since=since)
+        commits = memory.answers.log(limit, author=author, grep_trailer=trailer, since=since)
         if fact and session:
             commits = [commit for commit in commits if session in commit.trailers.get("Quaid-Session", ())]
     invocation.tell(lambda: _render_log(commits, stat=stat), commits=[asdict(commit) for commit in commits])

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from quaid.cli.invocation import Invocation
+from quaid.cli.terminal import shown
 from quaid.errors import CouldNotAskError, QuaidError
 
 EXIT_USAGE = 2
@@ -31,6 +32,11 @@ def run() -> NoReturn:
 def main(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     _never_fail_to_encode()
+    with shown():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     invocation = Invocation(as_json=_asks_for_json(arguments))
     try:
         return _invoke(list(arguments) or ["--help"], invocation)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import count, section, styled
+from quaid.cli.terminal import count, print_exactly, section, styled
 from quaid.cli.written import tell_written
 from quaid.errors import NoteNotFoundError, QuaidError
 from quaid.index.views import NoteView
@@ -39,8 +38,7 @@ def run_get(
         view = memory.get(ref)
         data = files.read_file(memory.root / view.document.path) if raw and view.turn is None else None
     if data is not None and not invocation.as_json:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        print_exactly(data)
         return
     shape = {"note": document_shape(view.document), "turn": view.turn, "text": view.text, "edges": list(view.edges)}
     if data is not None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+
+from quaid.cli.terminal import bare
+from quaid.unseen import escaped
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -37,7 +41,7 @@ class ProgressBar:
         if self._bar is None:
             self._bar = _start()
         if what not in self._tasks:
-            self._tasks[what] = self._bar.add_task(what, total=total)
+            self._tasks[what] = self._bar.add_task(escaped(what), total=total)
         self._bar.update(self._tasks[what], completed=done, total=total)
 
 
@@ -45,7 +49,9 @@ def _start() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    description = TextColumn("{task.description}", markup=False)
+    columns = (description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    # What it draws with goes past the stream that shows escapes; what it tells is made safe above.
+    bar = Progress(*columns, console=Console(file=bare(sys.stderr)), transient=True)
     bar.start()
     return bar

@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from math import ceil
 from shutil import get_terminal_size
+from typing import Any, TextIO, cast
+
+from quaid.unseen import escaped
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_OWN = "".join(chr(0xF0000 + int.from_bytes(os.urandom(2))) for _ in range(2))
+"""Stands for the escape character of Quaid's own styles. No text can forge it: it is another one in each process."""
 _WIDEST = 100
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -23,7 +29,51 @@ def styled(text: str, style: str) -> str:
     """`text` in a colour or weight, on a terminal that wants it (https://no-color.org)."""
     if not has_terminal() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
-    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+    return f"{_OWN}[{_STYLES[style]}m{text}{_OWN}[0m"
+
+
+class _Shown:
+    """A stream on which nothing acts on its reader but Quaid's own styles: what else would is shown as an escape."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        parts = text.split(_OWN)
+        self.stream.write(escaped(parts[0]) + "".join(f"\x1b{escaped(part)}" for part in parts[1:]))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def bare(stream: TextIO) -> TextIO:
+    """The stream itself, for who draws on the terminal."""
+    return stream.stream if isinstance(stream, _Shown) else stream
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Inside, whatever is written to stdout and stderr is safe to look at."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast("TextIO", _Shown(stream)) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def print_exactly(data: bytes) -> None:
+    """Write bytes to stdout as they are, for a program that reads them; a terminal gets them as text."""
+    sys.stdout.flush()
+    if has_terminal() or not hasattr(sys.stdout, "buffer"):
+        sys.stdout.write(data.decode("utf-8", "backslashreplace"))
+    else:
+        sys.stdout.buffer.write(data)
 
 
 def columns(rows: Iterable[Sequence[object]], gap: str = "  ") -> str:

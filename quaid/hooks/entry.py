@@ -19,6 +19,7 @@ from quaid import trust
 from quaid.errors import QuaidError
 from quaid.local import hook_log
 from quaid.place import state_folder
+from quaid.unseen import escaped
 
 NO_HOOKS = "QUAID_NO_HOOKS"
 """Set for the models that Quaid itself asks: what they are told must not be answered from memory, nor be learned."""
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
         problem = f"{type(error).__name__}: {error}"
     if problem:
-        print(f"quaid: hook {name}: {problem}", file=sys.stderr)
+        print(escaped(f"quaid: hook {name}: {problem}"), file=sys.stderr)
     if root is not None:
         with suppress(OSError):
             hook_log.write(state_folder(root), name, (time.perf_counter() - started) * 1000, problem)

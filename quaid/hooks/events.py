@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quaid.hooks.transcripts import open_own
 from quaid.local import queue
 from quaid.place import state_folder
 from quaid.question import question_in
@@ -182,11 +183,13 @@ def _queue(state: Path, session: str, event: Event, when: queue.When, reason: st
     messages = event.get("messages")
     spooled = False
     if isinstance(transcript, str) and transcript:
-        if not Path(transcript).is_file():
+        try:
+            open_own(transcript).close()
+        except FileNotFoundError:
             return False  # the end of a session in which nothing was said
         path = str(Path(transcript).absolute())  # the worker stands elsewhere
     elif isinstance(messages, list) and messages and session:
-        path = str(queue.spool(state, session, [message for message in messages if isinstance(message, dict)]))
+        path = queue.spool(state, session, [message for message in messages if isinstance(message, dict)])
         spooled = True
     else:
         return False

@@ -12,10 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.errors import QuaidError
 from quaid.local import queue, state_files
 from quaid.place import state_folder
+from quaid.unseen import escaped
 
 if TYPE_CHECKING:
+    from quaid.capture.transcripts import AgentsLog
     from quaid.learning import Extracted
     from quaid.memory import Memory
     from quaid.projects.catalogue import Doc
@@ -78,22 +81,22 @@ def _due(state: Path, silent_s: float) -> list[queue.Item]:
     return [
         item
         for item in queue.waiting(state)
-        if now - item.at >= item.attempts * RETRY_S and (item.when == "now" or _is_silent(item, silent_s))
+        if now - item.at >= item.attempts * RETRY_S and (item.when == "now" or _is_silent(state, item, silent_s))
     ]
 
 
-def _is_silent(item: queue.Item, idle_s: float) -> bool:
+def _is_silent(state: Path, item: queue.Item, idle_s: float) -> bool:
     latest = item.at
-    with suppress(OSError):
-        latest = max(latest, Path(item.transcript).stat().st_mtime)
+    with suppress(OSError, QuaidError), _log_of(state, item).opening() as log:
+        latest = max(latest, os.fstat(log.fileno()).st_mtime)
     return time.time() - latest >= idle_s
 
 
 def _take_in(memory: Memory, state: Path, item: queue.Item) -> int:
-    from quaid.errors import BadInputError, NothingSaidError, QuaidError
+    from quaid.errors import BadInputError, NothingSaidError
 
     try:
-        done = list(memory.extract_each(item.transcript, trigger=item.reason.capitalize()))
+        done = list(memory.extract_each(_log_of(state, item), trigger=item.reason.capitalize()))
     except NothingSaidError:
         queue.done(state, item)
         return 0
@@ -113,9 +116,17 @@ def _take_in(memory: Memory, state: Path, item: queue.Item) -> int:
     return 0
 
 
+def _log_of(state: Path, item: queue.Item) -> AgentsLog:
+    from quaid.capture.transcripts import SPOOL, AgentsLog
+    from quaid.hooks.transcripts import open_own, open_spooled
+
+    if item.spooled:
+        return AgentsLog(item.transcript, lambda: open_spooled(item.transcript, state / queue.FOLDER), SPOOL)
+    return AgentsLog(item.transcript, lambda: open_own(item.transcript))
+
+
 def _follow_edits(memory: Memory, state: Path) -> None:
     """Tell which documents are about the files that agents have edited, and bring them up to date where that is set."""
-    from quaid.errors import QuaidError
     from quaid.news import deliver
 
     edited = queue.take_edited(state)
@@ -143,7 +154,8 @@ def _render_edits(found: list[tuple[Doc, Freshness]]) -> str:
 
 
 def _log(line: str) -> None:
-    print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}  {line}", file=sys.stderr, flush=True)
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    print(f"{when}  {escaped(' '.join(line.split()))}", file=sys.stderr, flush=True)
 
 
 def _tell(memory: Memory, done: list[Extracted]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
 import apsw
 
+from quaid.index.scope import see_as
 from quaid.sqlite import BUSY_MS, Database, Format, check_application, connect, open_database, stamp, transaction
 
 SCHEMA_VERSION = 3
@@ -54,39 +55,51 @@ def make_in_memory() -> apsw.Connection:
     return connection
 
 
+def copy_in_memory(index: apsw.Connection, owners: Collection[str]) -> apsw.Connection:
+    """A copy of `index` that shows what `owners` may see, and no more."""
+    connection = apsw.Connection(":memory:")
+    _load_extension(connection)
+    with connection.backup("main", index, "main") as backup:
+        backup.step()
+    see_as(connection, owners)
+    return connection
+
+
 def begin(connection: apsw.Connection) -> None:
     """Make a new file an index."""
     clear(connection)
     stamp(connection, _FORMAT)
 
 
-def connect_reader(path: Path) -> Database:
-    """A connection SQLite itself keeps from writing.
+def connect_reader(path: Path, owners: Collection[str] | None = None) -> Database:
+    """A connection SQLite itself keeps from writing; with `owners` it shows what these may see, and no more.
 
     Raises:
         apsw.CantOpenError: there is no index yet.
         apsw.NotADBError: it is something else.
     """
     try:
-        return _open_reader(path)
+        return _open_reader(path, owners)
     except apsw.CantOpenError:
         # A WAL index that its last writer has closed needs a place for its lock files. On a disk that takes no writes
         # there is none, and nobody who would change it.
         if os.path.exists(f"{path}-wal") or os.access(path.parent, os.W_OK):  # noqa: PTH110 - on the path of every recall
             raise
-        return _open_reader(path, "immutable=1")
+        return _open_reader(path, owners, "immutable=1")
 
 
-def _open_reader(path: Path, options: str = "") -> Database:
+def _open_reader(path: Path, owners: Collection[str] | None, options: str = "") -> Database:
     connection = connect(path, apsw.SQLITE_OPEN_READONLY, options)
     try:
         connection.set_busy_timeout(BUSY_MS)
-        connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA cache_size = -16000")
         # No mmap: a file that somebody cuts short under a mapping kills the process (SIGBUS).
-        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA temp_store = MEMORY")  # first of all: it drops whatever is temporary
         # The file is opened by the first read.
         check_application(connection, _FORMAT)
+        if owners is not None:
+            see_as(connection, owners)
+        connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import apsw
@@ -11,10 +12,11 @@ from quaid.sqlite import Database
 
 
 class IndexReader:
-    """Opens index.db when asked, again when it is another file than before."""
+    """Opens index.db when asked, again when it is another file than before; with `owners` as these may see it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, owners: Callable[[], Collection[str]] | None = None) -> None:
         self._path = path
+        self._owners = owners
         self._connection: Database | None = None
 
     def open(self) -> apsw.Connection | None:
@@ -23,7 +25,7 @@ class IndexReader:
             self.close()
         if self._connection is None:
             try:
-                self._connection = database.connect_reader(self._path)
+                self._connection = database.connect_reader(self._path, self._owners() if self._owners else None)
             except apsw.Error:
                 return None
         return self._connection

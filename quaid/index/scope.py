@@ -54,13 +54,39 @@ class Scope:
 EVERYTHING = Scope()
 
 
+PRIVATE = "private"
+_OF_A_NOTE = ("chunks", "passages", "names", "edges", "links", "citations")
+"""The tables whose rows say what one note says."""
+
+
+def is_visible(owner: str, privacy: str, owners: Collection[str]) -> bool:
+    """Whether one of `owners` may see a note of `owner`. The same rule stands in SQL below."""
+    return privacy != PRIVATE or owner in owners
+
+
+def _is_visible(document: str, owners: str) -> str:
+    return f"({document}.privacy <> '{PRIVATE}' OR {document}.owner IN (SELECT value FROM json_each({owners})))"
+
+
+def see_as(connection: apsw.Connection, owners: Collection[str]) -> None:
+    """Leave only what `owners` may see: temporary views stand before the tables of notes, so no lookup of a connection
+    names, counts or joins what another keeps private. Words and vectors have numbers alone, which lead nowhere.
+    """
+    names = "'" + json.dumps(sorted(owners)).replace("'", "''") + "'"
+    seen = _is_visible("d", names)
+    connection.execute(f"CREATE TEMP VIEW documents AS SELECT * FROM main.documents d WHERE {seen}")
+    for table in _OF_A_NOTE:
+        connection.execute(
+            f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} r WHERE EXISTS "
+            f"(SELECT 1 FROM main.documents d WHERE d.doc_id = r.doc_id AND {seen})"
+        )
+
+
 def visible_to(connection: apsw.Connection, owners: Collection[str]) -> Scope:
     """All but the private notes of others; `owners` are the names of the one who asks."""
     if all(owner in owners for owner in _list_owners_of_private(connection)):
         return EVERYTHING
-    return EVERYTHING.narrowed(
-        "(d.privacy <> 'private' OR d.owner IN (SELECT value FROM json_each(:owners)))", owners=json.dumps([*owners])
-    )
+    return EVERYTHING.narrowed(_is_visible("d", ":owners"), owners=json.dumps([*owners]))
 
 
 class ScopedChunks:
@@ -96,6 +122,6 @@ def _list_owners_of_private(connection: apsw.Connection) -> list[str]:
         "WITH RECURSIVE found (owner) AS (SELECT min(owner) FROM documents UNION ALL "
         "SELECT (SELECT min(owner) FROM documents WHERE owner > found.owner) FROM found WHERE owner IS NOT NULL) "
         "SELECT owner FROM found WHERE owner IS NOT NULL AND EXISTS "
-        "(SELECT 1 FROM documents d WHERE d.owner = found.owner AND d.privacy = 'private')"
+        f"(SELECT 1 FROM documents d WHERE d.owner = found.owner AND d.privacy = '{PRIVATE}')"
     )
     return [str(row[0]) for row in rows]

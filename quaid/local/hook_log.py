@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quaid.local import state_files
+from quaid.unseen import escaped
 
 LOG_FILE = "hooks.log"
 LONGEST_LOG = 1_000_000
@@ -29,8 +30,8 @@ def write(state: Path, event: str, took_ms: float, problem: str) -> None:
     path = state / "log" / LOG_FILE
     state_files.begin_anew(path, LONGEST_LOG)
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    name = re.sub(r"\s+", "-", event)[:40]
-    state_files.append(path, f"{when}  {name}  {took_ms:.0f} ms  {' '.join(problem.split())}".rstrip())
+    name = escaped(re.sub(r"\s+", "-", event)[:40])
+    state_files.append(path, f"{when}  {name}  {took_ms:.0f} ms  {escaped(' '.join(problem.split()))}".rstrip())
 
 
 def read(state: Path) -> list[Call]:

@@ -25,7 +25,8 @@ ATTEMPTS = 3
 _EDITED = "edited.jsonl"
 _TAKEN = f"{_EDITED}.taken"
 _ITEM = re.compile(r"[0-9a-f]{16}(-[0-9]{1,8})?\.(now|idle)(\.[0-9]+)?\.json")
-_SPOOLED = re.compile(r"[0-9a-f]{16}-[0-9]+\.jsonl")
+_SPOOLED = re.compile(r"[0-9a-f]{16}-[0-9]{1,20}\.jsonl")
+"""The names that `spool` gives."""
 _LONGEST_EDITED = 4_000_000
 """Bytes; then the list of edited files is begun anew."""
 
@@ -37,7 +38,7 @@ class Item:
     """A conversation to take in: `now`, or `idle`, when nothing has been added to it for a while.
 
     `at` is when it was reported or tried last, in seconds. `spooled` says that the transcript is a copy made for the
-    queue, gone when it is done.
+    queue, named as it is called there, gone when it is done.
     """
 
     session: str
@@ -58,12 +59,12 @@ def put(state: Path, item: Item) -> None:
         (folder / _name(replace(item, when="idle"))).unlink(missing_ok=True)
 
 
-def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -> Path:
-    """Keep the messages of a program without a transcript file as one (generic JSONL); the path of it."""
+def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -> str:
+    """Keep the messages of a program without a transcript file as one (generic JSONL); its name in the queue."""
     path = state / FOLDER / f"{state_files.name_of(session)}-{time.time_ns()}.jsonl"
     lines = [json.dumps({"session": session}), *(json.dumps(message) for message in messages)]
     state_files.write(path, "\n".join(lines) + "\n")
-    return path
+    return path.name
 
 
 def waiting(state: Path) -> list[Item]:
@@ -105,7 +106,7 @@ def done(state: Path, item: Item) -> None:
     if _read(path) == item:
         path.unlink(missing_ok=True)
     if item.spooled:
-        _unspool(state, Path(item.transcript))
+        (state / FOLDER / item.transcript).unlink(missing_ok=True)
 
 
 def fail(state: Path, item: Item, problem: str, *, for_good: bool = False) -> None:
@@ -180,9 +181,14 @@ def _read(path: Path) -> Item | str:
     if not (is_sound and fields.get("when") in {"now", "idle"} and isinstance(fields.get("at"), (int, float))):
         return "the report is damaged"
     try:
-        return Item(**fields)
+        item = Item(**fields)
     except TypeError:
         return "the report is damaged"
+    if item.spooled and not _SPOOLED.fullmatch(item.transcript):
+        return "the report names a copy that is not one of the queue's"
+    # Under another name it would be worked off again and again: nobody could take it out.
+    is_named = path.parent.name == FAILED or path.name == _name(item)
+    return item if is_named else "the report has the name of another"
 
 
 def _give_up(path: Path) -> None:
@@ -194,12 +200,6 @@ def _give_up(path: Path) -> None:
         target = folder / f"{path.stem}.{time.time_ns()}.json"
     with suppress(FileNotFoundError):
         path.rename(target)
-
-
-def _unspool(state: Path, transcript: Path) -> None:
-    """Delete a copy that was made for the queue, and no other file, whatever a report says."""
-    if transcript.parent == state / FOLDER and _SPOOLED.fullmatch(transcript.name):
-        transcript.unlink(missing_ok=True)
 
 
 def _write(path: Path, item: Item) -> None:

@@ -83,9 +83,10 @@ def _read_core(memory: Memory, file: str) -> str:
 
 def _text(memory: Memory, path: str) -> str:
     from quaid.vault import files
+    from quaid.visible import may_see
 
     data = files.read_note(memory.root, path)
-    if data is None:
+    if data is None or not may_see(path, data, memory.answers.owners()):
         raise NoteNotFoundError(path)
     return neutralise(data.decode("utf-8", "replace"))
 
@@ -116,11 +117,9 @@ def _read_project(memory: Memory, name: str) -> str:
 
 def _list_recent(memory: Memory) -> str:
     from quaid.index import documents
-    from quaid.index.scope import visible_to
 
     index = memory.index()
-    scope = visible_to(index, memory.answers.owners())
-    found = documents.find_documents(index, f"{_RECENT} {scope.and_documents}", {"most": MOST_RECENT, **scope.values})
+    found = documents.find_documents(index, _RECENT, {"most": MOST_RECENT})
     newest = sorted(found, key=lambda document: document.created or "", reverse=True)
     lines = [
         f"- {(document.created or '')[:10]} {_one_line(index, document.doc_id)} ({document.id})" for document in newest

@@ -20,6 +20,7 @@ from quaid.local.state_files import alone
 from quaid.mcp.desk import LOOK_S, Desk, Tell
 from quaid.place import state_folder
 from quaid.standby import ANSWER_S, Standby
+from quaid.unseen import escaped
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
@@ -148,7 +149,7 @@ class _Watch:
 
     def _say(self, text: str) -> None:
         if text != self._said:
-            print(f"quaid: {text}", file=sys.stderr)
+            print(escaped(f"quaid: {text}"), file=sys.stderr)
         self._said = text
 
 

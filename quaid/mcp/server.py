@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from io import TextIOWrapper
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import anyio
 from mcp.server import MCPServer
@@ -24,7 +25,7 @@ from mcp.server.mcpserver.exceptions import (
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
-from pydantic import AnyUrl, ValidationError
+from pydantic import AnyUrl, BaseModel, ValidationError
 
 from quaid import __version__
 from quaid.bug import refusal_of, write_report
@@ -37,6 +38,7 @@ from quaid.mcp.prompts import add_prompts
 from quaid.mcp.resources import add_resources
 from quaid.mcp.rooms import Desks
 from quaid.mcp.toolbox import offered
+from quaid.unseen import without_unseen
 
 Surface = Literal["default", "all"]
 
@@ -58,13 +60,16 @@ _SETTLED: tuple[CacheableMethod, ...] = (
     "server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list",
 )  # fmt: skip
 """Answered the same as long as a server runs."""
+Answer = TypeVar("Answer")
 
 WARM_AFTER_S = 0.05
 """The answer to the first request goes out before anything heavy begins."""
 
 
 class Server(MCPServer[Any]):
-    """An MCPServer at whose boundary Quaid's refusals become sentences, and bugs are kept and masked."""
+    """An MCPServer at whose boundary Quaid's refusals become sentences, bugs are kept and masked, and nothing goes out
+    that acts on a terminal or is not seen.
+    """
 
     def __init__(self, desks: Desks, surface: Surface = "default", **options: Any) -> None:
         documenting = docs.Documenting(desks)
@@ -96,11 +101,11 @@ class Server(MCPServer[Any]):
         Raises:
             ToolError: one sentence that the model should read.
         """
-        await self._check(name, arguments)
         try:
-            return await super().call_tool(name, arguments, context)
+            await self._check(name, arguments)
+            return _seen(await super().call_tool(name, arguments, context))
         except ToolError as error:
-            raise ToolError(self._sentence(error, name)) from None
+            raise ToolError(without_unseen(self._sentence(error, name))) from None
 
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
@@ -111,11 +116,11 @@ class Server(MCPServer[Any]):
             ResourceError: one sentence.
         """
         try:
-            return await super().read_resource(uri, context)
+            return _seen(await super().read_resource(uri, context))
         except ResourceError as error:
             is_absent = isinstance(_refusal(error), (NoteNotFoundError, AmbiguousReferenceError))
             kind = ResourceNotFoundError if is_absent or isinstance(error, ResourceNotFoundError) else ResourceError
-            raise kind(self._sentence(error, str(uri)[:200])) from None
+            raise kind(without_unseen(self._sentence(error, str(uri)[:200]))) from None
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
@@ -126,9 +131,9 @@ class Server(MCPServer[Any]):
             MCPError: one sentence.
         """
         try:
-            return await super().get_prompt(name, arguments, context)
+            return _seen(await super().get_prompt(name, arguments, context))
         except ValueError as error:
-            raise MCPError(INVALID_PARAMS, self._sentence(error, name)) from None
+            raise MCPError(INVALID_PARAMS, without_unseen(self._sentence(error, name))) from None
 
     async def serve(self, read: TextIOWrapper, write: TextIOWrapper) -> None:
         """Serve one client over these streams, until there is nothing more to read."""
@@ -166,6 +171,23 @@ class Server(MCPServer[Any]):
         answer = await call_next(ctx)
         asyncio.get_running_loop().call_later(WARM_AFTER_S, self._desks.warm)
         return answer
+
+
+def _seen(answer: Answer) -> Answer:
+    """`answer` without the characters that act on a terminal or are not seen, in all its texts."""
+    return cast("Answer", _clean(answer))
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_unseen(value)
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={name: _clean(getattr(value, name)) for name in type(value).model_fields})
+    if isinstance(value, ReadResourceContents):
+        return replace(value, content=_clean(value.content))
+    if isinstance(value, dict):
+        return {_clean(name): _clean(item) for name, item in value.items()}
+    return [_clean(item) for item in value] if isinstance(value, list) else value
 
 
 def _refusal(error: BaseException | None) -> QuaidError | None:

@@ -23,6 +23,7 @@ import re
 from collections.abc import Sequence
 
 from quaid.model import Hit
+from quaid.unseen import without_unseen
 
 AS_WRITTEN = str.maketrans("‹›❲❳∶♯", "<>[]:#")
 """From the harmless marks back to those that were written, for `str.translate`."""
@@ -40,22 +41,6 @@ _LONG_ID, _TAIL = 20, 5
 
 # Patterns are compiled by the first text shown, not by the import: `re` keeps what it has compiled. Lengths are bounded
 # so that time stays linear whatever is thrown at them.
-
-_ESCAPE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ\\`-~])"
-_LINE_END = "\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
-_CONTROL = "[\x00-\x08\x0e-\x1f\x7f-\x9f]"
-_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
-_LONE_SELECTOR = f"(?<![0-9#*\x80-\u200b\u200e-\U0010ffff])[{_SELECTORS}]|(?<=[{_SELECTORS}])[{_SELECTORS}]"
-_UNSEEN = (
-    # The flags of England, Scotland and Wales are the one lawful use of tag characters.
-    "(?P<flag>\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e|\U000e0073\U000e0063|\U000e0077\U000e006c)"
-    "(?:\U000e0067|\U000e0074|\U000e0073)\U000e007f)"
-    "|[\xad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
-)
-_JOINED = "[^\x00-\x7f\\s\u200c\u200d]"
-_LONE_JOINER = f"(?<!{_JOINED})[\u200c\u200d]|[\u200c\u200d](?!{_JOINED})"
-_SURROGATE = "[\ud800-\udfff]"
 
 _LEAD = r"""[ \t>*_`~#+|"'(-]{0,20}(?:[0-9]{1,3}[.)][ \t]{0,3}[*_]{0,3})?"""
 _MEMBER = r"system(?: (?:prompt|message|instructions?|override|note|notice))?|assistant|developer"
@@ -104,7 +89,7 @@ _ORDERED_WITH = ("ignore", "disregard", "forget", "override", "bypass", "prompt"
 
 def neutralise(text: str) -> str:
     """`text` for an agent or a terminal to read: what would act on its reader is left out or disarmed. Idempotent."""
-    shown = text if text.isascii() and text.isprintable() else _visible(text)
+    shown = without_unseen(text)
     if "<" in shown or "[" in shown:
         shown = re.sub(_TEMPLATE, _disarmed, shown)
         shown = re.sub(_TAG, _disarmed, shown)
@@ -196,13 +181,6 @@ def _on_one_line(text: str) -> str:
 
 def _left_out(count: int) -> str:
     return f"({count} more left out for length.)"
-
-
-def _visible(text: str) -> str:
-    text = re.sub(_ESCAPE, "", text)
-    text = re.sub(_CONTROL, "", re.sub(_LINE_END, "\n", text))
-    text = re.sub(_UNSEEN, lambda match: match["flag"] or "", re.sub(_SURROGATE, "\ufffd", text))
-    return re.sub(_LONE_JOINER, "", re.sub(_LONE_SELECTOR, "", text))
 
 
 def _without_remote_content(text: str) -> str:

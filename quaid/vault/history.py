@@ -28,7 +28,7 @@ from quaid.vault.git_process import (
 )
 from quaid.vault.index_lock import IndexLock
 from quaid.vault.lineage import Revision, find_note, is_meant, read_boundary, read_life
-from quaid.vault.messages import LOG_FORMAT, Message, escape, parse_log
+from quaid.vault.messages import LOG_FORMAT, Message, escape, on_one_line, parse_log
 from quaid.vault.messages import grep_trailer as grep_option
 from quaid.vault.repository import Repository, RepositoryState
 from quaid.vault.revisions import Revisions
@@ -206,6 +206,7 @@ class History:
         options += [f"--author={escape(author)}"] if author else []
         if grep_trailer is None:
             return self._log([f"-n{limit}", *options], paths)
+        grep_trailer = grep_trailer[0], on_one_line(grep_trailer[1])
         options.append(grep_option(*grep_trailer))
         # A line of the body may look like the trailer asked for: such a hit is dropped here, after git counted it.
         for count in (f"-n{limit}", "-n-1"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from quaid.model import Commit
+from quaid.unseen import escaped
 from quaid.vault.repository import Repository
 
 SUBJECT_LENGTH = 72
@@ -19,7 +20,9 @@ _TRAILER = re.compile(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
 
 @dataclass(frozen=True)
 class Message:
-    """What a commit says. Line breaks in the subject and in trailer values become spaces."""
+    """What a commit says. Line breaks in the subject and in trailer values become spaces, other characters that are not
+    seen show as escapes; no line of the body looks like a trailer of Quaid's.
+    """
 
     subject: str
     body: str = ""
@@ -27,12 +30,17 @@ class Message:
 
     def render(self) -> str:
         """The text for git: subject of at most 72 characters, body, and the trailers as last paragraph."""
-        subject = " ".join(self.subject.split())
+        subject = on_one_line(self.subject)
         if len(subject) > SUBJECT_LENGTH:
             subject = subject[: SUBJECT_LENGTH - 1].rstrip() + "…"
-        trailers = "\n".join(f"{key}: {' '.join(value.split())}" for key, value in self.trailers)
-        parts = (subject, self.body.strip("\n"), trailers)
-        return "\n\n".join(part for part in parts if part).replace("\0", "") + "\n"
+        trailers = "\n".join(f"{key}: {on_one_line(value)}" for key, value in self.trailers)
+        parts = (subject, re.sub(r"(?im)^(?=quaid-)", " ", escaped(self.body.strip("\n"))), trailers)
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def on_one_line(text: str) -> str:
+    """A text as a subject or the value of a trailer."""
+    return escaped(" ".join(text.split()))
 
 
 def parse_log(out: bytes, repository: Repository) -> Iterator[Commit]:

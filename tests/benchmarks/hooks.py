@@ -59,8 +59,11 @@ def measure(notes: int, runs: int, keep: str | None) -> dict[str, tuple[float, f
     folder = Path(tempfile.mkdtemp())
     root = Path(shutil.copytree(source, folder / "vault", symlinks=True))
     os.environ |= {"QUAID_HOME": str(root), "QUAID_HOOKS_EXTRACT": "false", "QUAID_HOOKS_RECALL": "on"}
-    (folder / "t.jsonl").write_text("Maya: hello there\n")
-    given = {"transcript_path": str(folder / "t.jsonl")}
+    os.environ["CLAUDE_CONFIG_DIR"] = str(folder)
+    transcript = folder / "projects/-x/t.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text("{}\n")
+    given = {"transcript_path": str(transcript)}
     try:
         with Memory.open(root) as memory:
             memory.sync()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
@@ -73,8 +73,24 @@ FORMATS = cast("tuple[Format, ...]", (claude_code, codex, gemini, openclaw, herm
 
 DOCUMENTS = cast("tuple[Document, ...]", (chatgpt, claude_ai, gemini))
 
+AGENTS = cast("tuple[Format, ...]", (claude_code, codex, gemini, openclaw))
+SPOOL = cast("tuple[Format, ...]", (generic_jsonl,))
+_AGENTS_DOCUMENTS = cast("tuple[Document, ...]", (gemini,))
 
-def read_transcripts(source: Path | IO[bytes], *, session: str | None = None) -> Iterator[Conversation]:
+
+@dataclass(frozen=True, slots=True)
+class AgentsLog(os.PathLike[str]):
+    """A file that an agent's program or its hook wrote: `opening` opens it, and nothing but `formats` is read."""
+
+    path: str
+    opening: Callable[[], IO[bytes]]
+    formats: tuple[Format, ...] = AGENTS
+
+    def __fspath__(self) -> str:
+        return self.path
+
+
+def read_transcripts(source: Path | AgentsLog | IO[bytes], *, session: str | None = None) -> Iterator[Conversation]:
     """The conversations of a transcript or an export, each as soon as it is read; `session` overrules the one it names.
 
     A session in which nobody said anything is a conversation without turns. Lines and conversations that are unreadable
@@ -84,10 +100,13 @@ def read_transcripts(source: Path | IO[bytes], *, session: str | None = None) ->
         BadInputError: when read from. The file cannot be opened, is empty or binary, is JSON of an unknown kind or a
             broken archive, or `session` was given for several conversations.
     """
-    name = str(source) if isinstance(source, Path) else _stream_name(source)
+    name = os.fspath(source) if isinstance(source, (Path, AgentsLog)) else _stream_name(source)
     skipped: Counter[str] = Counter()
     try:
-        if isinstance(source, Path):
+        if isinstance(source, AgentsLog):
+            with source.opening() as stream:
+                yield from _finish(_read_log(stream, name, source.formats, skipped), skipped, name, session)
+        elif isinstance(source, Path):
             with source.open("rb") as stream:
                 yield from _finish(_read(stream, name, skipped), skipped, name, session)
         else:
@@ -161,6 +180,20 @@ def _read(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[Conve
         raise BadInputError(
             f"{name} is not a transcript Quaid knows; known are: {known}. Convert it to one of these and try again."
         )
+
+
+def _read_log(stream: IO[bytes], name: str, formats: Sequence[Format], skipped: Counter[str]) -> Iterator[Conversation]:
+    start = _read_start(stream)
+    whole = cast("IO[bytes]", io.BufferedReader(_Rewound(start, stream), _START_BYTES))
+    keys = spot_keys(start) if formats == AGENTS else frozenset()
+    document = next((form for form in _AGENTS_DOCUMENTS if form.recognises_document(keys)), None)
+    form = next((form for form in formats if form.recognises(list(islice(_first_lines(start), _HEAD_LINES)))), None)
+    if form is not None and not (document and not _has_whole_line(start)):
+        yield from form.read(read_lines(whole, skipped), skipped)
+    elif document is not None:
+        yield from _read_documents(iter(lambda: whole.read(_START_BYTES), b""), document, skipped)
+    else:
+        raise BadInputError(f"{name} is not a transcript of an agent. Take it in yourself with: quaid extract FILE")
 
 
 def _read_member(chunks: Iterator[bytes], skipped: Counter[str]) -> Iterator[Conversation]:
@@ -250,7 +283,9 @@ def read_conversations(
     source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], session: str | None
 ) -> Iterator[Conversation]:
     """The conversations of a file, of an open stream, or one of turns as they are given, cleaned."""
-    if isinstance(source, (str, os.PathLike)):
+    if isinstance(source, AgentsLog):
+        yield from read_transcripts(source, session=session)
+    elif isinstance(source, (str, os.PathLike)):
         yield from read_transcripts(Path(source), session=session)
     elif hasattr(source, "read"):  # an open file is no subclass of typing.IO
         yield from read_transcripts(cast("IO[bytes]", source), session=session)

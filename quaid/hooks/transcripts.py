@@ -1,0 +1,78 @@
+"""Opens the transcripts that agents' programs keep: what such a program writes where it writes, and no other file.
+
+A hook names a path, and so does an item of the queue. Either may come from somebody who wants another file read, so the
+same function opens it at both places.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from quaid.errors import BadInputError
+
+_SUFFIXES = (".jsonl", ".json")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class NotATranscriptError(BadInputError):
+    """A path that no agent's program writes its transcripts to."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path} is not read as a transcript: {why}. Take it in yourself with: quaid extract FILE")
+
+
+def list_folders() -> Iterator[Path]:
+    """Where the programs that Quaid has hooks for keep their transcripts."""
+    home = Path.home()
+    yield _setting("CLAUDE_CONFIG_DIR", home / ".claude") / "projects"
+    yield _setting("CODEX_HOME", home / ".codex") / "sessions"
+    yield home / ".gemini" / "tmp"
+    yield _setting("OPENCLAW_STATE_DIR", home / ".openclaw") / "agents"
+
+
+def open_own(path: str) -> IO[bytes]:
+    """The transcript at `path`, opened: a regular file of this user's in the folder of an agent's program, not a link
+    out of it. Whether it holds a transcript, its reader tells.
+
+    Raises:
+        NotATranscriptError: it is something else.
+        OSError: it cannot be opened.
+    """
+    real = Path(os.path.realpath(path)) if Path(path).is_absolute() else Path()
+    for folder in map(Path, map(os.path.realpath, list_folders())):
+        if real.is_relative_to(folder) and real != folder and real.suffix in _SUFFIXES:
+            return _open_below(folder, real.relative_to(folder).parts, path)
+    raise NotATranscriptError(path, "it does not lie where an agent's program keeps its sessions")
+
+
+def open_spooled(path: str, folder: Path) -> IO[bytes]:
+    """The messages that a hook has kept as a file of the queue `folder`. Raises as `open_own`."""
+    return _open_below(folder, (Path(path).name,), path)
+
+
+def _open_below(folder: Path, parts: tuple[str, ...], path: str) -> IO[bytes]:
+    """Step by step, so that no folder on the way is exchanged for a link meanwhile."""
+    here = os.open(folder, _FOLDER)
+    try:
+        for part in parts[:-1]:
+            below = os.open(part, _FOLDER, dir_fd=here)
+            os.close(here)
+            here = below
+        opened = os.open(parts[-1], _FILE, dir_fd=here)
+    finally:
+        os.close(here)
+    about = os.fstat(opened)
+    if not stat.S_ISREG(about.st_mode) or about.st_uid != os.getuid():
+        os.close(opened)
+        raise NotATranscriptError(path, "it is not a file of yours")
+    return os.fdopen(opened, "rb")
+
+
+def _setting(name: str, default: Path) -> Path:
+    value = os.environ.get(name, "")
+    return Path(value).expanduser() if value else default
