@@ -296,7 +296,7 @@ def _counted(admit: Admit, total: int, tell: Progress) -> Admit:
 
 
 def _gate() -> Admit:
-    from quaid.capture import gate
+    from quaid import gate
 
     def admit(text: str) -> tuple[str, tuple[str, ...]]:
         admitted = gate.admit(text)

@@ -344,7 +344,7 @@ class _Queue:
 
 def _admitted(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]]:
     """The conversation without its secrets, and what kinds they were."""
-    from quaid.capture.gate import admit
+    from quaid.gate import admit
 
     turns: list[Turn] = []
     redacted: list[str] = []

@@ -222,7 +222,7 @@ class Memory:
         """Queue a line that the next extraction of `session` (or of any) takes along; how many are waiting."""
         from datetime import UTC, datetime
 
-        from quaid.capture.gate import admit
+        from quaid.gate import admit
         from quaid.local.notes_to_self import NotesToSelf
 
         line = " ".join(admit(text).text.split())

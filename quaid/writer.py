@@ -111,7 +111,7 @@ class Writer:
 
     def remember(self, text: str, details: FactDetails) -> Written:
         """Store a fact, or confirm the one that says it already. What was secret in it is replaced by its name."""
-        from quaid.capture.gate import admit, admit_all
+        from quaid.gate import admit, admit_all
 
         said = admit(text)
         statement = facts.clean_statement(said.text)
@@ -122,7 +122,7 @@ class Writer:
 
     def link(self, edge: Edge) -> Written:
         """Put an edge into the graph, normalised, with entity notes made on the way."""
-        from quaid.capture.gate import admit
+        from quaid.gate import admit
 
         edge = Edge(*(admit(name).text for name in (edge.subject, edge.relation, edge.object)))
         return self.write(_key("link", edge), lambda: self._plan_link(edge)).written

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from secret_samples import IN_PLACES, IN_PROSE, KEY_PLACES, KEYS, LOOK_ALIKES, block
 
-from quaid.capture.gate import Admitted, admit, admit_all
+from quaid.gate import Admitted, admit, admit_all
 from quaid.vault import frontmatter, markdown
 
 DATA = Path(os.environ.get("QUAID_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -220,10 +220,10 @@ def test_a_placeholder_harms_no_note():
 
 def test_ordinary_words_load_nothing():
     code = (
-        "import sys\nfrom quaid.capture.gate import admit\nadmit('Maya went to the lake with Tom. ' * 100)\n"
-        "print('quaid.capture.redacting' in sys.modules)\n"
+        "import sys\nfrom quaid.gate import admit\nadmit('Maya went to the lake with Tom. ' * 100)\n"
+        "print('quaid.gate.redacting' in sys.modules)\n"
         "admit('my password is hunter2, see 01JCQ8Z5RB9W3X7V2M4K6N8PTD and 4b825dc642cb6eb9a060e54bf8d69288fbee4904')\n"
-        "print('quaid.capture.redacting' in sys.modules, 'kingfisher_sdk' in sys.modules)"
+        "print('quaid.gate.redacting' in sys.modules, 'kingfisher_sdk' in sys.modules)"
     )
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)

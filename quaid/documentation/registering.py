@@ -65,7 +65,7 @@ class Registrar:
         return self._create(name, new)
 
     def _create(self, name: str, new: NewProject) -> Written:
-        from quaid.capture.gate import admit_all
+        from quaid.gate import admit_all
 
         (label, about), _ = admit_all([new.label or new.name, new.about])
         for pattern in (*new.patterns, *new.exclude):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from quaid.capture.secret_forms import Span, find_forms
+from quaid.gate.secret_forms import Span, find_forms
 
 if TYPE_CHECKING:
     from kingfisher_sdk import Scanner

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from quaid.capture.cleaning import without_private
+from quaid.gate.private import without_private
 
 _HINTS = (
     *("pass", "pw", "kennwort", "contrase", "pin", "psk", "sig", "secret", "token", "key", "phrase", "mnemonic"),
@@ -36,7 +36,7 @@ def admit(text: str, *, keep_lines: bool = False) -> Admitted:
     lowered = text.lower()
     if not any(hint in lowered for hint in _HINTS) and not _LONG_RUN.search(text):
         return Admitted(text, ())
-    from quaid.capture.redacting import redact
+    from quaid.gate.redacting import redact
 
     return Admitted(*redact(text, keep_lines=keep_lines))
 
