@@ -188,10 +188,10 @@ HELD_OUT = [
     ("changed", "rotate it: new pw = {}, old one is dead", "Skua_7781"),
     ("spoken", "my password is capital {}", "Tern4412"),
     ("encoded in address", "https://example.org/login?user=tom&pass={}", "Gull%2199"),
-    ("cvv", "cvv {}", "913"),
 ]  # fmt: skip
 
 CARDS_HELD_OUT = [
+    ("cvv", "cvv {}", "913"),
     ("card", "my Visa is {}", "4539 5787 6362 1486"),
     ("card", "Karte: {}", "5425233430109903"),
     ("card", "amex {}, exp 04/28", "3782-822463-10005"),

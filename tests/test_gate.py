@@ -80,7 +80,7 @@ def test_what_only_looks_like_a_secret_stays(text):
     (f"first {KEYS['jwt']} then {KEYS['github-pat']}", ("jwt", "github-pat")),
     (f"twice {KEYS['github-pat']} and {KEYS['github-pat']}", ("github-pat", "github-pat")),
     (KEYS["rsa"], ("private-key",)), (f"API Key: {KEYS['twilio'][2:]}", ("api-key",)),
-    ("seed phrase: legal winner thank year wave sausage worth useful legal winner thank yellow", ("passphrase",)),
+    ("seed phrase: legal winner thank year wave sausage worth useful legal winner thank yellow", ("seed-phrase",)),
     ("I changed my password from hunter2 to hunter3.", ("password", "password")),
     ("my passwords are hunter2, Tiger99 and monkey12", ("password", "password", "password")),
 ])  # fmt: skip
@@ -170,6 +170,9 @@ def test_a_password_is_found_between_any_words(before, after):
 @pytest.mark.parametrize("part", [
     "password ", "password is ", 'password: "', "-----BEGIN PRIVATE KEY-----\n", "<private>", "a1", "http://a:", "*", "\\", "`", "eyJ.",
     "bearer ", "-u a:", "mysql ", "user: ", "[redacted: password] is ", "a1 is my password ", "password" + " " * 500, "seed phrase: word ",
+    "| password |\n", "password?\n", "what password?\nab1!cd ", "codes: a1b2c ", "abandon ", "1,", "ghp_a1\n", "ghp_a1'\n'", "password,x\n", "cookie: a=b;",
+    "kind: Secret\ndata:\n a: bcd\n", "otpauth://a?", "2fa ABCD ", "a@b.co / ", "login a with ", "Private-Lines: 1 A", "WIFI:", "]:22 a:", "a:1:b:c:", "ENV a ",
+    "password {", "LS0t", "пароль ", "密码是", "4111 ", "DE89 ", "net use /user:a ", "htpasswd -b ", "$6$a", "key: [", "pass\n\n", "code of the door ", "unzip -P",
 ])  # fmt: skip
 def test_a_long_text_takes_no_longer_than_its_length(part):
     assert isinstance(admit(part * (60_000 // len(part))), Admitted)
