@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
+from quaid import gate
 from quaid.answers import Answers
 from quaid.config import load_settings, parse_value
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NothingSaidError, VaultExistsError, VaultNotFoundError
@@ -48,6 +49,7 @@ class Memory:
     def __init__(self, root: Path, settings: Settings) -> None:
         self.root = root
         self.settings = settings
+        gate.look_for_numbers(wanted=settings.capture.redact_numbers)
         self.embedding = Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)
@@ -222,10 +224,9 @@ class Memory:
         """Queue a line that the next extraction of `session` (or of any) takes along; how many are waiting."""
         from datetime import UTC, datetime
 
-        from quaid.gate import admit
         from quaid.local.notes_to_self import NotesToSelf
 
-        line = " ".join(admit(text).text.split())
+        line = " ".join(gate.admit(text).text.split())
         if not line:
             raise BadInputError("There is nothing to note. Give the line in quotes: quaid note 'call Maya back'")
         if not self.indexer.is_there():

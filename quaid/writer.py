@@ -18,6 +18,7 @@ from quaid.capture.facts import FactDetails
 from quaid.capture.storing import KnownFact, NewFact
 from quaid.config import render_setting, render_value
 from quaid.errors import (
+    BadInputError,
     NoteBrokenError,
     NoteChangedError,
     NoteNotFoundError,
@@ -115,8 +116,9 @@ class Writer:
 
         said = admit(text)
         statement = facts.clean_statement(said.text)
-        (speaker, project, keywords), more = admit_all([details.speaker, details.project, list(details.keywords)])
-        safe = replace(details, speaker=speaker, project=project, keywords=tuple(keywords))
+        named = [details.speaker, details.project, details.session, list(details.keywords)]
+        (speaker, project, session, keywords), more = admit_all(named)
+        safe = replace(details, speaker=speaker, project=project, session=session, keywords=tuple(keywords))
         done = self.write(_key("remember", statement, safe), lambda: self._plan_fact(statement, safe)).written
         return replace(done, redacted=(*said.redacted, *more))
 
@@ -136,7 +138,18 @@ class Writer:
         return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
 
     def configure(self, key: str, value: object) -> Written:
-        """Set one key of quaid.toml; its comments and order stay."""
+        """Set one key of quaid.toml; its comments and order stay.
+
+        Raises:
+            BadInputError: the value is a secret, and git would keep it for good.
+        """
+        from quaid.gate import admit
+
+        if admit(f"{key} = {render_value(value)}").redacted:
+            raise BadInputError(
+                f"The value of {key} looks like a secret, and {CONFIG_FILE} is kept in git. Set it in the environment: "
+                f"QUAID_{key.replace('.', '_').upper()}"
+            )
         return self.write(_key("config", key, value), lambda: self._plan_setting(key, value)).written
 
     # -- the order of things -------------------------------------------------------------------------------------

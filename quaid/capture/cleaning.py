@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from quaid.gate import admit
 from quaid.gate.private import hidden_spans, without
 
 DATA_PLACEHOLDER = "[data]"
@@ -41,8 +42,8 @@ def clean_text(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def clean_name(name: str) -> str:
-    """A speaker's or project's name on one line, at most 80 characters, possibly empty."""
-    return " ".join(clean_text(name[:400]).split())[:80].strip()
+    """A speaker's, session's or project's name on one line, at most 80 characters, possibly empty, without secrets."""
+    return " ".join(admit(clean_text(name[:400])).text.split())[:80].strip()
 
 
 def _clean_once(text: str) -> str:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from quaid.cli.invocation import Invocation
+from quaid.cli.invocation import Invocation, complain
 from quaid.errors import CouldNotAskError, QuaidError
 
 EXIT_USAGE = 2
@@ -88,7 +88,7 @@ def _fail_usage(invocation: Invocation, error: Any) -> int:
 
 
 def _fail(invocation: Invocation, code: str, message: str, exit_code: int) -> int:
-    print(f"quaid: {message}", file=sys.stderr)
+    complain(message)
     if invocation.as_json:
         invocation.answer(error={"code": code, "message": message})
     return exit_code

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from quaid.embed.weights import DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY, cache_folder
 from quaid.errors import EmbeddingError
+from quaid.gate import admit
 from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
@@ -135,6 +136,8 @@ class RemoteEmbedder:
         return vectors
 
     def _ask(self, texts: Sequence[str]) -> list[list[float]]:
+        if not _is_local(self._dialect.base_url):
+            texts = [admit(text).text for text in texts]
         answer = self._post(self._dialect.payload([_cleaned(text) for text in texts]))
         try:
             rows = self._dialect.vectors(answer)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from quaid import place
+from quaid.gate import admit
 from quaid.local import hook_log
 from quaid.place import state_folder
 
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
         problem = f"{type(error).__name__}: {error}"
     if problem:
+        problem = admit(problem).text
         print(f"quaid: hook {name}: {problem}", file=sys.stderr)
     if root is not None:
         with suppress(OSError):

@@ -142,7 +142,9 @@ def _render_edits(found: list[tuple[Doc, Freshness]]) -> str:
 
 
 def _log(line: str) -> None:
-    print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}  {line}", file=sys.stderr, flush=True)
+    from quaid.gate import admit
+
+    print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}  {admit(line).text}", file=sys.stderr, flush=True)
 
 
 def _tell(memory: Memory, done: list[Extracted]) -> None:

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
+from quaid.gate import admit_all
+
 FOLDER = "quarantine"
 _MOST_FILES = 200
 """The oldest go first: what nobody has looked at by then, nobody will."""
@@ -35,7 +37,7 @@ def put(state: Path, found: Quarantined) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     moment = datetime.fromisoformat(found.at)
     path = folder / f"{moment:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}.json"
-    text = json.dumps(asdict(found), ensure_ascii=False, indent=1) + "\n"
+    text = json.dumps(admit_all(asdict(found))[0], ensure_ascii=False, indent=1) + "\n"
     path.write_text(text, encoding="utf-8", errors="backslashreplace")  # half a character, as JSON writes it
     for old in sorted(folder.glob("*.json"))[:-_MOST_FILES]:
         with suppress(OSError):

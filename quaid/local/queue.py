@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from quaid.gate import admit, admit_each
 from quaid.local import state_files
 
 FOLDER = "queue"
@@ -57,11 +58,11 @@ def put(state: Path, item: Item) -> None:
 
 
 def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -> Path:
-    """Keep the messages of a program without a transcript file as one (generic JSONL); the path of it."""
+    """Keep the messages of a program without a transcript file as one (generic JSONL), without secrets; its path."""
     folder = state / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{state_files.name_of(session)}-{time.time_ns()}.jsonl"
-    lines = [json.dumps({"session": session}), *(json.dumps(message) for message in messages)]
+    lines = [json.dumps({"session": session}), *(json.dumps(message) for message in admit_each(messages))]
     _write_text(path, "\n".join(lines) + "\n")
     return path
 
@@ -166,7 +167,7 @@ def _read(path: Path) -> Item | None:
 
 
 def _write(path: Path, item: Item) -> None:
-    _write_text(path, json.dumps(asdict(item)))
+    _write_text(path, json.dumps(asdict(replace(item, problem=admit(item.problem).text))))
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from quaid.gate import admit
 from quaid.model import Commit
 from quaid.vault.repository import Repository
 
@@ -24,12 +25,12 @@ class Message:
     trailers: tuple[tuple[str, str], ...] = ()
 
     def render(self) -> str:
-        """The text for git: subject of at most 72 characters, body, and the trailers as last paragraph."""
-        subject = " ".join(self.subject.split())
+        """The text for git, without secrets: subject of at most 72 characters, body, the trailers as last paragraph."""
+        subject = " ".join(admit(self.subject).text.split())
         if len(subject) > SUBJECT_LENGTH:
             subject = subject[: SUBJECT_LENGTH - 1].rstrip() + "…"
-        trailers = "\n".join(f"{key}: {' '.join(value.split())}" for key, value in self.trailers)
-        parts = (subject, self.body.strip("\n"), trailers)
+        trailers = "\n".join(f"{key}: {' '.join(admit(value).text.split())}" for key, value in self.trailers)
+        parts = (subject, admit(self.body).text.strip("\n"), trailers)
         return "\n\n".join(part for part in parts if part).replace("\0", "") + "\n"
 
 
