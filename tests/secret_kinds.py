@@ -224,5 +224,6 @@ HARMLESS = [
     'variable "password" {\n  type = string\n  sensitive = true\n}', 'variable "name" {\n  default = "shop"\n}', "Cookie: yummy", "Set-Cookie: theme=dark; Path=/", "Authorization: Bearer <token>", "session_id is a UUID", "kind: Secret is a Kubernetes object",
     "two-factor codes change every 30 s", "backup codes are printed on paper", "my recovery codes are in the drawer", "the TOTP secret is shown once", "[1,2,3,4,5,6,7,8]", "sign in with Google", "log in with OAuth2", "log in with your e-mail", "pass: 12 of 14 tests", "pw: see the vault",
     "net use Z: \\\\nas\\share", "snmp-server community", "maya:x:1000:1000::/home/maya:/bin/bash", "localhost:5432:up", "10:15:30:45:50", "12:30:45:123:abc", "a@example.com / b@example.com", "maya@example.com, Tom", 'W/"5f3a2b1c9d8e7f60"', "rgba(12,34,56,0.5)",
+    '<input type="password" class="form-control" name="password" required>', "generate_password_hash(password, method='sha256')", "login(password='', confirm_password='')",
     "the_quick_brown_fox_jumps_over_the_lazy_dog", "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesetz", "2 cups flour, 1 tsp salt, 3 eggs", "he was born 1984-05-12", "v2.13.4-rc1+build.77", "x86_64-unknown-linux-gnu", "utf-8, iso-8859-1, sha256",
 ]  # fmt: skip

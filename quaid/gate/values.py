@@ -25,7 +25,8 @@ STAND_IN = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 IN_CODE = re.compile(
-    r"[a-z_]\w*=(?!=?\Z).*|[a-z_$][\w$]*(?:\??\.[a-z_$][\w$]*)+|[\w.$]+[(\[].*|.*\(\)|\w+::.*", re.IGNORECASE
+    r"[a-z_]\w{0,19}=.*|[a-z_]\w*=(?!=?\Z).*|[a-z_$][\w$]*(?:\??\.[a-z_$][\w$]*)+|[\w.$]+[(\[].*|.*\(\)|\w+::.*",
+    re.IGNORECASE,
 )
 MEASURE = re.compile(
     r"""\d{1,3}|\d+(?:st|nd|rd|th|s|ms|m|h|d|kb|mb|gb|x|%|\+|[-\u2011]?(?:char|digit|day|hour|minute|month|year|word|bit|factor|step)\w*)
