@@ -166,7 +166,7 @@ class Analyst:
 
     def _read(self, inquiry: Inquiry, models: Models) -> _Found:
         """What the model makes of the file. Pieces that it has read before, with the same before them, cost nothing."""
-        from quaid.capture.gate import admit_all
+        from quaid.gate import admit_all
 
         prompt = models.prompt(file_analysis.PROMPT)
         pieces = file_analysis.split_file(
@@ -260,7 +260,7 @@ class Analyst:
 
 
 def _safe(text: str) -> str:
-    from quaid.capture.gate import admit
+    from quaid.gate import admit
 
     return admit(text).text
 

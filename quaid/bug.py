@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from quaid.errors import QuaidError
+from quaid.gate import admit
 from quaid.place import state_folder
 from quaid.unseen import escaped
 from quaid.vault.layout import LOG_DIR
@@ -23,7 +24,7 @@ PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", 
 def write_report(error: BaseException, arguments: Sequence[str], root: Path | None) -> Path | None:
     """Write the report into the vault's log folder, else the user's cache folder; where it went."""
     now = datetime.now(UTC)
-    text = _render(error, arguments, now)
+    text = admit(_render(error, arguments, now)).text
     for folder in _folders(root):
         path = folder / f"bug-{now:%Y%m%d-%H%M%S}-{os.getpid()}.txt"
         try:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.gate import admit
 from quaid.index import database, documents
 from quaid.index.scope import visible_to
 from quaid.local import queue
@@ -136,7 +137,9 @@ def _read(root: Path, path: str, owners: Collection[str]) -> str:
 
 
 def render(context: Context, tokens: int) -> str:
-    """The text for an agent, in <quaid-memory> tags, `tokens` long at most; empty when there is nothing to tell."""
+    """The text for an agent, without secrets, in <quaid-memory> tags and `tokens` long at most; empty when there is
+    nothing to tell.
+    """
     room = tokens * CHARACTERS_PER_TOKEN - len(OPENING) - len(CLOSING) - len(PREFACE) - 3
     blocks = [*_render_notes(context.core, int(room * CORE_SHARE))]
     room -= sum(len(block) + 2 for block in blocks)
@@ -153,7 +156,8 @@ def render(context: Context, tokens: int) -> str:
             room -= len(block) + 2
         if title == PROJECTS:
             blocks += of_project
-    return "\n\n".join([f"{OPENING}\n{PREFACE}", *blocks, CLOSING]) if blocks else ""
+    text = "\n\n".join([f"{OPENING}\n{PREFACE}", *blocks, CLOSING]) if blocks else ""
+    return admit(text).text
 
 
 def _render_notes(notes: Sequence[tuple[str, str]], room: int) -> Iterator[str]:

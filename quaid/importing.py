@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from quaid import gate
 from quaid.capture.facts import FactDetails
 from quaid.capture.importing import note_folder
 from quaid.capture.importing.formats import choose_format
@@ -135,19 +136,22 @@ def read_source(path: Path, root: Path) -> Source:
     if place.is_relative_to(root.resolve()) and (path.is_dir() or layout.is_note_name(path.name)):
         raise BadInputError(f"{path} is in the vault already: its notes are recalled as they are. Give another source.")
     if path.is_file():
-        return Source(path.name, {path.name: _read_file(path)}, is_folder=False)
+        name = gate.admit_name(path.name)
+        return Source(name, {name: _read_file(path)}, is_folder=False)
     if not path.is_dir():
         raise BadInputError(f"{path} is neither a file nor a folder. Give one of these.")
     passed_over: Counter[str] = Counter()
     held = {}
     for name in sorted(_list_files(place, passed_over)):
         try:
-            held[name] = _read_file(place / name)
+            held[gate.admit_name(name)] = _read_file(place / name)
         except BadInputError:
             passed_over["files that cannot be read"] += 1
     if not held:
         raise BadInputError(f"{path} holds no files that can be read. Give the folder that holds the memories.")
-    return Source(place.name, held, has_obsidian=(place / ".obsidian").is_dir(), passed_over=passed_over)
+    return Source(
+        gate.admit_name(place.name), held, has_obsidian=(place / ".obsidian").is_dir(), passed_over=passed_over
+    )
 
 
 def read_stream(stream: IO[bytes]) -> Source:
@@ -301,8 +305,6 @@ def _counted(admit: Admit, total: int, tell: Progress) -> Admit:
 
 
 def _gate() -> Admit:
-    from quaid.capture import gate
-
     def admit(text: str) -> tuple[str, tuple[str, ...]]:
         admitted = gate.admit(text)
         return admitted.text, admitted.redacted

@@ -345,18 +345,21 @@ class _Queue:
 
 def _admitted(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]]:
     """The conversation without its secrets, and what kinds they were."""
-    from quaid.capture.gate import admit
+    from quaid.gate import admit
 
     turns: list[Turn] = []
     redacted: list[str] = []
+    before = ""
     for turn in conversation.turns:
-        said = admit(turn.text)
+        said = admit(turn.text, after=before)
+        before = turn.text
         # Only the queue brings notes to self: a transcript that claims to have some is no more than a transcript.
-        speaker = "User" if " ".join(turn.speaker.split()) == NOTE_SPEAKER else turn.speaker
+        speaker = "User" if " ".join(turn.speaker.split()) == NOTE_SPEAKER else admit(turn.speaker).text
         is_same = (speaker, said.text) == (turn.speaker, turn.text)
         turns.append(turn if is_same else replace(turn, speaker=speaker, text=said.text))
         redacted += said.redacted
-    return replace(conversation, turns=tuple(turns)), tuple(redacted)
+    session = conversation.session and admit(conversation.session).text
+    return replace(conversation, turns=tuple(turns), session=session), tuple(redacted)
 
 
 def _notes_in(kept: episode.KeptEpisode) -> frozenset[str]:

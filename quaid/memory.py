@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from quaid import trust
+from quaid import gate, trust
 from quaid.answers import Answers
 from quaid.config import ignored_settings, load_settings, parse_value, settings_for_reading
 from quaid.errors import (
@@ -55,6 +55,7 @@ class Memory:
         self.root = root
         self.settings = settings
         self.problem = problem  # why `settings` are not the owner's: then nothing is written
+        gate.look_for_numbers(wanted=settings.capture.redact_numbers)
         self.embedding = Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)
@@ -66,8 +67,7 @@ class Memory:
         self._documentation: Documentation | None = None
         self._progress: Progress | None = None
         self._say: Callable[[str], None] = lambda _: None
-        self.remarks: tuple[str, ...] = ()
-        """What its user should know of how it was opened."""
+        self.remarks: tuple[str, ...] = ()  # what its user should know of how it was opened
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, owner: str | None = None) -> Self:

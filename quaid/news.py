@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from quaid.gate import admit
 from quaid.http import UnreachableError, Wire
 from quaid.place import state_folder
 from quaid.recall.safety import neutralise
@@ -56,11 +57,11 @@ def deliver(
     """Send news of `feature` through those channels of the settings that are in `only`; a remark for each that could
     not.
 
-    `text` is disarmed first: what is quoted from memories must not act on a terminal or a desktop.
+    `text` passes the gate and is disarmed first: what is quoted from memories must not act on a terminal or a desktop.
     """
     if not text.strip() or level_of(settings, feature) == "off":
         return []
-    shown = neutralise(text).strip()
+    shown = neutralise(admit(text).text).strip()
     ways: dict[str, Callable[[], None]] = {
         "terminal": lambda: _to_terminal(shown),
         "desktop": lambda: _to_desktop(shown),

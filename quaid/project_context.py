@@ -129,7 +129,7 @@ class _Reading:
 
 def _safe(text: str) -> str:
     """What a file says, without secrets."""
-    from quaid.capture.gate import admit
+    from quaid.gate import admit
 
     return what_it_says(admit(text).text)
 

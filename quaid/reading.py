@@ -164,7 +164,7 @@ class Reader:
         Raises:
             BadInputError: it does not fit; whoever gave it may mend it.
         """
-        from quaid.capture.gate import admit_all
+        from quaid.gate import admit_all
         from quaid.llm.schema import violations
 
         lesson = Lesson(material_of(text, everything=everything, through=answered.through))
@@ -190,13 +190,13 @@ class Reader:
         return wanted(extract.keep_at_most(extract.merge(parts), capture.max_facts), capture)
 
     def _inputs(self, piece: Piece) -> Mapping[str, str]:
-        from quaid.capture.gate import admit
+        from quaid.gate import admit
 
         # An episode's owner may have written into it what no transcript would have brought.
         return {slot: admit(text).text for slot, text in piece.inputs(self._settings.owner_name).items()}
 
     def _ask(self, lesson: Lesson, piece: Piece) -> tuple[Lesson, Extraction]:
-        from quaid.capture.gate import admit_all
+        from quaid.gate import admit_all
 
         prompt = self.models.prompt(extract.PROMPT)
         answer = self.models.ask(prompt, self._inputs(piece), check=lambda value: extract.find_problems(value, piece))
@@ -233,7 +233,7 @@ def queue_note(state: Path, text: str, session: str | None) -> int:
     Raises:
         BadInputError: there is nothing in it.
     """
-    from quaid.capture.gate import admit
+    from quaid.gate import admit
     from quaid.local.notes_to_self import NotesToSelf
 
     line = " ".join(admit(text).text.split())

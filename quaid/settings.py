@@ -18,6 +18,8 @@ class CaptureSettings:
     """It notes observations for the core notes."""
     journal: bool = True
     """It writes a journal about them."""
+    redact_numbers: bool = False
+    """Numbers of cards and accounts (IBAN) are secrets, and taken out as such."""
     max_facts: int = 500
     """The most facts of one conversation; 0 means that there is no limit."""
     piece_tokens: int = 12_000

@@ -272,7 +272,7 @@ def inode(path: Path) -> int:
 
 
 def use_write_ahead_log(connection: apsw.Connection, wait_ms: int) -> None:
-    """Put the file into WAL mode, where it stays.
+    """Put the file into WAL mode, where it stays, and have what is deleted overwritten in it.
 
     When another process is about to do the same to a new file, SQLite does not wait as it does for every other lock:
     it says at once that the file is busy. So waiting is done here.
@@ -280,6 +280,7 @@ def use_write_ahead_log(connection: apsw.Connection, wait_ms: int) -> None:
     Raises:
         apsw.BusyError: the file was busy for `wait_ms`.
     """
+    connection.execute("PRAGMA secure_delete = ON")  # what was forgotten is not to be read off the disk
     last = time.monotonic() + wait_ms / 1000
     while True:
         try:

@@ -117,18 +117,19 @@ class Writer:
 
     def remember(self, text: str, details: FactDetails) -> Written:
         """Store a fact, or confirm the one that says it already. What was secret in it is replaced by its name."""
-        from quaid.capture.gate import admit, admit_all
+        from quaid.gate import admit, admit_all
 
         said = admit(text)
         statement = facts.clean_statement(said.text)
-        (speaker, project, keywords), more = admit_all([details.speaker, details.project, list(details.keywords)])
-        safe = replace(details, speaker=speaker, project=project, keywords=tuple(keywords))
+        named = [details.speaker, details.project, details.session, list(details.keywords)]
+        (speaker, project, session, keywords), more = admit_all(named)
+        safe = replace(details, speaker=speaker, project=project, session=session, keywords=tuple(keywords))
         done = self.write(_key("remember", statement, safe), lambda: self._plan_fact(statement, safe)).written
         return replace(done, redacted=(*said.redacted, *more))
 
     def link(self, edge: Edge) -> Written:
         """Put an edge into the graph, normalised, with entity notes made on the way."""
-        from quaid.capture.gate import admit
+        from quaid.gate import admit
 
         edge = Edge(*(admit(name).text for name in (edge.subject, edge.relation, edge.object)))
         return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
@@ -142,9 +143,21 @@ class Writer:
         return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
 
     def configure(self, key: str, value: object) -> Written:
-        """Set one key of quaid.toml, or of the user's own config; its comments and order stay."""
+        """Set one key of quaid.toml, or of the user's own config; its comments and order stay.
+
+        Raises:
+            BadInputError: the value is a secret, and would be kept in clear.
+        """
+        from quaid.gate import admit
+
+        said = f"{key} = {render_value(value)}"
+        if admit(said).redacted:
+            raise BadInputError(
+                f"The value of {key} looks like a secret, and a file would keep it in clear. "
+                f"Set it in the environment: QUAID_{key.replace('.', '_').upper()}"
+            )
         if is_users_own(key):
-            return Written(key, str(set_users_own(key, value)), "set", f"{key} = {render_value(value)}")
+            return Written(key, str(set_users_own(key, value)), "set", said)
         return self.write(_key("config", key, value), lambda: self._plan_setting(key, value)).written
 
     # -- the order of things -------------------------------------------------------------------------------------

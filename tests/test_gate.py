@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from secret_samples import IN_PLACES, IN_PROSE, KEY_PLACES, KEYS, LOOK_ALIKES, block
 
-from quaid.capture.gate import Admitted, admit, admit_all
+from quaid.gate import Admitted, admit, admit_all
 from quaid.vault import frontmatter, markdown
 
 DATA = Path(os.environ.get("QUAID_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -80,7 +80,7 @@ def test_what_only_looks_like_a_secret_stays(text):
     (f"first {KEYS['jwt']} then {KEYS['github-pat']}", ("jwt", "github-pat")),
     (f"twice {KEYS['github-pat']} and {KEYS['github-pat']}", ("github-pat", "github-pat")),
     (KEYS["rsa"], ("private-key",)), (f"API Key: {KEYS['twilio'][2:]}", ("api-key",)),
-    ("seed phrase: legal winner thank year wave sausage worth useful legal winner thank yellow", ("passphrase",)),
+    ("seed phrase: legal winner thank year wave sausage worth useful legal winner thank yellow", ("seed-phrase",)),
     ("I changed my password from hunter2 to hunter3.", ("password", "password")),
     ("my passwords are hunter2, Tiger99 and monkey12", ("password", "password", "password")),
 ])  # fmt: skip
@@ -170,6 +170,9 @@ def test_a_password_is_found_between_any_words(before, after):
 @pytest.mark.parametrize("part", [
     "password ", "password is ", 'password: "', "-----BEGIN PRIVATE KEY-----\n", "<private>", "a1", "http://a:", "*", "\\", "`", "eyJ.",
     "bearer ", "-u a:", "mysql ", "user: ", "[redacted: password] is ", "a1 is my password ", "password" + " " * 500, "seed phrase: word ",
+    "| password |\n", "password?\n", "what password?\nab1!cd ", "codes: a1b2c ", "abandon ", "1,", "ghp_a1\n", "ghp_a1'\n'", "password,x\n", "cookie: a=b;",
+    "kind: Secret\ndata:\n a: bcd\n", "otpauth://a?", "2fa ABCD ", "a@b.co / ", "login a with ", "Private-Lines: 1 A", "WIFI:", "]:22 a:", "a:1:b:c:", "ENV a ",
+    "password {", "LS0t", "пароль ", "密码是", "4111 ", "DE89 ", "net use /user:a ", "htpasswd -b ", "$6$a", "key: [", "pass\n\n", "code of the door ", "unzip -P",
 ])  # fmt: skip
 def test_a_long_text_takes_no_longer_than_its_length(part):
     assert isinstance(admit(part * (60_000 // len(part))), Admitted)
@@ -220,10 +223,10 @@ def test_a_placeholder_harms_no_note():
 
 def test_ordinary_words_load_nothing():
     code = (
-        "import sys\nfrom quaid.capture.gate import admit\nadmit('Maya went to the lake with Tom. ' * 100)\n"
-        "print('quaid.capture.redacting' in sys.modules)\n"
+        "import sys\nfrom quaid.gate import admit\nadmit('Maya went to the lake with Tom. ' * 100)\n"
+        "print('quaid.gate.redacting' in sys.modules)\n"
         "admit('my password is hunter2, see 01JCQ8Z5RB9W3X7V2M4K6N8PTD and 4b825dc642cb6eb9a060e54bf8d69288fbee4904')\n"
-        "print('quaid.capture.redacting' in sys.modules, 'kingfisher_sdk' in sys.modules)"
+        "print('quaid.gate.redacting' in sys.modules, 'kingfisher_sdk' in sys.modules)"
     )
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)

@@ -93,7 +93,7 @@ def test_notes_are_read_once_and_seen_when_they_change(vault: Vault, studio: Sou
     first = told(vault, studio.path)
     with monkeypatch.context() as patched:
         patched.setattr(registry, "parse_project", lambda *_: pytest.fail("read again"))
-        patched.setattr("quaid.capture.gate.admit", lambda *_: pytest.fail("searched again"))
+        patched.setattr("quaid.gate.admit", lambda *_: pytest.fail("searched again"))
         assert told(vault, studio.path) == first
     vault.write("projects/studio/TOOLS.md", "# Tools\n\nTest with pnpm.\n")
     assert "pnpm" in told(vault, studio.path).notes[0][1]

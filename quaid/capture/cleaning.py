@@ -7,8 +7,10 @@ and a memory that learns its own recalls grows on itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
+
+from quaid.gate import admit
+from quaid.gate.private import hidden_spans, without
 
 DATA_PLACEHOLDER = "[data]"
 
@@ -16,17 +18,12 @@ _NEWLINE = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HIDDEN = frozenset({"quaid-memory", "system-reminder", "private"})
-_TAG = re.compile(rf"<(?P<closes>/?)(?P<name>{'|'.join(sorted(_HIDDEN))})\b[^<>]*>", re.IGNORECASE)
-_PARAGRAPH_END = re.compile(r"\n[ \t]*(?=\n)")
 _MEMORY_LINES = re.compile(r"^[ \t]*\[MEMORY\].*(?:\n[ \t]+\S.*)*\n?", re.MULTILINE)
 _LONGEST_RUN = 400
 _BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_LONGEST_RUN + 1},}}={{0,2}}")
 _BLANK_LINES = re.compile(r"\n{4,}")
 _STRAY_INDENT = re.compile(r"\A {1,3}(?=\S[^\n]*(?:\n\S|\Z))")
 _FENCE = re.compile(r" {0,3}(?P<marker>`{3,}|~{3,})(?P<info>.*)")
-
-# A reminder left open may be somebody talking about reminders; an open memory or private span must not leak.
-_HIDDEN_WHEN_LEFT_OPEN = frozenset({"quaid-memory", "private"})
 
 
 def clean_text(text: str) -> str:
@@ -43,22 +40,10 @@ def clean_text(text: str) -> str:
     return cleaned
 
 
-def without_private(text: str, *, keep_lines: bool = False) -> str:
-    """`text` without its `<private>` spans, all else as it is; with `keep_lines` their newlines stay. Pure and
-    idempotent.
-    """
-    while "<" in text:
-        kept = _without(text, _hidden_spans(text, frozenset({"private"})), keep_lines=keep_lines)
-        if kept == text:
-            break
-        text = kept
-    return text
-
-
 @lru_cache(maxsize=1024)
 def clean_name(name: str) -> str:
-    """A speaker's or project's name on one line, at most 80 characters, possibly empty."""
-    return " ".join(clean_text(name[:400]).split())[:80].strip()
+    """A speaker's, session's or project's name on one line, at most 80 characters, possibly empty, without secrets."""
+    return " ".join(admit(clean_text(name[:400])).text.split())[:80].strip()
 
 
 def _clean_once(text: str) -> str:
@@ -66,7 +51,7 @@ def _clean_once(text: str) -> str:
     if not (text.isascii() and text.replace("\n", "").isprintable()):
         text = _SURROGATE.sub("\ufffd", _CONTROL.sub("", _NEWLINE.sub("\n", text)))
     if "<" in text:
-        text = _without(text, _hidden_spans(text))
+        text = without(text, hidden_spans(text, _HIDDEN))
     if "[MEMORY]" in text:
         text = _MEMORY_LINES.sub("", text)
     if len(text) > _LONGEST_RUN:
@@ -74,41 +59,6 @@ def _clean_once(text: str) -> str:
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
     text = _BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text))
     return _close_fence(text) if "```" in text or "~~~" in text else text
-
-
-def _without(text: str, spans: Iterable[tuple[int, int]], *, keep_lines: bool = False) -> str:
-    kept = []
-    position = 0
-    for start, end in sorted(spans):
-        if start > position:
-            kept.append(text[position:start])
-        if keep_lines:
-            kept.append("\n" * text.count("\n", max(start, position), end))
-        position = max(position, end)
-    return "".join([*kept, text[position:]])
-
-
-def _hidden_spans(text: str, names: frozenset[str] = _HIDDEN) -> Iterator[tuple[int, int]]:
-    open_tags: dict[str, list[re.Match[str]]] = {}
-    for tag in _TAG.finditer(text):
-        name = tag["name"].lower()
-        if name not in names:
-            continue
-        if not tag["closes"]:
-            open_tags.setdefault(name, []).append(tag)
-        elif open_tags.get(name):
-            yield open_tags[name].pop().start(), tag.end()
-    for name in _HIDDEN_WHEN_LEFT_OPEN & names:
-        yield from _open_spans(text, open_tags.get(name, []))
-
-
-def _open_spans(text: str, openings: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    end = 0
-    for tag in openings:
-        if tag.start() >= end:
-            paragraph_end = _PARAGRAPH_END.search(text, tag.end())
-            end = paragraph_end.start() if paragraph_end else len(text)
-            yield tag.start(), end
 
 
 def _placeholder(run: re.Match[str]) -> str:

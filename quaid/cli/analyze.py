@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.invocation import Invocation
+from quaid.cli.invocation import Invocation, complain
 from quaid.cli.learned import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
 from quaid.cli.terminal import columns, count, size, styled
 from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError, NoteBrokenError, QuaidError
@@ -54,7 +53,7 @@ def run_analyze(
                     raise
                 shapes.append({"file": name, "error": {"code": error.code, "message": str(error)}})
                 failed.append(error)
-                print(f"quaid: {error}", file=sys.stderr)
+                complain(f"{error}")
                 if isinstance(error, OF_ONE_FILE):
                     continue
                 break

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from quaid.cli.docs import coloured
-from quaid.cli.invocation import Invocation
+from quaid.cli.invocation import Invocation, complain
 from quaid.cli.terminal import count, print_exactly, styled
 from quaid.cli.written import warn_left
 from quaid.errors import QuaidError
@@ -28,7 +27,7 @@ def update(
     failed = 0
     for found in documentation.propose(references, project):
         if not isinstance(found, Proposal):
-            print(f"quaid: {found}", file=sys.stderr)
+            complain(f"{found}")
             failed = 1
             continue
         shape = shape_of_proposal(found)
@@ -42,7 +41,7 @@ def update(
                 done = documentation.carry_out(found)
             except QuaidError as error:
                 shape["error"] = {"code": error.code, "message": str(error)}
-                print(f"quaid: {error}", file=sys.stderr)
+                complain(f"{error}")
                 failed = 1
             else:
                 shape |= {"commit": done.commit, "branch": done.branch.branch if done.branch else None}

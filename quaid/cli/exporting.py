@@ -41,7 +41,7 @@ def run_export(
         rows = (json.dumps(row) for row in memory.export(kind or ()))
         if file is None or file == "-":
             for row in rows:
-                invocation.print(row)
+                print(row)
             return
         path = Path(file).expanduser().absolute()
         number = write_export(rows, path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quaid.cli.invocation import Invocation
+from quaid.cli.invocation import Invocation, complain
 from quaid.cli.learned import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
 from quaid.cli.terminal import columns, count, styled
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NoteBrokenError, QuaidError, UsageError
@@ -89,7 +89,7 @@ def _take_in(
             if len(names) == 1:
                 raise
             refused[name] = error
-            print(f"quaid: {error}", file=sys.stderr)
+            complain(f"{error}")
 
 
 def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
@@ -106,7 +106,7 @@ def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
                 "waiting": list(waiting), "sessions": [], "error": {"code": "no_model", "message": NO_MODEL},
             }  # fmt: skip
             invocation.tell(lambda: "\n".join(waiting), **shape)
-            print(f"quaid: {NO_MODEL} See: quaid doctor", file=sys.stderr)
+            complain(f"{NO_MODEL} See: quaid doctor")
             return 1
         found: list[Extracted] = []
         for done in memory.extract_waiting(**how):
@@ -139,7 +139,7 @@ def _remark(invocation: Invocation, done: Extracted) -> None:
     remark_on_learned(invocation, done, done.redacted)
     if done.problem is not None:
         kept = "nothing was written" if done.is_dry_run else "the conversation is kept and waits"
-        print(f"quaid: {done.problem} ({kept}; later: quaid extract --pending)", file=sys.stderr)
+        complain(f"{done.problem} ({kept}; later: quaid extract --pending)")
     elif done.new_turns and done.waiting:
         invocation.say("It can be recalled now. No model was asked, so no facts were drawn from it.")
     if done.quarantined:

@@ -61,14 +61,18 @@ class Invocation:
     def say(self, text: str) -> None:
         """A remark for the person at the terminal; never part of the answer."""
         if not self.quiet:
-            print(text, file=sys.stderr)
+            print(_safe(text), file=sys.stderr)
 
     def print(self, text: str = "") -> None:
-        print(text)
+        """A line of the answer, without secrets: only `get` and `export` give the notes as they are."""
+        print(_safe(text))
 
     def answer(self, **shape: object) -> None:
-        """One JSON object, one line, version first."""
-        print(render_json(shape))
+        """One JSON object, one line, version first, without secrets."""
+        from quaid.gate import admit_all
+
+        safe, _ = admit_all(json.loads(json.dumps(shape, default=plain)))
+        print(render_json(safe))
 
     def tell(self, render: Callable[[], str], **shape: object) -> None:
         """The answer: `shape` for programs, what `render` makes of it for people."""
@@ -76,6 +80,19 @@ class Invocation:
             self.answer(**shape)
         elif text := render():
             self.print(text)
+
+
+def complain(text: str) -> None:
+    """What went wrong, to whoever is at the terminal, however quiet it is to be; without secrets, for it says what was
+    typed.
+    """
+    print(f"quaid: {_safe(text)}", file=sys.stderr)
+
+
+def _safe(text: str) -> str:
+    from quaid.gate import admit  # a start that says nothing does not wait for it
+
+    return admit(text).text
 
 
 def render_json(shape: Mapping[str, object]) -> str:

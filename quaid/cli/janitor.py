@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.invocation import Invocation
+from quaid.cli.invocation import Invocation, complain
 from quaid.cli.terminal import clipped, columns, count, has_terminal, line_width, moment, section, styled
 from quaid.errors import UsageError
 
@@ -89,9 +88,9 @@ def _run(invocation: Invocation, tidier: Tidier, options: Options) -> int:
     report = tidier.run(options)
     invocation.tell(lambda: render_report(report), **shape_of_report(report))
     for task, why in report.failed.items():
-        print(f"quaid: {task} could not be done: {why}", file=sys.stderr)
+        complain(f"{task} could not be done: {why}")
     for sentence in report.lost:
-        print(f"quaid: nothing was merged: {sentence}", file=sys.stderr)
+        complain(f"nothing was merged: {sentence}")
     for remark in report.remarks:
         invocation.say(remark)
     return 1 if report.failed or report.lost else 0

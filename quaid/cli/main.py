@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from quaid.cli.invocation import Invocation
+from quaid.cli.invocation import Invocation, complain
 from quaid.cli.terminal import shown
 from quaid.errors import CouldNotAskError, QuaidError
 
@@ -146,7 +146,7 @@ def _fail_unforeseen(invocation: Invocation, arguments: Sequence[str], error: Ex
 
 def _fail(invocation: Invocation, code: str, message: str, exit_code: int) -> int:
     with suppress(OSError):  # the exit code is the last that is left to say it by
-        print(f"quaid: {message}", file=sys.stderr)
+        complain(message)
     with suppress(OSError):
         if invocation.as_json:
             invocation.answer(error={"code": code, "message": message})

@@ -184,7 +184,7 @@ class Documentation:
         Raises:
             BadInputError: as `doc`; it is not text.
         """
-        from quaid.capture.gate import admit
+        from quaid.gate import admit
 
         doc = self.doc(reference, project)
         data = files.read_note(doc.folder, doc.rel_path) or b""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from quaid.capture.gate import admit
 from quaid.errors import BadInputError, GitError, GitMissingError
+from quaid.gate import admit
 from quaid.projects.catalogue import Doc, is_doc_name
 from quaid.vault import files, frontmatter, markdown, notes
 from quaid.vault.history import History

@@ -67,9 +67,9 @@ class Registrar:
         return self._create(name, new, allow_roots=allow_roots)
 
     def _create(self, name: str, new: NewProject, *, allow_roots: bool = False) -> Written:
-        from quaid.capture.gate import admit_all
+        from quaid.gate import admit
 
-        (label, about), _ = admit_all([new.label or new.name, new.about])
+        label = admit(new.label or new.name).text
         for pattern in (*new.patterns, *new.exclude):
             if not registry.is_pattern(pattern):
                 raise BadInputError(f"{pattern!r} is no pattern. Write it as in a .gitignore.")
@@ -77,7 +77,8 @@ class Registrar:
         allow(checked)
         roots = tuple(dict.fromkeys(map(_written, checked)))
         project = Project(name, label, roots, new.patterns or registry.PATTERNS, new.exclude)
-        about = about or next((told for root in project.roots(self._root) if (told := about_of(root))), "")
+        about = new.about or next((told for root in project.roots(self._root) if (told := about_of(root))), "")
+        about = admit(about).text
         return self._write(("project create", project), lambda: self._plan_create(project, about))
 
     def set_state(self, name: str, state: State) -> Written:

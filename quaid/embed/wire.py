@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from quaid.embed.weights import DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY, cache_folder
 from quaid.errors import EmbeddingError
+from quaid.gate import admit
 from quaid.http import UnreachableError, Wire
 from quaid.settings import EmbeddingSettings
 
@@ -129,6 +130,8 @@ class RemoteEmbedder:
         return vectors
 
     def _ask(self, texts: Sequence[str]) -> list[list[float]]:
+        if self.goes_to:
+            texts = [admit(text).text for text in texts]
         answer = self._post(self._dialect.payload([_cleaned(text) for text in texts]))
         try:
             rows = self._dialect.vectors(answer)

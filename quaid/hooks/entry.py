@@ -17,6 +17,7 @@ from typing import Any
 
 from quaid import trust
 from quaid.errors import QuaidError
+from quaid.gate import admit
 from quaid.local import hook_log
 from quaid.place import state_folder
 from quaid.unseen import escaped
@@ -55,6 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
         problem = f"{type(error).__name__}: {error}"
     if problem:
+        problem = admit(problem).text
         print(escaped(f"quaid: hook {name}: {problem}"), file=sys.stderr)
     if root is not None:
         with suppress(OSError):

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quaid.gate import admit
 from quaid.hooks.transcripts import open_own
 from quaid.local import queue
 from quaid.place import state_folder
@@ -38,7 +39,7 @@ class Told(NamedTuple):
 def answer(name: str, root: Path, event: Event) -> Told:
     """What the agent is told at the event `name` in the vault at `root`."""
     state = state_folder(root)
-    session = _field(event, "session_id")
+    session = admit(_field(event, "session_id")).text
     if name == "session-start":
         return _begin(root, state, session, event)
     if name == "user-prompt-submit":
@@ -163,7 +164,7 @@ def _edited(state: Path, session: str, event: Event) -> None:
     if event.get("tool_name") not in _WRITING_TOOLS or not isinstance(given, Mapping):
         return
     path = given.get("file_path") or given.get("notebook_path")
-    if isinstance(path, str) and 0 < len(path) <= _LONGEST_FIELD:
+    if isinstance(path, str) and 0 < len(path) <= _LONGEST_FIELD and not admit(path).redacted:
         queue.note_edited(state, path, session)
 
 

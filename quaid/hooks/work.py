@@ -154,8 +154,10 @@ def _render_edits(found: list[tuple[Doc, Freshness]]) -> str:
 
 
 def _log(line: str) -> None:
+    from quaid.gate import admit
+
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    print(f"{when}  {escaped(' '.join(line.split()))}", file=sys.stderr, flush=True)
+    print(f"{when}  {escaped(' '.join(admit(line).text.split()))}", file=sys.stderr, flush=True)
 
 
 def _tell(memory: Memory, done: list[Extracted]) -> None:

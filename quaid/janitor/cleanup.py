@@ -35,6 +35,7 @@ def clean(state: Path, now: datetime) -> list[str]:
         *_remove("files that killed processes left behind", _list_leftovers(state, now)),
         *_remove("damaged databases that were made again", _older(_list_damaged(state), now, days=DAMAGED_DAYS)),
         *_prune_cache(state),
+        *_scrub(state),
     ]
 
 
@@ -93,6 +94,17 @@ def _prune_cache(state: Path) -> list[str]:
     except (database.DatabaseError, QuaidError) as error:
         return [f"The cache of embeddings was left as it is: {error}"]
     return [f"Removed vectors of texts that are gone: {gone:,}."] if gone else []
+
+
+def _scrub(state: Path) -> list[str]:
+    """Secrets that an earlier gate did not know."""
+    from quaid.local.scrubbing import scrub
+
+    try:
+        gone = scrub(state / layout.LOCAL_FILE)
+    except QuaidError as error:
+        return [f"Secrets were not looked for in {layout.LOCAL_FILE}: {error}"]
+    return [f"Removed secrets from {layout.LOCAL_FILE}: {gone:,}."] if gone else []
 
 
 def _indexes(state: Path) -> Iterator[Path]:

@@ -22,6 +22,7 @@ from quaid.errors import (
     ModelUnavailableError,
     QuaidError,
 )
+from quaid.gate import admit, admit_all
 from quaid.llm.answers import find_object
 from quaid.llm.budget import Budget, UsageInMemory
 from quaid.llm.discovery import Choice, Description, Discovery
@@ -189,7 +190,8 @@ class Models:
         return Answer(value, provider, model, prompt.label, ModelUsage(), is_cached=True, took_s=took_s)
 
     def _keep(self, key: str, answer: Answer) -> None:
-        if self._answers is None or not self._settings.cache_days:
+        # What a model says of a secret is not kept: the question is asked again.
+        if self._answers is None or not self._settings.cache_days or admit_all(answer.value)[1]:
             return
         text = json.dumps({"value": answer.value, "provider": answer.provider, "model": answer.model})
         with suppress(QuaidError):  # it costs asking again, no more
@@ -235,9 +237,9 @@ def _read(reply: Reply, request: Request, check: Check | None) -> tuple[dict[str
 
 def _repaired(request: Request, reply: Reply, problems: Sequence[str]) -> Request:
     """`request` with the answer to it and what is wrong with that."""
-    shown = "; ".join(problems[:_MOST_PROBLEMS_SHOWN])
+    shown = admit("; ".join(problems[:_MOST_PROBLEMS_SHOWN])).text
     repair = f"That does not fit: {shown}. Answer again, with the whole JSON object and nothing else."
-    turns = (*request.turns, Turn("assistant", reply.text or "(nothing)"), Turn("user", repair))
+    turns = (*request.turns, Turn("assistant", admit(reply.text).text or "(nothing)"), Turn("user", repair))
     return replace(request, turns=turns)
 
 

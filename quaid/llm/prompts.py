@@ -16,6 +16,7 @@ from typing import Any
 
 from quaid import place
 from quaid.errors import PromptError
+from quaid.gate import admit
 from quaid.llm.schema import schema_problem
 from quaid.model import Tier
 
@@ -57,7 +58,8 @@ class Prompt:
         return frozenset(_SLOT.findall(self.input))
 
     def fill(self, inputs: Mapping[str, str]) -> str:
-        """The input with its slots filled. What is put in cannot close the tags of the prompt it stands between.
+        """The input with its slots filled. What is put in passes the gate and cannot close the tags of the prompt it
+        stands between.
 
         Raises:
             PromptError: the prompt has other slots than `inputs` has names.
@@ -69,7 +71,7 @@ class Prompt:
         fences = re.compile(rf"<(?=\s*/?\s*(?:{tags})\b)", re.IGNORECASE) if tags else None
 
         def put(slot: re.Match[str]) -> str:
-            value = inputs[slot[1]]
+            value = admit(inputs[slot[1]], keep_lines=True).text
             return fences.sub("‹", value) if fences else value  # noqa: RUF001 - looks alike to a reader, is no tag
 
         return _SLOT.sub(put, self.input)

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from unicodedata import normalize
 
+from quaid.gate import admit
+
 if TYPE_CHECKING:
     import apsw
 
@@ -48,7 +50,7 @@ class Gaps:
         if self._keep == "off" or not asked:  # a question without a word asks for nothing
             return
         when = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        text = " ".join(question.split()) if self._keep == "text" else None
+        text = " ".join(admit(question).text.split()) if self._keep == "text" else None
         self._connection.execute(
             "INSERT INTO gaps (key, asked, first_asked, last_asked, text) VALUES (?1, 1, ?2, ?2, ?3) "
             "ON CONFLICT (key) DO UPDATE SET "

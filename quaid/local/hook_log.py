@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from quaid.gate import admit
 from quaid.local import state_files
 from quaid.unseen import escaped
 
@@ -31,7 +32,8 @@ def write(state: Path, event: str, took_ms: float, problem: str) -> None:
     state_files.begin_anew(path, LONGEST_LOG)
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     name = escaped(re.sub(r"\s+", "-", event)[:40])
-    state_files.append(path, f"{when}  {name}  {took_ms:.0f} ms  {escaped(' '.join(problem.split()))}".rstrip())
+    said = escaped(" ".join(admit(problem).text.split()))
+    state_files.append(path, f"{when}  {name}  {took_ms:.0f} ms  {said}".rstrip())
 
 
 def read(state: Path) -> list[Call]:

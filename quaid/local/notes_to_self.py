@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+from quaid.gate import admit
 from quaid.local.database import open_local, translated
 
 _SCHEMA = (
@@ -25,7 +26,7 @@ class NotesToSelf:
         self._connection = open_local(path, _SCHEMA)
 
     def add(self, text: str, session: str | None, now: datetime) -> None:
-        row = (session, text, now.isoformat())
+        row = (session and admit(session).text, admit(text).text, now.isoformat())
         with translated(self._connection):
             self._connection.execute("INSERT INTO notes_to_self (session, text, created) VALUES (?,?,?)", row)
 

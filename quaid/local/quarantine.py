@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
+from quaid.gate import admit_all
 from quaid.local import state_files
 
 FOLDER = "quarantine"
@@ -34,7 +35,7 @@ def put(state: Path, found: Quarantined) -> Path:
     """
     moment = datetime.fromisoformat(found.at)
     path = state / FOLDER / f"{moment:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}.json"
-    text = json.dumps(asdict(found), ensure_ascii=False, indent=1) + "\n"
+    text = json.dumps(admit_all(asdict(found))[0], ensure_ascii=False, indent=1) + "\n"
     state_files.write(path, text)
     return path
 

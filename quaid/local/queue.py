@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from quaid.gate import admit, admit_each
 from quaid.local import state_files
 
 FOLDER = "queue"
@@ -60,9 +61,11 @@ def put(state: Path, item: Item) -> None:
 
 
 def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -> str:
-    """Keep the messages of a program without a transcript file as one (generic JSONL); its name in the queue."""
+    """Keep the messages of a program without a transcript file as one (generic JSONL), without secrets; its name in the
+    queue.
+    """
     path = state / FOLDER / f"{state_files.name_of(session)}-{time.time_ns()}.jsonl"
-    lines = [json.dumps({"session": session}), *(json.dumps(message) for message in messages)]
+    lines = [json.dumps({"session": session}), *(json.dumps(message) for message in admit_each(messages))]
     state_files.write(path, "\n".join(lines) + "\n")
     return path.name
 
@@ -203,7 +206,7 @@ def _give_up(path: Path) -> None:
 
 
 def _write(path: Path, item: Item) -> None:
-    state_files.write(path, json.dumps(asdict(item)))
+    state_files.write(path, json.dumps(asdict(replace(item, problem=admit(item.problem).text))))
 
 
 def _name(item: Item) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.gate import admit
 from quaid.local.gaps import Keep, question_key
 from quaid.local.tables import readable
 
@@ -59,13 +60,13 @@ class RecallLog:
         if self._keep == "off":
             return
         is_text = self._keep == "text"
-        query = entry.query if is_text else None
+        query = _safe(entry.query) if is_text else None
         key = None if is_text or entry.query is None else question_key(entry.query)
         self._connection.execute(
             f"INSERT INTO recall_log ({_COLUMNS}, best) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 entry.at, query, key, entry.door, entry.depth, entry.limit, json.dumps(entry.hits), entry.took_ms,
-                json.dumps(entry.stages), json.dumps(entry.degraded), entry.session, entry.best,
+                json.dumps(entry.stages), json.dumps(entry.degraded), _safe(entry.session), entry.best,
             ),
         )  # fmt: skip
         newest = self._connection.last_insert_rowid()
@@ -75,6 +76,10 @@ class RecallLog:
         """The last `limit` entries, newest first."""
         rows = self._connection.execute(f"SELECT {_COLUMNS} FROM recall_log ORDER BY entry_id DESC LIMIT ?", (limit,))
         return list(readable(_entry, rows))
+
+
+def _safe(text: str | None) -> str | None:
+    return None if text is None else admit(text).text
 
 
 def _entry(row: tuple[object, ...]) -> Entry:

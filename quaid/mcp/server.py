@@ -24,12 +24,14 @@ from mcp.server.mcpserver.exceptions import (
 )
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, TextContent
 from pydantic import AnyUrl, BaseModel, ValidationError
+from pydantic_core import to_json
 
 from quaid import __version__
 from quaid.bug import refusal_of, write_report
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
+from quaid.gate import admit, admit_all
 from quaid.mcp import docs
 from quaid.mcp.asking import Asking
 from quaid.mcp.keeping import Keeping
@@ -96,14 +98,14 @@ class Server(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool.
+        """Call a tool; no secret is in its answer, whatever the vault holds.
 
         Raises:
             ToolError: one sentence that the model should read.
         """
         try:
             await self._check(name, arguments)
-            return _seen(await super().call_tool(name, arguments, context))
+            return _admitted(_seen(await super().call_tool(name, arguments, context)))
         except ToolError as error:
             raise ToolError(without_unseen(self._sentence(error, name))) from None
 
@@ -116,11 +118,14 @@ class Server(MCPServer[Any]):
             ResourceError: one sentence.
         """
         try:
-            return _seen(await super().read_resource(uri, context))
+            found = _seen(await super().read_resource(uri, context))
         except ResourceError as error:
             is_absent = isinstance(_refusal(error), (NoteNotFoundError, AmbiguousReferenceError))
             kind = ResourceNotFoundError if is_absent or isinstance(error, ResourceNotFoundError) else ResourceError
             raise kind(without_unseen(self._sentence(error, str(uri)[:200]))) from None
+        if isinstance(found, InputRequiredResult):
+            return found
+        return [replace(part, content=_safe_text(part.content)) for part in found]
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
@@ -131,9 +136,14 @@ class Server(MCPServer[Any]):
             MCPError: one sentence.
         """
         try:
-            return _seen(await super().get_prompt(name, arguments, context))
+            prompt = _seen(await super().get_prompt(name, arguments, context))
         except ValueError as error:
             raise MCPError(INVALID_PARAMS, without_unseen(self._sentence(error, name))) from None
+        if isinstance(prompt, GetPromptResult):
+            for message in prompt.messages:
+                if isinstance(message.content, TextContent):
+                    message.content.text = admit(message.content.text).text
+        return prompt
 
     async def serve(self, read: TextIOWrapper, write: TextIOWrapper) -> None:
         """Serve one client over these streams, until there is nothing more to read."""
@@ -148,13 +158,18 @@ class Server(MCPServer[Any]):
             self._arguments = {tool.name: frozenset(tool.input_schema.get("properties", ())) for tool in tools}
         if name not in self._arguments:
             more = " It is behind: quaid mcp --tools all" if name in self._known else ""
-            raise ToolError(f"There is no tool {name[:80]!r}; there are {', '.join(self._arguments)}.{more}")
+            raise ToolError(
+                f"There is no tool {admit(name[:80]).text!r}; there are {', '.join(self._arguments)}.{more}"
+            )
         if unknown := sorted(set(arguments) - self._arguments[name]):
-            shown = ", ".join(argument[:80] for argument in unknown[:5])
+            shown = ", ".join(admit(argument[:80]).text for argument in unknown[:5])
             raise ToolError(f"{name} takes no {shown}; it takes {', '.join(sorted(self._arguments[name]))}.")
 
     def _sentence(self, error: Exception, what: str) -> str:
         """A failure as its reader is told it: what Quaid refuses in its words, a bug as no more than that."""
+        return admit(self._explain(error, what)).text
+
+    def _explain(self, error: Exception, what: str) -> str:
         if (refusal := _refusal(error)) is not None:
             return str(refusal)
         if isinstance(error.__cause__, ValidationError) and isinstance(error, ToolError):
@@ -188,6 +203,22 @@ def _clean(value: Any) -> Any:
     if isinstance(value, dict):
         return {_clean(name): _clean(item) for name, item in value.items()}
     return [_clean(item) for item in value] if isinstance(value, list) else value
+
+
+def _admitted(answer: CallToolResult | InputRequiredResult) -> CallToolResult | InputRequiredResult:
+    if not isinstance(answer, CallToolResult):
+        return answer
+    safe, redacted = admit_all(answer.structured_content)
+    for part in answer.content:
+        if isinstance(part, TextContent):
+            is_same = redacted and part.text == to_json(answer.structured_content).decode()
+            part.text = to_json(safe).decode() if is_same else admit(part.text).text
+    answer.structured_content = safe
+    return answer
+
+
+def _safe_text(content: str | bytes) -> str | bytes:
+    return admit(content).text if isinstance(content, str) else content
 
 
 def _refusal(error: BaseException | None) -> QuaidError | None:

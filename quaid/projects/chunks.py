@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
-from quaid.capture.gate import admit
+from quaid.gate import admit
 from quaid.model import Chunk, Kind, Note, ParsedDoc, Passage
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.settings import DocsSettings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from quaid.capture.gate import admit
 from quaid.errors import NoteBrokenError
+from quaid.gate import admit
 from quaid.model import Edit, SourceEdit
 from quaid.projects import registry
 from quaid.recall.safety import neutralise

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from quaid.capture.gate import admit
+from quaid.gate import admit
 from quaid.index.stop_words import STOP_WORDS
 from quaid.recall.safety import neutralise
 from quaid.vault import replacing

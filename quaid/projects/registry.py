@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from quaid.errors import BadInputError, NoteBrokenError
+from quaid.gate import admit
 from quaid.model import Edit
 from quaid.projects.roots import judge
 from quaid.vault import files, frontmatter, layout, notes
@@ -126,6 +127,7 @@ def name_of(label: str) -> str:
     Raises:
         BadInputError: nothing is left of it.
     """
+    label = admit(label).text
     name = label if _NAME.fullmatch(label) else layout.slug(label)
     if not _NAME.fullmatch(name) or (name == "note" and label.lower() != "note"):
         raise BadInputError(f"{label!r} cannot be the name of a project. Use letters, digits and hyphens.")

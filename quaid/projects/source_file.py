@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from quaid.capture.gate import admit
 from quaid.errors import BadInputError
+from quaid.gate import admit
 from quaid.vault import frontmatter, markdown
 from quaid.vault.headings import without_control
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from quaid.capture.gate import admit
+from quaid.gate import admit
 from quaid.projects.changes import ChangeKind, SourceCommit
 from quaid.vault.notes import render_time
 from quaid.vault.source_repository import Log, Step, Touch

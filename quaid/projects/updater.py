@@ -248,7 +248,7 @@ def _fit(
 
 def _said(text: str) -> str:
     """What a model says to the owner, fit for a commit."""
-    from quaid.capture.gate import admit
+    from quaid.gate import admit
     from quaid.recall.safety import neutralise
 
     return headings.one_line(neutralise(admit(text).text))

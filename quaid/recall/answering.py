@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from quaid.gate import admit
 from quaid.index import documents
 from quaid.index.documents import Candidate
 from quaid.index.scope import Scope
@@ -34,7 +35,7 @@ def render_hits(
     settings: RecallSettings,
     options: RecallOptions,
 ) -> tuple[Hit, ...]:
-    """The answer, best first. `text` is disarmed where that is on: what is recalled is data."""
+    """The answer, best first. `text` is without secrets, and disarmed where that is on: what is recalled is data."""
     today = day_of(options)
     edges = documents.fetch_edges(connection, {candidate.doc_id for candidate, _, _ in chosen})
     ids = documents.list_ids(connection, {doc_id for others in opposed.values() for doc_id in others})
@@ -83,6 +84,7 @@ def provenance(candidate: Candidate) -> str:
 
 
 def _text(text: str, settings: RecallSettings) -> str:
+    text = admit(text).text
     if not settings.stages.neutralise:
         return text
     from quaid.recall.safety import neutralise

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from quaid.gate import admit
 from quaid.model import Commit
 from quaid.unseen import escaped
 from quaid.vault.repository import Repository
@@ -29,12 +30,12 @@ class Message:
     trailers: tuple[tuple[str, str], ...] = ()
 
     def render(self) -> str:
-        """The text for git: subject of at most 72 characters, body, and the trailers as last paragraph."""
-        subject = on_one_line(self.subject)
+        """The text for git, without secrets: subject of at most 72 characters, body, the trailers as last paragraph."""
+        subject = on_one_line(admit(self.subject).text)
         if len(subject) > SUBJECT_LENGTH:
             subject = subject[: SUBJECT_LENGTH - 1].rstrip() + "…"
-        trailers = "\n".join(f"{key}: {on_one_line(value)}" for key, value in self.trailers)
-        parts = (subject, re.sub(r"(?im)^(?=quaid-)", " ", escaped(self.body.strip("\n"))), trailers)
+        trailers = "\n".join(f"{key}: {on_one_line(admit(value).text)}" for key, value in self.trailers)
+        parts = (subject, re.sub(r"(?im)^(?=quaid-)", " ", escaped(admit(self.body).text.strip("\n"))), trailers)
         return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from quaid.capture import gate
+from quaid import gate
 from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision, key_of
 from quaid.model import Edit

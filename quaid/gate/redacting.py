@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from quaid.capture.secret_forms import Span, find_forms
+from quaid.gate.secret_forms import find_forms
+from quaid.gate.values import Span
 
 if TYPE_CHECKING:
     from kingfisher_sdk import Scanner
@@ -23,16 +24,18 @@ _DRESSING = re.compile(r"(?P<space>\\[nrt](?![a-z]))|[*\\\u200b-\u200d\u2060\ufe
 """What markdown and JSON put into a secret, and what cannot be seen in one."""
 _OPAQUE = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}|[A-Za-z]{24,}")
 """What a key may be. Loading the detector takes a third of a second, so plain prose must not ask for it."""
-_HARMLESS = re.compile(r"[0-9a-f]+|[0-9A-HJKMNP-TV-Z]{26}")
+_HARMLESS = re.compile(r"[0-9a-f]+|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-hjkmnp-tv-z]{26}")
 """Hashes and ULIDs, standing alone."""
 
 
-def redact(text: str, *, keep_lines: bool = False) -> tuple[str, tuple[str, ...]]:
-    """`text` with a placeholder for each secret, and the kinds of what it replaced; with `keep_lines` the newlines of a
-    secret stay behind it.
+def redact(
+    text: str, *, after: str = "", keep_lines: bool = False, with_numbers: bool = False
+) -> tuple[str, tuple[str, ...]]:
+    """`text`, said after `after`, with a placeholder for each secret, and the kinds of what it replaced; with
+    `keep_lines` the newlines of a secret stay behind it. `with_numbers` those of cards and accounts are secrets too.
     """
     known = Counter(_PLACEHOLDER.findall(text))
-    while spans := _find_secrets(text):
+    while spans := _find_secrets(text, after, with_numbers=with_numbers):
         # What a secret has hidden, such as a quote, can show another one.
         text = _replace(text, spans, keep_lines=keep_lines)
     new = [found for found in _PLACEHOLDER.findall(text) if not _is_taken(known, found)]
@@ -45,11 +48,27 @@ def _is_taken(left: Counter[str], item: str) -> bool:
     return left[item] >= 0
 
 
-def _find_secrets(text: str) -> list[Span]:
+def _find_secrets(text: str, after: str, *, with_numbers: bool) -> list[Span]:
     """The secrets in `text`, in order and apart from each other."""
-    plain = _Plain(text)
-    found = _apart(find_forms(plain.text), plain)
-    return found or (_apart(_detect(plain.text), plain) if _may_hold_keys(plain.text) else [])
+    before = f"{after}\n" if after else ""
+    plain = _Plain(before + text)
+    found = _within(_apart(_find(plain.text, with_numbers=with_numbers), plain), len(before))
+    return found or (_within(_apart(_detect(plain.text), plain), len(before)) if _may_hold_keys(plain.text) else [])
+
+
+def _find(text: str, *, with_numbers: bool) -> Iterator[Span]:
+    yield from find_forms(text)
+    if with_numbers:
+        from quaid.gate.numbers import find_numbers
+
+        yield from find_numbers(text)
+
+
+def _within(spans: Sequence[Span], start: int) -> list[Span]:
+    """What of `spans` lies at `start` or behind it, counted from there."""
+    if not start:
+        return list(spans)
+    return [Span(max(0, span.start - start), span.end - start, span.kind) for span in spans if span.end > start]
 
 
 def _replace(text: str, spans: Sequence[Span], *, keep_lines: bool) -> str:

@@ -1,0 +1,52 @@
+"""What an earlier gate let into local.db goes: once for each version of the gate every text is looked at again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+
+from quaid.gate import VERSION, admit
+from quaid.local.database import open_local, translated
+from quaid.sqlite import transaction
+
+if TYPE_CHECKING:
+    from apsw import SQLiteValue
+
+_DROPPED = (("model_answers", "answer"), ("project_notes", "told"), ("doc_checks", "found"))
+"""What can be made again."""
+_REPLACED = (("recall_log", "query"), ("gaps", "text"), ("notes_to_self", "text"), ("janitor_runs", "problem"))
+
+
+def _admitted(*values: SQLiteValue) -> SQLiteValue:
+    return admit(values[0]).text if isinstance(values[0], str) else values[0]
+
+
+def scrub(path: Path) -> int:
+    """Take the secrets out of local.db at `path`, unless this version of the gate has done so; how many texts had some.
+
+    Raises:
+        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: as they say.
+    """
+    if not path.exists():
+        return 0
+    connection = open_local(path, "CREATE TABLE IF NOT EXISTS scrubbed (gate INTEGER)")
+    try:
+        with translated(connection):
+            if connection.execute("SELECT max(gate) FROM scrubbed").fetchone() == (VERSION,):
+                return 0
+            connection.create_scalar_function("admitted", _admitted, 1, deterministic=True)
+            changed = connection.total_changes()
+            with transaction(connection):
+                for table, column in (*_DROPPED, *_REPLACED):
+                    with suppress(apsw.SQLError):  # a table that nobody has needed yet
+                        change = f"UPDATE {table} SET {column} = admitted({column})"
+                        change = f"DELETE FROM {table}" if (table, column) in _DROPPED else change
+                        connection.execute(f"{change} WHERE {column} <> admitted({column})")
+                connection.execute("INSERT INTO scrubbed VALUES (?)", (VERSION,))
+            connection.execute("VACUUM")
+            return connection.total_changes() - changed
+    finally:
+        connection.close()
