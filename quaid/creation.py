@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid import trust
 from quaid.vault import edits, template
+from quaid.vault.git_process import execute, explain
 from quaid.vault.messages import Message
 
 if TYPE_CHECKING:
@@ -26,11 +28,24 @@ class Created:
 
 
 def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str], None], *, adopted: bool) -> Created:
-    """Add what is missing to the folder `root`, in one commit; nothing that is there is changed."""
+    """Add what is missing to the folder `root`, in one commit; nothing that is there is changed. It is trusted then."""
+    trust.begin_state(root)
     made_repository = history.find_repository(root) is None
     history.create_repository()
     planned = tuple(template.plan_template(root, adopt=adopted))
     with edits.writing(root, wait_s):
         history.wait_until_ready(say)
         committed = edits.apply(root, edits.Change("init", planned, Message("init: a vault for Quaid")), history)
+    trust.trust(root)
     return Created(root, adopted, made_repository, tuple(edit.rel_path for edit in planned), committed.id)
+
+
+def clone_vault(url: str, folder: Path) -> None:
+    """Clone the repository at `url` into the new folder `folder`. Nothing that it brings along is run.
+
+    Raises:
+        GitError, GitMissingError, DiskFullError: git would not, or is not there.
+    """
+    code, _, said = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
+    if code:
+        raise explain("clone the vault", said, folder)

@@ -98,8 +98,9 @@ def check_sqlite(_: Context) -> Finding:
 
 def check_vault(context: Context) -> Finding:
     """The folder is a vault and its settings can be read."""
-    if context.problem is not None:
-        sentence, _, step = str(context.problem).partition(". ")
+    problem = context.problem or (context.memory.problem if context.memory else None)
+    if problem is not None:
+        sentence, _, step = str(problem).partition(". ")
         return Finding("vault", "error", f"{sentence}.", step)
     return Finding("vault", "ok", f"{context.root}")
 

@@ -98,11 +98,8 @@ class Memory:
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
         adopted = template.has_notes(root)
-        trust.begin_state(root)
         memory = cls(root, load_settings(root))
-        created = fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
-        trust.trust(root)
-        return memory, created
+        return memory, fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
         """Where long work shows how far it is, and where a wait says what it waits for."""
@@ -362,7 +359,8 @@ class Memory:
         try:
             self.sync()
         except NOT_INDEXED as error:
-            self._tell(f"What was written is committed, but not in the index yet: {error.reason}.")
+            said = f"What was written is committed, but not in the index yet: {error.reason}."
+            self._tell(f"{said} Set that right, then run: quaid sync")
 
     def reindex(self) -> SyncReport:
         """Build the index from nothing; embeddings come from the cache."""

@@ -133,7 +133,7 @@ def secure_state(root: Path) -> None:
     """Refuse a state folder that somebody else may have made, and shut others out of one that is ours.
 
     Raises:
-        StateFolderError: it is a link, is not a folder or belongs to another user.
+        StateFolderError: it is a link or belongs to another user.
     """
     folder = state_folder(root)
     for path in (state_home(), folder.parent, folder):
@@ -141,12 +141,15 @@ def secure_state(root: Path) -> None:
             about = path.lstat() if path == folder else path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return
-        if not stat.S_ISDIR(about.st_mode):
-            raise StateFolderError(path, "it is not a folder")
+        if stat.S_ISLNK(about.st_mode):
+            raise StateFolderError(path, "it is a link")
         if about.st_uid != os.geteuid():
             raise StateFolderError(path, "it belongs to another user")
+        if not stat.S_ISDIR(about.st_mode):
+            return  # nothing can be kept there, which whoever wants to will say
         if about.st_mode & 0o077:
-            path.chmod(0o700)
+            with suppress(OSError):  # a disk that takes no writes
+                path.chmod(0o700)
 
 
 def begin_state(root: Path) -> None:

@@ -100,7 +100,7 @@ class Ground:
 @pytest.fixture
 def ground(vault, tmp_path, monkeypatch) -> Iterator[Ground]:
     service = Replay({"s1": ANSWER, "": facts_of("Maya adopted a quokka.")})
-    monkeypatch.setattr("quaid.llm.wire.FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
     for name, value in {**service.environ(), "QUAID_CACHE_DIR": str(tmp_path / "cache")}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("QUAID_RECALL_GAPS", "text")
@@ -260,7 +260,8 @@ def test_a_remote_embedding_service_is_sent_no_secret(monkeypatch):
     def answer(request: httpx.Request) -> httpx.Response:
         sent.append(request.content.decode())
         texts = json.loads(request.content)["input"]
-        return httpx.Response(200, json={"data": [{"index": n, "embedding": [1.0]} for n, _ in enumerate(texts)]})
+        told = {"data": [{"index": n, "embedding": [1.0]} for n, _ in enumerate(texts)]}
+        return httpx.Response(200, stream=httpx.ByteStream(json.dumps(told).encode()))
 
     client = httpx.Client
     monkeypatch.setattr("httpx.Client", lambda **_: client(transport=httpx.MockTransport(answer)))

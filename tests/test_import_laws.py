@@ -82,6 +82,7 @@ WIRING = {
     "installing",
     "canary",
     "outbound",
+    "attention",
     "bug",
     "documentation",
 }

@@ -103,7 +103,6 @@ def test_what_is_old_or_left_behind_goes_and_the_rest_stays(tmp_path):
         *(old(state / f"quarantine/2026-{n:03}.json", 1) for n in range(4)),
         old(state / f".note.md.{'a' * 20}.tmp", 2),
         old(state / "as-of/x.unfinished", 2),
-        old(state / "cookie-999999999-1", 0),
         old(state / "cache.db.damaged", 31),
     ]
     kept = [
@@ -112,7 +111,6 @@ def test_what_is_old_or_left_behind_goes_and_the_rest_stays(tmp_path):
         *(old(state / f"quarantine/2026-{n:03}.json", 1) for n in range(4, 204)),
         old(state / f".note.md.{'b' * 20}.tmp", 0),
         old(state / f"worktrees/w/.note.md.{'c' * 20}.tmp", 9),
-        old(state / f"cookie-{os.getpid()}-1", 9),
         old(state / "local.db.damaged", 400),
         old(state / "lock", 400),
         old(state / "other.tmp", 400),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from vaults import mounted
 
 from quaid.janitor.decision import Decision
 from quaid.janitor.news import overdue, render_news
@@ -121,6 +122,7 @@ class TestOverdue:
         assert overdue(runs, NOW).startswith("The janitor has not run to its end yet.")
 
     def test_books_that_cannot_be_read_are_a_warning_and_no_error(self, tmp_path):
-        state_folder(tmp_path).write_text("a file")
-        (tmp_path / "local.db").mkdir()
-        assert "not known" in overdue(Runs(tmp_path / "local.db"), NOW)
+        with mounted(tmp_path / "state", "-t", "tmpfs", "-o", "size=1m", "none") as folder:
+            (folder / "local.db").mkdir()
+            with mounted(folder, "-o", "remount,ro"):  # it cannot be set aside
+                assert "not known" in overdue(Runs(folder / "local.db"), NOW)

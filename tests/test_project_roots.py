@@ -189,7 +189,7 @@ class TestConsent:
 
     def test_what_the_config_says_besides_stays(self, vault, person):
         config = Path(os.environ["QUAID_CONFIG_DIR"]) / "config.toml"
-        config.parent.mkdir()
+        config.parent.mkdir(exist_ok=True)
         config.write_text("# mine\noffline = true\n\n[models]\nprovider = 'none' # no\n")
         allow([person / "code" / "shop"])
         allow([person / "code" / "shop"])

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from quaid.cli.invocation import Invocation, complain
-from quaid.cli.terminal import shown
+from quaid.cli.terminal import closed, shown
 from quaid.errors import CouldNotAskError, QuaidError
 
 EXIT_USAGE = 2
@@ -84,6 +84,7 @@ def _has_streams() -> bool:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            closed.add(number)
     is_open = sys.stdout is not None
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, no path
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -133,7 +134,9 @@ def _fail_usage(invocation: Invocation, error: Any) -> int:
 def _fail_unforeseen(invocation: Invocation, arguments: Sequence[str], error: Exception) -> int:
     from quaid.bug import refusal_of, write_report
 
-    if (refusal := refusal_of(error, invocation.root)) is not None:
+    # What the system refuses names its own file; SQLite means one of the vault's databases.
+    is_of_system = isinstance(error, OSError)
+    if not is_of_system and (refusal := refusal_of(error, invocation.root)) is not None:
         return _fail(invocation, refusal.code, str(refusal), refusal.exit_code)
     if (sentence := _explain(error, arguments)) is not None:
         exit_code = CouldNotAskError.exit_code if invocation.is_deciding else QuaidError.exit_code

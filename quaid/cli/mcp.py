@@ -9,6 +9,7 @@ import typer
 
 from quaid import trust
 from quaid.cli.invocation import Invocation
+from quaid.cli.terminal import closed
 from quaid.errors import UsageError
 
 
@@ -49,6 +50,8 @@ def run_mcp(
     trust.check(root)
     invocation.root = root
     if not http:
+        if closed & {0, 1}:
+            raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http")
         from quaid.mcp.stdio import serve_stdio
 
         serve_stdio(root, tools.value)

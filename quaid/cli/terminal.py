@@ -20,6 +20,10 @@ _WIDEST = 100
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
+closed: set[int] = set()
+"""The standard streams that this process was started without."""
+
+
 def has_terminal() -> bool:
     """Whether a person is looking at stdout."""
     return sys.stdout.isatty()

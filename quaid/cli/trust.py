@@ -11,9 +11,9 @@ from quaid import trust
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import styled
 from quaid.config import ignored_settings
+from quaid.creation import clone_vault
 from quaid.errors import BadInputError, UsageError
 from quaid.place import CONFIG_FILE
-from quaid.vault.history import History
 
 
 def run_clone(
@@ -31,7 +31,7 @@ def run_clone(
     root = (path or invocation.vault or Path.home() / "quaid").expanduser().absolute()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise BadInputError(f"{root} is there already. Give another folder: quaid clone {url} PATH")
-    History.clone(url, root)
+    clone_vault(url, root)
     if not (root / CONFIG_FILE).is_file():
         raise BadInputError(f"{url} is not a vault: it has no {CONFIG_FILE}. Make one of its clone: quaid init {root}")
     _trust(invocation, root, "Cloned and trusted")

@@ -10,6 +10,8 @@ from pathlib import Path
 from quaid.gate.values import Span
 
 LEAST_WORDS = 12
+LEAST_DISTINCT = 8
+"""Words of a phrase are drawn by chance: one that says the same again and again is prose."""
 # Words of three to eight letters, numbered or not, in rows of any form.
 _ROW = re.compile(
     r"(?<![^\W_])(?:\d{1,2}[.):]?[ \t]*)?[A-Za-z]{3,8}(?:[\s,;|]{1,6}(?:[>*-][ \t]*)?(?:\d{1,2}[.):]?[ \t]*)?[A-Za-z]{3,8}){11,}"
@@ -43,7 +45,7 @@ def _find_in_row(row: re.Match[str]) -> Iterator[Span]:
         if word is not None and word[0].lower() in known:
             begun.append(word)
             continue
-        if len(begun) >= LEAST_WORDS:
+        if len(begun) >= LEAST_WORDS and len({word[0].lower() for word in begun}) >= LEAST_DISTINCT:
             yield Span(row.start() + begun[0].start(), row.start() + begun[-1].end(), "seed-phrase")
         begun = []
 

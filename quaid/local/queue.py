@@ -108,7 +108,7 @@ def done(state: Path, item: Item) -> None:
     path = state / FOLDER / _name(item)
     if _read(path) == item:
         path.unlink(missing_ok=True)
-    if item.spooled:
+    if item.spooled and _SPOOLED.fullmatch(item.transcript):  # no other file, whatever a report says
         (state / FOLDER / item.transcript).unlink(missing_ok=True)
 
 

@@ -45,8 +45,9 @@ def scrub(path: Path) -> int:
                         change = f"UPDATE {table} SET {column} = admitted({column})"
                         change = f"DELETE FROM {table}" if (table, column) in _DROPPED else change
                         connection.execute(f"{change} WHERE {column} <> admitted({column})")
+                changed = connection.total_changes() - changed
                 connection.execute("INSERT INTO scrubbed VALUES (?)", (VERSION,))
             connection.execute("VACUUM")
-            return connection.total_changes() - changed
+            return changed
     finally:
         connection.close()

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _TURN = re.compile(r"(?P<note>.+)#\^?t(?P<turn>\d+)")
 _SHORTEST_PART = 4
-_NOT_AS_ASKED = ("stale", "removals")
-"""What is degraded when the index answered that could not be brought in step with the files."""
+_NOT_AS_ASKED = ("config", "stale", "removals")
+"""What is degraded when the settings are not the owner's, or the index that answered is not in step with the files."""
 
 
 def find_expected(hits: Sequence[Hit], reference: str, meant: Collection[str] = ()) -> int | None:
@@ -70,7 +70,7 @@ def check_decidable(answer: Recall) -> None:
     """
     missing = [name for name in answer.degraded if name in _NOT_AS_ASKED]
     if missing:
-        raise CouldNotAskError(f"The index is not in step with the files ({', '.join(missing)}). Try: quaid sync")
+        raise CouldNotAskError(f"The answer is not that of this vault ({', '.join(missing)}). Try: quaid sync")
 
 
 def _is_called(hit: Hit, note: str) -> bool:

@@ -88,17 +88,6 @@ class History:
             if code:
                 raise explain("create a repository", said, self._root)
 
-    @staticmethod
-    def clone(url: str, folder: Path) -> None:
-        """Clone the repository at `url` into the new folder `folder`. Nothing that it brings along is run.
-
-        Raises:
-            GitError, GitMissingError, DiskFullError: git would not, or is not there.
-        """
-        code, _, said = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
-        if code:
-            raise explain("clone the vault", said, folder)
-
     def state(self) -> RepositoryState:
         """What the repository is in the middle of.
 
@@ -164,9 +153,8 @@ class History:
         raise LockedError(f"Other commits keep arriving in {self._repository.top}")
 
     def recover(self) -> None:
-        """Finish what a killed process left half done; `commit` does it first, whoever opens a vault may.
-
-        A user's index that lags behind a commit of ours would undo it with the user's next commit.
+        """Finish what a killed process left half done; `commit` does it first, whoever opens a vault may. A user's
+        index that lags behind a commit of ours would undo it with the user's next commit.
         """
         with files.refusals(self._repository.top / ".git"):
             workshop.recover(self._run, self._repository, self.state().head, self._settings.wait_s, self._set_aside)

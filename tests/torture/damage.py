@@ -61,7 +61,8 @@ def make_vault(folder: Path, service: dict[str, str]) -> Path:
     """A vault with facts, a project with a document, vectors, and something in each database."""
     os.environ.update(
         {
-            "QUAID_CONFIG_DIR": str(folder / "config"), "QUAID_CACHE_DIR": str(folder / "cache"),
+            "QUAID_CONFIG_DIR": str(folder / "config"), "QUAID_STATE_DIR": str(folder / "state"),
+            "QUAID_CACHE_DIR": str(folder / "cache"),
             "QUAID_MODELS_PROVIDER": "none", "QUAID_NOTIFICATIONS_CHANNELS": "", "GIT_CONFIG_GLOBAL": os.devnull,
         }
         | {f"QUAID_EMBEDDING_{key.upper()}": str(value) for key, value in service.items()}

@@ -41,7 +41,7 @@ def new_vault() -> Iterator[Path]:
     from quaid import Memory
 
     folder = Path(tempfile.mkdtemp(prefix="quaid-torture-"))
-    os.environ.update(ENVIRONMENT, QUAID_CONFIG_DIR=str(folder / "config"), XDG_STATE_HOME=str(folder / "state"))
+    os.environ.update(ENVIRONMENT, QUAID_CONFIG_DIR=str(folder / "config"), QUAID_STATE_DIR=str(folder / "state"))
     try:
         Memory.create(folder / "vault")[0].close()
         yield folder / "vault"

@@ -59,8 +59,8 @@ def main() -> int:
     parser.add_argument("--nights", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    os.environ.update(QUIET)
     folder = Path(tempfile.mkdtemp(prefix="quaid-nights-"))
+    os.environ.update(QUIET, QUAID_CONFIG_DIR=str(folder / "config"), QUAID_STATE_DIR=str(folder / "state"))
     began = time.monotonic()
     try:
         with Memory.create(folder / "vault")[0]:
