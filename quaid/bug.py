@@ -14,6 +14,7 @@ from pathlib import Path
 
 from quaid.errors import QuaidError
 from quaid.gate import admit
+from quaid.local import state_files
 from quaid.place import state_folder
 from quaid.unseen import escaped
 from quaid.vault.layout import LOG_DIR
@@ -28,8 +29,7 @@ def write_report(error: BaseException, arguments: Sequence[str], root: Path | No
     for folder in _folders(root):
         path = folder / f"bug-{now:%Y%m%d-%H%M%S}-{os.getpid()}.txt"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(escaped(text), encoding="utf-8", errors="backslashreplace")
+            state_files.write(path, escaped(text))
         except OSError:
             continue
         return path

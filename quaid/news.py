@@ -117,7 +117,7 @@ def _to_file(root: Path, setting: str, text: str) -> None:
     if path.suffix not in _FILE_ENDINGS:
         raise ValueError(f"notifications.file is {setting!r}, and must end in {' or '.join(_FILE_ENDINGS)}")
     if not setting:
-        state.mkdir(parents=True, exist_ok=True)
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
         if path.lstat().st_size > LONGEST_FILE:
             path.replace(path.with_name(f"{path.name}.1"))

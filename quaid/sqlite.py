@@ -29,6 +29,7 @@ from quaid.errors import (
 )
 
 BUSY_MS = 30_000
+HEALINGS = 3
 _PAUSE_SECONDS = 0.005
 _HEADER_BYTES = 100
 _SHARED_STEP = 32_768
@@ -173,15 +174,16 @@ def stamp(connection: apsw.Connection, form: Format) -> None:
 
 def heal(path: Path, work: Callable[[bool], Result]) -> Result:
     """What `work` returns. When it finds the database at `path` damaged, that is set aside, and `work` done again and
-    told so.
+    told so; more than once, for another process may be setting it aside at the same moment.
     """
-    found = inode(path)
-    try:
-        return work(False)
-    except Exception as error:
-        if not is_damage(error):
-            raise
-        set_aside(path, found, error)
+    for attempt in range(HEALINGS):
+        found = inode(path)
+        try:
+            return work(attempt > 0)
+        except Exception as error:
+            if not is_damage(error):
+                raise
+            set_aside(path, found, error)
     return work(True)
 
 

@@ -18,12 +18,6 @@ os.environ.setdefault("QUAID_MODELS_PROVIDER", "none")
 os.environ.setdefault("QUAID_NOTIFICATIONS_CHANNELS", "")  # nor pop up on the desktop of who runs it
 
 
-# What belongs to the user and the machine: never those of who runs the tests.
-_OWN = Path(tempfile.mkdtemp(prefix="quaid-user-"))
-os.environ["QUAID_CONFIG_DIR"] = str(_OWN / "config")
-os.environ["QUAID_STATE_DIR"] = str(_OWN / "state")
-atexit.register(shutil.rmtree, _OWN, ignore_errors=True)
-
 SHARED_MEMORY = Path("/dev/shm")
 ROOM = 6_000_000_000
 """Bytes."""
@@ -49,6 +43,10 @@ def pytest_configure(config: pytest.Config) -> None:
         # Itself, not a folder in it: the name of a socket may have a hundred bytes.
         os.environ["TMPDIR"] = tempfile.tempdir = str(SHARED_MEMORY)
         atexit.register(_remove_sockets)
+    # What belongs to the user and the machine: never those of who runs the tests.
+    own = Path(tempfile.mkdtemp(prefix="quaid-user-"))
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    os.environ |= {"QUAID_CONFIG_DIR": str(own / "config"), "QUAID_STATE_DIR": str(own / "state")}
 
 
 def _remove_sockets() -> None:

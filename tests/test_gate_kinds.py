@@ -12,7 +12,7 @@ from quaid import gate
 from quaid.gate import admit
 
 LEAST_SHARE = 0.93
-"""Of what the gate was not tuned on; 0.95 were found."""
+"""Of what was set aside before the gate was tuned: 0.91 were found at first sight, 0.95 in the end."""
 
 
 def leaks(place: str, value: str) -> bool:

@@ -14,11 +14,17 @@ import pytest
 from vaults import Vault, refused
 
 from quaid import Memory, trust, user_config
+from quaid.bug import write_report
 from quaid.cli.main import main
 from quaid.config import ignored_settings, load_settings
 from quaid.errors import ConfigError, ForeignVaultError, StateFolderError, UntrustedVaultError
 from quaid.hooks import entry
+from quaid.janitor.runner import Options
+from quaid.local import hook_log, queue
+from quaid.model import Turn
+from quaid.news import deliver
 from quaid.place import state_folder, state_home
+from quaid.settings import NotificationSettings
 from quaid.vault import edits
 
 
@@ -293,6 +299,28 @@ class TestState:
             os.umask(before)
         assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
         assert stat.S_IMODE(state_folder(tmp_path / "vault").stat().st_mode) == 0o700
+
+    def test_every_file_of_it_is_private_whatever_the_umask(self, home):
+        vault = home / "quaid"
+        before = os.umask(0)
+        try:
+            with Memory.open(vault) as memory:
+                memory.remember("Maya takes oat milk in her coffee")
+                memory.recall("oat milk")
+                memory.recall("oat milk", as_of="HEAD")
+                memory.note("call Maya back")
+                memory.extract([Turn("Maya", "My sister Ines sails.", "user")], session="s1")
+                memory.tidier.run(Options())
+                memory.documentation.search("oat")
+                deliver(vault, NotificationSettings(channels="file"), "janitor", "done")
+                write_report(ValueError("x"), ["x"], vault)
+            hook_log.write(state_folder(vault), "stop", 1.0, "x")
+            queue.put(state_folder(vault), queue.Item("s", "/t", "now", "session", 1.0))
+        finally:
+            os.umask(before)
+        found = {path: stat.S_IMODE(path.lstat().st_mode) for path in state_folder(vault).rglob("*")}
+        assert len(found) > 12
+        assert {str(path): oct(mode) for path, mode in found.items() if mode & 0o077} == {}
 
     def test_a_folder_that_others_could_enter_is_closed(self, home):
         state_folder(home / "quaid").chmod(0o777)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 from quaid.gate.names import ASKS, NAME
 from quaid.gate.values import CODE, PIN, PLAIN_WORD, SAYS_HOW, Span, is_opaque, is_stand_in, is_strong
@@ -74,7 +74,7 @@ def _find_in_tables(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]
         end = _line_end(text, start)
         done = end
         if end - start <= _LONGEST_LINE and (columns := _columns(text[start:end])):
-            yield from _find_in_rows(text, end, columns, _mark(text[start:end]))
+            done = yield from _find_in_rows(text, end, columns, _mark(text[start:end]))
 
 
 def _columns(header: str) -> dict[int, str]:
@@ -92,13 +92,16 @@ def _columns(header: str) -> dict[int, str]:
     }
 
 
-def _find_in_rows(text: str, start: int, columns: dict[int, str], mark: str) -> Iterator[Span]:
+def _find_in_rows(text: str, start: int, columns: dict[int, str], mark: str) -> Generator[Span, None, int]:
+    """What stands in the `columns` of the rows from `start` on; returns where the table ends, so that each row is read
+    once. A row that could be another header adds its columns.
+    """
     while start < len(text):
         start += 1
         end = _line_end(text, start)
         row = text[start:end]
         if mark not in row or len(row) > _LONGEST_LINE:
-            return
+            return start - 1
         if not _RULE.fullmatch(row):
             place = start
             for column, cell in enumerate(row.split(mark)):
@@ -107,7 +110,9 @@ def _find_in_rows(text: str, start: int, columns: dict[int, str], mark: str) -> 
                     found = place + cell.index(value)
                     yield Span(found, found + len(value), "password" if columns[column] == "login" else columns[column])
                 place += len(cell) + len(mark)
+            columns = {**_columns(row), **columns}
         start = end
+    return start
 
 
 def _is_in_column(value: str, kind: str) -> bool:

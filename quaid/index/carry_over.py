@@ -30,7 +30,8 @@ def open_new(path: Path, present: Path | None = None) -> Iterator[apsw.Connectio
     """A new index in a file of its own, on disk when the body ends; SQLite itself keeps `present`, attached under that
     name, from being written. Without an index of this version there, `present` has no rows to give.
     """
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
     connection = apsw.Connection(str(path), flags=flags)
     try:
         connection.set_busy_timeout(BUSY_MS)

@@ -83,7 +83,7 @@ def open_bench(root: Path, name: str, base: str, settings: Settings, embedding: 
     """
     owner = History(root, settings.git)
     folder = state_folder(root) / WORKTREES / name
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         vault = owner.branches.add_worktree(folder / "tree", base)
         state = make_state_folder(vault)

@@ -156,7 +156,7 @@ class Runner:
 
         path = state_folder(self._ground.root) / LOCK_FILE
         try:
-            with FileLock(path, timeout=0):
+            with FileLock(path, timeout=0, mode=0o600):
                 yield
         except Timeout as error:
             raise LockedError("Another janitor is at work in this vault") from error

@@ -54,7 +54,7 @@ def open_local(
         return connection
 
     with sqlite.translated(path):
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return sqlite.heal(path, opened)
 
 

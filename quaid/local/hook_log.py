@@ -39,8 +39,9 @@ def write(state: Path, event: str, took_ms: float, problem: str) -> None:
 def read(state: Path) -> list[Call]:
     """The last calls, oldest first."""
     try:
-        lines = (state / "log" / LOG_FILE).read_text("utf-8", errors="replace").splitlines()[-MOST_READ:]
+        data = state_files.read(state / "log" / LOG_FILE)
     except OSError:
         return []
+    lines = data.decode("utf-8", "replace").splitlines()[-MOST_READ:]
     found = [match for line in lines if (match := _LINE.fullmatch(line))]
     return [Call(match[1], match[2], int(match[3]), match[4] or "") for match in found]

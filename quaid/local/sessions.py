@@ -34,7 +34,7 @@ def read(state: Path, session: str) -> Given:
     ids: set[str] = set()
     compacted_at: datetime | None = None
     try:
-        lines = _path(state, session).read_text("utf-8").splitlines()
+        lines = state_files.read(_path(state, session)).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return Given()
     for line in lines:

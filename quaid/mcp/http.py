@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from quaid.errors import BadInputError
+from quaid.local import state_files
 from quaid.mcp.rooms import Desks
 from quaid.mcp.server import Server, Surface
 from quaid.mcp.stdio import leave, leave_on_signals
@@ -170,7 +171,7 @@ def _kept_token(path: Path) -> str:
     try:
         new = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        return path.read_text(encoding="ascii", errors="replace").strip()
+        return state_files.read(path).decode("ascii", "replace").strip()
     token = secrets.token_urlsafe(32)
     with os.fdopen(new, "w", encoding="ascii") as file:
         file.write(f"{token}\n")

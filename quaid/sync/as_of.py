@@ -132,9 +132,9 @@ class PastIndexes:
         """One process at a time makes a past; what a killed one left unfinished goes."""
         from filelock import FileLock, Timeout
 
-        self._folder.mkdir(exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
         try:
-            with FileLock(self._folder / layout.LOCK_FILE, timeout=WAIT_S):
+            with FileLock(self._folder / layout.LOCK_FILE, timeout=WAIT_S, mode=0o600):
                 for stray in self._folder.glob(f"*{_UNFINISHED}"):
                     stray.unlink(missing_ok=True)
                 yield

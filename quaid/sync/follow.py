@@ -22,7 +22,7 @@ from quaid.place import state_folder
 from quaid.settings import SyncSettings
 from quaid.sync.indexer import Indexer, SyncReport
 from quaid.sync.watcher import concerns_notes, observe, why_silent
-from quaid.vault import layout
+from quaid.vault import files, layout
 from quaid.vault.workshop import process_exists
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Heartbeat:
 def read_heartbeat(state: Path) -> Heartbeat | None:
     """What the watcher of the vault whose state folder is `state` said last; None where none has said anything."""
     try:
-        return Heartbeat(**json.loads((state / HEARTBEAT_FILE).read_text(encoding="utf-8")))
+        return Heartbeat(**json.loads(files.read_note(state, HEARTBEAT_FILE) or b""))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -197,7 +197,9 @@ class Follower:
         path = state_folder(self._indexer.root) / HEARTBEAT_FILE
         temporary = path.with_name(layout.temporary_name(path.name))
         try:
-            temporary.write_text(json.dumps(asdict(heartbeat)), encoding="utf-8")
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(heartbeat)))
             temporary.replace(path)
         except OSError:  # the vault is gone or full; the loop finds out by itself
             temporary.unlink(missing_ok=True)

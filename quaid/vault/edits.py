@@ -44,7 +44,7 @@ def writing(root: Path, wait_s: float) -> Iterator[None]:
     path = state_folder(root) / layout.LOCK_FILE
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with FileLock(path, timeout=wait_s):
+        with FileLock(path, timeout=wait_s, mode=0o600):
             yield
     except Timeout as error:
         raise LockedError(f"Another Quaid is writing to {root}") from error
