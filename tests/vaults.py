@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import json
 import os
 import shutil
@@ -222,10 +223,14 @@ def _adopt(vault: Path, root: Path) -> Vault:
 
 def trust_vault(root: Path) -> None:
     """What `quaid trust` does, without the care for a file that its user edits: it is done some thousand times."""
-    vaults = [*(vault for vault in trusted_vaults() if Path(vault).exists()), os.path.realpath(root)]
     path = user_config.path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.write_text(f"[trust]\nvaults = {json.dumps(vaults)}\n", encoding="utf-8")
+    with (path.parent / "lock").open("w") as lock:  # some tests work in several processes
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        vaults = [*(vault for vault in trusted_vaults() if Path(vault).exists()), os.path.realpath(root)]
+        draft = path.with_suffix(".draft")
+        draft.write_text(f"[trust]\nvaults = {json.dumps(vaults)}\n", encoding="utf-8")
+        draft.replace(path)
 
 
 @cache
