@@ -207,7 +207,7 @@ class Answers:
         return self._past
 
     def _open_judge(self) -> Judge | None:
-        if self._judge is None and self._settings.models.provider != "none":
+        if self._judge is None and self._settings.models.provider not in {"", "none"}:
             from quaid.llm import Models
             from quaid.llm.prompts import user_prompts
             from quaid.local.model_usage import ModelRecords

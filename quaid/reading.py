@@ -108,7 +108,7 @@ class Reader:
     def is_able(self) -> bool:
         """Whether a model is to be asked. One that was chosen by name is, even where it cannot be: that is loud."""
         capture, provider = self._settings.capture, self._settings.models.provider
-        if provider == "none" or not (capture.facts or capture.snippets or capture.journal):
+        if provider in {"", "none"} or not (capture.facts or capture.snippets or capture.journal):
             return False
         return provider != "auto" or self.models.describe().provider is not None
 

@@ -372,9 +372,10 @@ class TestConsent:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-found")
         talk = home / "talk.jsonl"
         talk.write_text('{"role": "user", "content": "My sister is called Ines and she sails."}\n')
-        _, out, err = run("extract", str(talk))
+        code, out, err = run("extract", str(talk))
+        assert code == 0
         assert "Kept: 1 new turn" in out
-        assert "no model is asked before you have agreed" in err
+        assert "No model is asked before you have agreed" in err
         assert "quaid config models.provider" in err
 
     def test_init_says_how_to_agree_where_nobody_can_answer(self, home, monkeypatch):

@@ -14,6 +14,7 @@ from quaid.cli.invocation import Invocation, complain
 from quaid.cli.learned import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
 from quaid.cli.terminal import columns, count, styled
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NoteBrokenError, QuaidError, UsageError
+from quaid.llm.discovery import AGREE
 
 if TYPE_CHECKING:
     from quaid.learning import Extracted
@@ -67,6 +68,8 @@ def run_extract(
             if not invocation.as_json:
                 invocation.print(render_extracted(done))
             _remark(invocation, done)
+        if any(done.new_turns and done.waiting for done in found) and not memory.settings.models.provider:
+            invocation.say(f"No model is asked before you have agreed to it. {AGREE}")
     if invocation.as_json:
         shapes = [as_shape(done) for done in found]
         several = {"sessions": shapes, "refused": {name: _as_error(error) for name, error in refused.items()}}
