@@ -27,7 +27,9 @@ LONG = (
     "test_crash.py", "test_janitor_night.py", "test_extraction_trouble.py", "test_bad_input.py", "test_watch.py",
     "test_processes.py", "test_history.py", "test_janitor_docs.py", "test_memory.py", "test_extraction.py",
     "test_janitor_runner.py", "test_llm_wire.py", "test_index_equals_rebuild.py", "test_mcp_stdio.py",
-    "test_cli_projects.py", "test_install_canary.py", "test_embed_weights.py",
+    "test_cli_projects.py", "test_install_canary.py", "test_embed_weights.py", "test_janitor_vetoes.py",
+    "test_unseen.py", "test_odd_surroundings.py", "test_damage.py", "test_torture.py", "test_silence.py",
+    "test_owners.py", "test_gate_doors.py", "test_cli_transcripts.py", "test_patterns.py",
 )  # fmt: skip
 """They are begun first: a file stays in one process, and a long one at the end leaves the others idle."""
 
