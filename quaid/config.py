@@ -67,7 +67,7 @@ def is_users_own(key: str) -> bool:
 
 
 def ignored_settings(root: Path) -> list[str]:
-    """A sentence for each setting that the vault at `root` has no say in.
+    """A sentence that names the settings which the vault at `root` has no say in; none where it has set none.
 
     Raises:
         ConfigError: its quaid.toml cannot be read.
@@ -79,7 +79,10 @@ def ignored_settings(root: Path) -> list[str]:
         if is_users_own(key)
         for name in (value if isinstance(value, dict) else ("",))
     ]
-    return [f"{CONFIG_FILE} sets {key}, which a vault cannot: set it with: quaid config {key} VALUE" for key in keys]
+    if not keys:
+        return []
+    named = ", ".join(keys)
+    return [f"{CONFIG_FILE} sets {named}, which is ignored: no vault can. Set your own with: quaid config KEY VALUE"]
 
 
 def set_users_own(key: str, value: object) -> Path:

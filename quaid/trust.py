@@ -48,7 +48,7 @@ def locate_vault(path: str | os.PathLike[str] | None = None, *, start: Path | No
     except (UntrustedVaultError, ForeignVaultError) as error:
         if not (home / CONFIG_FILE).is_file():
             raise
-        return Located(home, f"{error} {home} is used instead.")
+        return Located(home, f"{home} is used. {error}")
     return Located(around)
 
 
