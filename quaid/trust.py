@@ -61,10 +61,7 @@ def check(root: Path) -> None:
         UntrustedVaultError: it is not in the list of trusted vaults.
         StateFolderError: its state folder is a link or belongs to another user.
     """
-    if not (root / CONFIG_FILE).is_file():
-        raise VaultNotFoundError(root)
-    if root.stat().st_uid != os.geteuid():
-        raise ForeignVaultError(root)
+    _check_own(root)
     if os.path.realpath(root) not in trusted_vaults():
         raise UntrustedVaultError(root)
     secure_state(root)
@@ -83,10 +80,7 @@ def trust(root: Path) -> bool:
     Raises:
         VaultNotFoundError, ForeignVaultError: there is no vault, or it is another user's.
     """
-    if not (root / CONFIG_FILE).is_file():
-        raise VaultNotFoundError(root)
-    if root.stat().st_uid != os.geteuid():
-        raise ForeignVaultError(root)
+    _check_own(root)
     real = os.path.realpath(root)
     if real in trusted_vaults():
         make_state_folder(root)
@@ -161,6 +155,13 @@ def begin_state(root: Path) -> None:
     with suppress(OSError):
         folder.rename(folder.with_name(f"{folder.name}.{int(folder.stat().st_mtime)}.old"))
     make_state_folder(root)
+
+
+def _check_own(root: Path) -> None:
+    if not (root / CONFIG_FILE).is_file():
+        raise VaultNotFoundError(root)
+    if root.stat().st_uid != os.geteuid():
+        raise ForeignVaultError(root)
 
 
 def _change_list(edit: Callable[[list[str]], list[str]]) -> None:

@@ -339,6 +339,16 @@ def play(root: Path, database: str, how: str, beside: str, chance: random.Random
     return broke
 
 
+def figures_of(
+    harness: str, seed: int, tried: Counter[str], broken: dict[str, list[str]], took_s: float
+) -> dict[str, Any]:
+    """What a run of a harness comes to."""
+    return {
+        "harness": harness, "seed": seed, "rounds": sum(tried.values()), "tried": dict(tried),
+        "broke": {what: len(found) for what, found in broken.items()}, "took_s": round(took_s, 1), "details": broken,
+    }  # fmt: skip
+
+
 def torture(
     rounds: int, seed: int, *, plan: list[tuple[str, str, str]] | None = None, names: tuple[str, ...] = ()
 ) -> dict[str, Any]:
@@ -381,11 +391,7 @@ def torture(
         os.environ.clear()
         os.environ.update(environment)
         shutil.rmtree(folder, ignore_errors=True)
-    return {
-        "harness": "damage", "seed": seed, "rounds": sum(tried.values()), "tried": dict(tried),
-        "broke": {what: len(found) for what, found in broken.items()}, "took_s": round(time.monotonic() - started, 1),
-        "details": broken,
-    }  # fmt: skip
+    return figures_of("damage", seed, tried, broken, time.monotonic() - started)
 
 
 def main() -> int:

@@ -32,7 +32,7 @@ if __name__ == "__main__":
 else:
     sys.path.append(str(Path(__file__).parent))
 
-from damage import make_vault, run, serving_embeddings
+from damage import figures_of, make_vault, run, serving_embeddings
 
 from quaid.place import state_folder
 
@@ -182,11 +182,7 @@ def torture(rounds: int, seed: int, *, plan: list[tuple[str, int, str]] | None =
         os.environ.clear()
         os.environ.update(environment)
         shutil.rmtree(folder, ignore_errors=True)
-    return {
-        "harness": "disk", "seed": seed, "rounds": sum(tried.values()), "tried": dict(tried),
-        "broke": {what: len(found) for what, found in broken.items()}, "took_s": round(time.monotonic() - started, 1),
-        "details": broken,
-    }  # fmt: skip
+    return figures_of("disk", seed, tried, broken, time.monotonic() - started)
 
 
 def main() -> int:
