@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from quaid.memory import Memory as Memory
+    from quaid.model import VERSION as __version__  # noqa: N811
 
-__version__ = "0.1.0"
 __all__ = ["Memory", "__version__"]
 
 
@@ -17,4 +17,8 @@ def __getattr__(name: str) -> object:
         from quaid.memory import Memory
 
         return Memory
+    if name == "__version__":
+        from quaid.model import VERSION
+
+        return VERSION
     raise AttributeError(name)

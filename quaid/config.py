@@ -12,18 +12,27 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from quaid import user_config
 from quaid.errors import ConfigError
-from quaid.place import CONFIG_FILE
-from quaid.settings import EmbeddingSettings, ModelSettings, Settings
+from quaid.place import CONFIG_FILE, config_folder
 
+if TYPE_CHECKING:
+    from quaid.settings import Settings  # where it is needed it is imported: a hook that reads no setting is quicker
+
+USER_CONFIG_FILE = "config.toml"
+_HEADER = """\
+# Quaid on this machine: where data may go, and which vaults are trusted. All settings: quaid config
+# offline = true               # nothing leaves this machine
+
+"""
 _USERS_TABLES = ("models", "embedding", "notifications")
 _USERS_KEYS = ("offline",)
 _NOT_SETTINGS = ("trust",)
@@ -42,9 +51,11 @@ def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Setti
     Raises:
         ConfigError: unreadable TOML, an unknown key, or a value of the wrong type.
     """
+    from quaid.settings import Settings
+
     of_vault = {key: value for key, value in read_vault_config(root).items() if not is_users_own(key)}
-    of_user = {key: value for key, value in user_config.read().items() if key not in _NOT_SETTINGS}
-    settings: Settings = _set(_set(Settings(), of_vault, "", CONFIG_FILE), of_user, "", str(user_config.path()))
+    of_user = {key: value for key, value in read_user_config().items() if key not in _NOT_SETTINGS}
+    settings: Settings = _set(_set(Settings(), of_vault, "", CONFIG_FILE), of_user, "", str(user_config_path()))
     settings = _override(settings, "", environ if environ is not None else os.environ)
     for key, name in (("models", settings.models.api_key_env), ("embedding", settings.embedding.api_key_env)):
         if name and not _KEY_VARIABLE.fullmatch(name):
@@ -97,14 +108,16 @@ def set_users_own(key: str, value: object) -> Path:
         if key == "models.provider":
             _put(document, "models.agreed", f"{datetime.now(UTC):%Y-%m-%d}" if value not in {"", "none"} else "")
 
-    user_config.change(edit)
-    return user_config.path()
+    change_user_config(edit)
+    return user_config_path()
 
 
 def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
     """The settings, and why they are not the owner's: then they are all defaults, and no model is used, for it is not
     known which one is meant.
     """
+    from quaid.settings import EmbeddingSettings, ModelSettings, Settings
+
     try:
         return load_settings(root), None
     except ConfigError as error:
@@ -133,6 +146,8 @@ def parse_value(key: str, raw: str) -> Any:
     Raises:
         ConfigError: no such setting, or `raw` does not fit it.
     """
+    from quaid.settings import Settings
+
     cls: Any = Settings
     *sections, name = key.split(".")
     for section in sections:
@@ -171,6 +186,42 @@ def read_vault_config(root: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig")) if path.exists() else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise ConfigError(CONFIG_FILE, str(error)) from error
+
+
+def user_config_path() -> Path:
+    """The file, which need not exist."""
+    return config_folder() / USER_CONFIG_FILE
+
+
+def read_user_config() -> dict[str, Any]:
+    """The tables of the user's config; empty when there is none.
+
+    Raises:
+        ConfigError: it is not TOML, or somebody else could have written it.
+    """
+    text = _read_user_config()
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(str(user_config_path()), str(error)) from error
+
+
+def change_user_config(edit: Callable[[Any], None]) -> None:
+    """Let `edit` change the file as a tomlkit document; comments and order stay. One process at a time.
+
+    Raises:
+        ConfigError: it cannot be read or written.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    with _alone():
+        try:
+            document = tomlkit.parse(_read_user_config() or _HEADER)
+            edit(document)
+        except TOMLKitError as error:
+            raise ConfigError(str(user_config_path()), str(error)) from error
+        _write_user_config(tomlkit.dumps(document))
 
 
 def _put(document: Any, key: str, value: object) -> None:
@@ -257,3 +308,60 @@ def _from_text(raw: str, hint: Any, key: str) -> Any:
 def _type_name(hint: Any) -> str:
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
     return names.get(hint, str(hint))
+
+
+def _read_user_config() -> str:
+    try:
+        handle = os.open(user_config_path(), os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise ConfigError(str(user_config_path()), error.strerror or str(error)) from error
+    with os.fdopen(handle, "rb") as file:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise ConfigError(str(user_config_path()), "is not a file")
+        if about.st_uid not in {os.geteuid(), 0} or about.st_mode & stat.S_IWOTH:
+            raise ConfigError(
+                str(user_config_path()), "another user can change it; make it yours alone with chown and chmod 600"
+            )
+        try:
+            return file.read().decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(str(user_config_path()), str(error)) from error
+
+
+def _write_user_config(text: str) -> None:
+    # Behind a link lies the file of those who keep their settings in a repository: the link stays.
+    target = user_config_path().resolve()
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(handle)
+        temporary.replace(target)
+    except OSError as error:
+        raise ConfigError(str(user_config_path()), error.strerror or str(error)) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    import fcntl
+
+    folder = config_folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        lock = os.open(folder / f".{USER_CONFIG_FILE}.lock", flags, 0o600)
+    except OSError as error:
+        raise ConfigError(str(user_config_path()), error.strerror or str(error)) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

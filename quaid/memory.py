@@ -9,8 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from quaid import gate, trust
-from quaid.answers import Answers
+from quaid import redaction, trust
 from quaid.config import ignored_settings, load_settings, parse_value, settings_for_reading
 from quaid.errors import (
     NOT_INDEXED,
@@ -25,6 +24,7 @@ from quaid.index.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
 from quaid.place import CONFIG_FILE, state_folder
+from quaid.recall.answers import Answers
 from quaid.recall.options import RecallOptions
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
@@ -35,17 +35,17 @@ from quaid.vault import template
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.analyzing import Analyzed
-    from quaid.creation import Created
-    from quaid.documentation.facade import Documentation
-    from quaid.importing import Imported
-    from quaid.learning import Extracted, Learner
-    from quaid.provenance import Provenance
+    from quaid.capture.analyst import Analyzed
+    from quaid.capture.imports import Imported
+    from quaid.capture.learner import Extracted, Learner
+    from quaid.capture.writer import Surroundings, Writer, Written
+    from quaid.docs.documentation import Documentation
+    from quaid.history.creation import Created
+    from quaid.history.vault_history import History
+    from quaid.janitor.janitor import Tidier
+    from quaid.recall.provenance import Provenance
     from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
-    from quaid.tidying import Tidier
-    from quaid.vault.history import History
-    from quaid.writer import Surroundings, Writer, Written
 
 
 class Memory:
@@ -55,7 +55,7 @@ class Memory:
         self.root = root
         self.settings = settings
         self.problem = problem  # why `settings` are not the owner's: then nothing is written
-        gate.look_for_numbers(wanted=settings.capture.redact_numbers)
+        redaction.look_for_numbers(wanted=settings.capture.redact_numbers)
         self.embedding = Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)
@@ -92,7 +92,7 @@ class Memory:
         Raises:
             VaultExistsError: it is one already.
         """
-        from quaid.creation import fill_vault
+        from quaid.history.creation import fill_vault
 
         root = Path(path).expanduser().absolute()
         if (root / CONFIG_FILE).exists():
@@ -170,7 +170,7 @@ class Memory:
 
     def why(self, reference: str) -> Provenance:
         """Where a memory comes from, as far as files and history tell. git is asked only here, never by `recall`."""
-        from quaid.provenance import explain
+        from quaid.recall.provenance import explain
 
         def explained() -> Provenance:
             index = self.index()
@@ -183,7 +183,7 @@ class Memory:
         """What an agent should have before it starts to work in the folder `cwd`, at most `tokens` (else
         `hooks.context_tokens`) and `longest` characters as JSON; may be empty.
         """
-        from quaid.context import tell
+        from quaid.agents.session_context import tell
 
         most = self.settings.hooks.context_tokens if tokens is None else tokens
         return self.answers.ask(lambda: tell(self.root, self.index(), self.answers.owners(), most, longest, cwd))
@@ -236,7 +236,7 @@ class Memory:
 
     def note(self, text: str, session: str | None = None) -> int:
         """Queue a line that the next extraction of `session` (or of any) takes along; how many are waiting."""
-        from quaid.reading import queue_note
+        from quaid.capture.reader import queue_note
 
         if not self.indexer.is_there():
             raise VaultNotFoundError(self.root)
@@ -287,7 +287,7 @@ class Memory:
         return self._extract(read_conversations(source, session), is_lasting=is_lasting, **how)
 
     def _extract(self, conversations: Iterable[Conversation], *, is_lasting: bool, **how: Any) -> Iterator[Extracted]:
-        from quaid.learning import TakeIn
+        from quaid.capture.learner import TakeIn
 
         wanted = TakeIn(**how)
         self.learner.reader.begin_run()
@@ -305,8 +305,8 @@ class Memory:
 
     def extract_waiting(self, **how: Any) -> Iterator[Extracted]:
         """Learn from the conversations that no model has drawn facts from, oldest first. `how` as for `extract`."""
-        from quaid.learning import TakeIn
-        from quaid.overview import list_waiting
+        from quaid.capture.learner import TakeIn
+        from quaid.report.status import list_waiting
 
         self.learner.reader.begin_run()
         for path in list_waiting(self):
@@ -321,7 +321,7 @@ class Memory:
             BadInputError: it cannot be read, or is a memory itself.
             ModelError: no model answered.
         """
-        from quaid.analyzing import Analyst, HowTo
+        from quaid.capture.analyst import Analyst, HowTo
 
         done = Analyst(self, self._show).analyze(Path(path), HowTo(**how))
         self._catch_up()
@@ -333,7 +333,7 @@ class Memory:
         Raises:
             BadInputError: it is nothing that Quaid knows.
         """
-        from quaid.importing import ImportOptions, import_from
+        from quaid.capture.imports import ImportOptions, import_from
 
         wanted = ImportOptions(**{"owner": self.settings.owner, **options})
         given = Path(source).expanduser().absolute() if isinstance(source, (str, os.PathLike)) else source
@@ -344,7 +344,7 @@ class Memory:
 
     def export(self, kinds: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         """Each note as a line of an export: what it says of itself, and the whole file."""
-        from quaid.export import export_notes
+        from quaid.capture.export import export_notes
 
         return export_notes(self.root, self.answers.owners(), kinds)
 
@@ -383,7 +383,7 @@ class Memory:
     @property
     def git(self) -> History:
         if self._history is None:
-            from quaid.vault.history import History
+            from quaid.history.vault_history import History
 
             self._history = History(self.root, self.settings.git)
         return self._history
@@ -393,7 +393,7 @@ class Memory:
         if self.problem is not None:
             raise self.problem
         if self._writer is None:
-            from quaid.writer import Writer
+            from quaid.capture.writer import Writer
 
             self._writer = Writer(self.surroundings)
         return self._writer
@@ -401,7 +401,7 @@ class Memory:
     @property
     def learner(self) -> Learner:
         if self._learner is None:
-            from quaid.learning import Learner
+            from quaid.capture.learner import Learner
 
             self._learner = Learner(self.surroundings, self.writer, self._show)
         return self._learner
@@ -410,7 +410,7 @@ class Memory:
     def documentation(self) -> Documentation:
         """The projects of this vault and their documents."""
         if self._documentation is None:
-            from quaid.documentation.facade import Documentation
+            from quaid.docs.documentation import Documentation
 
             self._documentation = Documentation(self, self._show)
         return self._documentation
@@ -418,7 +418,7 @@ class Memory:
     @property
     def tidier(self) -> Tidier:
         """The janitor of this vault."""
-        from quaid.tidying import Tidier
+        from quaid.janitor.janitor import Tidier
 
         if self.problem is not None:
             raise self.problem
@@ -427,7 +427,7 @@ class Memory:
     @property
     def surroundings(self) -> Surroundings:
         """What those who write work with."""
-        from quaid.writer import Surroundings
+        from quaid.capture.writer import Surroundings
 
         return Surroundings(
             self.root, self.settings, self.embedding, lambda: self.git, self.whole_index, self.answers.visible,

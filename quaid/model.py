@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
+VERSION = "0.1.0"
+"""Of this package, as in pyproject.toml."""
 FACT_TYPES = ("fact", "preference", "belief", "experience", "event", "decision")
 STATUSES = ("pending", "approved", "active")
 SOURCES = ("user", "assistant", "tool", "import")
@@ -317,3 +319,24 @@ class PlannedCall(NamedTuple):
     prompt: str
     """`name@version`."""
     most: ModelUsage
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a commit of Quaid's says. Line breaks in the subject and in trailer values become spaces, characters that
+    are not seen become escapes, and no line of the body looks like a trailer of Quaid's.
+    """
+
+    subject: str
+    body: str = ""
+    trailers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What a commit of edits came to. `id` is None when there was nothing to commit; the changes of the paths in `left`
+    are still uncommitted.
+    """
+
+    id: str | None
+    left: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quaid import user_config
+from quaid.config import change_user_config, read_user_config
 from quaid.errors import ForeignVaultError, StateFolderError, UntrustedVaultError, VaultNotFoundError
 from quaid.place import CONFIG_FILE, find_vault, state_folder, state_home
 
@@ -69,7 +69,7 @@ def check(root: Path) -> None:
 
 def trusted_vaults() -> tuple[str, ...]:
     """The real paths of the trusted vaults."""
-    table = user_config.read().get("trust", {})
+    table = read_user_config().get("trust", {})
     listed = table.get("vaults", []) if isinstance(table, dict) else []
     return tuple(item for item in listed if isinstance(item, str)) if isinstance(listed, list) else ()
 
@@ -170,7 +170,7 @@ def _change_list(edit: Callable[[list[str]], list[str]]) -> None:
         known = [vault for vault in table.get("vaults", []) if isinstance(vault, str) and Path(vault).exists()]
         table["vaults"] = edit(known)
 
-    user_config.change(change)
+    change_user_config(change)
 
 
 def _adopt_state(root: Path) -> None:

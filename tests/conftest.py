@@ -24,18 +24,19 @@ ROOM = 6_000_000_000
 
 
 LONG = (
-    "test_crash.py", "test_janitor_night.py", "test_extraction_trouble.py", "test_bad_input.py", "test_watch.py",
-    "test_processes.py", "test_history.py", "test_janitor_docs.py", "test_memory.py", "test_extraction.py",
-    "test_janitor_runner.py", "test_llm_wire.py", "test_index_equals_rebuild.py", "test_mcp_stdio.py",
-    "test_cli_projects.py", "test_install_canary.py", "test_embed_weights.py", "test_janitor_vetoes.py",
-    "test_unseen.py", "test_odd_surroundings.py", "test_damage.py", "test_torture.py", "test_silence.py",
-    "test_owners.py", "test_gate_doors.py", "test_cli_transcripts.py", "test_patterns.py",
+    "vault/test_crash.py", "janitor/test_night.py", "capture/test_extraction_trouble.py", "memory/test_bad_input.py", "sync/test_watch.py",
+    "sync/test_processes.py", "history/test_history.py", "janitor/test_docs.py", "memory/test_memory.py", "capture/test_extraction.py",
+    "janitor/test_runner.py", "llm/test_wire.py", "sync/test_index_equals_rebuild.py", "mcp/test_stdio.py",
+    "cli/test_cli_projects.py", "agents/test_install_canary.py", "embed/test_weights.py", "janitor/test_vetoes.py",
+    "text/test_invisible.py", "memory/test_odd_surroundings.py", "sync/test_damage.py", "house/test_torture.py", "house/test_silence.py",
+    "memory/test_owners.py", "redaction/test_doors.py", "cli/test_cli_transcripts.py", "house/test_patterns.py",
 )  # fmt: skip
 """They are begun first: a file stays in one process, and a long one at the end leaves the others idle."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+    order = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get("/".join(item.path.parts[-2:]), len(LONG)))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import apsw
 from vaults import dump
 
+from quaid.docs import search
+from quaid.docs.chunks import parse_doc
+from quaid.docs.search import DocsFound
 from quaid.index import database
 from quaid.index.matrix import VectorMatrix
-from quaid.projects import searching
-from quaid.projects.chunks import parse_doc
-from quaid.projects.searching import DocsFound
 from quaid.recall.asking import Sources
 from quaid.recall.pipeline import Helpers
 from quaid.settings import EmbeddingSettings, RecallSettings, Settings
@@ -75,7 +75,7 @@ class Docs:
     ) -> DocsFound:
         with closing(database.connect_reader(self.index.path)) as reader:
             sources = Sources(reader, reader, self.embedding.embedder_of, VectorMatrix())
-            return searching.search(
+            return search.search(
                 sources, query, settings or self.settings.recall, limit=limit, projects=frozenset(projects),
                 helpers=helpers, **options,
             )  # fmt: skip

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from model_service import Service
 
-from quaid.janitor.context import Context
+from quaid.janitor.task_context import Context
 from quaid.llm.prompts import load_prompt, prompts_folder
 from quaid.model import Use
 from quaid.vault import files

@@ -12,9 +12,8 @@ from quaid.janitor import runner
 from quaid.janitor.decision import Decision, key_of
 from quaid.janitor.runner import Options
 from quaid.janitor.verbs import rewrite
-from quaid.model import Edit
-from quaid.vault import edits
-from quaid.vault.messages import Message
+from quaid.model import Edit, Message
+from quaid.vault import transaction
 
 
 def tidying(vault: Vault, monkeypatch):
@@ -52,6 +51,8 @@ def rewriting(path, text, **fields):
 def remember(vault, *texts):
     """Paths of facts that Quaid has written, all in one commit."""
     planned = [plan_fact(text, FactDetails(), datetime.now(UTC))[1] for text in texts]
-    with vault.memory() as memory, edits.writing(vault.root, 5):
-        edits.apply(vault.root, edits.Change("facts", tuple(planned), Message("remember: facts")), memory.git)
+    with vault.memory() as memory, transaction.begin(vault.root, memory.git, 5):
+        transaction.apply(
+            vault.root, transaction.Change("facts", tuple(planned), Message("remember: facts")), memory.git
+        )
     return [edit.rel_path for edit in planned]

@@ -12,8 +12,8 @@ import anyio
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from quaid.mcp.rooms import Desks
 from quaid.mcp.server import Server
+from quaid.mcp.workers import Desks
 
 EVERYTHING = (
     "memory_recall", "memory_get", "memory_store", "memory_note", "memory_forget", "memory_extract",

@@ -19,7 +19,8 @@ from typing import Any
 import apsw
 import pytest
 
-from quaid import Memory, user_config
+from quaid import Memory
+from quaid.config import user_config_path
 from quaid.errors import QuaidError
 from quaid.index import database
 from quaid.place import state_folder, state_home
@@ -223,7 +224,7 @@ def _adopt(vault: Path, root: Path) -> Vault:
 
 def trust_vault(root: Path) -> None:
     """What `quaid trust` does, without the care for a file that its user edits: it is done some thousand times."""
-    path = user_config.path()
+    path = user_config_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (path.parent / "lock").open("w") as lock:  # some tests work in several processes
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from quaid.gate import admit
-from quaid.gate.private import hidden_spans, without
+from quaid.redaction import admit
+from quaid.redaction.private import hidden_spans, without
 
 DATA_PLACEHOLDER = "[data]"
 

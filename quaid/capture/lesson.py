@@ -10,10 +10,9 @@ from quaid.capture.facts import FactDetails
 from quaid.capture.pieces import Material
 from quaid.capture.storing import FactsPlan, NewFact
 from quaid.errors import QuaidError
-from quaid.model import ModelUsage
+from quaid.model import Message, ModelUsage
 from quaid.recall.intent import is_technical
 from quaid.settings import CaptureSettings
-from quaid.vault.messages import Message
 
 MOST_LISTED = 100
 """So many facts are listed in a commit's body."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quaid.cli.capture_output import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
 from quaid.cli.invocation import Invocation, complain
-from quaid.cli.learned import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
 from quaid.cli.terminal import columns, count, size, styled
 from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError, NoteBrokenError, QuaidError
 
 if TYPE_CHECKING:
-    from quaid.analyzing import Analyzed
+    from quaid.capture.analyst import Analyzed
 
 OF_ONE_FILE = (BadInputError, NoteBrokenError, ModelAnswerError, ModelRefusedError)
 """Trouble that the next file need not have."""

@@ -9,11 +9,17 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from quaid import user_config
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns
-from quaid.cli.written import as_shape, tell_written
-from quaid.config import is_users_own, list_settings, read_vault_config, render_value
+from quaid.cli.write_output import as_shape, tell_written
+from quaid.config import (
+    is_users_own,
+    list_settings,
+    read_user_config,
+    read_vault_config,
+    render_value,
+    user_config_path,
+)
 from quaid.errors import ConfigError
 from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
@@ -70,12 +76,12 @@ def variable_of(key: str) -> str:
 
 
 def _list_settings(root: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[Setting]:
-    of_vault, of_user = read_vault_config(root), user_config.read()
+    of_vault, of_user = read_vault_config(root), read_user_config()
     for key, value in list_settings(settings):
         if variable_of(key) in environ:
             origin = variable_of(key)
         elif _holds(of_user, key):
-            origin = str(user_config.path())
+            origin = str(user_config_path())
         else:
             origin = CONFIG_FILE if _holds(of_vault, key) and not is_users_own(key) else "default"
         yield Setting(key, value, origin)

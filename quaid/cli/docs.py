@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.fresh import day, legend, say_missing, shape_of_freshness, symbol, warning_of
+from quaid.cli.docs_freshness import day, legend, say_missing, shape_of_freshness, symbol, warning_of
 from quaid.cli.hits import INDENT, list_degraded
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import clipped, columns, count, line_width, moment, one_line, section, styled
-from quaid.cli.written import tell_written
+from quaid.cli.write_output import tell_written
+from quaid.docs.wording import describe
 from quaid.errors import UsageError
-from quaid.projects.wording import describe
 from quaid.recall.safety import neutralise
 
 if TYPE_CHECKING:
-    from quaid.documentation.facade import Documentation
-    from quaid.projects.catalogue import Doc
-    from quaid.projects.searching import DocHit
-    from quaid.projects.staleness import Freshness
+    from quaid.docs.catalogue import Doc
+    from quaid.docs.documentation import Documentation
+    from quaid.docs.search import DocHit
+    from quaid.docs.staleness import Freshness
 
 ACTIONS = ("list", "search", "read", "check", "update", "confirm", "register", "history", "sync")
 _MAY_GO_WITHOUT_REFERENCE = ("list", "check", "sync", "update")

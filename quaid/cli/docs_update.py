@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from quaid.cli.docs import coloured
 from quaid.cli.invocation import Invocation, complain
 from quaid.cli.terminal import count, print_exactly, styled
-from quaid.cli.written import warn_left
+from quaid.cli.write_output import warn_left
 from quaid.errors import QuaidError
 
 if TYPE_CHECKING:
-    from quaid.documentation.facade import Documentation
-    from quaid.documentation.updating import CarriedOut, Proposal
+    from quaid.docs.documentation import Documentation
+    from quaid.docs.updating import CarriedOut, Proposal
 
 
 def update(
@@ -21,7 +21,7 @@ def update(
     *, yes: bool, patch: bool,
 ) -> int:  # fmt: skip
     """Propose updates, and carry them out where that is wanted."""
-    from quaid.documentation.updating import Proposal, render_patch
+    from quaid.docs.updating import Proposal, render_patch
 
     shapes: list[dict[str, object]] = []
     failed = 0
@@ -65,7 +65,7 @@ def _print(invocation: Invocation, text: str, *, exactly: bool) -> None:
 
 def shape_of_proposal(proposal: Proposal) -> dict[str, object]:
     """A proposal as JSON."""
-    from quaid.projects.updater import StillTrue
+    from quaid.docs.updater import StillTrue
 
     update = proposal.update
     edits = (

@@ -11,7 +11,7 @@ import typer
 from quaid.cli.init import fetch_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import styled
-from quaid.doctor import Finding, examine
+from quaid.report.doctor import Finding, examine
 from quaid.trust import locate_vault
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
@@ -41,8 +41,8 @@ def run_doctor(
             fetch_model(invocation, memory, force=True)
     findings = examine(root)
     if hooks:
-        from quaid.canary import prove
-        from quaid.installing import this_machine
+        from quaid.agents.canary import prove
+        from quaid.agents.installation import this_machine
 
         findings += prove(this_machine(), invocation.say)
     ok = all(finding.level != "error" for finding in findings)

@@ -12,8 +12,8 @@ import typer
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, moment, section, styled
 from quaid.errors import BadInputError
-from quaid.evaluation import Change, Outcome, Question, Score, compare, parse_questions, replay, score
 from quaid.model import Recall
+from quaid.recall.evaluation import Change, Outcome, Question, Score, compare, parse_questions, replay, score
 
 if TYPE_CHECKING:
     from quaid.memory import Memory

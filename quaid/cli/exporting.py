@@ -29,7 +29,7 @@ def run_export(
       quaid export --kind fact | jq -r .text
       quaid export | quaid import - --vault ~/other
     """
-    from quaid.export import write_export
+    from quaid.capture.export import write_export
     from quaid.index import documents
 
     invocation: Invocation = ctx.obj

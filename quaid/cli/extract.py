@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quaid.cli.capture_output import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
 from quaid.cli.invocation import Invocation, complain
-from quaid.cli.learned import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
 from quaid.cli.terminal import columns, count, styled
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NoteBrokenError, QuaidError, UsageError
 from quaid.llm.discovery import AGREE
 
 if TYPE_CHECKING:
-    from quaid.learning import Extracted
+    from quaid.capture.learner import Extracted
     from quaid.memory import Memory
 
 NO_MODEL = "No model was found, so no facts can be drawn; conversations are kept and recalled as they are."
@@ -96,7 +96,7 @@ def _take_in(
 
 
 def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
-    from quaid.overview import list_waiting
+    from quaid.report.status import list_waiting
 
     with invocation.open() as memory, invocation.progress(memory):
         waiting = list_waiting(memory)

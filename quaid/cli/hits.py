@@ -10,7 +10,7 @@ from quaid.model import Hit, Recall
 from quaid.recall.safety import describe, render_memory_line, short_id
 
 if TYPE_CHECKING:
-    from quaid.projects.searching import DocsFound
+    from quaid.docs.search import DocsFound
 
 MOST_SHOWN = 600
 """Characters of a hit that a terminal shows; `quaid get` has the rest, and a pipe gets all."""

@@ -9,11 +9,11 @@ import typer
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import clipped, columns, count, section, styled
-from quaid.cli.written import warn_left
+from quaid.cli.write_output import warn_left
 from quaid.errors import UsageError
 
 if TYPE_CHECKING:
-    from quaid.importing import Imported
+    from quaid.capture.imports import Imported
 
 _MOST_SHOWN = 10
 _WIDTH = 100
@@ -83,7 +83,7 @@ def _as_shape(imported: Imported) -> dict[str, object]:
 
 
 def _render(imported: Imported) -> str:
-    from quaid.importing import phrase_counts
+    from quaid.capture.imports import phrase_counts
 
     if imported.counts:
         verb = "Would import" if imported.dry_run else styled("Imported", "green")

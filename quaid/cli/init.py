@@ -12,7 +12,7 @@ from quaid.cli.consent import ask_about_models
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, styled
 from quaid.config import load_settings
-from quaid.creation import Created
+from quaid.history.creation import Created
 from quaid.memory import Memory
 from quaid.sync.indexer import SyncOptions, SyncReport
 

@@ -11,7 +11,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import clipped, columns, count, line_width, styled, wrapped
 
 if TYPE_CHECKING:
-    from quaid.installing import Change, Done, Standing
+    from quaid.agents.installation import Change, Done, Standing
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _HOST = typer.Argument(
@@ -42,17 +42,17 @@ def run_install(
       quaid install claude-code --project
       quaid install cursor --vault ~/work-memory
     """
-    from quaid import installing
+    from quaid.agents import installation
+    from quaid.agents.hosts import Wanted
     from quaid.cli.consent import ask_about_models
     from quaid.config import load_settings
-    from quaid.hosts.registry import Wanted
     from quaid.place import CONFIG_FILE
     from quaid.trust import check, locate_vault
 
     invocation: Invocation = ctx.obj
-    machine = installing.this_machine()
+    machine = installation.this_machine()
     if host is None:
-        standings = installing.survey(machine)
+        standings = installation.survey(machine)
         invocation.tell(lambda: _render_survey(standings), hosts=[_shape_of_standing(one) for one in standings])
         return
     # The vault is written into the host's config: no folder that an agent works in can choose another.
@@ -61,8 +61,8 @@ def run_install(
         invocation.say(remark)
     if invocation.vault:
         check(vault)
-    wanted = Wanted(installing.our_command(), vault, project, plugin)
-    done = installing.install(machine, installing.find_host(host), wanted, dry_run=dry_run)
+    wanted = Wanted(installation.our_command(), vault, project, plugin)
+    done = installation.install(machine, installation.find_host(host), wanted, dry_run=dry_run)
     invocation.tell(lambda: _render_installed(done, dry_run=dry_run), **_shape(done, dry_run=dry_run))
     if not (vault / CONFIG_FILE).is_file():
         invocation.say(f"There is no vault at {vault} yet. Make one with: quaid init {vault}")
@@ -84,10 +84,12 @@ def run_uninstall(
       quaid uninstall claude-code --dry-run
       quaid uninstall cursor
     """
-    from quaid import installing
+    from quaid.agents import installation
 
     invocation: Invocation = ctx.obj
-    done = installing.uninstall(installing.this_machine(), installing.find_host(host), project=project, dry_run=dry_run)
+    done = installation.uninstall(
+        installation.this_machine(), installation.find_host(host), project=project, dry_run=dry_run
+    )
     invocation.tell(lambda: _render_uninstalled(done, dry_run=dry_run), **_shape(done, dry_run=dry_run))
 
 

@@ -69,7 +69,7 @@ class Invocation:
 
     def answer(self, **shape: object) -> None:
         """One JSON object, one line, version first, without secrets."""
-        from quaid.gate import admit_all
+        from quaid.redaction import admit_all
 
         safe, _ = admit_all(json.loads(json.dumps(shape, default=plain)))
         print(render_json(safe))
@@ -90,7 +90,7 @@ def complain(text: str) -> None:
 
 
 def _safe(text: str) -> str:
-    from quaid.gate import admit  # a start that says nothing does not wait for it
+    from quaid.redaction import admit  # a start that says nothing does not wait for it
 
     return admit(text).text
 

@@ -14,13 +14,13 @@ from quaid.errors import UsageError
 
 if TYPE_CHECKING:
     from quaid.janitor.decision import Decision
+    from quaid.janitor.janitor import Tidier
     from quaid.janitor.questions import Question
     from quaid.janitor.report import Report
     from quaid.janitor.runner import Options
     from quaid.local.runs import Run
     from quaid.memory import Memory
     from quaid.model import Commit
-    from quaid.tidying import Tidier
 
 ACTIONS = ("run", "list", "show", "accept", "reject", "undo", "install", "uninstall")
 MOST_SHOWN = 20

@@ -132,7 +132,7 @@ def _fail_usage(invocation: Invocation, error: Any) -> int:
 
 
 def _fail_unforeseen(invocation: Invocation, arguments: Sequence[str], error: Exception) -> int:
-    from quaid.bug import refusal_of, write_report
+    from quaid.report.bug import refusal_of, write_report
 
     # What the system refuses names its own file; SQLite means one of the vault's databases.
     is_of_system = isinstance(error, OSError)

@@ -8,7 +8,7 @@ import typer
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import count, print_exactly, section, styled
-from quaid.cli.written import tell_written
+from quaid.cli.write_output import tell_written
 from quaid.errors import NoteNotFoundError, QuaidError
 from quaid.index.views import NoteView
 from quaid.vault import files

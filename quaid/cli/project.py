@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.fresh import day, legend, say_missing, shape_of_freshness, symbol
+from quaid.cli.docs_freshness import day, legend, say_missing, shape_of_freshness, symbol
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import clipped, columns, count, draw_bar, line_width, section, styled
-from quaid.cli.written import tell_written
+from quaid.cli.write_output import tell_written
+from quaid.docs.wording import describe
 from quaid.errors import BadInputError, UsageError
-from quaid.projects.wording import describe
 
 if TYPE_CHECKING:
-    from quaid.documentation.facade import Discovered, Documentation
-    from quaid.projects.catalogue import Doc
-    from quaid.projects.registry import Project
-    from quaid.projects.staleness import Freshness
+    from quaid.docs.catalogue import Doc
+    from quaid.docs.documentation import Discovered, Documentation
+    from quaid.docs.registry import Project
+    from quaid.docs.staleness import Freshness
 
 ACTIONS = ("list", "create", "show", "find", "discover", "allow", "archive", "delete", "activate")
 _STATES = {"archive": "archived", "delete": "deleted", "activate": "active"}
@@ -90,7 +90,7 @@ def run_project(
         if action == "allow":
             return _allow(invocation, documentation, name)
         if action == "create":
-            from quaid.documentation.registering import NewProject
+            from quaid.docs.registrar import NewProject
 
             new = NewProject(name, label, about, tuple(root or ()), tuple(pattern or ()), tuple(exclude or ()))
             written = documentation.create(new)
@@ -103,7 +103,7 @@ def run_project(
 
 
 def _list(invocation: Invocation, documentation: Documentation, *, every: bool) -> int:
-    from quaid.projects.registry import STATES
+    from quaid.docs.registry import STATES
 
     projects = documentation.projects(STATES if every else ("active",))
     found = documentation.check() if projects else []
@@ -194,7 +194,7 @@ def _render_show(project: Project, found: Sequence[tuple[Doc, Freshness]]) -> st
 
 def _is_left_out(doc: Doc, freshness: Freshness) -> bool:
     """Whether a document is a record such as a dated decision: there may be hundreds, and none goes out of date."""
-    from quaid.projects.sources import is_record
+    from quaid.docs.sources import is_record
 
     return freshness.status == "no sources" and is_record(doc.rel_path)
 
@@ -211,7 +211,7 @@ def _fitted(row: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Se
 
 
 def _allow(invocation: Invocation, documentation: Documentation, name: str) -> int:
-    from quaid.projects.roots import name_next_step
+    from quaid.docs.roots import name_next_step
 
     project = documentation.project(name)
     roots = documentation.allow(name)

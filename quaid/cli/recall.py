@@ -6,9 +6,9 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.cli.asked import Asked, asks
 from quaid.cli.hits import list_degraded, render_answer
 from quaid.cli.invocation import Invocation
+from quaid.cli.query_options import Asked, asks
 from quaid.cli.terminal import count, moment
 from quaid.model import Recall
 

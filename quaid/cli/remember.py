@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.written import tell_written
+from quaid.cli.write_output import tell_written
 from quaid.errors import BadInputError, UsageError
 from quaid.model import DURABILITIES, FACT_TYPES, PRIVACIES, SOURCES, STATUSES
 

@@ -13,8 +13,8 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import aligned, columns, count, draw_bar, milliseconds, moment, one_line, section, size
 from quaid.errors import UsageError
 from quaid.model import ModelUsage
-from quaid.overview import GapStats, MostRecalled, RecallStats, Stats, gap_stats_of, recall_stats_of, stats_of
 from quaid.place import state_folder
+from quaid.report.status import GapStats, MostRecalled, RecallStats, Stats, gap_stats_of, recall_stats_of, stats_of
 
 if TYPE_CHECKING:
     from quaid.local.health import Snapshot

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import typer
 
-from quaid.attention import Attention
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, styled
-from quaid.overview import Status, status_of
+from quaid.report.attention import Attention
+from quaid.report.status import Status, status_of
 
 MOST_PATHS = 5
 _NAMES = {

@@ -11,8 +11,8 @@ from quaid import trust
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import styled
 from quaid.config import ignored_settings
-from quaid.creation import clone_vault
 from quaid.errors import BadInputError, UsageError
+from quaid.history.creation import clone_vault
 from quaid.place import CONFIG_FILE
 
 

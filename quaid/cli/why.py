@@ -16,7 +16,7 @@ from quaid.cli.terminal import count, moment, one_line, styled
 
 if TYPE_CHECKING:
     from quaid.index.backlinks import Related
-    from quaid.provenance import CitedTurn, Provenance, Said, SessionView, Step
+    from quaid.recall.provenance import CitedTurn, Provenance, Said, SessionView, Step
 
 WIDEST = 100
 MOST_EDITS = 20

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from quaid.embed.weights import DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY, cache_folder
 from quaid.errors import EmbeddingError
-from quaid.gate import admit
 from quaid.http import UnreachableError, Wire
+from quaid.redaction import admit
 from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:

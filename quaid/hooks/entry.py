@@ -17,9 +17,9 @@ from typing import Any
 
 from quaid import trust
 from quaid.errors import QuaidError
-from quaid.gate import admit
 from quaid.local import hook_log
 from quaid.place import state_folder
+from quaid.redaction import admit
 from quaid.unseen import escaped
 
 NO_HOOKS = "QUAID_NO_HOOKS"

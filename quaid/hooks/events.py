@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.gate import admit
+from quaid.agents.question import question_in
 from quaid.hooks.transcripts import open_own
 from quaid.local import queue
 from quaid.place import state_folder
-from quaid.question import question_in
+from quaid.redaction import admit
 
 if TYPE_CHECKING:
     from quaid.settings import Settings
@@ -77,8 +77,8 @@ def _begin(root: Path, state: Path, session: str, event: Event) -> Told:
 
 def _context(root: Path, settings: Settings, cwd: str) -> str:
     """From whoever stands by, else from the index, brought up to date where it must be."""
+    from quaid.agents.standby import ask
     from quaid.hooks.entry import LONGEST_ANSWER
-    from quaid.standby import ask
 
     tokens, longest = settings.hooks.context_tokens, LONGEST_ANSWER - 200
     told = ask(root, {"context": tokens, "longest": longest, "cwd": cwd})
@@ -86,8 +86,8 @@ def _context(root: Path, settings: Settings, cwd: str) -> str:
         return str(told.get("text", ""))
     from datetime import UTC, datetime
 
+    from quaid.agents.session_context import is_current, tell
     from quaid.config import own_names
-    from quaid.context import is_current, tell
     from quaid.index import database
     from quaid.index.reader import IndexReader
     from quaid.vault import layout
@@ -127,7 +127,7 @@ def _prompt(root: Path, session: str, event: Event) -> Told:
     prompt = event.get("prompt")
     if not isinstance(prompt, str) or question_in(prompt) is None:
         return Told()
-    from quaid.standby import ask
+    from quaid.agents.standby import ask
 
     if len(prompt) > 2 * _LONGEST_FIELD:
         prompt = f"{prompt[:_LONGEST_FIELD]}\n{prompt[-_LONGEST_FIELD:]}"
@@ -142,8 +142,8 @@ def _recall_alone(root: Path, prompt: str, session: str, *, is_kept: bool) -> To
     """Without a process that has the embedding model loaded: by words and graph, which is what there is time for."""
     from dataclasses import replace
 
+    from quaid.agents.prompt_context import before_prompt
     from quaid.config import load_settings
-    from quaid.prompting import before_prompt
 
     settings = load_settings(root)
     if settings.hooks.recall == "off":

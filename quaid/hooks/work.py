@@ -18,11 +18,11 @@ from quaid.place import state_folder
 from quaid.unseen import escaped
 
 if TYPE_CHECKING:
+    from quaid.capture.learner import Extracted
     from quaid.capture.transcripts import AgentsLog
-    from quaid.learning import Extracted
+    from quaid.docs.catalogue import Doc
+    from quaid.docs.staleness import Freshness
     from quaid.memory import Memory
-    from quaid.projects.catalogue import Doc
-    from quaid.projects.staleness import Freshness
 
 LOCK_FILE = "worker.lock"
 LOG_FILE = "worker.log"
@@ -127,7 +127,7 @@ def _log_of(state: Path, item: queue.Item) -> AgentsLog:
 
 def _follow_edits(memory: Memory, state: Path) -> None:
     """Tell which documents are about the files that agents have edited, and bring them up to date where that is set."""
-    from quaid.news import deliver
+    from quaid.local.notifications import deliver
 
     edited = queue.take_edited(state)
     settings = memory.settings
@@ -154,7 +154,7 @@ def _render_edits(found: list[tuple[Doc, Freshness]]) -> str:
 
 
 def _log(line: str) -> None:
-    from quaid.gate import admit
+    from quaid.redaction import admit
 
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     print(f"{when}  {escaped(' '.join(admit(line).text.split()))}", file=sys.stderr, flush=True)
@@ -164,7 +164,7 @@ def _tell(memory: Memory, done: list[Extracted]) -> None:
     from datetime import UTC, datetime
 
     from quaid.janitor.news import overdue_in
-    from quaid.news import deliver, level_of
+    from quaid.local.notifications import deliver, level_of
 
     settings = memory.settings.notifications
     level = level_of(settings, "extraction")

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from quaid.errors import QuaidError
+from quaid.history.private_git_dir import process_exists
 from quaid.index import database, documents, vectors
 from quaid.local import quarantine
 from quaid.sync import as_of
 from quaid.sync.follow import HEARTBEAT_FILE, read_heartbeat
 from quaid.vault import layout
-from quaid.vault.workshop import process_exists
 
 LOG_DAYS = 30
 DAMAGED_DAYS = 30
@@ -41,9 +41,9 @@ def clean(state: Path, now: datetime) -> list[str]:
 
 def update_check() -> str:
     """Whether there is a newer Quaid: not asked, because nothing leaves the machine by itself."""
-    from quaid import __version__
+    from quaid.model import VERSION
 
-    return f"This is Quaid {__version__}. Whether there is a newer one was not asked: that would need the network."
+    return f"This is Quaid {VERSION}. Whether there is a newer one was not asked: that would need the network."
 
 
 def _list_damaged(state: Path) -> list[Path]:

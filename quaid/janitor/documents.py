@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from quaid.docs.edits import shown
 from quaid.errors import ModelAnswerError
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision
 from quaid.janitor.judging import is_asked
+from quaid.janitor.task_context import Context
 from quaid.model import Edit, SourceEdit
-from quaid.projects.edits import shown
 from quaid.vault import headings
 
 if TYPE_CHECKING:
-    from quaid.projects.catalogue import Doc
-    from quaid.projects.updater import Update
+    from quaid.docs.catalogue import Doc
+    from quaid.docs.updater import Update
 
 TASKS = ("docs_staleness", "docs_cleanup")
 LONGEST_REFUSED = 1_500

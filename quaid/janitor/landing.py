@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quaid.errors import LockedError, NoteChangedError
+from quaid.history.vault_history import History
 from quaid.janitor import questions
-from quaid.janitor.bench import JANITOR, Bench
 from quaid.janitor.decision import Decision
 from quaid.janitor.steps import Step, message_of, without
-from quaid.model import Edit
+from quaid.janitor.worktree import JANITOR, Bench
+from quaid.model import Edit, Message
 from quaid.settings import GitSettings
-from quaid.vault import edits, files
-from quaid.vault.history import History
-from quaid.vault.messages import Message
+from quaid.vault import files, transaction
 
 ATTEMPTS = 5
 
@@ -31,9 +30,9 @@ class Landed:
 
 def finish_killed(root: Path, history: History, wait_s: float) -> None:
     """What a killed writer has begun, perhaps the merge of a night, is finished first."""
-    if edits.needs_recovery(root):
-        with edits.writing(root, wait_s):
-            edits.recover(root, history)
+    if transaction.needs_recovery(root):
+        with transaction.begin(root, history, wait_s):
+            pass
 
 
 def commit_answers(root: Path, history: History, wait_s: float) -> None:
@@ -46,7 +45,7 @@ def commit_answers(root: Path, history: History, wait_s: float) -> None:
         if question is not None and question.answer is not None:
             answered.append(Edit(rel_path, before, now))
     if answered:
-        with edits.writing(root, wait_s):
+        with transaction.begin(root, history, wait_s):
             for edit in answered:
                 # A tick keeps the size: written in place within a second, git would take the file for unchanged.
                 files.write_note(root, edit.rel_path, edit.after, edit.after)
@@ -75,16 +74,15 @@ def land(
     dropped: list[Decision] = []
     kept = list(steps)
     for _ in range(ATTEMPTS):
-        with edits.writing(root, git.wait_s):
-            history.wait_until_ready()
+        with transaction.begin(root, history, git.wait_s):
             net = Step(tuple(decision for step in kept for decision in step.decisions)).edits
             if not net:
                 return Landed(None, tuple(dropped))
             moved = {edit.rel_path for edit in net if files.read_note(root, edit.rel_path) != edit.before}
             if not moved:
-                change = edits.Change(f"janitor {run}", tuple(net), message, author=JANITOR, merged=bench.tip)
+                change = transaction.Change(f"janitor {run}", tuple(net), message, author=JANITOR, merged=bench.tip)
                 try:
-                    committed = edits.apply(root, change, history)
+                    committed = transaction.apply(root, change, history)
                 except NoteChangedError:
                     continue
                 return Landed(committed.id, tuple(dropped), committed.left)

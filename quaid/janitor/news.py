@@ -9,8 +9,8 @@ from pathlib import Path
 from quaid.errors import QuaidError
 from quaid.janitor import documents
 from quaid.janitor.report import Report
+from quaid.local.notifications import Level
 from quaid.local.runs import Runs
-from quaid.news import Level
 from quaid.vault import layout
 
 OVERDUE = timedelta(hours=48)

@@ -17,30 +17,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from quaid.errors import LockedError, NoteChangedError, QuaidError, UsageError
+from quaid.history.branches import last_written, written_by_others
+from quaid.history.vault_history import History
 from quaid.index import documents
-from quaid.janitor import brake, landing, questions
-from quaid.janitor.bench import JANITOR, Bench, clear_benches, open_bench
-from quaid.janitor.brake import Budget
-from quaid.janitor.context import Context, Judgements, Veto
+from quaid.janitor import landing, questions, removal_guard
 from quaid.janitor.decision import Decision
 from quaid.janitor.questions import Question
-from quaid.janitor.registry import TASKS, Row
+from quaid.janitor.removal_guard import Budget
 from quaid.janitor.report import Report
 from quaid.janitor.steps import Step, message_of, trailers_of, without
+from quaid.janitor.task_context import Context, Judgements, Veto
+from quaid.janitor.task_table import TASKS, Row
 from quaid.janitor.vetoes import VETO, is_beside, read_vetoes
-from quaid.model import Edit, Use
+from quaid.janitor.worktree import JANITOR, Bench, clear_benches, open_bench
+from quaid.model import Edit, Message, Use
 from quaid.place import state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
-from quaid.vault.branches import last_written, written_by_others
-from quaid.vault.history import History
-from quaid.vault.messages import Message
 
 if TYPE_CHECKING:
+    from quaid.docs.churn import GrownDoc
+    from quaid.docs.weighing import StaleDoc
     from quaid.llm import Models
     from quaid.local.gaps import Gap
-    from quaid.projects.churn import GrownDoc
-    from quaid.projects.weighing import StaleDoc
 
 LOCK_FILE = "janitor.lock"
 MOST_QUESTIONS = 20
@@ -133,11 +132,11 @@ class Runner:
             if not self._options.dry_run:
                 landing.finish_killed(ground.root, history, ground.settings.git.wait_s)
                 landing.commit_answers(ground.root, history, ground.settings.git.wait_s)
-            base = brake.check_branch(history)
+            base = removal_guard.check_branch(history)
             with open_bench(ground.root, report.run, base, ground.settings, ground.embedding) as bench:
                 report.notes = documents.count(bench.index())
                 if not self._options.accept_removals:
-                    brake.check_size(report.notes, ground.notes_before)
+                    removal_guard.check_size(report.notes, ground.notes_before)
                 self._prepare(bench)
                 self._run_tasks(rows, bench)
                 self._write_questions(bench)
@@ -285,7 +284,7 @@ class Runner:
         if policy == "off" or (decision.key in self._open and not has_consent):
             return False
         question = "" if has_consent else self._why_ask(decision, policy)
-        held_back = _NEVER_TOUCHED if brake.is_protected(decision) else ""
+        held_back = _NEVER_TOUCHED if removal_guard.is_protected(decision) else ""
         if not held_back and question and len(self._report.asked) >= MOST_QUESTIONS:
             held_back = _ENOUGH
         if not held_back and not question and not self._budget.take(decision):
@@ -307,7 +306,7 @@ class Runner:
     def _is_human(self, edit: Edit) -> bool:
         if edit.before is None or edit.rel_path not in self._by_others or is_beside(edit.rel_path):
             return False
-        lines = brake.changed_lines(edit.before, edit.after)
+        lines = removal_guard.changed_lines(edit.before, edit.after)
         own = {self._ground.settings.git.email, JANITOR[1]}
         return bool(lines & self._ground.history.branches.human_lines(edit.rel_path, self._base, own))
 

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.history.repository import find_repository
 from quaid.index import documents, graph
 from quaid.local import gaps, recall_log
 from quaid.local.health import Snapshot
 from quaid.local.recall_numbers import measure
 from quaid.place import state_folder
 from quaid.vault import layout
-from quaid.vault.repository import find_repository
 
 if TYPE_CHECKING:
     import apsw

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quaid.janitor.brake import net_edits
 from quaid.janitor.decision import Decision
-from quaid.model import Edit
-from quaid.vault.messages import Message
+from quaid.janitor.removal_guard import net_edits
+from quaid.model import Edit, Message
 
 Trailers = tuple[tuple[str, str], ...]
 

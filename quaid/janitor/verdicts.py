@@ -15,8 +15,8 @@ from quaid.llm.prices import estimate_tokens
 from quaid.vault import markdown
 
 if TYPE_CHECKING:
-    from quaid.janitor.context import Context
     from quaid.janitor.pairs import Pair
+    from quaid.janitor.task_context import Context
 
 INPUT_LIMIT = 8_000
 """Tokens of pairs in one question: a model that reads too much at once judges carelessly."""

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from quaid.history.branches import Logged
 from quaid.janitor import questions
-from quaid.janitor.context import Veto
+from quaid.janitor.task_context import Veto
 from quaid.model import Commit
-from quaid.vault.branches import Logged
 from quaid.vault.ledger import USAGE_DIR
 
 TASK, RUN, DECISION = "Quaid-Task", "Quaid-Run", "Quaid-Decision"

@@ -22,7 +22,6 @@ from quaid.errors import (
     ModelUnavailableError,
     QuaidError,
 )
-from quaid.gate import admit, admit_all
 from quaid.llm.answers import find_object
 from quaid.llm.budget import Budget, UsageInMemory
 from quaid.llm.discovery import Choice, Description, Discovery
@@ -31,6 +30,7 @@ from quaid.llm.prices import Price, estimate_tokens, price_of, with_cost
 from quaid.llm.prompts import Prompt, load_prompt
 from quaid.llm.schema import violations
 from quaid.model import ModelUsage, PlannedCall, Tier
+from quaid.redaction import admit, admit_all
 from quaid.settings import ModelSettings
 
 THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}

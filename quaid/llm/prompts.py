@@ -16,9 +16,9 @@ from typing import Any
 
 from quaid import place
 from quaid.errors import PromptError
-from quaid.gate import admit
 from quaid.llm.schema import schema_problem
 from quaid.model import Tier
+from quaid.redaction import admit
 
 _WHOLE = re.compile(
     r"---\n(?>(?P<head>.*?)^---\n)(?>(?P<system>.*?)^## Input\n)(?>(?P<input>.*?)^## Answer\n)(?P<answer>.*)",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from unicodedata import normalize
 
-from quaid.gate import admit
+from quaid.redaction import admit
 
 if TYPE_CHECKING:
     import apsw

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from quaid.gate import admit
 from quaid.local import state_files
+from quaid.redaction import admit
 from quaid.unseen import escaped
 
 LOG_FILE = "hooks.log"

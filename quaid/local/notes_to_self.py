@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from quaid.gate import admit
 from quaid.local.database import open_local, translated
+from quaid.redaction import admit
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS notes_to_self "

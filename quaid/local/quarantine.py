@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from quaid.gate import admit_all
 from quaid.local import state_files
+from quaid.redaction import admit_all
 
 FOLDER = "quarantine"
 

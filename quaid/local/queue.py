@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from quaid.gate import admit, admit_each
 from quaid.local import state_files
+from quaid.redaction import admit, admit_each
 
 FOLDER = "queue"
 FAILED = "failed"

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.gate import admit
 from quaid.local.gaps import Keep, question_key
 from quaid.local.tables import readable
+from quaid.redaction import admit
 
 if TYPE_CHECKING:
     import apsw

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from quaid.gate import VERSION, admit
 from quaid.local.database import open_local, translated
+from quaid.redaction import VERSION, admit
 from quaid.sqlite import transaction
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, NotRequired
 from mcp.types import CallToolResult
 from typing_extensions import TypedDict
 
+from quaid.docs.wording import describe
 from quaid.errors import BadInputError
 from quaid.mcp.results import LONGEST_NOTE, answer, bare, day, fitting, line
-from quaid.projects.wording import describe
 from quaid.recall.safety import neutralise
 
 if TYPE_CHECKING:
-    from quaid.projects.catalogue import Catalogue, Doc
-    from quaid.projects.registry import Project
-    from quaid.projects.searching import DocHit, DocsFound
-    from quaid.projects.staleness import Freshness
+    from quaid.docs.catalogue import Catalogue, Doc
+    from quaid.docs.registry import Project
+    from quaid.docs.search import DocHit, DocsFound
+    from quaid.docs.staleness import Freshness
 
 MOST_LISTED = 200
 MOST_SOURCES = 40

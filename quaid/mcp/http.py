@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from quaid.errors import BadInputError
 from quaid.local import state_files
-from quaid.mcp.rooms import Desks
 from quaid.mcp.server import Server, Surface
 from quaid.mcp.stdio import leave, leave_on_signals
+from quaid.mcp.workers import Desks
 from quaid.place import state_folder
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mcp.server import MCPServer
 
 from quaid.errors import NoteNotFoundError
-from quaid.mcp.rooms import Desks
+from quaid.mcp.workers import Desks
 from quaid.model import CORE_FILES, Kind
 from quaid.recall.safety import PREFACE, neutralise
 
@@ -82,8 +82,8 @@ def _read_core(memory: Memory, file: str) -> str:
 
 
 def _text(memory: Memory, path: str) -> str:
+    from quaid.recall.visibility import may_see
     from quaid.vault import files
-    from quaid.visible import may_see
 
     data = files.read_note(memory.root, path)
     if data is None or not may_see(path, data, memory.answers.owners()):
@@ -92,7 +92,7 @@ def _text(memory: Memory, path: str) -> str:
 
 
 def _list_projects(root: Path) -> str:
-    from quaid.project_context import tell_projects
+    from quaid.agents.project_context import tell_projects
 
     return "\n".join([PREFACE, "", *(f"- {_on_one_line(told)}" for told in tell_projects(root, most=None).lines)])
 
@@ -103,8 +103,8 @@ def _read_project(memory: Memory, name: str) -> str:
     Raises:
         NoteNotFoundError: there is no such project.
     """
+    from quaid.docs.wording import describe
     from quaid.errors import BadInputError
-    from quaid.projects.wording import describe
 
     try:
         project = memory.documentation.project(name)

@@ -18,12 +18,12 @@ from quaid.model import Commit, Edge, Hit, Recall
 from quaid.recall.safety import LONGEST_TEXT, PREFACE, neutralise, render_memory_block
 
 if TYPE_CHECKING:
+    from quaid.capture.learner import Extracted
+    from quaid.capture.reader import Posed
+    from quaid.capture.writer import Written
+    from quaid.docs.search import DocHit
     from quaid.index.views import NoteView
-    from quaid.learning import Extracted
-    from quaid.overview import Stats
-    from quaid.projects.searching import DocHit
-    from quaid.reading import Posed
-    from quaid.writer import Written
+    from quaid.report.status import Stats
 
 LONGEST_ANSWER = 20_000
 """Characters of memories in one answer; hosts cut or refuse much longer ones."""

@@ -29,17 +29,17 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 from pydantic_core import to_json
 
 from quaid import __version__
-from quaid.bug import refusal_of, write_report
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
-from quaid.gate import admit, admit_all
-from quaid.mcp import docs
-from quaid.mcp.asking import Asking
-from quaid.mcp.keeping import Keeping
-from quaid.mcp.learning import Learning
+from quaid.mcp import docs_tools
+from quaid.mcp.capture_tools import Learning
 from quaid.mcp.prompts import add_prompts
+from quaid.mcp.recall_tools import Asking
 from quaid.mcp.resources import add_resources
-from quaid.mcp.rooms import Desks
 from quaid.mcp.toolbox import offered
+from quaid.mcp.workers import Desks
+from quaid.mcp.write_tools import Keeping
+from quaid.redaction import admit, admit_all
+from quaid.report.bug import refusal_of, write_report
 from quaid.unseen import without_unseen
 
 Surface = Literal["default", "all"]
@@ -74,12 +74,12 @@ class Server(MCPServer[Any]):
     """
 
     def __init__(self, desks: Desks, surface: Surface = "default", **options: Any) -> None:
-        documenting = docs.Documenting(desks)
+        documenting = docs_tools.Documenting(desks)
         super().__init__(
             "quaid",
             title="Quaid",
             version=__version__,
-            instructions=INSTRUCTIONS.format(more=docs.INSTRUCTIONS if documenting.is_of_use else ""),
+            instructions=INSTRUCTIONS.format(more=docs_tools.INSTRUCTIONS if documenting.is_of_use else ""),
             log_level="WARNING",
             cache_hints=dict.fromkeys(_SETTLED, CacheHint(DAY_MS, "public")),
             middleware=[self._warm],

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from quaid.errors import UsageError
 
 if TYPE_CHECKING:
-    from quaid.mcp.rooms import Desks
     from quaid.mcp.server import Surface
+    from quaid.mcp.workers import Desks
 
 HOST_EVERY_S = 1.0
 """So often is looked whether the host is still there."""
@@ -58,8 +58,8 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
     wire = claim_wire()
     import anyio
 
-    from quaid.mcp.rooms import Desks
     from quaid.mcp.server import Server
+    from quaid.mcp.workers import Desks
 
     desks = Desks(root)
     server = Server(desks, surface)
@@ -76,7 +76,7 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
     except BaseExceptionGroup as group:
         bug = group.split(OSError)[1]  # a host that died does not read any more
         if bug is not None:
-            from quaid.bug import write_report
+            from quaid.report.bug import write_report
 
             print(
                 f"quaid: This is a bug in Quaid. The report is in {write_report(bug, ['mcp'], root)}", file=sys.stderr

@@ -13,7 +13,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from quaid.errors import BadInputError, LockedError
-from quaid.mcp.desk import Tell
+from quaid.mcp.worker import Tell
 from quaid.recall.dates import parse_day
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from quaid.gate import admit
 from quaid.index import documents
 from quaid.index.documents import Candidate
 from quaid.index.scope import Scope
@@ -15,6 +14,7 @@ from quaid.recall.asking import Found
 from quaid.recall.gathering import Gathered
 from quaid.recall.options import RecallOptions
 from quaid.recall.selecting import Chosen, day_of, hit_id, hit_kind
+from quaid.redaction import admit
 from quaid.settings import RecallSettings
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from quaid.vault import files, layout
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.vault.history import History
-    from quaid.vault.revisions import Point, Revisions, TreeFile
+    from quaid.history.revisions import Point, Revisions, TreeFile
+    from quaid.history.vault_history import History
 
 MOST_KEPT = 8
 """Past indexes that stay on disk; the least recently asked go."""
@@ -205,7 +205,7 @@ def _list_contents(revisions: Revisions, point: Point, wanted: str) -> _Contents
     reasons |= dict.fromkeys(revisions.list_filtered(named), "is kept through a filter of git's, which no read runs")
     notes = [file for file in named if reasons[file.rel_path] is None]
     if not notes and all(file.rel_path != CONFIG_FILE for file in listed):
-        from quaid.vault.revisions import no_vault_yet
+        from quaid.history.revisions import no_vault_yet
 
         raise no_vault_yet(wanted)
     return _Contents(revisions, point, notes, {files.shown(path): reason for path, reason in reasons.items() if reason})

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import LockedError, QuaidError, VaultNotFoundError
+from quaid.history.private_git_dir import process_exists
 from quaid.place import state_folder
 from quaid.settings import SyncSettings
 from quaid.sync.indexer import Indexer, SyncReport
 from quaid.sync.watcher import concerns_notes, observe, why_silent
 from quaid.vault import files, layout
-from quaid.vault.workshop import process_exists
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver

@@ -174,7 +174,7 @@ class Indexer:
         gone = found.removed
         if not diff.looks_like_accident(gone, known, limits.removal_brake_count, limits.removal_brake_share):
             return
-        from quaid.vault.history import History
+        from quaid.history.vault_history import History
 
         try:
             missing = History(self.root, self._settings.git).tracked_missing(gone)

@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from quaid.history.private_git_dir import process_exists
 from quaid.place import CONFIG_FILE
 from quaid.vault import layout
-from quaid.vault.workshop import process_exists
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver

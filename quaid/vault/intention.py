@@ -21,7 +21,7 @@ from quaid.place import state_folder
 from quaid.vault import files, layout
 
 if TYPE_CHECKING:
-    from quaid.vault.messages import Message
+    from quaid.model import Message
 
 PENDING_FILE = "pending.json"
 UNFINISHED = "unfinished"
@@ -129,7 +129,7 @@ def list_unfinished(root: Path) -> Iterator[Unfinished]:
 
 
 def _parse(text: bytes) -> Change:
-    from quaid.vault.messages import Message
+    from quaid.model import Message
 
     data: dict[str, Any] = json.loads(text)
     message = Message(_text(data["subject"]), _text(data["body"]), tuple(map(_pair, data["trailers"])))

@@ -23,12 +23,12 @@ from pathlib import Path
 
 from machine import describe_machine
 
+from quaid.docs import search
+from quaid.docs.chunks import parse_doc
+from quaid.docs.search import DocHit
 from quaid.index import database
 from quaid.index.matrix import VectorMatrix
 from quaid.model import ParsedDoc
-from quaid.projects import searching
-from quaid.projects.chunks import parse_doc
-from quaid.projects.searching import DocHit
 from quaid.recall.asking import Sources
 from quaid.settings import RecallSettings, Settings
 from quaid.sync.docs import DocFile, DocsIndex
@@ -183,7 +183,7 @@ def _rank(
     """The place of the first right hit, 0 when there is none."""
     question, page, heading = asked
     started = time.perf_counter()
-    found = searching.search(sources, question, settings, limit=MOST, depth="fast")
+    found = search.search(sources, question, settings, limit=MOST, depth="fast")
     times.append(time.perf_counter() - started)
     right = [is_right(hit, page, heading) for hit in found.hits]
     rank = right.index(True) + 1 if True in right else 0

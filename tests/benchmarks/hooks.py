@@ -24,10 +24,10 @@ from machine import describe_machine
 from scale import generate
 
 from quaid import Memory
+from quaid.agents.prompt_context import before_prompt
+from quaid.agents.standby import Standby
 from quaid.local import queue
 from quaid.place import STATE_DIR
-from quaid.prompting import before_prompt
-from quaid.standby import Standby
 
 QUESTIONS = (
     "What does Maya drink in the morning?",

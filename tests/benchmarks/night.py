@@ -25,10 +25,10 @@ from scale import PEOPLE, generate, statement
 
 from quaid import Memory
 from quaid.capture.facts import FactDetails, plan_fact
-from quaid.janitor.bench import open_bench
 from quaid.janitor.runner import Options
-from quaid.vault import edits
-from quaid.vault.messages import Message
+from quaid.janitor.worktree import open_bench
+from quaid.model import Message
+from quaid.vault import transaction
 
 
 def main() -> None:
@@ -92,8 +92,8 @@ def learn(memory: Memory, root: Path, count: int) -> None:
     now = datetime.now(UTC) - timedelta(days=1)
     told = [f"{statement(chance, 500_000 + number)}." for number in range(count)]
     planned = [plan_fact(text, FactDetails(speaker=chance.choice(PEOPLE), status="pending"), now)[1] for text in told]
-    with edits.writing(root, 5):
-        edits.apply(root, edits.Change("facts", tuple(planned), Message("extract: facts")), memory.git)
+    with transaction.begin(root, memory.git, 5):
+        transaction.apply(root, transaction.Change("facts", tuple(planned), Message("extract: facts")), memory.git)
 
 
 def run(memory: Memory, now: datetime):

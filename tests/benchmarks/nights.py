@@ -30,8 +30,8 @@ from janitor_ground import Scripted
 from quaid import Memory
 from quaid.capture.facts import FactDetails, plan_fact
 from quaid.janitor.runner import Options
-from quaid.vault import edits
-from quaid.vault.messages import Message
+from quaid.model import Message
+from quaid.vault import transaction
 
 BEGIN = datetime(2026, 11, 22, 3, 30, tzinfo=UTC)
 LEARNED_A_DAY = 3
@@ -123,8 +123,8 @@ def generate(root: Path, count: int, chance: random.Random) -> list[str]:
             if number % 50 == 0:
                 kept.append(edit.rel_path)
             changes.append(edit)
-        with edits.writing(root, 5):
-            edits.apply(root, edits.Change("facts", tuple(changes), Message("import: facts")), memory.git)
+        with transaction.begin(root, memory.git, 5):
+            transaction.apply(root, transaction.Change("facts", tuple(changes), Message("import: facts")), memory.git)
         memory.sync()
     return kept
 

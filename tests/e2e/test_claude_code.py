@@ -19,7 +19,7 @@ from messages_api import Call, MessagesApi, as_text, since_the_last_answer, tool
 from replay import Replay, facts_of
 from vaults import Vault, be_calm, copy_vault, wait_for
 
-from quaid.documentation.registering import NewProject
+from quaid.docs.registrar import NewProject
 from quaid.index.database import connect_reader
 from quaid.local import queue
 from quaid.model import CORE_FILES

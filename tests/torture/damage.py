@@ -166,9 +166,9 @@ class Server:
 
 
 def _serve(root: Path, questions: Any, answers: Any) -> None:
-    from quaid.bug import refusal_of
     from quaid.errors import QuaidError
-    from quaid.overview import status_of
+    from quaid.report.bug import refusal_of
+    from quaid.report.status import status_of
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     with Memory.open(root) as memory:

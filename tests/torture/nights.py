@@ -33,13 +33,14 @@ from vaults import Vault
 
 from quaid import Memory
 from quaid.errors import BadInputError, QuaidError
+from quaid.history import vault_history
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision, key_of
 from quaid.janitor.runner import Options
 from quaid.janitor.verbs import approve, rewrite
 from quaid.local import queue
 from quaid.place import state_folder
-from quaid.vault import files, history
+from quaid.vault import files
 from quaid.vault.notes import parse_note
 
 FACT = "---\nid: 01{name}\ntype: fact\nstatus: {status}\nowner: default\n{marks}---\n{text}\n"
@@ -377,7 +378,7 @@ def _kill_at(step: int) -> None:
 
         return counted
 
-    history.run_once = counting(history.run_once)
+    vault_history.run_once = counting(vault_history.run_once)
     files.write_note = counting(files.write_note)
 
 

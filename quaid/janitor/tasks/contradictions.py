@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quaid.janitor import wording
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision
 from quaid.janitor.pairs import Pair, Pass, mark_seen
+from quaid.janitor.task_context import Context
 from quaid.janitor.tasks import duplicates
 from quaid.janitor.verdicts import judge
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quaid.janitor import verbs
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision
 from quaid.janitor.folding import list_refused, number_problems, numbered_lines
 from quaid.janitor.judging import quote, reason_of
+from quaid.janitor.task_context import Context
 from quaid.janitor.tasks.decay import EXTENDED, Faded, describe, forget, last_day, list_faded
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens

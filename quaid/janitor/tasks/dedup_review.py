@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision
 from quaid.janitor.merging import Claim, join, merge_decision
 from quaid.janitor.pairs import Pass, days_seen, mark_seen
+from quaid.janitor.task_context import Context
 from quaid.janitor.tasks import duplicates
 from quaid.janitor.verdicts import judge
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from quaid.docs.churn import GrownDoc
+from quaid.docs.edits import cleanup_edit
+from quaid.docs.updater import ask_cleanup
 from quaid.janitor import documents
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision, key_of
-from quaid.projects.churn import GrownDoc
-from quaid.projects.edits import cleanup_edit
-from quaid.projects.updater import ask_cleanup
+from quaid.janitor.task_context import Context
 
 if TYPE_CHECKING:
     from quaid.llm import Models

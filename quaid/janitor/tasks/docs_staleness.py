@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from quaid.docs.edits import since_of, update_edit
+from quaid.docs.updater import Update, ask_update
+from quaid.docs.weighing import TASK, StaleDoc, note_still_true, weigh
 from quaid.janitor import documents
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision, key_of
-from quaid.projects.edits import since_of, update_edit
-from quaid.projects.updater import Update, ask_update
-from quaid.projects.weighing import TASK, StaleDoc, note_still_true, weigh
+from quaid.janitor.task_context import Context
 
 if TYPE_CHECKING:
     from quaid.llm import Models

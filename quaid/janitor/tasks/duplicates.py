@@ -10,10 +10,10 @@ from itertools import groupby
 from quaid.errors import ModelError
 from quaid.index.facts import LivingFact
 from quaid.janitor import wording
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision
 from quaid.janitor.merging import Claim, join, merge_decision, same_words
 from quaid.janitor.pairs import Pair, Pass, mark_seen
+from quaid.janitor.task_context import Context
 from quaid.janitor.verdicts import Verdict, judge, wording_problem
 
 TASK = "duplicates"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.task_context import Context
 
 
 def plan(context: Context) -> Iterator[Decision]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from quaid import gate
-from quaid.janitor.context import Context
+from quaid import redaction
 from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.task_context import Context
 from quaid.model import Edit
 from quaid.recall.safety import neutralise
 from quaid.vault import headings, notes
@@ -64,7 +64,7 @@ def _listed(gaps: Sequence[Gap]) -> str:
 
 def _shown(gap: Gap) -> str:
     """A question as plain words: nothing in it is a link, hides anything or gives orders, and no secret is written."""
-    text = neutralise(headings.one_line(gate.admit(gap.text or "").text))
+    text = neutralise(headings.one_line(redaction.admit(gap.text or "").text))
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} …"
     times = "once" if gap.asked == 1 else f"{gap.asked:,} times"
     return f"{times}, the last on {notes.day(gap.last_asked)}: {shown.translate(_MARKS)}"

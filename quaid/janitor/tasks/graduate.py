@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from quaid.index import documents
 from quaid.janitor import judging, verbs
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.task_context import Context
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
 TASK = "graduate"

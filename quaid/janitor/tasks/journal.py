@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision, key_of
 from quaid.janitor.folding import (
     list_refused,
@@ -23,6 +22,7 @@ from quaid.janitor.folding import (
     remember_evidence,
 )
 from quaid.janitor.judging import fault_of, unsaid
+from quaid.janitor.task_context import Context
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens
 from quaid.model import CORE_FILES, Edit

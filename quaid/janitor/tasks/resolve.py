@@ -10,10 +10,10 @@ from datetime import date, timedelta
 
 from quaid.index.facts import LivingFact
 from quaid.janitor import verbs
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision
 from quaid.janitor.merging import Claim, join, merge_decision, repointed, shortened, unchanged_bytes
 from quaid.janitor.pairs import Pair, Pass, days_seen, mark_seen
+from quaid.janitor.task_context import Context
 from quaid.janitor.tasks import contradictions, duplicates
 from quaid.janitor.verdicts import Verdict, judge, wording_problem
 from quaid.model import Edit

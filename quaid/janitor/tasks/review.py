@@ -17,8 +17,8 @@ from quaid.errors import ModelAnswerError
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate, Document
 from quaid.janitor import folding, judging, verbs, wording
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.task_context import Context
 from quaid.llm.batches import batches
 from quaid.llm.exchange import Answer
 from quaid.llm.prices import estimate_tokens

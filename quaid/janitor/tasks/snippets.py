@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from quaid.errors import ModelAnswerError
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision, key_of
 from quaid.janitor.folding import (
     list_refused,
@@ -24,6 +23,7 @@ from quaid.janitor.folding import (
     remember_evidence,
 )
 from quaid.janitor.judging import fault_of, quote, reason_of
+from quaid.janitor.task_context import Context
 from quaid.janitor.wording import problem_of
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens

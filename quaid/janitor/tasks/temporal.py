@@ -11,8 +11,8 @@ from quaid.capture.extract import with_dates
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.janitor import judging, verbs
-from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.task_context import Context
 from quaid.model import Edit, Note
 from quaid.vault import markdown, notes
 

@@ -1,0 +1,171 @@
+"""Starting what a host would start, and looking at what it does: MCP by lines of JSON-RPC, hooks by their payload.
+
+Spoken by hand on purpose: a client library would bring its own ideas of how to find and mend things.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+from quaid.agents.config_entries import command_line
+from quaid.errors import HookProofError
+
+PROTOCOL = "2025-11-25"
+"""The last revision that begins with a handshake; every host of today speaks it or one before it."""
+BARE_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+"""What programs started from a desktop know."""
+ANSWER_S = 60.0
+"""A server has so long to start and answer, and a hook whose config says nothing."""
+ENDING_S = 10.0
+"""A server whose host is gone and that stays is one more of hundreds."""
+_MOST_SAID = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What a host's config says it starts."""
+
+    words: tuple[str, ...]
+    environ: Mapping[str, str]
+    timeout_s: float
+
+    @classmethod
+    def of(cls, said: Any) -> Command:
+        """A server or a hook as configs have them. A hook without `args` is a line for the shell.
+
+        Raises:
+            HookProofError: it names no command.
+        """
+        command, arguments = said.get("command"), said.get("args")
+        if not isinstance(command, str) or not command:
+            raise HookProofError("Its config names no command. Put it right with: quaid install")
+        is_line = said.get("type") == "command" and not isinstance(arguments, list)
+        words = ("/bin/sh", "-c", command) if is_line else (command, *map(str, arguments or ()))
+        environ = said.get("env") if isinstance(said.get("env"), dict) else {}
+        # Hosts count a hook's time in seconds and a server's in whatever they like.
+        limit = said.get("timeout") if said.get("type") == "command" else None
+        return cls(words, environ, float(limit) if isinstance(limit, int | float) else ANSWER_S)
+
+    def elsewhere(self) -> Command:
+        """The same, for whichever vault the environment names: what it says of the vault itself is left out."""
+        words = list(self.words)
+        while "--vault" in words[:-1]:
+            at = words.index("--vault")
+            del words[at : at + 2]
+        environ = {name: value for name, value in self.environ.items() if name != "QUAID_HOME"}
+        return Command(tuple(words), environ, self.timeout_s)
+
+    def __str__(self) -> str:
+        return command_line({"command": self.words[0], "args": list(self.words[1:])})
+
+
+def list_tools(command: Command, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The tools of an MCP server that is started, greeted, asked and let go.
+
+    Raises:
+        HookProofError: it does not start, says nothing or something else, or does not end when nobody listens.
+    """
+    with tempfile.TemporaryFile() as complaints, _started(command, environ, complaints) as process:
+        alarm = threading.Timer(command.timeout_s, process.kill)
+        alarm.start()
+        try:
+            tools = _converse(process)
+            process.wait(ENDING_S)
+        except subprocess.TimeoutExpired as error:
+            raise HookProofError(f"{command} answers, and does not end within {ENDING_S:g} s of its input.") from error
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            raise HookProofError(f"{command} {_reason(error)}{_said(complaints)}.") from error
+        finally:
+            alarm.cancel()
+            process.kill()
+    return tools
+
+
+def _converse(process: subprocess.Popen[bytes]) -> tuple[str, ...]:
+    asked = {"protocolVersion": PROTOCOL, "capabilities": {}}
+    _ask(process, 1, "initialize", {**asked, "clientInfo": {"name": "quaid-doctor", "version": "1"}})
+    _send(process, {"method": "notifications/initialized"})
+    tools = tuple(tool["name"] for tool in _ask(process, 2, "tools/list", {})["tools"])
+    assert process.stdin
+    process.stdin.close()
+    return tools
+
+
+def run_hook(command: Command, payload: Mapping[str, object], environ: Mapping[str, str]) -> str:
+    """What a hook prints when it is told `payload`, as its host would.
+
+    Raises:
+        HookProofError: it does not start, fails, or takes longer than its host waits.
+    """
+    with tempfile.TemporaryFile() as complaints:
+        try:
+            done = subprocess.run(
+                command.words,
+                input=json.dumps(payload).encode(),
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                env={**environ, **command.environ},
+                timeout=command.timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise HookProofError(f"{command} takes longer than the {command.timeout_s:g} s it is given.") from error
+        except OSError as error:
+            raise HookProofError(f"{command} cannot be started ({error.strerror}).") from error
+        if done.returncode:
+            raise HookProofError(f"{command} leaves with exit code {done.returncode}{_said(complaints)}.")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _started(command: Command, environ: Mapping[str, str], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command.words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            env={**environ, **command.environ},
+            bufsize=0,
+        )
+    except OSError as error:
+        raise HookProofError(f"{command} cannot be started ({error.strerror}).") from error
+
+
+def _send(process: subprocess.Popen[bytes], message: Mapping[str, object]) -> None:
+    assert process.stdin
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+
+def _ask(process: subprocess.Popen[bytes], number: int, method: str, params: Mapping[str, object]) -> dict[str, Any]:
+    assert process.stdout
+    _send(process, {"id": number, "method": method, "params": params})
+    while line := process.stdout.readline():
+        message = json.loads(line)
+        if not isinstance(message, dict):
+            raise TypeError(message)
+        if message.get("id") == number and "method" not in message:
+            if "error" in message:
+                raise ValueError(f"answers {method} with an error ({message['error'].get('message')})")
+            result: dict[str, Any] = message["result"]
+            return result
+    raise ValueError(f"ends, or says nothing in time, when asked to {method}")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"says something that is no JSON ({error.doc.strip()[:60]!r})"
+    if isinstance(error, ValueError):
+        return str(error)
+    return "ends before it is asked" if isinstance(error, OSError) else "answers in a form that is not MCP's"
+
+
+def _said(complaints: IO[bytes]) -> str:
+    complaints.seek(0)
+    lines = complaints.read().decode("utf-8", "replace").strip().splitlines()
+    return f": {lines[-1][:_MOST_SAID].rstrip('.')}" if lines else ""

@@ -1,0 +1,94 @@
+"""What of the memory goes before a prompt: what answers the question in it and its session has not been given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.agents.question import question_in
+from quaid.agents.session_context import CHARACTERS_PER_TOKEN
+from quaid.local import sessions
+from quaid.model import Hit, Recall
+from quaid.place import state_folder
+from quaid.recall.safety import LONGEST_BLOCK, neutralise, render_memory_block
+
+if TYPE_CHECKING:
+    from quaid.memory import Memory
+
+MOST_HITS = 8
+WORDS_GATE = 0.65
+"""A best score under this is doubt where there were no vectors: 65 of 80 questions about a conversation pass, 4 of 16
+prompts that have nothing to do with it.
+"""
+_TOLD = 60
+
+
+class Prompted(NamedTuple):
+    """`text` goes before the prompt, `news` is for the person at the terminal; both may be empty."""
+
+    text: str = ""
+    news: str = ""
+
+
+def before_prompt(memory: Memory, prompt: str, session: str, *, is_kept: bool = True) -> Prompted:
+    """What `memory` has for `prompt`. A program that keeps what goes before its prompts (`is_kept`) is given nothing
+    that `session` was given since it began or was compacted.
+    """
+    settings = memory.settings
+    question = question_in(prompt)
+    if question is None or settings.hooks.recall == "off":
+        return Prompted()
+    state = state_folder(memory.root)
+    given = sessions.read(state, session)
+    found = memory.recall(
+        question,
+        MOST_HITS,
+        session=session or None,
+        door="hook",
+        depth="fast",
+        exclude_session=session or None,
+        compacted_at=given.compacted_at,
+    )
+    if settings.hooks.recall == "auto" and _is_in_doubt(found):
+        return Prompted()
+    new = [hit for hit in found.hits if not (is_kept and hit.id in given.ids)]
+    longest = min(LONGEST_BLOCK, settings.hooks.recall_tokens * CHARACTERS_PER_TOKEN)
+    shown, text = _fitting(new, longest)
+    if not shown:
+        return Prompted()
+    if is_kept:
+        sessions.give(state, session, [hit.id for hit in shown])
+    return Prompted(text, announce(memory, shown))
+
+
+def _is_in_doubt(found: Recall) -> bool:
+    """Scores without vectors are lower, for good answers as for bad ones."""
+    if "vectors" in found.degraded:
+        return not found.hits or found.hits[0].score < WORDS_GATE
+    return found.doubt is not None
+
+
+def _fitting(hits: Sequence[Hit], longest: int) -> tuple[Sequence[Hit], str]:
+    """As many of `hits` as the block has room for: what is left out for length is not given."""
+    for count in range(len(hits), 0, -1):
+        text = render_memory_block(hits[:count], longest=10**9)
+        if len(text) <= longest:
+            return hits[:count], text
+    return (), ""
+
+
+def announce(memory: Memory, hits: Sequence[Hit]) -> str:
+    """News of what an agent was given: into the news file at once, and as a text for whoever has a terminal to show it
+    at. No popup at every prompt, and no waiting for a webhook.
+    """
+    from quaid.local.notifications import deliver, level_of, list_channels
+
+    settings = memory.settings.notifications
+    level = level_of(settings, "retrieval")
+    if level == "off" or not hits:
+        return ""
+    told = "Quaid recalled 1 memory." if len(hits) == 1 else f"Quaid recalled {len(hits)} memories."
+    if level == "full":
+        told += "".join(f"\n- {' '.join(hit.text.split())[:_TOLD]} ({hit.score:.2f})" for hit in hits)
+    deliver(memory.root, settings, "retrieval", told, only=("file",))
+    return neutralise(told) if "terminal" in list_channels(settings) else ""

@@ -1,0 +1,59 @@
+"""What `quaid install` wrote into which config, so that `uninstall` can take back just that.
+
+A receipt holds the hash of the file as it was left and the name of the backup of the file as it was found: while nobody
+has touched the file since, taking back is putting the backup in its place. Lost receipts cost that exactness, no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from quaid.agents import config_files
+from quaid.agents.config_entries import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """`after` is the hash of what was written, empty where no backup is what the file would be without Quaid.
+
+    `backup` is the name of the copy beside it, None where there was no file.
+    """
+
+    after: str
+    backup: str | None
+    entries: tuple[Entry, ...]
+
+
+def fingerprint(data: bytes | None) -> str:
+    """The hash receipts know a file by; empty for none."""
+    return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+def load(path: Path) -> dict[str, Receipt]:
+    """All receipts by the config's path; none where there are none, or none that can be read."""
+    try:
+        said = json.loads(config_files.read(path).text or "{}")
+        return {
+            name: Receipt(
+                one["after"],
+                one["backup"],
+                tuple(Entry(tuple(item["path"]), item["value"], item["kind"], item["like"]) for item in one["entries"]),
+            )
+            for name, one in said["files"].items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def save(path: Path, receipts: Mapping[str, Receipt]) -> None:
+    """Replace them all.
+
+    Raises:
+        HostConfigError, LockedError
+    """
+    said = {"v": 1, "files": {name: asdict(receipt) for name, receipt in receipts.items()}}
+    config_files.replace(config_files.read(path), (json.dumps(said, ensure_ascii=False, indent=1) + "\n").encode())

@@ -1,0 +1,108 @@
+"""A vault as JSON lines, a note each, that `quaid import` brings back byte for byte.
+
+Exported is what is memory: every note, and what each device counted. Left where they are: settings, attachments, the
+history, and files that are not read as notes.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from quaid.capture.importers import exported
+from quaid.errors import BadInputError
+from quaid.model import Kind, Note
+from quaid.recall.visibility import may_see
+from quaid.vault import files, layout, ledger, notes
+
+LEDGER = "ledger"
+"""The kind of a file that holds what a device counted."""
+KINDS = (*(str(kind) for kind in Kind), LEDGER)
+
+_SAID = (
+    "title", "type", "status", "owner", "privacy", "confidence", "durability", "speaker", "source", "session",
+    "project", "technical", "pinned", "verified", "confirmations", "created", "valid_from", "valid_until",
+    "superseded_by",
+)  # fmt: skip
+
+
+def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+    """Each file of the vault that is memory, by path: `content` (or `content_base64`, where it is not UTF-8) is all of
+    it, the other fields are for readers who want the facts alone. `kinds` are wanted; none means all.
+    What others than `owners` keep private stays.
+
+    Raises:
+        BadInputError: there is no such kind.
+    """
+    unknown = set(kinds) - set(KINDS)
+    if unknown:
+        raise BadInputError(f"There is no kind {', '.join(sorted(unknown))}. Kinds are {', '.join(KINDS)}.")
+    for path in _list_paths(root):
+        data = files.read_note(root, path)
+        row = _as_row(path, data) if data is not None and may_see(path, data, owners) else None
+        if row is not None and (not kinds or row["kind"] in kinds):
+            yield row
+
+
+def write_export(rows: Iterator[str], path: Path) -> int:
+    """Write lines to a file, whole or not at all; how many they were. Only an earlier export is replaced.
+
+    Raises:
+        BadInputError: the file holds something else, or cannot be written.
+    """
+    temporary = path.with_name(layout.temporary_name(path.name))
+    try:
+        if path.exists() and not _is_export(path):
+            raise BadInputError(f"{path} is there and is no export: it was left as it is. Give another file.")
+        count = 0
+        try:
+            with temporary.open("x", encoding="utf-8", newline="\n") as file:
+                for count, row in enumerate(rows, 1):  # noqa: B007
+                    file.write(f"{row}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadInputError(f"{path} cannot be written ({reason}). Give a file in a folder of yours.") from error
+    return count
+
+
+def _is_export(path: Path) -> bool:
+    with path.open("rb") as file:
+        start = file.read(200)
+    return not start.strip() or (start.startswith(b'{"v": ') and b'"path": ' in start)
+
+
+def _list_paths(root: Path) -> list[str]:
+    counted = (f"{ledger.USAGE_DIR}/{path.name}" for path in sorted((root / ledger.USAGE_DIR).glob("*.tsv")))
+    found = sorted(files.list_notes(root).notes) + list(counted)
+    return [path for path in found if exported.is_exported(path)]
+
+
+def _as_row(path: str, data: bytes) -> dict[str, Any]:
+    row: dict[str, Any] = {"v": exported.VERSION, "path": path, "kind": LEDGER}
+    if path.endswith(".md"):
+        row |= _describe(notes.parse_note(path, data, max_bytes=len(data) + 1))
+    try:
+        return row | {"content": data.decode("utf-8")}
+    except UnicodeDecodeError:
+        return row | {"content_base64": base64.b64encode(data).decode()}
+
+
+def _describe(note: Note) -> dict[str, Any]:
+    """What the note says, for those who do not read markdown; what does not apply is left out."""
+    said = {name: getattr(note, name) for name in _SAID}
+    said["aliases"] = list(note.names[1:])
+    said["keywords"] = list(note.keywords)
+    said["edges"] = [asdict(edge) for edge in note.edges]
+    said["turns"] = [f"{cited.episode}#t{cited.turn}" for cited in note.citations] if note.kind is Kind.FACT else []
+    text = note.text or "\n\n".join(f"{c.speaker}: {c.text}" if c.speaker else c.text for c in note.chunks)
+    told = {name: value for name, value in said.items() if value not in (None, "", [], False)}
+    return {"kind": str(note.kind), "id": note.id, "text": text, **told}

@@ -1,0 +1,135 @@
+"""A file -> questions to the model, piece by piece, and its answers -> facts that say where in the file they stand.
+
+A file is read like a conversation in which its parts are the turns: pieces, and what is checked of an answer, are those
+of `capture`. Only that a model names places, and not turns, is different.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from quaid.capture import extract
+from quaid.capture.extract import Extraction
+from quaid.capture.files.source_file import SourceFile
+from quaid.capture.lesson import details_of
+from quaid.capture.pieces import Material, Piece, SaidTurn, split_material
+from quaid.capture.storing import NewFact
+from quaid.vault.headings import without_control
+
+PROMPT = "analyze"
+NOWHERE = 0
+"""The turn of facts that name no place of the file."""
+
+_NUMBER = re.compile(r"\d+")
+_UNLINKABLE = re.compile(r"[\[\]|#^\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class FilePiece:
+    """One question to the model."""
+
+    piece: Piece
+    file: SourceFile
+    focus: str
+
+    def inputs(self, so_far: str) -> Mapping[str, str]:
+        """One text for each slot of the prompt `analyze`; `so_far` sums up the pieces before."""
+        file = self.file
+        lines = [f"name: {file.path.name}", f"title: {file.title or 'not known'}", f"kind: {file.media}"]
+        lines += [f"pages: {file.pages}"] if file.pages else []
+        lines += [f"project: {self.piece.material.project}"] if self.piece.material.project else []
+        return {
+            "file": "\n".join(lines),
+            "focus": self.focus or "(everything that matters)",
+            "so_far": so_far or "(nothing)",
+            "earlier": _shown(self.piece.earlier),
+            "text": _shown(self.piece.turns),
+        }
+
+    def read(self, value: Mapping[str, Any]) -> Extraction:
+        """The part of an answer that may be kept. A fact's turn is the number of the part it stands in."""
+        places = _places(self.piece.turns)
+        facts = [
+            {**fact, "source": "import", "turns": [f"t{_find_place(fact.get('place'), places)}"]}
+            for fact in value["facts"]
+        ]
+        # Whether the words around a fact give orders is told of a turn, which is one person's; not of a page.
+        silent = tuple(SaidTurn(turn.number, "", "") for turn in (SaidTurn(NOWHERE, "", ""), *self.piece.turns))
+        return extract.read_answer({"facts": facts}, Piece(self.piece.material, silent))
+
+
+def split_file(file: SourceFile, limit_tokens: int, focus: str = "", project: str | None = None) -> list[FilePiece]:
+    """The questions about a file, each of at most about `limit_tokens` tokens of it, overlapping a little."""
+    turns = tuple(
+        SaidTurn(number, f"[{part.place}]" if part.place else "", part.text)
+        for number, part in enumerate(file.parts, NOWHERE + 1)
+    )
+    material = Material(session="", source=file.media, project=project, started=None, turns=turns)
+    return [FilePiece(piece, file, focus) for piece in split_material(material, limit_tokens)]
+
+
+def new_facts(found: Extraction, file: SourceFile, note: str, owner: str, project: str | None) -> list[NewFact]:
+    """The facts of `found`, pending, with a link to the source note `note` that shows the place."""
+    return [
+        NewFact(
+            fact.text,
+            replace(
+                details_of(fact, owner, project or fact.project),
+                source="import",
+                document=_link(note, file, fact.turns),
+            ),
+        )
+        for fact in found.facts
+    ]
+
+
+def clean_summary(text: str) -> str:
+    """A model's summary as one line of prose."""
+    return " ".join(without_control(text).split()).lstrip("-*+#>| ")
+
+
+def _link(note: str, file: SourceFile, turns: Sequence[int]) -> str:
+    place = next((file.parts[turn - 1].place for turn in turns if turn != NOWHERE), "")
+    shown = " ".join(_UNLINKABLE.sub(" ", place).split())
+    return f"[[{note}|{shown}]]" if shown else f"[[{note}]]"
+
+
+def _shown(turns: Sequence[SaidTurn]) -> str:
+    """The parts, each place named once above its text."""
+    groups = [(place, [turn.text for turn in found]) for place, found in groupby(turns, lambda turn: turn.speaker)]
+    return "\n\n".join("\n\n".join([place, *texts] if place else texts) for place, texts in groups) or "(none)"
+
+
+def _places(turns: Sequence[SaidTurn]) -> dict[str, int]:
+    """Each place, and its last heading alone, by the number of its first part."""
+    found: dict[str, int] = {}
+    for turn in turns:
+        found.setdefault(_key(turn.speaker), turn.number)
+    for turn in turns:
+        found.setdefault(_key(turn.speaker.rpartition(" > ")[2]), turn.number)
+    found.pop("", None)
+    return found
+
+
+def _find_place(named: str | None, places: Mapping[str, int]) -> int:
+    """`page 3`, `[Page 3]`, `p. 3`, `Setup > Linux` and `Linux` are understood."""
+    for key in _readings(named or ""):
+        if key in places:
+            return places[key]
+    return NOWHERE
+
+
+def _readings(named: str) -> Iterator[str]:
+    yield _key(named)
+    yield _key(named.rpartition(" > ")[2])
+    number = _NUMBER.search(named)
+    if number:
+        yield f"page {int(number[0])}"
+
+
+def _key(place: str) -> str:
+    return " ".join(place.strip("[]# \n").casefold().split())

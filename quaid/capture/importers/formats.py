@@ -1,0 +1,52 @@
+"""The formats that can be imported, recognised by content."""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+from quaid.capture.importers import basic_memory, exported, markdown_memories, mem0, note_folder
+from quaid.capture.importers.found import Found, Source
+from quaid.errors import BadInputError
+
+
+class Format(Protocol):
+    """What a module must have to be in `FORMATS`."""
+
+    NAME: str
+    """As `--from` takes it and a commit names it."""
+
+    def recognises(self, source: Source) -> bool:
+        """Whether `source` is of this format, told by its content."""
+        ...
+
+    def read(self, source: Source, found: Found) -> None:
+        """Put all that the source states into `found`, each text through `found.admitted`.
+
+        Raises:
+            BadInputError: it is not of this format after all.
+        """
+        ...
+
+
+FORMATS = cast("tuple[Format, ...]", (exported, mem0, basic_memory, markdown_memories, note_folder))
+"""Asked in this order; a folder of notes is whatever has markdown, so it stays last."""
+
+
+def choose_format(source: Source, name: str | None = None) -> Format:
+    """The format called `name`, else the one that recognises `source`.
+
+    Raises:
+        BadInputError: there is none.
+    """
+    known = ", ".join(form.NAME for form in FORMATS)
+    if name is not None:
+        named = next((form for form in FORMATS if name == form.NAME), None)
+        if named is None:
+            raise BadInputError(f"There is no format {name!r} to import from. Known are: {known}.")
+        return named
+    for form in FORMATS:
+        if form.recognises(source):
+            return form
+    raise BadInputError(
+        f"{source.name} holds nothing that is known as memories. Say what it is with --from: one of {known}."
+    )

@@ -1,0 +1,36 @@
+"""A folder of notes, such as an Obsidian vault: its markdown is kept as it is, byte for byte.
+
+Links go by name and names hold for the whole vault, so they lead where they led. What the folder has besides, settings
+of programs and attachments, stays where it is.
+"""
+
+from __future__ import annotations
+
+from quaid.capture.importers.found import NOT_MARKDOWN, Found, FoundFile, Source
+from quaid.errors import BadInputError
+from quaid.vault import layout
+
+NAME = "notes"
+
+
+def recognises(source: Source) -> bool:
+    return source.is_folder and bool(source.notes)
+
+
+def read(source: Source, found: Found) -> None:
+    if not source.is_folder:
+        raise BadInputError(f"{source.name} is a file. Give the folder that holds the notes.")
+    for path, data in source.files.items():
+        reason = _why_left_out(path)
+        if reason is None:
+            found.files.append(FoundFile(f"{found.into}/{path}", found.admitted_bytes(path, data)))
+        else:
+            found.left_out[reason] += 1
+
+
+def _why_left_out(path: str) -> str | None:
+    if not path.endswith(".md"):
+        return NOT_MARKDOWN
+    if layout.is_conflict_copy(path):
+        return "copies that a sync tool made of a conflict"
+    return None if layout.is_note_path(path) else "temporary files of an editor"

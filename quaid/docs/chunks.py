@@ -1,0 +1,304 @@
+"""A doc -> passages, and the chunks they are found by.
+
+A passage is what is shown: the markdown under one heading, short enough to be read, with its lines. A chunk is what is
+searched: so much plain text as an embedding model reads in whole, since one vector for a long text finds less. A
+passage counts as its best chunk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from pathlib import PurePosixPath
+from typing import Any
+
+from quaid.model import Chunk, Kind, Note, ParsedDoc, Passage
+from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+from quaid.redaction import admit
+from quaid.settings import DocsSettings
+from quaid.vault import frontmatter, markdown, notes
+from quaid.vault.blocks import Block, split_blocks, split_paragraphs
+
+MARKDOWN_ENDINGS = frozenset({".md", ".markdown", ".mkd", ".mdown", ".mdx", ".qmd", ".rmd"})
+"""What is read as markdown; all else is plain text."""
+LEAST_TOKENS = 50
+"""No passage is asked to be shorter."""
+SHARED_PART = 4
+"""Neighbouring sections share a passage of up to this part of the longest: a sentence under a heading is none of its
+own, and a passage about several things is found for all of them and answers none.
+"""
+LONGEST_TITLE = 200
+_NEWLINE = re.compile(r"\r\n?")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A block, or as many lines or words of one as fit, under its heading. `whole` is never taken apart."""
+
+    path: tuple[str, ...]
+    first: int
+    last: int
+    text: str
+    whole: bool
+    plain: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A heading with what stands directly below it."""
+
+    path: tuple[str, ...]
+    pieces: tuple[_Piece, ...]
+
+    @property
+    def size(self) -> int:
+        return _size(self.pieces)
+
+
+def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, max_bytes: int) -> ParsedDoc:
+    """Read a doc. `max_bytes` bounds how much of a long one is searched. Raises nothing: what cannot be read as meant
+    is a sentence in `note.problems`.
+    """
+    text, problems = notes.decode(data, max_bytes)
+    # Before anything is cut: half of a key is no longer seen for one.
+    safe = admit(_NEWLINE.sub("\n", text), keep_lines=True)
+    place = PurePosixPath(doc_id.removeprefix(f"{project}:"))
+    is_markdown = place.suffix.lower() in MARKDOWN_ENDINGS
+    body, fields, first = _body(safe.text) if is_markdown else (safe.text.removeprefix("\ufeff"), {}, 1)
+    if markdown.has_conflict_markers(body):
+        problems += ("a merge conflict is not resolved; both sides are searchable",)
+        body = markdown.without_conflict_markers(body)
+    split = split_blocks if is_markdown else split_paragraphs
+    sections = _sections(split(body.split("\n"), first))
+    title = _title(place.stem, fields, sections)
+    # What its place says of it is searched too: `docs/recall.md` -> docs, recall.
+    keywords = " ".join([*place.parent.parts, place.stem, *_field_words(fields)])
+    passages, chunks = _render(_join(sections, settings), title, keywords, settings)
+    if safe.redacted:
+        problems += (f"secrets in it are not searched: {', '.join(dict.fromkeys(safe.redacted))}",)
+    note = Note(
+        rel_path=doc_id, content_hash=notes.content_hash(data), kind=Kind.DOC, id=doc_id, title=title, text="",
+        chunks=chunks, privacy="shared", project=project, names=(place.stem,), problems=problems,
+    )  # fmt: skip
+    return ParsedDoc(note, passages, safe.redacted)
+
+
+def _body(text: str) -> tuple[str, dict[str, Any], int]:
+    """A doc's body, its head's fields, and the number of the body's first line."""
+    start = frontmatter.body_start(text)
+    fields = frontmatter.parse(text).fields if start else {}
+    return text[start:].removeprefix("\ufeff"), dict(fields), text.count("\n", 0, start) + 1
+
+
+def _title(stem: str, fields: dict[str, Any], sections: Sequence[_Section]) -> str:
+    named = fields.get("title")
+    found = named if isinstance(named, str) else next((name for each in sections for name in each.path[:1]), "")
+    return " ".join(found.split())[:LONGEST_TITLE] or stem
+
+
+def _field_words(fields: dict[str, Any]) -> Iterator[str]:
+    for key in ("keywords", "tags", "description"):
+        value = fields.get(key)
+        yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str))
+
+
+# -- sections ----------------------------------------------------------------------------------------------------------
+
+
+def _sections(blocks: Iterable[Block]) -> list[_Section]:
+    """A doc by its headings. One with nothing below it but another heading goes before that."""
+    found: list[_Section] = []
+    above: list[tuple[int, str]] = []
+    pieces: list[_Piece] = []
+    bare: list[_Piece] = []
+
+    def path() -> tuple[str, ...]:
+        return tuple(title for _, title in above if title)
+
+    def close(level: int) -> None:
+        """End the section, before a heading of `level`, or the end of the doc (0)."""
+        says_something = any(piece.plain for piece in pieces)
+        if not says_something and (not above or level > above[-1][0]):
+            bare.extend(pieces)
+        elif pieces:
+            if not says_something and above[-1][1]:  # nothing will stand below it: then its own words are what it says
+                pieces[0] = replace(pieces[0], path=path()[:-1], plain=above[-1][1])
+            found.append(_Section(path(), (*bare, *pieces)))
+            bare.clear()
+        pieces.clear()
+
+    for block in blocks:
+        if block.kind == "heading":
+            close(block.level)
+            del above[next((i for i, (depth, _) in enumerate(above) if depth >= block.level), len(above)) :]
+            above.append((block.level, markdown.plain(block.title)[:LONGEST_TITLE].strip()))
+        pieces.append(_piece(block, path()))
+    close(0)
+    return [*found, _Section((), tuple(bare))] if bare else found
+
+
+def _piece(block: Block, path: tuple[str, ...]) -> _Piece:
+    return _Piece(path, block.first, block.last, block.text, block.kind != "text", _plain(block))
+
+
+def _plain(block: Block) -> str:
+    """What is searched of a block; of a heading nothing, for it stands before all that is below it."""
+    lines = block.text.split("\n")
+    match block.kind:
+        case "heading":
+            return ""
+        case "fence":
+            return "\n".join(lines[1:-1])
+        case "table":
+            rows = [lines[0], *lines[2:]]
+            return markdown.plain("\n".join(row.strip(" \t|") for row in rows))
+        case "text":
+            return markdown.plain(block.text)
+
+
+def _join(sections: Sequence[_Section], settings: DocsSettings) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
+    """Passages before they are cut, each with its heading: small neighbours under one heading share one."""
+    most = _limit(settings) // SHARED_PART
+    heading: tuple[str, ...] = ()
+    parent: tuple[str, ...] | None = None
+    pieces: list[_Piece] = []
+    size = 0
+    for section in sections:
+        above = section.path[:-1]
+        is_kin = above == (parent if parent is not None else heading) or (parent is None and above == heading[:-1])
+        if pieces and is_kin and size + section.size <= most:
+            heading = parent = above
+            pieces.extend(section.pieces)
+            size += section.size
+            continue
+        if pieces:
+            yield heading, pieces
+        heading, parent, pieces, size = section.path, None, [*section.pieces], section.size
+    if pieces:
+        yield heading, pieces
+
+
+# -- passages ----------------------------------------------------------------------------------------------------------
+
+
+def _render(
+    joined: Iterable[tuple[tuple[str, ...], list[_Piece]]], title: str, keywords: str, settings: DocsSettings
+) -> tuple[tuple[Passage, ...], tuple[Chunk, ...]]:
+    passages: list[Passage] = []
+    chunks: list[Chunk] = []
+    for heading, pieces in joined:
+        for repeated, own in _cut(pieces, settings):
+            shown = [*repeated, *own]
+            passages.append(Passage(len(passages), heading, _text(shown), shown[0].first, shown[-1].last))
+            for context, text in _searched(own, title):
+                chunks.append(Chunk(len(chunks), text, context, keywords, passage=passages[-1].ordinal))
+    return tuple(passages), tuple(chunks)
+
+
+def _searched(own: Sequence[_Piece], title: str) -> Iterator[tuple[str, str]]:
+    """(context, text) of the chunks of a passage. What it repeats of the one before is found there."""
+    for path, pieces in groupby((piece for piece in own if piece.plain.strip()), key=lambda piece: piece.path):
+        context = " > ".join(dict.fromkeys((title, *path)))
+        for text in markdown.split_text("\n\n".join(piece.plain for piece in pieces)):
+            yield context, text
+
+
+def _cut(pieces: Sequence[_Piece], settings: DocsSettings) -> Iterator[tuple[list[_Piece], list[_Piece]]]:
+    """(what is repeated of the passage before, what is new) of each passage that a section is cut into."""
+    limit = _limit(settings)
+    headings = _size([piece for piece in pieces if piece.whole and not piece.plain])
+    repeated: list[_Piece] = []
+    own: list[_Piece] = []
+    size = 0
+    says_something = False
+    for piece in _fitting(pieces, max(limit - headings, limit // 2)):
+        needed = len(piece.text) + len(_SEPARATOR)
+        # A heading stays with what it is the heading of.
+        if size + needed > limit and (says_something or size > limit):
+            yield repeated, own
+            repeated = _end_of(own, _overlap(settings))
+            if _size(repeated) + needed > limit:
+                repeated = []
+            own, size, says_something = [], _size(repeated), False
+        own.append(piece)
+        size += needed
+        says_something |= bool(piece.plain) or not piece.whole
+    if own:
+        yield repeated, own
+
+
+def _fitting(pieces: Iterable[_Piece], limit: int) -> Iterator[_Piece]:
+    """`pieces`, text that is too long in lines, lines that are too long in sentences."""
+    for piece in pieces:
+        if piece.whole or len(piece.text) <= limit:
+            yield piece
+            continue
+        for number, line in enumerate(piece.text.split("\n"), piece.first):
+            # The last part may be a quarter longer than the others.
+            for part in markdown.split_text(line, limit * 4 // 5) if len(line) > limit else [line] * bool(line.strip()):
+                yield _part(piece, number, part)
+
+
+def _part(piece: _Piece, line: int, text: str) -> _Piece:
+    return _Piece(piece.path, line, line, text, whole=False, plain=markdown.plain(text))
+
+
+def _end_of(own: Sequence[_Piece], room: int) -> list[_Piece]:
+    """The last pieces, lines or sentences of a passage, as many as there is `room` for."""
+    taken: list[_Piece] = []
+    for piece in reversed(own):
+        if len(piece.text) + len(_SEPARATOR) <= room and piece.plain:
+            taken.append(piece)
+            room -= len(piece.text) + len(_SEPARATOR)
+            continue
+        if not piece.whole:
+            taken += _last_lines(piece, room, may_cut=not taken)
+        break
+    return taken[::-1]
+
+
+def _last_lines(piece: _Piece, room: int, *, may_cut: bool) -> list[_Piece]:
+    """Whole lines from the end, last first; with `may_cut` the end of the last one where that is too long."""
+    taken: list[_Piece] = []
+    lines = piece.text.split("\n")
+    for number, line in zip(range(piece.last, piece.last - len(lines), -1), reversed(lines), strict=True):
+        if len(line) + len(_SEPARATOR) > room:
+            if may_cut and not taken:
+                end = line[len(line) - room :] if room else ""
+                sentences = _SENTENCE.split(end, maxsplit=1)
+                part = sentences[1] if len(sentences) > 1 else end.partition(" ")[2]
+                taken += [_part(piece, number, part)] * bool(part.strip())
+            break
+        taken.append(_part(piece, number, line))
+        room -= len(line) + len(_SEPARATOR)
+    return taken
+
+
+_SEPARATOR = "\n\n"
+
+
+def _text(pieces: Sequence[_Piece]) -> str:
+    """Pieces as they stood: a blank line where there was one, words of one line in one line."""
+    parts = [pieces[0].text]
+    for before, piece in pairwise(pieces):
+        apart = piece.first - before.last
+        parts += [" " if apart <= 0 else "\n" if apart == 1 else _SEPARATOR, piece.text]
+    return "".join(parts)
+
+
+def _size(pieces: Sequence[_Piece]) -> int:
+    """At most so many characters are these pieces."""
+    return sum(len(piece.text) + len(_SEPARATOR) for piece in pieces)
+
+
+def _limit(settings: DocsSettings) -> int:
+    """Characters of a passage."""
+    return max(LEAST_TOKENS, settings.chunk_tokens) * CHARACTERS_PER_TOKEN
+
+
+def _overlap(settings: DocsSettings) -> int:
+    """Characters that a passage repeats of the one before it."""
+    return min(max(0, settings.overlap_tokens) * CHARACTERS_PER_TOKEN, _limit(settings) // 2)

@@ -1,0 +1,231 @@
+"""The registry: a project is the frontmatter of its `projects/NAME/PROJECT.md`. Reading it, and planning its changes.
+
+Everything in it is flat, so that Obsidian shows it: a registered document is one line of a list,
+`docs/recall.md <- quaid/recall, quaid/settings.py @ 3f2a91c`: the document, what it is about, and the commit at which
+it was last known to be true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from quaid.docs.roots import judge
+from quaid.errors import BadInputError, NoteBrokenError
+from quaid.model import Edit
+from quaid.redaction import admit
+from quaid.vault import files, frontmatter, layout, notes
+
+FOLDER = "projects"
+FILE = "PROJECT.md"
+State = Literal["active", "archived", "deleted"]
+STATES: tuple[State, ...] = ("active", "archived", "deleted")
+PATTERNS = ("*.md", "docs/**/*.md", "doc/**/*.md")
+"""What the documents of a source repository are, unless the project says otherwise."""
+ABOUT = "What {label} is, in a few sentences."
+"""What stands in a new PROJECT.md where nobody has said it."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_MAY_BE_NONE = re.compile(r"[!\[\\]")
+_ENTRY = re.compile(
+    r"(?P<path>.+?)(?:(?<!\s)\s+<-\s*(?P<sources>.*?))?(?:(?<!\s)\s+@\s*(?P<commit>[0-9a-fA-F]{7,64}))?\Z", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A registered document: `path` within the vault or within a source root. `true_at` is a commit."""
+
+    path: str
+    sources: tuple[str, ...] = ()
+    true_at: str | None = None
+
+    @classmethod
+    def parse(cls, line: str) -> Entry:
+        found = _ENTRY.match(line.strip())
+        assert found is not None
+        sources = (source.strip() for source in (found["sources"] or "").split(","))
+        return cls(found["path"].strip(), tuple(source for source in sources if source), found["commit"])
+
+    def render(self) -> str:
+        sources = f" <- {', '.join(self.sources)}" if self.sources else ""
+        return f"{self.path}{sources}{f' @ {self.true_at}' if self.true_at else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One row of the registry. `source_roots` are as written: absolute, from the home folder (~), or from the vault.
+
+    `problems` are sentences about what could not be read as meant.
+    """
+
+    name: str
+    label: str
+    source_roots: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = PATTERNS
+    exclude: tuple[str, ...] = ()
+    state: State = "active"
+    auto_index: bool = True
+    entries: tuple[Entry, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        return f"{FOLDER}/{self.name}/{FILE}"
+
+    @property
+    def home(self) -> str:
+        return f"{FOLDER}/{self.name}"
+
+    def roots(self, vault: Path) -> tuple[Path, ...]:
+        """The source roots that may be read, as folders, whether they are on this machine or not."""
+        return tuple(root.folder for root in judge(vault, self.source_roots) if not root.problem)
+
+    def entry(self, path: str) -> Entry | None:
+        return next((entry for entry in self.entries if entry.path == path), None)
+
+
+def read_projects(vault: Path) -> list[Project]:
+    """Every project of the vault, whatever its state, by name."""
+    found = []
+    for folder in sorted((vault / FOLDER).glob("*/")):
+        path = f"{FOLDER}/{folder.name}/{FILE}"
+        data = files.read_note(vault, path) if files.is_file_in(vault, path) else None
+        if data is not None:
+            found.append(parse_project(folder.name, data))
+    return found
+
+
+def parse_project(name: str, data: bytes) -> Project:
+    """Read a PROJECT.md. Never fails: what is not as it should be is a problem, and counts as absent."""
+    head = frontmatter.parse(data.decode("utf-8", "replace"))
+    fields = head.fields
+    problems = list(head.problems)
+    state = _text(fields, "state") or "active"
+    if state not in STATES:
+        problems.append(f"state should be one of {', '.join(STATES)}, is {state!r}")
+        state = "active"
+    return Project(
+        name=name,
+        label=_text(fields, "label") or name,
+        source_roots=_list(fields, "source_roots"),
+        patterns=_patterns(fields, "patterns", problems) or PATTERNS,
+        exclude=_patterns(fields, "exclude", problems),
+        state=state,  # type: ignore[arg-type] # one of STATES, as was just seen
+        auto_index=(_text(fields, "auto_index") or "true").lower() not in {"false", "no", "off", "0"},
+        entries=tuple(Entry.parse(line) for line in _list(fields, "documents") if line.strip()),
+        problems=tuple(problems),
+    )
+
+
+def name_of(label: str) -> str:
+    """The name a project of this label gets: lower case, hyphens.
+
+    Raises:
+        BadInputError: nothing is left of it.
+    """
+    label = admit(label).text
+    name = label if _NAME.fullmatch(label) else layout.slug(label)
+    if not _NAME.fullmatch(name) or (name == "note" and label.lower() != "note"):
+        raise BadInputError(f"{label!r} cannot be the name of a project. Use letters, digits and hyphens.")
+    return name
+
+
+def unknown_project(name: str, known: Sequence[Project]) -> BadInputError:
+    """What is said where there is no project of that name."""
+    from difflib import get_close_matches
+
+    meant = get_close_matches(name, [project.name for project in known], n=1)
+    hint = f"Did you mean {meant[0]}?" if meant else "See them with: quaid project list"
+    return BadInputError(f"There is no project {name!r}. {hint}")
+
+
+def plan_create(project: Project, about: str, now: datetime) -> Edit:
+    """The edit that makes a PROJECT.md."""
+    fields: Mapping[str, frontmatter.Value | None] = {
+        "type": "project",
+        "label": project.label,
+        "aliases": list(dict.fromkeys([project.name, project.label])),
+        "source_roots": list(project.source_roots) or None,
+        "patterns": list(project.patterns) if project.patterns != PATTERNS else None,
+        "exclude": list(project.exclude) or None,
+        "state": project.state,
+        "auto_index": project.auto_index,
+        "created": notes.render_time(now),
+    }
+    roots = "".join(f"- `{root}`\n" for root in project.source_roots)
+    body = f"# {project.label}\n\n{about}\n" + (f"\n## Where it is\n\n{roots}" if roots else "")
+    return Edit(project.path, None, (frontmatter.render(fields) + "\n" + body).encode())
+
+
+def plan_state(project: Project, state: State, data: bytes) -> Edit:
+    """Set the state; nothing else of the file changes."""
+    return _edit(project.path, data, {"state": state})
+
+
+def plan_entry(project: Project, entry: Entry, data: bytes, registered_as: str | None = None) -> Edit:
+    """Put `entry` among the registered documents, in the place of the one for the same path or for its older name."""
+    names = {entry.path, registered_as or entry.path}
+    place = next((n for n, known in enumerate(project.entries) if known.path in names), len(project.entries))
+    kept = [known for known in project.entries if known.path not in names]
+    kept.insert(place, entry)
+    return _edit(project.path, data, {"documents": [known.render() for known in kept]})
+
+
+def plan_sources(path: str, sources: Sequence[str], true_at: str | None, data: bytes) -> Edit:
+    """Write into a document of the vault itself what it is about and when it was true."""
+    changes: dict[str, frontmatter.Value | None] = {"sources": list(sources)} if sources else {}
+    return _edit(path, data, {**changes, **({"true_at": true_at} if true_at else {})})
+
+
+def entry_of(project: Project, path: str, registered_as: str | None = None) -> Entry:
+    """The entry of a document, under its name of today; an empty one where it is not registered."""
+    return replace(project.entry(path) or project.entry(registered_as or path) or Entry(path), path=path)
+
+
+def _edit(path: str, data: bytes, changes: Mapping[str, frontmatter.Value | None]) -> Edit:
+    try:
+        return Edit(path, data, frontmatter.set_fields(data.decode("utf-8"), changes).encode())
+    except frontmatter.FrontmatterBrokenError as error:
+        raise NoteBrokenError(path, str(error)) from error
+    except UnicodeDecodeError as error:
+        raise NoteBrokenError(path, "it is not UTF-8") from error
+
+
+def _text(fields: Mapping[str, Any], key: str) -> str | None:
+    value = fields.get(key)
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def is_pattern(text: str) -> bool:
+    """Whether it can be read as a line of a .gitignore."""
+    if not _MAY_BE_NONE.search(text):
+        return True
+    import pathspec
+
+    try:
+        pathspec.GitIgnoreSpec.from_lines([text, f"/{text}"])
+    except (ValueError, re.error):
+        return False
+    return True
+
+
+def _patterns(fields: Mapping[str, Any], key: str, problems: list[str]) -> tuple[str, ...]:
+    given = _list(fields, key)
+    broken = [pattern for pattern in given if not is_pattern(pattern)]
+    problems += [f"{key} has {pattern!r}, which is no pattern" for pattern in broken]
+    return tuple(pattern for pattern in given if pattern not in broken)
+
+
+def _list(fields: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = fields.get(key)
+    if isinstance(value, str):
+        return (value.strip(),) if value.strip() else ()
+    return (
+        tuple(str(item).strip() for item in value if isinstance(item, str) and item.strip())
+        if isinstance(value, list)
+        else ()
+    )

@@ -1,0 +1,124 @@
+"""Which folders the documents of a project may be read from.
+
+PROJECT.md is data that a stranger may have written, for a vault can be a clone. What it names outside of the vault is
+read only where this user has allowed it, and that is kept where no vault can say it: in the user's own config.toml.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quaid.config import change_user_config, read_user_config
+from quaid.history.repository import find_repository
+from quaid.place import state_folder
+
+KEY = "source_roots"
+_SYSTEM = (
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var",
+    "/private/etc", "/private/var", "/Library", "/System",
+)  # fmt: skip
+_OPEN = (
+    *("/dev/shm", "/var/tmp"),  # noqa: S108 - nothing is written there
+    *("/run/media", "/usr/src", "/usr/local/src", "/var/www", "/var/folders", "/private/var/folders"),
+)
+"""Folders of the system in which people keep files of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A source root as PROJECT.md has it, and where that is. With a `problem` it is not read; `can_be_allowed` says
+    that its owner's word would do.
+    """
+
+    written: str
+    folder: Path
+    problem: str = ""
+    can_be_allowed: bool = False
+
+
+def judge(vault: Path, written: Sequence[str]) -> tuple[Root, ...]:
+    """Each of the source roots in PROJECT.md, in their order, with what keeps it from being read."""
+    allowed = allowed_roots() if written else ()
+    return tuple(_judge(vault, root, allowed) for root in written)
+
+
+def name_next_step(project: str, root: Root) -> str:
+    """What its owner can do about a root that is not read."""
+    if root.can_be_allowed:
+        return f"If it is yours, allow it with: quaid project allow {shlex.quote(project)}"
+    return f"Change it in projects/{project}/PROJECT.md."
+
+
+def allowed_roots() -> tuple[str, ...]:
+    """The real paths of the folders that this user has allowed.
+
+    Raises:
+        ConfigError: config.toml cannot be read.
+    """
+    table = read_user_config().get("trust", {})
+    listed = table.get(KEY, []) if isinstance(table, dict) else []
+    return tuple(item for item in listed if isinstance(item, str)) if isinstance(listed, list) else ()
+
+
+def allow(folders: Sequence[Path]) -> None:
+    """Let the documents in `folders` be read from now on, by whatever vault names them.
+
+    Raises:
+        ConfigError: config.toml cannot be changed.
+    """
+    known = allowed_roots()
+    new = [real for real in dict.fromkeys(os.path.realpath(folder) for folder in folders) if real not in known]
+    if new:
+        change_user_config(lambda document: document.setdefault("trust", {}).update({KEY: [*known, *new]}))
+
+
+def _judge(vault: Path, written: str, allowed: Sequence[str]) -> Root:
+    try:
+        folder = Path(vault, Path(written).expanduser())
+        real, inside = Path(os.path.realpath(folder)), Path(os.path.realpath(vault))
+    except (RuntimeError, ValueError):  # ~nobody, or a zero byte
+        return Root(written, vault / "projects", "is not a path")
+    if problem := _find_problem(vault, real, inside):
+        return Root(written, folder, problem)
+    if real.is_relative_to(inside):
+        lies = _has_its_history_in(inside, real)
+        return Root(written, folder) if lies else Root(written, folder, "has its history outside of the vault")
+    if not any(real.is_relative_to(root) for root in allowed):
+        return Root(written, folder, "lies outside of the vault, and nobody on this machine has allowed it", True)
+    return Root(written, folder)
+
+
+def _find_problem(vault: Path, real: Path, inside: Path) -> str:
+    """Why a folder is never read, whoever allows it; empty where it may be."""
+    home = Path(os.path.realpath(Path.home()))
+    base = next((above for above in (inside, home) if real.is_relative_to(above)), Path("/"))
+    if real == inside:
+        return "is the vault itself"
+    if home.is_relative_to(real):
+        return "holds all of a home folder"
+    if any(part.startswith(".") for part in real.relative_to(base).parts):
+        return "is a hidden folder, or lies in one"
+    if real.is_relative_to(os.path.realpath(state_folder(vault))):
+        return "holds what Quaid knows of this machine"
+    is_system = any(real.is_relative_to(folder) for folder in _SYSTEM)
+    if base == Path("/") and is_system and not any(real.is_relative_to(folder) for folder in _OPEN):
+        return "is a folder of the system"
+    return ""
+
+
+def _has_its_history_in(inside: Path, real: Path) -> bool:
+    """Whether the repository that a folder of the vault lies in is the vault's, or is kept in the vault as well."""
+    try:
+        here, around = find_repository(real), find_repository(inside)
+    except (OSError, RuntimeError):
+        return False
+    if here is None or (around is not None and here.git_dir == around.git_dir):
+        return True
+    homes = (inside, *((around.common_dir,) if around is not None else ()))
+    return all(
+        any(folder.resolve().is_relative_to(home) for home in homes) for folder in (here.git_dir, here.common_dir)
+    )

@@ -1,1 +1,0 @@
-"""Projects and their documents, wired: registry, history, index and models put together for the doors."""

@@ -1,0 +1,108 @@
+"""Work beside the owner's branch: worktrees, the history as a whole, and which lines a person wrote."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from quaid.errors import GitError
+from quaid.history.lineage import RAW, FileChange, read_blobs, read_log
+from quaid.history.messages import LOG_FORMAT, build_commit
+from quaid.history.repository import Repository
+from quaid.history.staging import RunGit
+from quaid.model import Commit
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A commit with what it changed in the vault, nothing for a merge. `written` is its committer date."""
+
+    commit: Commit
+    written: datetime
+    changes: tuple[FileChange, ...]
+
+
+def written_by_others(log: Iterable[Logged], own: Collection[str]) -> frozenset[str]:
+    """Paths in the vault that a commit of somebody else than the e-mail addresses `own` has touched."""
+    return frozenset(change.path for logged in log if logged.commit.email not in own for change in logged.changes)
+
+
+def last_written(log: Iterable[Logged]) -> dict[str, datetime]:
+    """When each file of the vault was last changed by a commit, in UTC."""
+    in_time = sorted(log, key=lambda logged: logged.written)
+    return {change.path: logged.written for logged in in_time for change in logged.changes}
+
+
+class Branches:
+    """Of one repository; git runs through a callable."""
+
+    def __init__(self, run: RunGit, repository: Repository) -> None:
+        self._run = run
+        self._repository = repository
+
+    def add_worktree(self, folder: Path, commit_id: str) -> Path:
+        """Check `commit_id` out into the new `folder`; the vault in it."""
+        # --detach: no branch of ours is in the owner's list of branches.
+        self._run("make a worktree", "worktree", "add", "--quiet", "--detach", "--force", str(folder), commit_id)
+        return folder / self._repository.prefix if self._repository.prefix else folder
+
+    def remove_worktree(self, folder: Path) -> None:
+        """Take a worktree away, whatever state it is in."""
+        with suppress(GitError):
+            self._run("remove a worktree", "worktree", "remove", "--force", "--force", str(folder))
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(GitError):
+            self._run("forget worktrees", "worktree", "prune")
+
+    def reset(self, commit_id: str) -> None:
+        """Have this work tree as it is at `commit_id`, and nothing else in it."""
+        self._run("reset the worktree", "reset", "--hard", "--quiet", commit_id)
+
+    def log(self) -> list[Logged]:
+        """Every commit of the branch with what it changed in the vault, parents before children.
+
+        A file that is only moved is a change whose `source` is where it was.
+
+        Raises:
+            GitError: git refused, or there is no commit yet.
+        """
+        inside = self._repository.is_in_vault
+        shape = (*RAW, "-M100%", "--topo-order", "--reverse", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ct")
+        return [
+            Logged(
+                build_commit(fields[:6], self._repository, [change.path for change in changes]),
+                datetime.fromtimestamp(int(fields[6]), UTC),
+                tuple(self._in_vault(change) for change in changes if inside(change.path)),
+            )
+            for fields, changes in read_log(self._run, *shape, "HEAD", "--")
+        ]
+
+    def _in_vault(self, change: FileChange) -> FileChange:
+        source = change.source
+        if source is not None:
+            source = self._repository.to_vault(source) if self._repository.is_in_vault(source) else None
+        return change._replace(path=self._repository.to_vault(change.path), source=source)
+
+    def read_blobs(self, blob_ids: Iterable[str]) -> dict[str, bytes]:
+        """What the repository stores under each id that it has, in one process."""
+        return read_blobs(self._run, list(blob_ids))
+
+    def human_lines(self, rel_path: str, revision: str, own: Collection[str]) -> frozenset[int]:
+        """Numbers, from 1, of the lines of a file at `revision` that somebody else than `own` touched last."""
+        path = self._repository.to_git(rel_path)
+        code, out = self._run(
+            "ask who wrote a note", "blame", "--no-textconv", "--line-porcelain", revision, "--", path, accept=(0, 128)
+        )
+        lines: set[int] = set()
+        number = 0
+        for line in out.decode("utf-8", "replace").split("\n") if code == 0 else ():
+            if re.match(r"[0-9a-f]{40,64} \d+ \d+", line):
+                number = int(line.split(" ")[2])
+            elif line.startswith("author-mail ") and line.removeprefix("author-mail ").strip("<>") not in own:
+                lines.add(number)
+        return frozenset(lines)

@@ -1,0 +1,52 @@
+"""Making a folder a vault: a repository around it, and the files that every vault has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid import trust
+from quaid.history.git_process import execute, explain
+from quaid.model import Message
+from quaid.vault import template, transaction
+
+if TYPE_CHECKING:
+    from quaid.history.vault_history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What `init` did. `adopted` says that the folder had files of its own."""
+
+    root: Path
+    adopted: bool
+    made_repository: bool
+    files: tuple[str, ...]
+    commit: str | None
+
+
+def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str], None], *, adopted: bool) -> Created:
+    """Add what is missing to the folder `root`, in one commit; nothing that is there is changed. It is trusted then."""
+    trust.begin_state(root)
+    made_repository = history.find_repository(root) is None
+    history.create_repository()
+    planned = tuple(template.plan_template(root, adopt=adopted))
+    with transaction.begin(root, history, wait_s, say):
+        committed = transaction.apply(
+            root, transaction.Change("init", planned, Message("init: a vault for Quaid")), history
+        )
+    trust.trust(root)
+    return Created(root, adopted, made_repository, tuple(edit.rel_path for edit in planned), committed.id)
+
+
+def clone_vault(url: str, folder: Path) -> None:
+    """Clone the repository at `url` into the new folder `folder`. Nothing that it brings along is run.
+
+    Raises:
+        GitError, GitMissingError, DiskFullError: git would not, or is not there.
+    """
+    code, _, said = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
+    if code:
+        raise explain("clone the vault", said, folder)

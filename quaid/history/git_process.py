@@ -1,0 +1,107 @@
+"""git as a process: the only module that imports GitPython. The inherited GIT_* variables are taken away, messages are
+English, and what it says when it refuses becomes one of Quaid's errors.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quaid.errors import DiskFullError, GitError, GitMissingError, QuaidError
+from quaid.history import repository as repositories
+
+QUIET = (
+    "--literal-pathspecs",
+    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "core.quotePath=false"),
+    *("-c", "log.showSignature=false", "-c", "log.mailmap=false", "-c", "log.follow=false"),
+    *("-c", "diff.submodule=short", "-c", f"diff.orderFile={os.devnull}", "-c", "submodule.recurse=false"),
+)
+"""With these, and in a `quiet_environment`, git runs nothing that the repository configures: what it may run besides
+are the filters of files that it reads or writes (filters.py), and programs that turn files into text (`--no-textconv`).
+"""
+_DISK_FULL = re.compile(r"No space left on device|Out of diskspace")
+_LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One git process; exit codes that are not in `accept` are errors. It inherits `handles`."""
+
+    doing: str
+    args: Sequence[str]
+    stdin: bytes
+    env: Mapping[str, str]
+    accept: Sequence[int] = (0,)
+    handles: Sequence[int] = ()
+
+
+class LockHeldError(Exception):
+    """Another git process holds the lock file it names."""
+
+
+def quiet_environment(top: Path) -> dict[str, str]:
+    """What goes with `QUIET` for the work tree at `top`."""
+    return {
+        "GIT_OPTIONAL_LOCKS": "0",  # not even a status of ours may hold a lock that the user's rebase stumbles over
+        "GIT_WORK_TREE": str(top),  # core.worktree may name any folder
+        # What a clone left out would be fetched in the midst of anything, by a command that its config names. Before
+        # git 2.45 only the second one helps.
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",
+        # Both have another history read than the one that the commits' ids vouch for.
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_GRAFT_FILE": os.devnull,
+    }
+
+
+def run_once(call: Call, top: Path) -> tuple[int, bytes]:
+    # By -C: where GitPython cannot enter the working folder it is given, it quietly runs git in another.
+    code, out, said = execute(["-C", str(top), *call.args], call.stdin, call.env, call.handles)
+    if code in call.accept:
+        return code, out
+    held = _LOCK_HELD.search(said)
+    raise LockHeldError(held[1]) if held else explain(call.doing, said, top)
+
+
+def execute(
+    args: Sequence[str], stdin: bytes, env: Mapping[str, str], handles: Sequence[int] = ()
+) -> tuple[int, bytes, str]:
+    """Run git to its end: exit code, stdout, stderr."""
+    try:
+        from git.cmd import Git
+        from git.exc import GitCommandNotFound
+    except ModuleNotFoundError:
+        raise
+    except ImportError as error:
+        # GitPython asks git for its version when it is imported, and takes any trouble for a missing git.
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from None
+        raise GitMissingError from error
+    # GitPython adds to the inherited environment but cannot take away from it.
+    inherited = [name for name in os.environ.keys() - env.keys() if repositories.is_stripped(name)]
+    clean = ["env", *(f"-u{name}" for name in inherited)] if inherited else []
+    command = [*clean, str(Git.GIT_PYTHON_GIT_EXECUTABLE or "git"), *args]
+    try:
+        process = Git().execute(
+            command, istream=subprocess.PIPE, as_process=True, env=dict(env), pass_fds=tuple(handles)
+        )
+    except GitCommandNotFound as error:
+        raise GitMissingError from error
+    out, err = process.communicate(stdin)
+    said = err.decode("utf-8", "replace")
+    if clean and process.returncode == 127 and said.startswith("env:"):
+        raise GitMissingError
+    return process.returncode, out, said
+
+
+def explain(doing: str, said: str, top: Path) -> QuaidError:
+    return DiskFullError(top) if _DISK_FULL.search(said) else GitError(doing, said)
+
+
+def user_locale() -> dict[str, str]:
+    """The user's own language again, for the hooks; an empty value counts as none."""
+    return {name: os.environ.get(name, "") for name in ("LC_ALL", "LANGUAGE")}

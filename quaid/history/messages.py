@@ -1,0 +1,91 @@
+"""What a commit says: the message Quaid writes, and the log read back into commits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from quaid.history.repository import Repository
+from quaid.model import Commit, Message
+from quaid.redaction import admit
+from quaid.unseen import escaped
+
+SUBJECT_LENGTH = 72
+LOG_FORMAT = "/ %H %aI %an %ae %s %b".replace(" ", "%x00")
+_PICKED = "(cherry picked from commit "
+"""What `git cherry-pick -x` puts among the trailers."""
+_TRAILER = re.compile(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
+
+
+def render(message: Message) -> str:
+    """Return the text for git, without secrets: subject of at most 72 characters, body, trailers as last paragraph."""
+    subject = on_one_line(admit(message.subject).text)
+    if len(subject) > SUBJECT_LENGTH:
+        subject = subject[: SUBJECT_LENGTH - 1].rstrip() + "…"
+    trailers = "\n".join(f"{key}: {on_one_line(admit(value).text)}" for key, value in message.trailers)
+    parts = (subject, re.sub(r"(?im)^(?=quaid-)", " ", escaped(admit(message.body).text.strip("\n"))), trailers)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def on_one_line(text: str) -> str:
+    """A text as a subject or the value of a trailer."""
+    return escaped(" ".join(text.split()))
+
+
+def parse_log(out: bytes, repository: Repository) -> Iterator[Commit]:
+    """The commits in what `git log -z --name-only` prints with `LOG_FORMAT`, each once, with the vault's files."""
+    items = out.decode("utf-8", "surrogateescape").split("\0")
+    seen: set[str] = set()
+    place = 0
+    while place < len(items) and items[place] == "/":
+        fields, place = items[place + 1 : place + 7], place + 7
+        # No path begins with a slash, so the next one begins the next commit.
+        end = next((i for i in range(place, len(items)) if items[i] == "/"), len(items))
+        files = [item.removeprefix("\n") if i == 0 else item for i, item in enumerate(items[place:end])]
+        place = end
+        # A merge comes once for each parent; the first says what it brought to this branch.
+        if fields[0] not in seen:
+            seen.add(fields[0])
+            yield build_commit(fields, repository, [path for path in files if path])
+
+
+def build_commit(fields: Sequence[str], repository: Repository, files: Sequence[str]) -> Commit:
+    """A commit from what `LOG_FORMAT` prints of it and the paths it touches."""
+    commit_id, when, author, email, subject, body = fields
+    text, trailers = _split_trailers(body.strip("\n"))
+    inside = tuple(repository.to_vault(path) for path in files if repository.is_in_vault(path))
+    return Commit(commit_id, _to_utc(when), author, email, subject, text, trailers, inside)
+
+
+def _split_trailers(body: str) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """The body without its trailers, and the trailers: a last paragraph that is nothing else.
+
+    Not left to git's `%(trailers)`, which sees none in a body that shows a scissors line or a patch.
+    """
+    text, _, block = body.rpartition("\n\n")
+    lines = re.sub(r"\n[ \t]+", " ", block).split("\n")
+    found = [_TRAILER.fullmatch(line) for line in lines if not line.startswith(_PICKED)]
+    trailers: dict[str, tuple[str, ...]] = {}
+    for match in found:
+        if match is None:
+            return body, {}
+        trailers[match[1]] = (*trailers.get(match[1], ()), match[2].strip())
+    return text.rstrip("\n"), trailers
+
+
+def grep_trailer(key: str, value: str) -> str:
+    """The option of `git log` that finds a trailer, and any line of a body that looks the same."""
+    return f"--grep=^{escape(key)}: *{escape(value)}$"
+
+
+def escape(text: str) -> str:
+    """`text` as an extended regular expression that matches just it."""
+    return re.sub(r"([][(){}.*+?^$|\\])", r"\\\1", text)
+
+
+def _to_utc(when: str) -> str:
+    try:
+        return datetime.fromisoformat(when).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return when

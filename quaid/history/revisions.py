@@ -1,0 +1,166 @@
+"""The vault as it was at a commit: which commit is meant, what files it had, and what was in them."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from quaid.errors import GitError, RevisionError
+from quaid.history import filters
+from quaid.history.repository import Repository
+from quaid.history.staging import RunGit, split_items
+
+BATCH = 4096
+"""Files that are in memory at the same time."""
+_MOMENT = re.compile(
+    r"\d{4}-\d\d-\d\d(?P<minute>[T ]\d\d:\d\d(?P<second>:\d\d)?(?: ?Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A commit as a point in time: its id, its committer date in UTC, the id of what the vault's folder held."""
+
+    id: str
+    when: str
+    tree: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFile:
+    """A file of the vault at some revision; `mode` has the bits of `lstat`."""
+
+    rel_path: str
+    mode: int
+    blob: str
+
+    @property
+    def is_regular(self) -> bool:
+        return stat.S_ISREG(self.mode)
+
+
+class Revisions:
+    """Looks at the history of the vault in `repository`, and changes nothing."""
+
+    def __init__(self, run: RunGit, repository: Repository) -> None:
+        self._run = run
+        self._repository = repository
+
+    def find(self, wanted: str) -> Point:
+        """The commit that `wanted` names: anything git resolves, or the last one of a day or a moment.
+
+        A day is over at its end in UTC. What counts is the branch that is checked out, along first parents, and when a
+        commit was made (its committer date). A tag that looks like a day is reached as `refs/tags/2026-03-01`.
+
+        Raises:
+            RevisionError: there is no such commit, or the vault's folder was not there yet.
+        """
+        moment = parse_moment(wanted)
+        commit_id = self._resolve(wanted) if moment is None else self._find_last(wanted, moment)
+        show = ("log", "-1", "--format=%ct %T", commit_id, "--")
+        seconds, tree = self._run("read a revision", *show)[1].decode().split()
+        when = datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
+        return Point(commit_id, when, self._find_folder(wanted, commit_id) if self._repository.prefix else tree)
+
+    def list_files(self, commit_id: str) -> list[TreeFile]:
+        """Every file of the vault at a commit, links included, in git's order."""
+        prefix = [self._repository.prefix] if self._repository.prefix else []
+        args = ("ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *prefix)
+        found = []
+        for line in split_items(self._run("list a revision", *args)[1]):
+            head, _, path = line.partition("\t")
+            mode, kind, blob = head.split(" ")
+            if kind == "blob":
+                found.append(TreeFile(self._repository.to_vault(path), int(mode, 8), blob))
+        return found
+
+    def read_files(self, files: Sequence[TreeFile]) -> Iterator[tuple[str, bytes]]:
+        """(path, bytes) of each of `files`, as a checkout would write them under the attributes of today, but that
+        no filter is run.
+        """
+        for start in range(0, len(files), BATCH):
+            batch = files[start : start + BATCH]
+            # One line is one file in what git is asked.
+            odd = [file for file in batch if "\n" in file.rel_path]
+            yield from self._read_batch([file for file in batch if file not in odd] if odd else batch)
+            for file in odd:
+                path = f"--path={self._repository.to_git(file.rel_path)}"
+                args = (*filters.without(self._filters), "cat-file", "--filters", path, file.blob)
+                yield file.rel_path, self._run("read a note", *args)[1]
+
+    def list_filtered(self, files: Sequence[TreeFile]) -> set[str]:
+        """The paths of those that go through a filter on their way out of git's objects."""
+        paths = {self._repository.to_git(file.rel_path): file.rel_path for file in files}
+        return {paths[path] for path in filters.list_filtered(self._run, self._filters, paths)}
+
+    @cached_property
+    def _filters(self) -> Sequence[str]:
+        return filters.list_configured(self._run)
+
+    def _read_batch(self, files: Sequence[TreeFile]) -> Iterator[tuple[str, bytes]]:
+        if not files:
+            return
+        # The size git prints is that of the blob, and a filter may change it: a mark nobody can foresee parts them.
+        mark = secrets.token_hex(16).encode()
+        lines = "".join(f"{file.blob} {self._repository.to_git(file.rel_path)}\n" for file in files)
+        args = (*filters.without(self._filters), "cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")
+        _, out = self._run("read a revision", *args, stdin=lines.encode("utf-8", "surrogateescape"))
+        before, *parts = out.split(mark + b"\n")
+        if before or len(parts) != len(files):
+            raise GitError("read a revision", "some of its objects are not there. Fetch them, then try again")
+        for file, part in zip(files, parts, strict=True):
+            yield file.rel_path, part[:-1]
+
+    def _resolve(self, wanted: str) -> str:
+        args = ("rev-parse", "-q", "--verify", "--end-of-options", wanted.replace("\0", "") + "^{commit}")
+        code, out = self._run("read a revision", *args, accept=(0, 1, 128))
+        if code:
+            raise RevisionError(wanted, "there is no such revision")
+        # Git 2.30 prints --end-of-options back.
+        return out.decode().split()[-1]
+
+    def _find_last(self, wanted: str, moment: datetime) -> str:
+        seconds = int(moment.timestamp())
+        args = ("rev-list", "-1", "--first-parent", f"--min-age={seconds}", "HEAD", "--")
+        found = self._run("read the history", *args, accept=(0, 128))[1].decode().split() if seconds > 0 else []
+        if not found:
+            raise RevisionError(wanted, "the history begins later")
+        return found[0]
+
+    def _find_folder(self, wanted: str, commit_id: str) -> str:
+        name = f"{commit_id}:{self._repository.prefix.rstrip('/')}"
+        code, out = self._run("read a revision", "rev-parse", "-q", "--verify", name, accept=(0, 1, 128))
+        if code:
+            raise no_vault_yet(wanted)
+        return out.decode().strip()
+
+
+def parse_moment(text: str) -> datetime | None:
+    """The end of the day, minute or second that `text` names, in UTC unless it says otherwise; None when it is no date.
+
+    Raises:
+        RevisionError: it has the shape of a date and is none.
+    """
+    match = _MOMENT.fullmatch(text.strip())
+    if match is None:
+        return None
+    try:
+        start = datetime.fromisoformat(match[0].replace(" Z", "Z").upper())
+        if start.tzinfo is None:
+            start = start.replace(tzinfo=UTC)
+        if match["minute"] is None:
+            start += timedelta(days=1)
+        else:
+            start += timedelta(seconds=1) if match["second"] else timedelta(minutes=1)
+        return (start - timedelta(microseconds=1)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise RevisionError(text, "there is no such day or time") from error
+
+
+def no_vault_yet(wanted: str) -> RevisionError:
+    return RevisionError(wanted, "there was no vault yet")

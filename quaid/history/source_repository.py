@@ -1,0 +1,354 @@
+"""The history of a repository that need not be the vault's: what its files became since a commit.
+
+A check of many documents costs a few processes for each repository, however many they are: one log, one tree, and two
+batches of objects. Nothing that a foreign repository configures is run (see foreign.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from quaid.errors import GitError
+from quaid.history import foreign
+from quaid.history import repository as repositories
+from quaid.history.repository import Repository
+
+FIRST_LOOK, LONGEST_LOOK = 4_000, 40_000
+"""Commits that are read at first, and where that does not reach far enough."""
+_MOST_RENAMES = 20
+_FORMAT = "%x1e%H%x1f%P%x1f%ct%x1f%an%x1f%s"
+_HEAD = re.compile(r"\x1e[0-9a-f]{40,64}\x1f")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SUBMODULE = "160000"
+_MODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S(?:.*\S)?)[ \t\r]*$", re.MULTILINE)
+_LAST_SECOND = 253_402_300_799
+"""Of the year 9999: no date can be made of what is later, and git takes any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One file in one commit: its blobs before and after, None where it was not there; `old_path` if it was renamed.
+
+    `is_joined` says that the parents of a merge had different ones: what is new in it may be theirs.
+    """
+
+    path: str
+    old_path: str | None
+    before: str | None
+    after: str | None
+    is_joined: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One commit of a log. `at` is in seconds since 1970; a merge touches what it made like none of its parents."""
+
+    id: str
+    parents: tuple[str, ...]
+    at: int
+    author: str
+    subject: str
+    touches: tuple[Touch, ...] = ()
+
+
+@dataclass(frozen=True)
+class Log:
+    """Commits from HEAD back, newest first. `is_whole` is False where older ones exist that were not read."""
+
+    steps: Sequence[Step] = ()
+    is_whole: bool = True
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """How many commits are newer than each."""
+        return {step.id: place for place, step in enumerate(self.steps)}
+
+    @cached_property
+    def has_merges(self) -> bool:
+        return any(len(step.parents) > 1 for step in self.steps)
+
+    @cached_property
+    def touching(self) -> Mapping[str, Sequence[Step]]:
+        """The commits that touched each path, by its name then, newest first."""
+        found: dict[str, list[Step]] = {}
+        for step in self.steps:
+            for path in dict.fromkeys(path for touch in step.touches for path in (touch.path, touch.old_path) if path):
+                found.setdefault(path, []).append(step)
+        return found
+
+    def find(self, commit_id: str) -> str | None:
+        """The whole id of a commit in the log that is named by a part of it of at least seven digits."""
+        commit_id = commit_id.lower()
+        if commit_id in self.places:
+            return commit_id
+        named = [step.id for step in self.steps if step.id.startswith(commit_id)] if len(commit_id) >= 7 else []
+        return named[0] if len(named) == 1 else None
+
+    def at(self, seconds: float) -> str | None:
+        """The newest commit that was there at a time; the oldest that is known where all are later."""
+        then = next((step.id for step in self.steps if step.at <= seconds), None)
+        return then or (self.steps[-1].id if self.steps else None)
+
+    def is_ancestor(self, commit_id: str, of: str) -> bool:
+        """Whether one commit came before another, on the way to it. No commit has a parent that is newer in the log."""
+        place = self.places[commit_id]
+        known, waiting = {of}, [of]
+        while waiting and commit_id not in known:
+            for parent in self.steps[self.places[waiting.pop()]].parents:
+                if parent not in known and self.places.get(parent, place + 1) <= place:
+                    known.add(parent)
+                    waiting.append(parent)
+        return commit_id in known and commit_id != of
+
+    def after(self, commit_id: str) -> Iterator[Step]:
+        """The commits that came after one: all but itself and its ancestors, newest first."""
+        known, waiting = {commit_id}, [commit_id]
+        while waiting:
+            place = self.places.get(waiting.pop())
+            for parent in self.steps[place].parents if place is not None else ():
+                if parent not in known:
+                    known.add(parent)
+                    waiting.append(parent)
+        return (step for step in self.steps if step.id not in known)
+
+
+class SourceRepository:
+    """The repository that a folder lies in, as far as its history tells."""
+
+    def __init__(self, repository: Repository, run: foreign.Run) -> None:
+        self._repository = repository
+        self._run = run
+        self.top = repository.top
+        self.common_dir = repository.common_dir
+
+    def inside(self, path: Path) -> str:
+        """A folder or file as this repository knows it, empty for its top and for what lies outside of it."""
+        try:
+            relative = path.resolve().relative_to(self.top.resolve()).as_posix()
+        except ValueError:
+            return ""
+        return "" if relative == "." else relative
+
+    @cached_property
+    def boundary(self) -> frozenset[str]:
+        """The commits of a shallow clone whose parents were never fetched: what they have seems to be new in them."""
+        try:
+            return frozenset(repositories.read_text(self.common_dir / "shallow").split())
+        except (OSError, UnicodeDecodeError):
+            return frozenset()
+
+    @cached_property
+    def head(self) -> str | None:
+        """The commit that is checked out, None before the first one; read without a process where refs are files.
+
+        Raises:
+            GitError: HEAD cannot be read.
+        """
+        try:
+            state = repositories.read_state(self._repository)
+        except OSError as error:
+            raise GitError("read HEAD", str(error)) from error
+        if state.head is not None and not _COMMIT.fullmatch(state.head):
+            raise GitError(f"read HEAD of {self.top}", "it names no commit")
+        if state.branch != repositories.REFTABLE_BRANCH:
+            return state.head
+        return self._ask("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1)).decode().strip() or None
+
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        """Path -> blob of every file that HEAD has."""
+        return {path: blob for path, mode, blob in self._tree if mode != _SUBMODULE}
+
+    @cached_property
+    def submodules(self) -> Sequence[str]:
+        """Where other repositories are checked out in this one, as HEAD has it."""
+        return [path for path, mode, _ in self._tree if mode == _SUBMODULE]
+
+    @cached_property
+    def checked_out(self) -> Sequence[str]:
+        """Where other repositories should be checked out in this one, as .gitmodules has it: read without a process."""
+        try:
+            return _MODULE.findall(repositories.read_text(self.top / ".gitmodules"))
+        except OSError:
+            return []
+
+    @cached_property
+    def _tree(self) -> Sequence[tuple[str, str, str]]:
+        if self.head is None:
+            return []
+        found = []
+        for line in _items(self._ask("list the files", "ls-tree", "-r", "-z", "--full-tree", self.head)):
+            head, _, path = line.partition("\t")
+            mode, _, blob = head.split(" ")
+            found.append((path, mode, blob))
+        return found
+
+    def present(self, folder: Path) -> list[str]:
+        """Files below `folder`, relative to it: all that git follows or would; ignored ones are left out."""
+        args = ("-C", str(folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+        return _items(self._ask("list the files", *args))
+
+    def log(self, most: int = FIRST_LOOK, paths: Sequence[str] = ()) -> Log:
+        """The last `most` commits, or of those that touched one of `paths`, with what they touched."""
+        if self.head is None:
+            return Log()
+        # Of a part of the history each commit's parents are those that are in it.
+        shape = ("-M", f"-n{most}", *(("--parents",) if paths else ()))
+        steps = self._steps(*shape, self.head, "--", *paths)
+        if _is_out_of_order(steps):  # clocks were wrong; to see to it beforehand takes long in a large repository
+            steps = self._steps(*shape, "--date-order", self.head, "--", *paths)
+        # What a merge alone has changed is in no other commit; it is asked for apart, for without renames it is cheap.
+        if merges := "".join(f"{step.id}\n" for step in steps if len(step.parents) > 1 and not paths):
+            merged = {step.id: step for step in self._steps("--no-renames", "-c", "--no-walk", "--stdin", stdin=merges)}
+            steps = tuple(merged.get(step.id, step) for step in steps)
+        is_whole = len(steps) < most and not self.boundary
+        return Log(steps, is_whole)
+
+    def _steps(self, *wanted: str, stdin: str = "") -> tuple[Step, ...]:
+        shape = ("-z", "--raw", "--no-abbrev", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
+        args = ("-c", "log.showRoot=true", "log", *shape, *wanted)
+        return tuple(_read_steps(_items(self._ask("read the history", *args, stdin=stdin.encode()))))
+
+    def find_renamed(self, paths: Iterable[str]) -> dict[str, str]:
+        """The names that files which are gone have in HEAD now; those that were not renamed are left out."""
+        now = {path: path for path in paths if path not in self.files}
+        for _ in range(_MOST_RENAMES):
+            gone = {path for path in now.values() if path not in self.files}
+            if not gone:
+                break
+            # A rename is a removal, and as a rename it is seen in the whole commit.
+            removed = {
+                path: step.id
+                for step in reversed(self._removals(sorted(gone)))
+                for path in (touch.path for touch in step.touches if touch.after is None)
+            }
+            commits = list(dict.fromkeys(removed.values()))
+            steps = {step.id: step for step in (self._steps("-M", "--no-walk", *commits, "--") if commits else ())}
+            renamed = {
+                path: touch.path
+                for path, commit in removed.items()
+                for touch in steps[commit].touches
+                if touch.old_path == path
+            }
+            now = {path: renamed.get(name, name) for path, name in now.items() if name in self.files or name in renamed}
+        return {path: name for path, name in now.items() if name in self.files}
+
+    def _removals(self, paths: Sequence[str]) -> tuple[Step, ...]:
+        # With renames, one among these paths would be none.
+        return self._steps("--no-renames", f"-n{LONGEST_LOOK}", self.head or "HEAD", "--", *paths)
+
+    def blobs_at(self, places: Sequence[tuple[str, str]]) -> list[str | None]:
+        """The blob that each (commit, path) had, None where there was none."""
+        plain = [(commit, path) for commit, path in places if "\n" not in path]
+        if not plain:
+            return [None] * len(places)
+        asked = "".join(f"{commit}:{path}\n" for commit, path in plain).encode("utf-8", "surrogateescape")
+        out = self._ask("read old files", "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
+        lines = out.split(b"\n")
+        found = {
+            place: line.split(b" ")[0].decode()
+            for place, line in zip(plain, lines, strict=False)
+            if line[-5:] == b" blob"
+        }
+        return [found.get(place) for place in places]
+
+    def sizes_of(self, ids: Iterable[str]) -> dict[str, int]:
+        """The size in bytes of each blob that is there."""
+        asked = "".join(f"{i}\n" for i in dict.fromkeys(ids))
+        if not asked:
+            return {}
+        out = self._ask("read sizes", "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked.encode())
+        words = (line.split(" ") for line in out.decode().splitlines())
+        return {blob: int(size) for blob, size in words if size.isdigit()}
+
+    def holds(self, path: str, data: bytes) -> bool:
+        """Whether HEAD has `data` at `path`, but for its line ends."""
+        blob = self.files.get(path)
+        kept = self.read_blobs([blob]).get(blob) if blob is not None else None
+        return kept is not None and kept.replace(b"\r\n", b"\n") == data.replace(b"\r\n", b"\n")
+
+    def read_blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of each blob; those that are not there, as in a partial clone, are left out."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        out = self._ask(
+            "read files", "cat-file", "--batch", "--buffer", stdin="".join(f"{i}\n" for i in wanted).encode()
+        )
+        found: dict[str, bytes] = {}
+        place = 0
+        while place < len(out):
+            end = out.index(b"\n", place)
+            words = out[place:end].split(b" ")
+            place = end + 1
+            if len(words) == 3 and words[2].isdigit():
+                size = int(words[2])
+                found[words[0].decode()] = out[place : place + size]
+                place += size + 1
+        return found
+
+    def _ask(self, doing: str, *args: str, stdin: bytes = b"", accept: Sequence[int] = (0,)) -> bytes:
+        code, out, said = foreign.ask(self._run, self._repository, args, stdin)
+        if code not in accept:
+            raise GitError(f"{doing} of {self.top}", said)
+        return out
+
+
+def open_repository(folder: Path, run: foreign.Run) -> SourceRepository | None:
+    """The repository around `folder`, which may be a worktree or a submodule; None where there is none."""
+    try:
+        found = repositories.find_repository(folder)
+    except OSError:
+        return None
+    return SourceRepository(found, run) if found is not None else None
+
+
+def _is_out_of_order(steps: Sequence[Step]) -> bool:
+    """Whether a commit is newer than one that came after it."""
+    seen: set[str] = set()
+    for step in steps:
+        seen.add(step.id)
+        if not seen.isdisjoint(step.parents):
+            return True
+    return False
+
+
+def _items(out: bytes) -> list[str]:
+    return [item for item in out.decode("utf-8", "surrogateescape").split("\0") if item]
+
+
+def _read_steps(items: Sequence[str]) -> Iterator[Step]:
+    head: list[str] | None = None
+    touches: list[Touch] = []
+    words = iter(items)
+    for item in words:
+        if _HEAD.match(item):
+            if head is not None:
+                yield _step(head, touches)
+            head, touches = item[1:].split("\x1f", 4), []
+        elif (line := item.lstrip("\n")).startswith("::"):
+            told = line.split(" ")  # of each parent and of the merge, its mode; of each its blob; what became of it
+            *befores, after, _ = told[len(told) // 2 :]
+            touches.append(Touch(next(words), None, _blob(befores[0]), _blob(after), is_joined=len({*befores}) > 1))
+        elif line.startswith(":"):
+            _, _, before, after, status = line.split(" ")
+            old_path = next(words) if status[0] in "RC" else None
+            path = next(words)
+            copied = status[0] == "C"
+            touches.append(Touch(path, None if copied else old_path, None if copied else _blob(before), _blob(after)))
+    if head is not None:
+        yield _step(head, touches)
+
+
+def _step(head: Sequence[str], touches: Sequence[Touch]) -> Step:
+    commit_id, parents, at, author, subject = head
+    seconds = min(int(at or 0), _LAST_SECOND)
+    return Step(commit_id, tuple(parents.split()), seconds, author, subject, tuple(touches))
+
+
+def _blob(blob: str) -> str | None:
+    return blob if blob.strip("0") else None

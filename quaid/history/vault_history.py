@@ -1,0 +1,444 @@
+"""The vault's git history: commits that hold exactly what Quaid changed, and what later asks about them.
+
+Every process runs in the work tree's top folder; paths go in and out vault-relative.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from quaid.errors import GitError, LockedError
+from quaid.history import filters, foreign, index_lock, private_git_dir
+from quaid.history import repository as repositories
+from quaid.history.branches import Branches
+from quaid.history.git_process import (
+    QUIET,
+    Call,
+    LockHeldError,
+    execute,
+    explain,
+    quiet_environment,
+    run_once,
+    user_locale,
+)
+from quaid.history.index_lock import IndexLock
+from quaid.history.lineage import Revision, find_note, is_meant, read_boundary, read_life
+from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
+from quaid.history.messages import grep_trailer as grep_option
+from quaid.history.repository import Repository, RepositoryState
+from quaid.history.revisions import Revisions
+from quaid.history.source_repository import SourceRepository, open_repository
+from quaid.history.staging import Stage, gave_way, guard_command, parse_tree, settle, split_items
+from quaid.model import Commit, Committed, Edit, Message
+from quaid.settings import GitSettings
+from quaid.vault import files, intention
+
+__all__ = ["Committed", "History", "Message", "RepositoryState"]
+
+ATTEMPTS = 10
+"""How often HEAD may move under a commit before Quaid gives way."""
+HASTY_ATTEMPTS = 3
+"""So often the user's index is locked only from the moment git has read what it commits; then from the beginning."""
+
+_COMMIT_MADE = re.compile(r"^\[\S++.*? ([0-9a-f]{4,64})\] ")
+
+
+class History:
+    """The git side of the vault at `root`, which may be a subfolder, a linked worktree or a submodule."""
+
+    def __init__(self, root: Path, settings: GitSettings) -> None:
+        self._root = root
+        self._settings = settings
+        self._found: Repository | None = None
+
+    @staticmethod
+    def find_repository(root: Path) -> Path | None:
+        """The top folder of the work tree that encloses `root`; costs a few looks at the disk, no process."""
+        found = repositories.find_repository(root)
+        return found.top if found else None
+
+    @staticmethod
+    def find_checkout(path: Path, data: bytes) -> foreign.Checkout | None:
+        """What git knows of any file, holding `data`; None when it is in no repository."""
+        return foreign.find_checkout(path, data, execute)
+
+    @staticmethod
+    def open_source(folder: Path) -> SourceRepository | None:
+        """The repository around any folder, to read its history; None where there is none."""
+        return open_repository(folder, execute)
+
+    def create_repository(self) -> None:
+        """Make the vault a repository with the branch main, unless one encloses it already.
+
+        Raises:
+            GitError, GitMissingError: git would not or is not there.
+        """
+        if repositories.find_repository(self._root) is None:
+            code, _, said = execute(["-C", str(self._root), "init", "-q", "-b", "main"], b"", {})
+            if code:
+                raise explain("create a repository", said, self._root)
+
+    def state(self) -> RepositoryState:
+        """What the repository is in the middle of.
+
+        Raises:
+            GitError: the vault is in no repository, or in a broken one.
+        """
+        try:
+            state = repositories.read_state(self._repository)
+        except OSError as error:
+            raise GitError("read HEAD", str(error)) from error
+        return self._ask_state(state) if state.branch == repositories.REFTABLE_BRANCH else state
+
+    def wait_until_ready(self, say: Callable[[str], None] | None = None) -> None:
+        """Wait up to `git.wait_s` for a rebase, a merge or another program's lock to end; `say` hears once why.
+
+        Raises:
+            LockedError: it did not end in time. Locks of others are never removed, those of our own dead at once.
+        """
+        repositories.wait_until_ready(self._repository, self._settings.wait_s, say, index_lock.is_abandoned)
+        if self.is_lock_abandoned:
+            self.recover()
+
+    @property
+    def git_dir(self) -> Path:
+        """Where the repository keeps what belongs to this work tree."""
+        return self._repository.git_dir
+
+    @property
+    def is_lock_abandoned(self) -> bool:
+        """Whether the index is locked by a commit of ours whose process was killed: `recover` finishes it."""
+        return index_lock.is_abandoned(self._repository)
+
+    def commit(
+        self,
+        edits: Sequence[Edit],
+        message: Message,
+        *,
+        author: tuple[str, str] | None = None,
+        merged: str | None = None,
+    ) -> Committed:
+        """Commit exactly these edits, already written to disk; the user's staged and unstaged work stays as it is.
+
+        Where a note also holds changes of the user, only the edit's own difference is committed; where the two
+        cannot be told apart, the path is left out. `author` is (name, e-mail), by default the one in the settings. With
+        `merged`, the id of a commit, it is a merge of that one, whose second parent it becomes.
+        On any error nothing is committed and the user's index is what it was.
+
+        Raises:
+            GitError: git, a hook or the signing program refused, or an edit is inside a submodule.
+            LockedError: another program was at work for longer than `git.wait_s`.
+            GitMissingError, DiskFullError, VaultReadOnlyError: as they say.
+        """
+        by_path = {self._repository.to_git(edit.rel_path): edit for edit in edits}
+        for attempt in range(ATTEMPTS):
+            self.wait_until_ready()
+            try:
+                self.recover()
+                with files.refusals(self._repository.top / ".git"):
+                    is_hasty = attempt < HASTY_ATTEMPTS
+                    return self._commit_once(by_path, message, author, merged, is_hasty=is_hasty)
+            except _HeadMovedError:
+                continue
+        raise LockedError(f"Other commits keep arriving in {self._repository.top}")
+
+    def recover(self) -> None:
+        """Finish what a killed process left half done; `commit` does it first, whoever opens a vault may. A user's
+        index that lags behind a commit of ours would undo it with the user's next commit.
+        """
+        with files.refusals(self._repository.top / ".git"):
+            private_git_dir.recover(
+                self._run, self._repository, self.state().head, self._settings.wait_s, self._set_aside
+            )
+
+    def pack(self) -> None:
+        """Let git pack what has piled up, where it finds it worth while: our way of committing never makes it look.
+
+        Raises:
+            GitError, GitMissingError: it would not.
+        """
+        # As its owner would: what hangs on grafts or replaced objects is kept.
+        args = ("-c", "gc.autoDetach=false", "-c", "core.fsmonitor=false", "gc", "--auto", "--quiet")
+        self._patiently(Call("pack the history", args, b"", {}))
+
+    def log(
+        self,
+        *,
+        paths: Sequence[str] = (),
+        limit: int = 20,
+        grep_trailer: tuple[str, str] | None = None,
+        since: str | None = None,
+        author: str | None = None,
+    ) -> list[Commit]:
+        """The newest `limit` commits that touch the vault, newest first; times are in UTC.
+
+        Args:
+            paths: only commits that touch one of these files or folders.
+            limit: how many at most.
+            grep_trailer: only commits with this (key, value) among their trailers.
+            since: only commits after this date, in any form git reads.
+            author: only commits whose author's name or e-mail contains this.
+
+        Raises:
+            GitError: git refused, for example a repository it does not trust.
+        """
+        options = ["-m", "--no-renames", *([f"--since={since}"] if since else [])]
+        options += [f"--author={escape(author)}"] if author else []
+        if grep_trailer is None:
+            return self._log([f"-n{limit}", *options], paths)
+        grep_trailer = grep_trailer[0], on_one_line(grep_trailer[1])
+        options.append(grep_option(*grep_trailer))
+        # A line of the body may look like the trailer asked for: such a hit is dropped here, after git counted it.
+        for count in (f"-n{limit}", "-n-1"):
+            found = self._log([count, *options], paths, everywhere=True)
+            kept = [commit for commit in found if grep_trailer[1] in commit.trailers.get(grep_trailer[0], ())]
+            if len(kept) >= limit or len(found) < limit:
+                break
+        return kept[:limit]
+
+    def life(self, rel_path: str, note_id: str | None = None) -> list[Revision]:
+        """Every commit that changed a note, newest first, across renames (`lineage.read_life` says how)."""
+        return read_life(self._run, self._repository, rel_path, note_id) if self.state().head else []
+
+    @property
+    def boundary(self) -> frozenset[str]:
+        """The commits at which a shallow clone ends; none in a whole one."""
+        return read_boundary(self._repository)
+
+    def read_at(self, revision: str, rel_path: str) -> bytes | None:
+        """A file as a checkout of `revision` would have it, None if it has none.
+
+        Raises:
+            GitError: there is no such revision.
+        """
+        commit_id = self._resolve(revision)
+        if commit_id is None:
+            return None
+        path = self._repository.to_git(rel_path)
+        args = ("ls-tree", "-z", "--full-tree", commit_id, "--", path)
+        tree = dict(parse_tree(self._run("look for a note", *args)[1]))
+        if path not in tree:
+            return None
+        return self._run("read a note", "cat-file", "--filters", f"--path={path}", tree[path])[1]
+
+    def list_tree(self, revision: str) -> dict[str, str]:
+        """Every regular file of the vault at `revision`: its path and blob id.
+
+        Raises:
+            GitError: there is no such revision.
+        """
+        commit_id = self._resolve(revision)
+        listed = self.revisions.list_files(commit_id) if commit_id is not None else ()
+        return {file.rel_path: file.blob for file in listed if file.is_regular}
+
+    @property
+    def revisions(self) -> Revisions:
+        """What the vault was at any commit."""
+        return Revisions(self._run, self._repository)
+
+    @property
+    def branches(self) -> Branches:
+        """Work beside the owner's branch, and who wrote what."""
+        return Branches(self._run, self._repository)
+
+    def diff(self, commit_id: str) -> str:
+        """What a commit changed in the vault, as a patch; a merge against its first parent.
+
+        Raises:
+            GitError: there is no such commit.
+        """
+        args = ["show", "--format=", "-m", "--first-parent", "--no-color", "--no-ext-diff", "--no-textconv"]
+        args.append("--encoding=UTF-8")
+        if self._repository.prefix:
+            args.append(f"--relative={self._repository.prefix}")
+        out = self._run("show a commit", "-c", "diff.noprefix=false", *args, self._resolve(commit_id) or commit_id)[1]
+        return out.decode("utf-8", "replace")
+
+    def find_removed(self, reference: str) -> tuple[str, str, bytes] | None:
+        """The newest commit that removed the note called `reference`, by its trailer `Quaid-Fact`.
+
+        `reference` is the note's id, its path, or at least four characters from either end of the id. Returns the
+        commit's id, the note's path and the note's bytes before it.
+        """
+        options = ["--grep=^Quaid-Fact: ", "--diff-filter=D", "--no-renames"]
+        for commit in self._log(options, (), everywhere=True):
+            for fact_id in commit.trailers.get("Quaid-Fact", ()):
+                if is_meant(reference, fact_id):
+                    removed = ((path, self.read_at(f"{commit.id}^", path)) for path in commit.files)
+                    found = find_note(removed, fact_id)
+                    if found is not None:
+                        return commit.id, *found
+        return None
+
+    def has_commit(self, commit_id: str) -> bool:
+        """Whether git has this commit (it may have pruned it)."""
+        args = ("cat-file", "-e", f"{commit_id}^{{commit}}")
+        return self._run("look for a commit", *args, accept=(0, 1, 128))[0] == 0
+
+    def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
+        """Which of these paths HEAD has, all when it is no commit; asked when they are gone from disk."""
+        if self.state().head is None:
+            return set(rel_paths)
+        return set(rel_paths) & self.list_tree("HEAD").keys()
+
+    def uncommitted(self) -> list[str]:
+        """Paths of the notes (*.md) that are untracked or differ from HEAD, in order."""
+        args = ["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"]
+        unfiltered = filters.without(filters.list_configured(self._run))
+        _, out = self._run("look for changes", *unfiltered, *args, "--", self._repository.prefix or ".")
+        paths = [line[3:] for line in split_items(out)]
+        return sorted(self._repository.to_vault(path) for path in paths if path.endswith(".md"))
+
+    @property
+    def _repository(self) -> Repository:
+        self._found = self._found or repositories.find_repository(self._root)
+        if self._found is None:
+            raise GitError("find a repository", f"{self._root} is in none. Make one there with: git init")
+        return self._found
+
+    def _commit_once(
+        self,
+        edits: Mapping[str, Edit],
+        message: Message,
+        author: tuple[str, str] | None,
+        merged: str | None,
+        *,
+        is_hasty: bool,
+    ) -> Committed:
+        base = self.state().head
+        with private_git_dir.open_workshop(self._repository, base) as (folder, handle):
+            if not is_hasty:
+                IndexLock(self._repository, folder).wait(self._settings.wait_s)
+            stage = Stage(self._run, self._repository, folder, base)
+            plan = stage.plan(edits)
+            left = tuple(self._repository.to_vault(path) for path in plan.left)
+            if not plan.steps:
+                return Committed(None, left)
+            stage.fill(plan.steps)
+            if merged is not None:
+                (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
+                (folder / "MERGE_MODE").write_text("no-ff", encoding="ascii")  # though it is ahead of HEAD
+            made = self._create_commit(stage, message, self._identity(author), handle)
+            if made is None:
+                return Committed(None, left)
+            commit_id = settle(stage, made, plan.steps, render(message).partition("\n")[0], self._settings.wait_s)
+            if commit_id is None:
+                raise _HeadMovedError
+            return Committed(commit_id, left)
+
+    def _create_commit(self, stage: Stage, message: Message, identity: Mapping[str, str], handle: int) -> str | None:
+        """Commit what the stage holds; the id may be short, and is None when there was nothing to commit.
+
+        `git commit`, so that hooks, signing and the reflog are the user's. It takes for parent whatever HEAD is when it
+        starts, and our tree is built on `base`: had the user committed in between, their change would be undone
+        without a trace. So the editor, which runs after the parent was read, locks the user's index and checks that
+        HEAD is still `base`, and from there on git itself refuses if HEAD is no longer the parent it read. Nothing
+        wrong is ever written. `handle` keeps the stage's folder in use for as long as git runs.
+        """
+        env = {**user_locale(), **identity, "GIT_EDITOR": guard_command(stage)}
+        env |= {"GIT_DIR": str(stage.folder), "GIT_WORK_TREE": str(self._repository.top)}
+        settings = (
+            # The message is committed byte for byte.
+            *("commit.template=", "core.commentChar=#", "i18n.commitEncoding=UTF-8"),
+            # A daemon or a collection begun here would outlive the folder it was begun in.
+            *("core.fsmonitor=false", "maintenance.auto=false"),
+        )
+        config = [word for setting in settings for word in ("-c", setting)]
+        options = ("--edit", "--cleanup=verbatim", "--no-status", "--no-verbose", "--file=-")
+        text = render(message).encode("utf-8", "replace")
+        try:
+            _, out = self._patiently(Call("commit", [*config, "commit", *options], text, env, handles=(handle,)))
+        except GitError:
+            if gave_way(stage) or self._has_moved(stage):
+                raise _HeadMovedError from None
+            if stage.is_empty():
+                return None
+            raise
+        found = _COMMIT_MADE.match(out.decode("utf-8", "replace"))
+        return found[1] if found else repositories.read_state(replace(self._repository, git_dir=stage.folder)).head
+
+    def _has_moved(self, stage: Stage) -> bool:
+        state = self.state()
+        names = [(folder / "HEAD").read_bytes() for folder in (stage.folder, self._repository.git_dir)]
+        return state.head != stage.base or state.operation is not None or names[0] != names[1]
+
+    def _set_aside(self, stray: Path, error: GitError) -> None:
+        reason = f"A commit that a killed process began could not be finished: {error}"
+        intention.set_aside(self._root, reason, leftover=stray)
+
+    def _identity(self, author: tuple[str, str] | None) -> dict[str, str]:
+        ours = (self._settings.name, self._settings.email)
+        name, email = author or ours
+        identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
+        # A signature is the committer's: who has git sign has it sign as themselves.
+        if not (self._ask_config("--type=bool", "commit.gpgsign") == "true" and self._ask_config("user.email")):
+            identity |= {"GIT_COMMITTER_NAME": ours[0], "GIT_COMMITTER_EMAIL": ours[1]}
+        return identity
+
+    def _ask_config(self, *key: str) -> str:
+        return self._run("read the configuration", "config", "--get", *key, accept=(0, 1))[1].decode().strip()
+
+    def _ask_state(self, state: RepositoryState) -> RepositoryState:
+        code, head = self._run("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1))
+        _, branch = self._run("read HEAD", "symbolic-ref", "-q", "--short", "HEAD", accept=(0, 1))
+        name = branch.decode().strip() or None
+        return RepositoryState(
+            name, None if code else head.decode().strip(), state.operation, state.locked, name is None
+        )
+
+    def _resolve(self, revision: str) -> str | None:
+        """The commit's id; None for HEAD before the first commit."""
+        args = ("rev-parse", "-q", "--verify", "--end-of-options", revision + "^{commit}")
+        code, out = self._run("read a revision", *args, accept=(0, 1, 128))
+        if code and revision == "HEAD" and self.state().head is None:
+            return None
+        if code:
+            raise GitError(f"read {revision!r}", "there is no such revision")
+        # Git 2.30 prints --end-of-options back.
+        return out.decode().split()[-1]
+
+    def _log(self, options: Sequence[str], paths: Sequence[str], *, everywhere: bool = False) -> list[Commit]:
+        if self.state().head is None:
+            return []
+        wanted = [self._repository.to_git(path) for path in paths]
+        if not wanted and self._repository.prefix and not everywhere:
+            wanted = [self._repository.prefix]
+        shape = ("-z", "-E", "--name-only", "--no-color", "--encoding=UTF-8", f"--format={LOG_FORMAT}")
+        _, out = self._run("read the history", "log", *shape, *options, "--", *wanted)
+        return list(parse_log(out, self._repository))
+
+    def _run(
+        self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None, accept: Sequence[int] = (0,)
+    ) -> tuple[int, bytes]:
+        env, config = quiet_environment(self._repository.top), [*QUIET]
+        if index is not None:
+            env["GIT_INDEX_FILE"] = str(index)
+            # Half of a split index would be in the user's git directory, where the commit does not look.
+            config += ["-c", "core.splitIndex=false"]
+        return self._patiently(Call(doing, [*config, *args], stdin, env, accept))
+
+    def _patiently(self, call: Call) -> tuple[int, bytes]:
+        """Run git, again and again for `git.wait_s` while another program holds the lock it needs."""
+        repositories.check_files(self._repository)
+        try:
+            return run_once(call, self._repository.top)
+        except LockHeldError:
+            from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+        retrying = Retrying(
+            retry=retry_if_exception_type(LockHeldError),
+            stop=stop_after_delay(self._settings.wait_s),
+            wait=wait_fixed(repositories.POLL_S),
+            reraise=True,
+        )
+        try:
+            return retrying(run_once, call, self._repository.top)
+        except LockHeldError as error:
+            raise LockedError(*repositories.describe_lock(error)) from None
+
+
+class _HeadMovedError(Exception):
+    """Somebody committed or switched branches while a commit of ours was being made."""

@@ -1,0 +1,194 @@
+"""What the janitor is given of the documents, and what it does for them outside of the vault."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.docs import registry
+from quaid.docs.churn import LARGE, GrownDoc, is_bloated, measure_churn
+from quaid.docs.staleness import changes_of, why_unchecked
+from quaid.docs.trees import Tree, Trees
+from quaid.docs.updating import Updater, propose_branch
+from quaid.docs.weighing import StaleDoc, recall_verdicts
+from quaid.errors import QuaidError
+from quaid.history.source_repository import LONGEST_LOOK
+from quaid.vault import files
+
+if TYPE_CHECKING:
+    from quaid.docs.catalogue import Doc
+    from quaid.docs.checking import Checker
+    from quaid.docs.documentation import Documentation
+    from quaid.docs.registry import Project
+    from quaid.docs.staleness import Freshness
+    from quaid.janitor.decision import Decision
+    from quaid.local.runs import Judgements
+    from quaid.memory import Memory
+
+
+class DocsAtNight:
+    """The documents of one vault as one run of the janitor finds them. `problems` are sentences about what it could not
+    look at.
+    """
+
+    def __init__(self, memory: Memory, judgements: Judgements) -> None:
+        self._memory = memory
+        self._judgements = judgements
+        self.problems: list[str] = []
+
+    @property
+    def is_on(self) -> bool:
+        return self._memory.settings.systems.projects
+
+    def stale(self) -> list[StaleDoc]:
+        """The documents that their sources have left behind, as the filter sees it. Those are left out that a model has
+        found to be true, and those that their owner is at work on.
+        """
+        self.problems += why_unchecked(freshness for _, freshness in self._checked)
+        opened = []
+        for doc, freshness in self._stale_of(self._checked):
+            try:
+                found = self._updater.open(doc, freshness)
+                if self._is_committed(doc, found.data):
+                    opened.append(found)
+            except (QuaidError, OSError) as error:
+                self.problems.append(f"{doc.id} could not be looked at: {error}")
+        return opened
+
+    def grown(self, now: datetime) -> list[GrownDoc]:
+        """Documents that have grown by being added to again and again; none that is stale."""
+        stale = {doc.id for doc, _ in self._stale_of(self._checked)}
+        large = [doc for doc in self._docs if doc.id not in stale and _size(doc.file) >= LARGE]
+        by_tree: dict[Tree, list[Doc]] = {}
+        for doc in large:
+            tree = self._trees.open(doc.file.parent)
+            if tree is not None:
+                by_tree.setdefault(tree, []).append(doc)
+        grown: list[GrownDoc] = []
+        for tree, docs in by_tree.items():
+            try:
+                grown += [found for found in _grown_in(tree, docs, now) if self._is_committed(found.doc, found.data)]
+            except QuaidError as error:
+                self.problems.append(f"{tree.top.name} could not be looked at: {error}")
+        return grown
+
+    def propose(self, decision: Decision) -> str:
+        """Make the branch that a decision wants, remember it, and say where it is.
+
+        Raises:
+            NoteChangedError: the document is another one by now.
+            ProposalError: there can be none now, and why.
+        """
+        assert decision.branch is not None
+        made = propose_branch(decision.branch)
+        self._judgements.add(decision.task, {decision.key: f"branch {made.branch}"})
+        folder = shlex.quote(str(Path(decision.branch.folder).resolve()))
+        return f"{decision.subject}: look at {made.branch} and merge it: git -C {folder} merge {made.branch}"
+
+    def left_behind(self) -> list[str]:
+        """The ids of the documents that are stale now."""
+        if not self.is_on or not self._memory.settings.docs.check:
+            return []
+        try:
+            return [doc.id for doc, _ in self._stale_of(self._documentation.check())]
+        except QuaidError as error:
+            self.problems.append(f"Which documents are stale is not known: {error}")
+            return []
+
+    def index(self) -> list[str]:
+        """Look for new projects in the vault and bring the index of the documents up to date; what was new."""
+        if not self.is_on:
+            return []
+        said: list[str] = []
+        try:
+            homes = self._documentation.discover(None).homes
+            said += [f"{home} is a project now. See it with: quaid project show {home}" for home in homes]
+        except QuaidError as error:
+            said.append(f"New projects could not be looked for: {error}")
+        try:
+            added = self._documentation.sync().added
+            said += [f"New documents: {few(added)}"] if added else []
+        except QuaidError as error:
+            said.append(f"The documents could not be indexed: {error}")
+        return said
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    @property
+    def _documentation(self) -> Documentation:
+        return self._memory.documentation
+
+    @cached_property
+    def _projects(self) -> Sequence[Project]:
+        return self._documentation.projects(registry.STATES)
+
+    @cached_property
+    def _trees(self) -> Trees:
+        return Trees(self._memory.root, self._projects)
+
+    @cached_property
+    def _checker(self) -> Checker:
+        from quaid.docs.checking import Checker
+
+        return Checker(self._memory.root, self._projects)
+
+    @cached_property
+    def _docs(self) -> Sequence[Doc]:
+        return self._documentation.catalogue().docs
+
+    @cached_property
+    def _checked(self) -> Sequence[tuple[Doc, Freshness]]:
+        """The documents with how true they are; none where they are not to be checked."""
+        if not self._memory.settings.docs.check:
+            return ()
+        return tuple(zip(self._docs, self._checker.check(self._docs, is_all=True), strict=True))
+
+    def _stale_of(self, found: Sequence[tuple[Doc, Freshness]]) -> list[tuple[Doc, Freshness]]:
+        """Those that are stale whatever a model has said of their changes, as the filter alone sees them."""
+        known = recall_verdicts([freshness for _, freshness in found], self._judgements)
+        return [pair for pair, told in zip(found, known, strict=True) if told.is_stale]
+
+    @cached_property
+    def _updater(self) -> Updater:
+        return Updater(self._memory.root, self._checker, self._judgements, lambda: self._memory.writer)
+
+    def _is_committed(self, doc: Doc, data: bytes) -> bool:
+        """Whether a document in a source repository is there as HEAD has it: else there can be no branch with it."""
+        if doc.is_in_vault:
+            return True
+        tree = self._trees.open(doc.file.parent)
+        if tree is not None and tree.repository.holds(tree.inside(doc.file), data):
+            return True
+        self.problems.append(f"{doc.id} was changed and not committed: nothing is proposed for it until it is.")
+        return False
+
+
+def few(names: Sequence[str]) -> str:
+    """The first three of them, and how many more there are."""
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"
+
+
+def _grown_in(tree: Tree, docs: Sequence[Doc], now: datetime) -> Iterator[GrownDoc]:
+    """Those of the documents of one repository that have grown."""
+    paths = [tree.inside(doc.file) for doc in docs]
+    log = tree.repository.log(LONGEST_LOOK, paths)
+    lives = [[(step.at, touch.after) for step, touch in changes_of(log, path) if touch.after] for path in paths]
+    sizes = tree.repository.sizes_of(blob for life in lives for _, blob in life)
+    for doc, life in zip(docs, lives, strict=True):
+        commits = [(datetime.fromtimestamp(at, UTC), sizes[blob]) for at, blob in life if blob in sizes]
+        churn = measure_churn(commits, now)
+        data = files.read_note(doc.folder, doc.rel_path)
+        if data is not None and is_bloated(churn):
+            yield GrownDoc(doc, data, churn)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,73 @@
+"""All tasks in their order: a table to read.
+
+A task of the phase `memory` that fails takes the later ones of that phase with it, and nothing graduates that night;
+the other phases go on. A task that needs a model waits where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal, cast
+
+from quaid.janitor.decision import Decision
+from quaid.janitor.task_context import Context
+
+Plan = Callable[[Context], Iterable[Decision]]
+Phase = Literal["prepare", "memory", "workspace", "infrastructure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One task: what it does, in words, and whether it can do without a model."""
+
+    name: str
+    phase: Phase
+    does: str
+    needs_model: bool = False
+    by_runner: bool = False
+    """The run itself does it: nothing is decided."""
+    system: str = ""
+    """The switch in `systems.*` that it hangs on; empty means the one of its phase, if there is one."""
+
+    @property
+    def switch(self) -> str:
+        return self.system or (self.phase if self.phase in {"memory", "workspace"} else "")
+
+    @property
+    def plan(self) -> Plan:
+        """What the module `janitor/tasks/NAME.py` plans."""
+        return cast("Plan", import_module(f"quaid.janitor.tasks.{self.name}").plan)
+
+
+TASKS: tuple[Row, ...] = (
+    Row("embeddings", "prepare", "gives every note its vector", by_runner=True),
+    Row("review", "memory", "approves, rewrites or rejects what was learned since the last night", needs_model=True),
+    Row("temporal", "memory", "gives dates to times that are told relative to their moment"),
+    Row("dedup_review", "memory", "looks again at look-alikes that were kept apart", needs_model=True),
+    Row("duplicates", "memory", "merges facts that say the same"),
+    Row("contradictions", "memory", "finds facts that cannot both be true", needs_model=True),
+    Row("resolve", "memory", "decides which of two such facts holds, and since when", needs_model=True),
+    Row("decay", "memory", "asks about facts that nobody has needed for long"),
+    Row("decay_review", "memory", "proposes what to do with them", needs_model=True),
+    Row("graduate", "memory", "makes approved facts active"),
+    Row("promotion", "workspace", "proposes lasting, important facts for the core notes", needs_model=True),
+    Row("workspace", "workspace", "keeps the core notes short", needs_model=True),
+    Row(
+        "docs_staleness",
+        "workspace",
+        "brings documents up to date that their sources have left behind",
+        needs_model=True,
+        system="projects",
+    ),
+    Row("docs_cleanup", "workspace", "shortens documents that have grown", needs_model=True, system="projects"),
+    Row("snippets", "workspace", "folds observations into the core notes", needs_model=True, system="journal"),
+    Row("journal", "workspace", "distils the journal into the core notes", needs_model=True, system="journal"),
+    Row("gaps", "workspace", "lists what was asked in vain"),
+    Row("fold", "infrastructure", "writes this device's recall counters down"),
+    Row("rag", "infrastructure", "indexes the documents of projects", by_runner=True, system="projects"),
+    Row("tests", "infrastructure", "runs Quaid's own tests, for developers (QUAID_DEV=1)", by_runner=True),
+    Row("cleanup", "infrastructure", "removes what is no longer needed from the state folder", by_runner=True),
+    Row("update_check", "infrastructure", "says which Quaid this is, if asked for: no network", by_runner=True),
+)

@@ -1,0 +1,110 @@
+"""The janitor's own copy of the vault: a worktree in the state folder with an index of its own.
+
+What is decided is done there first, commit by commit. Nobody else sees it before it is landed; a killed run leaves a
+folder that the next one clears away.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.history.vault_history import History
+from quaid.index import database
+from quaid.index.reader import IndexReader
+from quaid.model import Edit, Message
+from quaid.place import state_folder
+from quaid.settings import Settings
+from quaid.sync.embedding import Embedding
+from quaid.sync.indexer import Indexer, SyncOptions
+from quaid.trust import make_state_folder
+from quaid.vault import files, layout, transaction
+
+if TYPE_CHECKING:
+    import apsw
+
+JANITOR = ("Quaid Janitor", "janitor@localhost")
+WORKTREES = "worktrees"
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """`root` is the vault in the worktree; `base` the commit it began at."""
+
+    root: Path
+    base: str
+    history: History
+    indexer: Indexer
+    reader: IndexReader
+
+    def index(self) -> apsw.Connection:
+        """Read-only, as of the last `sync`."""
+        connection = self.reader.open()
+        assert connection is not None
+        return connection
+
+    def read(self, rel_path: str) -> bytes | None:
+        return files.read_note(self.root, rel_path)
+
+    def sync(self) -> None:
+        """Bring the index in step with what was done."""
+        self.indexer.sync(SyncOptions(accept_removals=True, fetch_weights=False))
+
+    def commit(self, changes: Sequence[Edit], message: Message) -> str | None:
+        """One commit of the janitor's, all of `changes` or none.
+
+        Raises:
+            NoteChangedError: a note is no longer what its edit was planned on.
+        """
+        with transaction.begin(self.root, self.history, 0):
+            change = transaction.Change(message.subject, tuple(changes), message, author=JANITOR)
+            return transaction.apply(self.root, change, self.history).id
+
+    def begin_again(self, base: str) -> None:
+        """Throw away what was done, and have the files as they are at the commit `base`."""
+        self.history.branches.reset(base)
+
+    @property
+    def tip(self) -> str:
+        """The newest commit."""
+        return self.history.state().head or self.base
+
+
+@contextmanager
+def open_bench(root: Path, name: str, base: str, settings: Settings, embedding: Embedding) -> Iterator[Bench]:
+    """A worktree of the vault at `root` as it was at the commit `base`; gone again at the end, however that comes.
+
+    Its state lies beside it, in the same folder.
+    """
+    owner = History(root, settings.git)
+    folder = state_folder(root) / WORKTREES / name
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        vault = owner.branches.add_worktree(folder / "tree", base)
+        state = make_state_folder(vault)
+        present = state_folder(root) / layout.INDEX_FILE
+        if present.exists():
+            database.copy(present, state / layout.INDEX_FILE)
+        # The owner's embedding: its cache has nearly all vectors, and keeps what is embedded here.
+        indexer = Indexer(vault, settings, embedding)
+        with closing(IndexReader(indexer.path)) as reader:
+            bench = Bench(vault, base, History(vault, settings.git), indexer, reader)
+            bench.sync()
+            yield bench
+    finally:
+        _remove(owner, folder)
+
+
+def clear_benches(root: Path, history: History) -> None:
+    """Take away what killed runs have left. The caller holds the janitor's lock."""
+    for folder in (state_folder(root) / WORKTREES).glob("*"):
+        _remove(history, folder)
+
+
+def _remove(history: History, folder: Path) -> None:
+    history.branches.remove_worktree(folder / "tree")
+    shutil.rmtree(folder, ignore_errors=True)

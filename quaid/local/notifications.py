@@ -1,0 +1,158 @@
+"""News of what goes on while nobody looks: how much is told of each part, and how it gets to the owner: terminal,
+desktop, a file, a webhook.
+
+News are never worth a failed run: what could not be delivered is a remark.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from quaid.http import UnreachableError, Wire
+from quaid.place import state_folder
+from quaid.recall.safety import neutralise
+from quaid.redaction import admit
+from quaid.settings import NotificationSettings
+from quaid.vault.layout import LOG_DIR
+
+Level = Literal["off", "summary", "full"]
+Feature = Literal["janitor", "extraction", "retrieval", "docs"]
+NEWS_FILE = "news.log"
+WEBHOOK_TIMEOUT_S = 5.0
+DESKTOP_TIMEOUT_S = 10
+LONGEST_POPUP = 240
+LONGEST_FILE = 1_000_000
+"""Bytes of the news file; then it is begun anew, and the one before is kept beside it."""
+_FILE_ENDINGS = (".log", ".txt")
+"""quaid.toml travels with the vault: whoever can change it must not make Quaid write into a shell's start-up file."""
+CHANNELS = ("terminal", "desktop", "file", "webhook")
+_PRESETS: dict[str, dict[Feature, Level]] = {
+    "quiet": {"janitor": "off", "extraction": "off", "retrieval": "off", "docs": "off"},
+    "normal": {"janitor": "summary", "extraction": "off", "retrieval": "summary", "docs": "summary"},
+    "verbose": {"janitor": "summary", "extraction": "summary", "retrieval": "summary", "docs": "summary"},
+    "debug": {"janitor": "full", "extraction": "full", "retrieval": "full", "docs": "full"},
+}
+
+
+def level_of(settings: NotificationSettings, feature: Feature) -> Level:
+    """How much is told of `feature`: its own setting, else what the level says."""
+    own: Level | Literal[""] = getattr(settings, feature)
+    return own or _PRESETS[settings.level][feature]
+
+
+def list_channels(settings: NotificationSettings) -> list[str]:
+    """The channels that are set, as they are written."""
+    return list(dict.fromkeys(name.strip().lower() for name in settings.channels.split(",") if name.strip()))
+
+
+def deliver(
+    root: Path, settings: NotificationSettings, feature: Feature, text: str, only: Collection[str] = CHANNELS
+) -> list[str]:
+    """Send news of `feature` through those channels of the settings that are in `only`; a remark for each that could
+    not.
+
+    `text` passes the gate and is disarmed first: what is quoted from memories must not act on a terminal or a desktop.
+    """
+    if not text.strip() or level_of(settings, feature) == "off":
+        return []
+    shown = neutralise(admit(text).text).strip()
+    ways: dict[str, Callable[[], None]] = {
+        "terminal": lambda: _to_terminal(shown),
+        "desktop": lambda: _to_desktop(shown),
+        "file": lambda: _to_file(root, settings.file, shown),
+        "webhook": lambda: _to_webhook(settings.webhook, shown),
+    }
+    remarks = []
+    for channel in list_channels(settings):
+        if channel not in ways:
+            remarks.append(f"notifications.channels names {channel!r}, which is none of {', '.join(ways)}")
+            continue
+        try:
+            if channel in only:
+                ways[channel]()
+        except (OSError, ValueError) as error:
+            remarks.append(f"The news could not be delivered by {channel}: {error}")
+    return remarks
+
+
+def _to_terminal(text: str) -> None:
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+def _to_desktop(text: str) -> None:
+    """A popup where there is a desktop. Nobody waits for it."""
+    import textwrap
+
+    body = textwrap.shorten(text, LONGEST_POPUP, placeholder=" …")
+    if sys.platform == "darwin":
+        script = ("on run argv", "display notification (item 1 of argv) with title (item 2 of argv)", "end run")
+        _start(["osascript", *(part for line in script for part in ("-e", line)), body, "Quaid"])
+    elif os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        markup = body.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        _start(["notify-send", "--app-name=Quaid", "--", "Quaid", markup])
+
+
+def _start(argv: list[str]) -> None:
+    """Run a program that outlives this one, though not for long."""
+    import shutil
+    import subprocess
+
+    if shutil.which(argv[0]) is None:
+        raise FileNotFoundError(f"{argv[0]} is not installed")
+    limit = ["timeout", str(DESKTOP_TIMEOUT_S)] if shutil.which("timeout") else []
+    nowhere = subprocess.DEVNULL
+    subprocess.Popen([*limit, *argv], stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True)
+
+
+def _to_file(root: Path, setting: str, text: str) -> None:
+    state = state_folder(root) / LOG_DIR
+    path = root / Path(setting).expanduser() if setting else state / NEWS_FILE
+    if path.suffix not in _FILE_ENDINGS:
+        raise ValueError(f"notifications.file is {setting!r}, and must end in {' or '.join(_FILE_ENDINGS)}")
+    if not setting:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        if path.lstat().st_size > LONGEST_FILE:
+            path.replace(path.with_name(f"{path.name}.1"))
+    when = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    entry = "\n".join(_indented(text.splitlines(), when)) + "\n"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "ab") as file:
+        file.write(entry.encode())  # one write: two processes do not mix their lines
+
+
+def _indented(lines: Iterable[str], when: str) -> Iterable[str]:
+    for number, line in enumerate(lines):
+        yield f"{when}  {line}" if number == 0 else f"  {line}".rstrip()
+
+
+def _to_webhook(address: str, text: str) -> None:
+    """POST {"text": …}. The address may be a secret: no remark shows more than its host."""
+    import json
+    import time
+    from urllib.parse import urlsplit
+
+    if not address:
+        raise ValueError("notifications.webhook is empty; set it with QUAID_NOTIFICATIONS_WEBHOOK")
+    parts = urlsplit(address)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("notifications.webhook must begin with https:// or http://")
+    headers = {"Content-Type": "application/json", "User-Agent": "quaid"}
+    deadline = time.monotonic() + WEBHOOK_TIMEOUT_S
+    try:
+        body = json.dumps({"text": text}).encode()
+        with Wire(address).stream("POST", "", deadline, content=body, headers=headers) as response:
+            status = response.status_code
+    except TimeoutError as error:
+        raise OSError(f"{parts.hostname} did not answer in {WEBHOOK_TIMEOUT_S:g} s") from error
+    except UnreachableError as error:
+        raise OSError(f"{parts.hostname} could not be reached") from error
+    if not 200 <= status < 300:
+        raise OSError(f"{parts.hostname} answered {status}")

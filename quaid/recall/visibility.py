@@ -1,0 +1,89 @@
+"""What one owner may see outside of the index, by the rule of `index.scope`: files as they are on disk, and commits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quaid.errors import GitError
+from quaid.index import documents
+from quaid.index.scope import PRIVATE, is_visible
+from quaid.vault import layout
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.history.vault_history import History
+    from quaid.model import Commit
+
+
+def may_see(path: str, data: bytes, owners: Collection[str]) -> bool:
+    """Whether the file `path`, which holds `data`, is no note that somebody else keeps private."""
+    if not layout.is_note_path(path):
+        return True
+    if not re.search(rb"owner|privacy|\0", data):  # nothing to parse, which takes a hook 30 ms
+        return is_visible("default", PRIVATE, owners)
+    from quaid.vault import notes
+
+    note = notes.parse_note(path, data, max_bytes=len(data) + 1)
+    return is_visible(note.owner, note.privacy, owners)
+
+
+def visible_paths(paths: Iterable[str], whole: apsw.Connection, seen: apsw.Connection) -> list[str]:
+    """`paths` without the notes that are in the whole index and not in what its owner sees of it."""
+    wanted = list(paths)
+    hidden = documents.list_known(whole, wanted).keys() - documents.list_known(seen, wanted).keys()
+    return [path for path in wanted if path not in hidden]
+
+
+class VisibleCommits:
+    """Commits as `owners` may see them: files that another keeps private are not named, and a commit of nothing else is
+    left out. A note that is gone counts as what it last was.
+    """
+
+    def __init__(
+        self, whole: apsw.Connection, seen: apsw.Connection, history: History, owners: Collection[str]
+    ) -> None:
+        self._whole, self._seen = whole, seen
+        self._history = history
+        self._owners = owners
+
+    def of(self, commits: Iterable[Commit]) -> list[Commit]:
+        """Those of `commits` that may be seen."""
+        found = [(commit, self._files(commit)) for commit in commits]
+        return [replace(commit, files=files) for commit, files in found if files or not commit.files]
+
+    def newest(self, list_commits: Callable[[int], list[Commit]], limit: int) -> list[Commit]:
+        """The newest `limit` of them; `list_commits` gives so many, whoever may see them."""
+        asked = limit
+        while True:
+            found = list_commits(asked)
+            kept = self.of(found)
+            if len(kept) >= limit or len(found) < asked:
+                return kept[:limit]
+            asked *= 4
+
+    def _files(self, commit: Commit) -> tuple[str, ...]:
+        gone = set(commit.files) - documents.list_known(self._whole, commit.files).keys()
+        hidden = self._hidden(commit, {path for path in gone if layout.is_note_path(path)})
+        return tuple(path for path in visible_paths(commit.files, self._whole, self._seen) if path not in hidden)
+
+    def _hidden(self, commit: Commit, gone: set[str]) -> set[str]:
+        """Those of `gone` that somebody else kept private when the commit left or removed them."""
+        hidden: set[str] = set()
+        for revision in (commit.id, f"{commit.id}^"):
+            if gone:
+                contents = self._read(revision, gone)
+                hidden |= {path for path, data in contents.items() if not may_see(path, data, self._owners)}
+                gone = gone - contents.keys()
+        return hidden
+
+    def _read(self, revision: str, paths: Collection[str]) -> dict[str, bytes]:
+        revisions = self._history.revisions
+        try:
+            found = [file for file in revisions.list_files(revision) if file.rel_path in paths and file.is_regular]
+            return dict(revisions.read_files(found))
+        except GitError:  # before the first commit, or where a clone ends
+            return {}

@@ -1,0 +1,117 @@
+"""The gate: what goes to a disk, a model, a log or an answer comes through here, and no secret does.
+
+It stands where all of a kind pass, so that the next door cannot forget it: `Prompt.fill`, `Message.render`, the modules
+of local/ that write text, the MCP server's answers. A secret is replaced by a placeholder that names its kind,
+`[redacted: github-pat]`. What secrets look like is known elsewhere, and costs a twentieth of a second to load: most of
+what is said needs but a glance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from quaid.redaction.hints import HINTS, may_name
+from quaid.redaction.private import without_private
+
+VERSION = 1
+"""Grows when the gate finds what it did not find before: what was kept until then is looked at again."""
+_HINTS = (
+    *HINTS,
+    *("cred", "login", "log in", "sign", "user", "://", "bearer", "x-a", " -p", " -u", "identified", "cookie", "wifi:"),
+    *("2fa", "otp", "mfa", "bindpw", "community", "zugangsdaten", "@", "code", "$", "/rp ", "net use"),
+)
+"""Without one of these words, or a run that could be a key or a phrase, nothing is a secret."""
+_LONG_RUN = re.compile(
+    r"[\w~.:*/+=-]{20}|-----|(?:\d{1,3}\s?,\s?){20}|(?:[a-z]{3,8}[\s,]{1,3}(?:\d{1,2}[.)]?\s)?){11}[a-z]{3,8}"
+)
+_OURS = re.compile(
+    r"(?<!\w)01[0-9a-hjkmnp-tv-z]{20,24}(?!\w)|(?<![^\s\"'(])(?:entities|episodes|facts)/[a-z0-9/-]{1,200}\.md"
+)
+"""The ids and names that Quaid gives its notes: they are in every answer, and loading the detector takes 30 ms."""
+_HAS_NUMBER = re.compile(r"(?:\d[ -]?){12}|cv[vc]|[A-Z]{2}\d\d ?[A-Z\d]{4}", re.IGNORECASE)
+_numbers = Event()
+_MOST_BEFORE = 300
+"""Characters of what was said before that can be the question whose answer is a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A text as it may be written, and the kind of each secret that was taken out, in order of appearance."""
+
+    text: str
+    redacted: tuple[str, ...]
+
+
+def admit(text: str, *, after: str = "", keep_lines: bool = False) -> Admitted:
+    """`text` without `<private>` spans and secrets; all else stays as it is, with `keep_lines` also the number of each
+    line: what is taken out leaves its newlines. `after` is what was said before: `the password?` makes a secret of
+    `swordfish`. Pure, idempotent, raises nothing.
+    """
+    text = without_private(text, keep_lines=keep_lines)
+    after = after[-_MOST_BEFORE:]
+    if (
+        not _may_tell(text)
+        and not (_numbers.is_set() and _HAS_NUMBER.search(text))
+        and not (after and text.strip() and may_name(after))
+    ):
+        return Admitted(text, ())
+    from quaid.redaction.redacting import redact
+
+    return Admitted(*redact(text, after=after, keep_lines=keep_lines, with_numbers=_numbers.is_set()))
+
+
+def look_for_numbers(*, wanted: bool) -> None:
+    """The numbers of cards and accounts are secrets too from now on, if `wanted`: for the whole process and for good, so
+    that no door misses it.
+    """
+    if wanted:
+        _numbers.set()
+
+
+def admit_name(name: str) -> str:
+    """The name of a file without secrets: what stands for one has no sign that names may not have."""
+    return re.sub(r"\[redacted: ([a-z0-9-]+)\]", r"redacted-\1", admit(name).text)
+
+
+def admit_all(value: Any) -> tuple[Any, tuple[str, ...]]:
+    """`value`, of JSON's types, with every string in it admitted, what stands under a name as said of that name, and
+    the kinds of what was taken out.
+    """
+    kinds: list[str] = []
+
+    def admitted(part: Any, name: str = "") -> Any:
+        if isinstance(part, str):
+            found = admit(part, after=name and f"{name}:")
+            kinds.extend(found.redacted)
+            return found.text
+        if isinstance(part, dict):
+            return {
+                admitted(key): admitted(inner, key if isinstance(key, str) and "/" not in key else "")
+                for key, inner in part.items()
+            }
+        if isinstance(part, list | tuple):
+            return [admitted(inner, name) for inner in part]
+        return part
+
+    return admitted(value), tuple(kinds)
+
+
+def admit_each(messages: Iterable[Mapping[str, object]]) -> Iterator[Any]:
+    """Messages as `admit_all` gives them, each text as said after that of the one before."""
+    before = ""
+    for message in messages:
+        safe, _ = admit_all(message)
+        for key, value in message.items():
+            if isinstance(value, str) and key in ("content", "text"):
+                safe[key] = admit(value, after=before).text
+                before = value
+        yield safe
+
+
+def _may_tell(text: str) -> bool:
+    lowered = text.lower()
+    return any(hint in lowered for hint in _HINTS) or _LONG_RUN.search(_OURS.sub("", text)) is not None

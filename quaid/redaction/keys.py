@@ -1,0 +1,137 @@
+"""Keys that machines make, by their form: what the detector of `redacting` does not know or knows only unbroken.
+
+A key that was wrapped over lines, or put together from strings, is looked for with its parts joined; one in base64 in
+what that says.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+
+from quaid.redaction.values import Span, is_stand_in
+
+_BASE58 = "1-9A-HJ-NP-Za-km-z"
+_KEYS = {
+    "aws-access-key": r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    "anthropic-key": r"sk-ant-[\w-]{20,}",
+    # The detector knows these, but only with the right checksum: one with a slip of the pen is a secret all the same.
+    "openai-key": r"sk-(?:(?:proj|svcacct|admin|None)-[\w-]{20,}|[A-Za-z0-9]{32,})",
+    "github-pat": r"gh[pousr]_[A-Za-z0-9]{30,}",
+    "gitlab-pat": r"gl(?:pat|ptt|dt|rt|cbt|soat)-[\w-]{20,}",
+    "slack-token": r"xox[abeoprs]-[\w-]{10,}",
+    "huggingface-token": r"hf_[A-Za-z0-9]{30,}",
+    "npm-token": r"npm_[A-Za-z0-9]{30,}",
+    "stripe-key": r"(?:(?:sk|rk)_(?:live|test)|whsec)_[A-Za-z0-9+/=]{16,}",
+    "google-oauth": r"(?:GOCSPX-|ya29\.)[\w-]{20,}",
+    "mailgun-key": r"key-[0-9a-f]{32}(?![A-Za-z0-9])",
+    "mailchimp-key": r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])",
+    "discord-webhook": r"(?<=/webhooks/)\d{15,20}/[\w-]{60,}",
+    "discord-token": r"[MNO][\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,45}(?![\w-])",
+    "telegram-token": r"\d{8,10}:AA[\w-]{30,}",
+    "azure-secret": r"[A-Za-z0-9_~.]{3}\dQ~[\w.~-]{31,34}",
+    "notion-key": r"(?:ntn|secret)_[A-Za-z0-9]{40,}",
+    "hubspot-key": r"pat-[a-z]{2}\d-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    "mapbox-key": r"sk\.eyJ[\w-]{20,}\.[\w-]{20,}",
+    "new-relic-key": r"NRAK-[A-Z0-9]{27}",
+    "password-hash": r"\$(?:1|2[abxy]|5|6|7|y|gy|apr1|md5|sha1|argon2\w{1,2}|scrypt|pbkdf2[\w-]{0,10})\$[\w./$=,+-]{20,}"
+    r"|(?:pbkdf2_\w{3,8}|scrypt|argon2|bcrypt\w{0,8})[$:][\w:$]{1,24}\$[\w./$=,+-]{20,}|\{S?SHA\d{0,3}\}[\w+/=]{20,}",
+    "wallet-key": rf"[xyztuv]prv[{_BASE58}]{{70,}}|(?:5[{_BASE58}]{{50}}|[KL][{_BASE58}]{{51}})(?![A-Za-z0-9])"
+    r"|S[A-D][A-Z2-7]{54}(?![A-Za-z0-9])",
+    "api-key": r"(?:pscale_(?:tkn|pw)_|nf[pc]_|tvly-|sntry[su]_|fo1_)[\w=.-]{24,}"
+    r"|pk_\d{6,10}_[A-Z0-9]{32}|sk_[0-9a-f]{48}",
+}
+_KEY = re.compile("(?<![A-Za-z0-9$])(?:" + "|".join(f"(?P<k{n}>{form})" for n, form in enumerate(_KEYS.values())) + ")")
+_KINDS_OF_KEYS = dict(zip((f"k{number}" for number in range(len(_KEYS))), _KEYS, strict=True))
+_LONG_RUN = re.compile(r"(?<![\w~.:/+=$,{}-])[\w~.:/+=$,{}-]{20,}")
+"""Where a key can be: nothing shorter is one. What is between the runs need not be looked at."""
+
+_BLOCK_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_BLOCK_END = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_BLOCK_LINES = re.compile(r"(?:\s{1,3}[>| \t]{0,8}[A-Za-z0-9+/=]{8,100}(?=\s|\Z))*")
+
+
+_BEGINNING = re.compile(
+    r"(?<![A-Za-z0-9])(?:A(?:KIA|SIA)|sk-(?:ant|proj|or)-|(?:gh[pousr]|github_pat|hf|npm|gsk|whsec)_|gl(?:pat|dt|rt)-|xox[abeoprs]-"
+    r"|[sr]k_(?:live|test)_|AIza|SG\.|GOCSPX-|dop_v1_|shpat_|pypi-|dckr_pat_|glsa_|hvs\.|lin_api_|eyJ)"
+)
+"""How a key begins that may go on in the next line."""
+_BREAK = r"(?:\\?\r?\n[ \t>|]*|[\"'`]\s{0,3}(?:\+|\.|\\)?\s{0,40}[\"'`])"
+_PART = r"[\w./+=-]"
+_BROKEN = re.compile(rf"{_PART}{{6,160}}(?:{_BREAK}{_PART}{{4,160}}){{1,8}}")
+_BREAKS = re.compile(_BREAK)
+_MIN_KEY = 20
+
+_BASE64 = re.compile(r"(?<![\w+/-])[A-Za-z0-9+/_-]{16,}={0,2}")
+_LONGEST_DECODED = 2_048
+_URLSAFE = str.maketrans("-_", "+/")
+_UNPRINTABLE = re.compile(rb"[^\t\n\r -~]")
+_IS_MADE = re.compile(r"(?=[^\d]*\d)(?=[\w./+=-]*[A-Za-z])[\w./+=-]{12,}")
+_TOLD_IN_BASE64 = re.compile(
+    rb"PRIVATE KEY-----|\A[\w.@-]{1,64}:[!-~]{6,64}\Z|(?:pass(?:word|wd)?|secret|token|api_?key)[\"']?\s?[:=]\s?[\"']?[!-~]{6,}",
+    re.IGNORECASE,
+)
+
+
+def find_keys(text: str) -> Iterator[Span]:
+    """Keys in `text`, also those in parts and those in base64."""
+    for run in _LONG_RUN.finditer(text):
+        for key in _KEY.finditer(text, run.start(), run.end()):
+            if not is_stand_in(key[0]):
+                yield Span(key.start(), key.end(), _KINDS_OF_KEYS[str(key.lastgroup)])
+
+
+def find_blocks(text: str) -> Iterator[Span]:
+    """Private keys from BEGIN to END; of one without an END the lines that look like it."""
+    last = max((end.end() for end in _BLOCK_END.finditer(text)), default=0)
+    position = 0
+    while begin := _BLOCK_BEGIN.search(text, position):
+        end = _BLOCK_END.search(text, begin.end()) if begin.end() < last else _BLOCK_LINES.match(text, begin.end())
+        position = end.end() if end else begin.end()
+        yield Span(begin.start(), position, "private-key")
+
+
+def find_broken(text: str) -> Iterator[Span]:
+    """Keys that go on in the next line or string."""
+    for beginning in _BEGINNING.finditer(text):
+        broken = _BROKEN.match(text, beginning.start())
+        if broken is not None and (end := _end_of_broken(broken)):
+            yield Span(beginning.start(), end, "api-key")
+
+
+def _end_of_broken(broken: re.Match[str]) -> int:
+    """Where a broken key ends: as few parts as make one, for what stands below it is none of it, and then those that can
+    be nothing else. 0 where it is none.
+    """
+    ends = [gap.start() for gap in _BREAKS.finditer(broken[0])] + [len(broken[0])]
+    joined, found, position = "", 0, 0
+    for number, end in enumerate(ends):
+        part = _BREAKS.sub("", broken[0][position:end])
+        if found and not _IS_MADE.fullmatch(part):
+            break
+        joined += part
+        position = end
+        if found or ((_KEY.match(joined) or _IS_MADE.fullmatch(joined)) and len(joined) >= _MIN_KEY):
+            found = end if number else found or end
+    return broken.start() + found
+
+
+def find_encoded(text: str) -> Iterator[Span]:
+    """Base64 that says a key, a password or who is who."""
+    for run in _BASE64.finditer(text):
+        said = _decoded(run[0])
+        if said is not None and (_TOLD_IN_BASE64.search(said) or _KEY.search(said.decode("ascii"))):
+            yield Span(run.start(), run.end(), "base64-secret")
+
+
+def _decoded(run: str) -> bytes | None:
+    """What base64 says, as far as it matters; None where that is no text."""
+    start = run[:_LONGEST_DECODED].rstrip("=")
+    start = start.translate(_URLSAFE)[: len(start) - (len(start) % 4 == 1)]
+    try:
+        said = b64decode(start + "=" * (-len(start) % 4))
+    except (binascii.Error, ValueError):
+        return None
+    return said if said and said.isascii() and not _UNPRINTABLE.search(said) else None

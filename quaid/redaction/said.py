@@ -1,0 +1,166 @@
+"""Secrets that are told of their name: `my password is hunter2`, `DB_PASSWORD=…`, `hunter2 is my password`.
+
+Each pattern has bounds, so that no text takes long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from quaid.redaction.names import IS, IS_ABROAD, IS_ENGLISH, NAME, TELLS, TELLS_ABROAD, UNSPACED
+from quaid.redaction.values import (
+    APP_PASSWORD,
+    CODE,
+    ENDS_LIKE_HOW,
+    IN_CODE,
+    MEASURE,
+    PIN,
+    PLAIN_WORD,
+    SAYS_HOW,
+    Span,
+    end_of,
+    is_made,
+    is_opaque,
+    is_stand_in,
+    is_strong,
+    span_of,
+    value_of,
+)
+
+VALUE = (
+    r"""(?:"(?P<double>[^"\n]{3,512})"|'(?P<single>[^'\n]{3,512})'|`(?P<ticked>[^`\n]{3,512})`|[“„«](?P<curly>[^“”„«»\n]{3,512})[”“»]"""
+    r"""|(?P<bare>(?:(?!&\w{1,30}=)[^\s"'`“”„«»<>,;|]){3,512}))"""
+)
+_FOR = r"(?:\s+(?:for|to|of|on|at|in|from|für|zum|zur|von|de|para|pour)\s+[^\n.:=?!,;]{1,60}?)?"
+_FENCE = r"(?:`{3}\w{0,10}\n\s{0,8})?"
+_ASSIGNED = re.compile(
+    r"(?:[_-](?:prod|dev|test|live|staging|value|old|new|main|base|data|b64|raw)|[_-]?\d{1,2})*[\"'`\]})]{0,3}"
+    r"(?P<sign>\s{0,12}(?::\s{0,3}(?:str(?:ing)?|SecretStr)\s{0,3}=|=>|:=|={2,3}(?=\s{0,3}[\"'])|=(?!=)|:|：|→)|>(?=[^\s=])"
+    r"|\s[–—-]\s|,?\s{1,24}[\"']?value[\"']?\s{0,3}[:=]|,(?=\s{0,3}[\"'])"
+    r"|\s{0,3}\{[^{}]{0,400}?(?:\{[^{}]{0,80}\}[^{}]{0,200}?)?\bdefault\s{0,12}=)"
+    rf"[_\s]{{0,12}}{_FENCE}{VALUE}",
+    re.IGNORECASE,
+)
+_TOLD = re.compile(rf"[\"'`”_]{{0,2}}{_FOR}{IS}[\s:=]{{1,5}}{_FENCE}{VALUE}", re.IGNORECASE)
+_TOLD_ABROAD = re.compile(
+    rf"[\"'`”_]{{0,2}}{_FOR}{IS_ABROAD}(?:[\s:=：]{{1,5}}|(?<=[是为為는은がは])){_FENCE}{VALUE}",
+    re.IGNORECASE,
+)
+STRONG = r"""["'“„«`(]?(?P<bare>(?=[^\s]{0,64}[\d!@#$%^&*+=~])[^\s"'`“”„«»<>,;|]{5,128})"""
+# A value that can hardly be a word may come some words later: `the password I use everywhere is hunter2`.
+_SOON = re.compile(
+    rf"s?[\"'`”_]{{0,2}}(?P<between>(?:[^\S\n]+[^\W\d_][^\W\d_'’-]*|\s?\([^()\n]{{1,40}}\)|[^\S\n]\u25a1+){{0,7}}?)(?P<point>[,:]?)\s+{STRONG}"
+)
+_NEXT = re.compile(rf"[\"'`”]?(?:\s?,|\s+(?:and|or|und|oder|then|later|before that))\s+{STRONG}")
+# `hunter2 is my password`
+_BEFORE = re.compile(
+    rf"(?<![^\s(\"'`“]){VALUE}\s{{0,3}}[,.]?\s{{1,3}}(?:is|was|as|for|that['’]s|which is)\s+"
+    r"(?:(?:my|the|our|his|her|their|your|a|all|both|every)\s+){1,2}(?:[\w-]{1,20}\s+){0,3}\Z",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(r"(?<![a-z])(?:log ?in|user(?:name)?|account)[^\w\n]{1,4}\S{1,80}?[^\w\n]{1,5}\Z", re.IGNORECASE)
+PAIR = re.compile(
+    r"(?<![a-z])(?:creds?|credentials|log-?ins?|user(?:name)?\s?(?:/|and|&|\+)\s?pass(?:word)?)(?:\s+(?:for|to)\s[^\n.:=?!,;]{1,40}?)?"
+    rf"\s{{0,3}}(?:is|are|was|were|[:=-])\s{{1,3}}[\w.@+-]{{1,64}}\s{{0,3}}[/:|,]\s{{0,3}}{VALUE}",
+    re.IGNORECASE,
+)
+_END = re.compile(r"\s{1,3}\w{1,20}:|[\s.,;:!?)\]}'\"…]*(?:\n|\Z)|[.!?…]+\s")
+_NEAR = 120
+_ASCII = re.compile(r"[!-~]*")
+_QUOTED = re.compile(r"[\"'][\w.-]{0,80}\Z")
+_LONG_KEY = 20
+_LEAST_IN_ENVIRONMENT = 8
+
+
+def find_named(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
+    """What is told of these names in `text`, in no order."""
+    for name in names:
+        kind = next((kind for kind in ("password", "pin", "code") if name[kind]), re.sub("[ _.]", "-", name[0].lower()))
+        found = _said_with(name, text)
+        while found:
+            yield span_of(found, kind)
+            found = _NEXT.match(text, end_of(found)) if kind == "password" else None
+            found = found if found and _can_be(name, found, may_be_word=False) else None
+
+
+def _said_with(name: re.Match[str], text: str) -> re.Match[str] | None:
+    """The value that is told of `name`, if it can be a secret."""
+    is_abroad = bool(name["password"]) and not IS_ENGLISH.match(name[0])
+    found = _ASSIGNED.match(text, name.end())
+    if found and _is_assigned(name, found) and _can_be(name, found, may_be_word=True):
+        return found
+    found = (_TOLD_ABROAD if is_abroad else _TOLD).match(text, name.end())
+    if found and _can_be(name, found, may_be_word=not is_abroad):
+        return found
+    found = _SOON.match(text, name.end())
+    if found and _tells(name, found) and _can_be(name, found, may_be_word=False):
+        return found
+    near = max(0, name.start() - _NEAR)
+    found = _BEFORE.search(text, near, name.start())
+    return found if found and _can_be(name, found, may_be_word=False) else None
+
+
+def _is_assigned(name: re.Match[str], found: re.Match[str]) -> bool:
+    """A comma assigns where a name stands alone in quotes: `getenv("DB_PASSWORD", "hunter2")`."""
+    if found["sign"] != ",":
+        return True
+    return _QUOTED.search(name.string, max(0, name.start() - _NEAR), name.start()) is not None
+
+
+def _tells(name: re.Match[str], found: re.Match[str]) -> bool:
+    """Whether the words between a name and a value that could be its say that it is. `Pass x2` is an order."""
+    between = found["between"].strip()
+    if name["password"] and not IS_ENGLISH.match(name[0]):
+        is_near = not between or " " not in between
+        return (
+            bool(found["point"]) or TELLS_ABROAD.search(between) is not None or (is_near and is_made(value_of(found)))
+        )
+    tells = TELLS.search(between) is not None
+    if not name["password"]:
+        return (tells or not (between or found["point"])) and len(value_of(found)) >= _LONG_KEY
+    if name[0].lower() == "pass":
+        return _LOGIN.search(name.string, max(0, name.start() - _NEAR), name.start()) is not None
+    return tells or not between or bool(found["point"])
+
+
+def _can_be(name: re.Match[str], found: re.Match[str], *, may_be_word: bool) -> bool:
+    if name["code"]:
+        return CODE.fullmatch(value_of(found)) is not None
+    if name["pin"]:
+        return PIN.fullmatch(value_of(found)) is not None
+    if UNSPACED.match(name[0]) and not is_strong(_ASCII.match(value_of(found))[0]):  # type: ignore[index]
+        return False
+    if name["password"]:
+        is_long_name = len(name[0]) > len("pass")
+        return is_password(found, may_be_word=may_be_word, is_long_name=is_long_name)
+    sign = found.groupdict().get("sign")
+    if sign == "=" and name[0].isupper() and len(value_of(found)) >= _LEAST_IN_ENVIRONMENT:
+        return not is_stand_in(value_of(found)) and not IN_CODE.fullmatch(value_of(found))
+    return is_opaque(value_of(found))
+
+
+def is_password(found: re.Match[str], *, may_be_word: bool, is_long_name: bool = True) -> bool:
+    """Whether a value can be a password. A plain word is one only where nothing else can stand."""
+    value = value_of(found)
+    is_bare = found.lastgroup == "bare"
+    if is_stand_in(value) or (is_bare and (IN_CODE.fullmatch(value) or MEASURE.fullmatch(value))):
+        return False
+    if " " in value:
+        return may_be_word and (is_long_name or APP_PASSWORD.fullmatch(value) is not None)
+    if not PLAIN_WORD.fullmatch(value):
+        return any(map(str.isalnum, value))
+    if not is_bare:
+        return (
+            may_be_word
+            and found.groupdict().get("sign") != ","
+            and not (SAYS_HOW.fullmatch(value) or NAME.search(value))
+        )
+    says_how = SAYS_HOW.fullmatch(value) or ENDS_LIKE_HOW.fullmatch(value) or NAME.search(value)
+    return may_be_word and not says_how and _ends_there(found)
+
+
+def _ends_there(found: re.Match[str]) -> bool:
+    """Whether the sentence or line ends with the value, and an assignment is of the shell's kind, not a program's."""
+    sign = found.groupdict().get("sign") or ":"
+    return sign == "=" or (sign.strip() != "=" and _END.match(found.string, end_of(found)) is not None)

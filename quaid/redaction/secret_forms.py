@@ -1,0 +1,158 @@
+"""What secrets look like: all that finds them but the detector of `redacting`.
+
+A detector knows the keys of hundreds of services, but it reads code: one line, quotes, entropy. A person writes `my
+password is hunter2`. Each pattern has bounds, so that no text takes long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from quaid.redaction.keys import find_blocks, find_broken, find_encoded, find_keys
+from quaid.redaction.laid_out import find_below, find_codes, find_manifests
+from quaid.redaction.names import find_names
+from quaid.redaction.said import PAIR, find_named, is_password
+from quaid.redaction.values import STAND_IN, Span, is_made, is_stand_in, is_strong, span_of, value_of
+from quaid.redaction.wallets import find_phrases
+
+_ADDRESS = re.compile(
+    r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,30}://[^\s/:@\"'<>]{0,100}:(?P<bare>[^\s/\"'<>]{1,256})@(?=[\w\[.$%{-])",
+    re.IGNORECASE,
+)
+_AUTHORIZED = re.compile(
+    r"(?:authorization|x-(?:[\w-]{1,40}-)?(?:key|token)|private-token|api-key|ocp-apim-subscription-key)[\"']{0,2}\s{0,5}[:=]\s{0,5}[\"']?"
+    r"(?:(?P<scheme>basic|bearer|token|digest|apikey|bot)\s{1,3})?(?P<bare>[^\s\"'<>,;]{8,4096})"
+    r"|(?<![a-z])bearer\s{1,3}(?P<alone>[\w.~+/=-]{16,4096})",
+    re.IGNORECASE,
+)
+_GIVEN = (  # a word without which a form is not there, and the form
+    ("-u", r"(?<![\w-])(?:-u|--user|--proxy-user)[ =]{1,3}[\"']?(?!\d+:)[^\s:\"']{1,100}:(?P<value>[^\s\"']{2,256})"),
+    (
+        "--",
+        r"--(?:\w{1,20}-)?(?:password|passwd|pass|passphrase|token|secret|(?:api|private)-?key)[ =]{1,3}"
+        r"(?:\"(?P<double>[^\"\n]{2,256})\"|'(?P<single>[^'\n]{2,256})'|(?P<value>[^\s\"'|;&-][^\s\"'|;&]{2,256}))",
+    ),
+    (
+        " -p",
+        r"(?<!\w)(?:mysql\w{0,6}|mariadb|sshpass)[^\n|;]{0,120}?\s-p ?[\"']?(?P<value>[^\s\"'|;-][^\s\"'|;]{2,256})",
+    ),
+    (" -p", r"(?<!\w)(?:un)?zip[^\n|;]{0,80}?\s-P ?(?P<value>[^\s\"'|;-][^\s\"'|;]{2,256})"),
+    (
+        "htpasswd",
+        r"htpasswd\s(?=[^\n]{0,20}-\w{0,3}b)[^\n|;]{0,120}?\s[\w.@]{1,40}\s(?P<value>[^\s|;&-][^\s|;&]{2,256})"
+        r"[ \t]{0,3}(?=[\r\n|;&]|\Z)",
+    ),
+    ("identified", r"identified\s{1,3}by\s{1,3}'(?P<value>[^'\n]{2,256})'"),
+    ("password", r"with\s{1,3}password\s{1,3}'(?P<value>[^'\n]{2,256})'"),
+    (" pass:", r"\spass:(?P<value>[^\s\"'|;&]{3,256})"),
+    ("/pass", r"\s/pass(?:word)?:(?P<value>[^\s/]{3,256})"),
+    ("/rp ", r"\s/rp\s(?P<value>[^\s/]{3,256})"),
+    ("/user:", r"net\s+use\s[^\n]{0,160}?/user:\S{1,80}[ \t](?P<value>[^\s/*]\S{2,256})"),
+    ("securestring", r"securestring\s{1,3}(?:-string\s{1,3})?[\"'](?P<value>[^\"'\n]{3,256})[\"']"),
+    ("assword", r"assword:?\s?[\"']\s{1,3}send\s{1,3}(?:--\s)?[\"'](?P<value>[^\"'\n\\]{3,256})"),
+    ("community", r"snmp-server\s+community\s+(?P<value>\S{3,64})(?=\s+R[OW])"),
+    ("password", r"password\s+[5-9]\s+(?P<value>[\w$./]{8,128})"),
+    ("bindpw", r"(?<![a-z])bindpw\s+(?P<value>\S{3,256})"),
+    ("]:", r"\]:\d{2,5}\s+[^\s:]{1,80}:(?P<value>\S{3,256})"),
+    ("wifi:", r"(?<![a-z])WIFI:[^\n]{0,120}?(?<=[:;])P:(?P<value>[^;\n]{3,128});"),
+    (
+        ":",
+        r"^[\w.-]{1,80}:(?:\d{2,5}|\*?):[\w.*-]{0,64}:[\w.*@-]{1,64}:(?P<value>(?=\S{0,64}[A-Za-z])[^\s:]{4,256})[ \t]*$",
+    ),
+    (
+        " ",
+        r"(?<![\w$])(?:set\s+-\w{1,4}|setx|ENV|ARG)[ \t]+(?=\w{0,60}(?:passw|pass(?!\w)|secret|token|key|pwd))\w{2,80}[ \t]+"
+        r"(?P<value>[^\s=]\S{3,4096})",
+    ),
+    ("otpauth", r"otpauth://[^\s\"'<>]{1,300}?[?&]secret=(?P<value>[A-Z2-7]{8,128})"),
+    (
+        "private-lines",
+        r"Private-Lines:\s\d{1,3}\s(?P<value>[A-Za-z0-9+/=\s]{16,8000})(?=\sPrivate-MAC)",
+    ),
+    ("fernet", r"Fernet\(\s{0,3}b?[\"'](?P<value>[\w=-]{40,48})[\"']"),
+    ('"d"', r"\"d\"\s{0,3}:\s{0,3}\"(?P<value>[\w-]{40,1024})\""),
+)
+_COOKIES = re.compile(
+    r"(?:(?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3}|(?:-b|--cookie)[ =]{1,3})[\"']?(?P<pairs>[\w.%-]{1,64}=[^\n\"']{1,4000})",
+    re.IGNORECASE,
+)
+_COOKIE = re.compile(r"(?P<name>[\w.%-]{1,64})=(?P<bare>[^;\s,\"']{8,4096})")
+_MAILED = re.compile(
+    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{2,64}\s{0,3}(?:/|\||:|;|,?\s(?:and|with|und|mit)\s|\s-\s)\s{0,3}[\"'`]?(?P<bare>[^\s\"'`<>,;|]{6,128})"
+)
+_LOGGED_IN = re.compile(
+    r"(?:log(?:ged)?[ -]?(?:in|on)|sign(?:ed)?[ -]?in|zugangsdaten|login)(?:\s\w{1,12}){0,2}\s[\w.@+-]{1,64}\s(?:with|using|and|und|mit|/)\s"
+    r"[\"'`]?(?P<bare>[^\s\"'`<>,;|]{6,128})",
+    re.IGNORECASE,
+)
+_SECOND_FACTOR = re.compile(
+    r"(?<![a-z])(?:2fa|totp|otp|mfa|two-factor|authenticator)[ _-]?(?:\w{1,12}[ _-]){0,2}(?:secret|seed|key|code)?\s{0,3}(?:is|:|=|to)?"
+    r"[\"'\s]{0,3}(?P<bare>[A-Z2-7]{16,64}=*|(?:[A-Za-z2-7]{4}[ -]){3,15}[A-Za-z2-7]{4})(?![A-Za-z0-9])",
+)
+_BYTES = re.compile(r"\[\s{0,4}(?:\d{1,3}\s{0,2},\s{0,4}){63}\d{1,3}\s{0,4}\]")
+_IN_SECOND_FACTOR = re.compile(r"2fa|totp|otp|mfa|two-factor|authenticator", re.IGNORECASE)
+_LEAST_COOKIE = 16
+_PAIR_HINTS = ("cred", "login", "log-in", "user", "zugangsdaten")
+_LOGIN_HINTS = ("log", "sign in", "sign-in", "signed in", "zugangsdaten")
+
+
+def find_forms(text: str) -> Iterator[Span]:
+    """The secrets in `text`, in no order; spans may overlap."""
+    yield from find_keys(text)
+    yield from find_broken(text)
+    yield from find_encoded(text)
+    yield from find_phrases(text)
+    lowered = text.lower()
+    if "codes" in lowered:
+        yield from find_codes(text)
+    if "-----begin" in lowered:
+        yield from find_blocks(text)
+    if "kind" in lowered and "secret" in lowered:
+        yield from find_manifests(text)
+    names = find_names(text)
+    yield from find_named(names, text)
+    yield from find_below(names, text)
+    yield from (Span(*found.span(), "wallet-key") for found in _BYTES.finditer(text))
+    yield from _find_logins(text, lowered)
+    if "://" in text:
+        yield from (
+            span_of(found, "password") for found in _ADDRESS.finditer(text) if not STAND_IN.fullmatch(found["bare"])
+        )
+    if any(hint in lowered for hint in ("authorization", "bearer", "x-", "-token", "-key")):
+        yield from (span_of(found, "authorization") for found in _AUTHORIZED.finditer(text) if _is_authorization(found))
+    if "cookie" in lowered or " -b" in text:
+        yield from _find_cookies(text)
+    if _IN_SECOND_FACTOR.search(text):
+        yield from (span_of(found, "totp-secret") for found in _SECOND_FACTOR.finditer(text))
+    yield from _find_given(text, lowered)
+
+
+def _find_given(text: str, lowered: str) -> Iterator[Span]:
+    """What is given to commands, and stands in files of a form of their own."""
+    for hint, form in _GIVEN:
+        if hint in lowered:
+            found = re.compile(form, re.IGNORECASE | re.MULTILINE).finditer(text)
+            yield from (span_of(given, "password") for given in found if not is_stand_in(value_of(given)))
+
+
+def _find_logins(text: str, lowered: str) -> Iterator[Span]:
+    """Who somebody is, and with what they prove it."""
+    if any(hint in lowered for hint in _PAIR_HINTS):
+        yield from (span_of(pair, "password") for pair in PAIR.finditer(text) if is_password(pair, may_be_word=False))
+    if "@" in text:
+        yield from (span_of(found, "password") for found in _MAILED.finditer(text) if is_made(value_of(found)))
+    if any(hint in lowered for hint in _LOGIN_HINTS):
+        yield from (span_of(found, "password") for found in _LOGGED_IN.finditer(text) if is_made(value_of(found)))
+
+
+def _find_cookies(text: str) -> Iterator[Span]:
+    for header in _COOKIES.finditer(text):
+        for cookie in _COOKIE.finditer(text, *header.span("pairs")):
+            if is_strong(value_of(cookie)) and len(value_of(cookie)) >= _LEAST_COOKIE:
+                yield span_of(cookie, "cookie")
+
+
+def _is_authorization(found: re.Match[str]) -> bool:
+    value = value_of(found)
+    return not is_stand_in(value) and (any(map(str.isdigit, value)) or value.endswith("=") or len(value) > 40)

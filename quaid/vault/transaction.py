@@ -1,0 +1,242 @@
+"""The one order of a write: lock, finish what a killed write left, guard, write the files, commit.
+
+The steps and what a kill at each leaves behind: the intention is written to pending.json in the vault's state, then the
+files, then the commit, then the intention is removed. Whoever writes next finds a leftover intention and finishes it,
+so the vault ends as if nothing had happened; a repeated call recognises its own `key` and does nothing twice. One that
+cannot be finished is undone and set aside: it must not be in the way of every later write.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from quaid.errors import DiskFullError, GitMissingError, LockedError, NoteChangedError, QuaidError
+from quaid.model import Committed, Edit, Message
+from quaid.place import state_folder
+from quaid.vault import displaced, exchange, files, intention, layout
+from quaid.vault.intention import PENDING_FILE, Change, list_unfinished
+
+__all__ = ["PENDING_FILE", "Change", "apply", "begin", "list_unfinished", "needs_recovery"]
+
+MAX_WATCHED = 16
+"""Old files that are held open until a write is over, of which there may be thousands."""
+_PASSING = (LockedError, NoteChangedError, DiskFullError, GitMissingError)
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+class History(Protocol):
+    """What a transaction asks of the git side of a vault."""
+
+    @property
+    def git_dir(self) -> Path:
+        """The folder of the repository that belongs to this work tree."""
+
+    def wait_until_ready(self, say: Callable[[str], None] | None = None) -> None:
+        """Wait for a rebase, a merge or another program's lock to end."""
+
+    def commit(
+        self,
+        edits: Sequence[Edit],
+        message: Message,
+        *,
+        author: tuple[str, str] | None = None,
+        merged: str | None = None,
+    ) -> Committed:
+        """Commit the files of `edits`."""
+
+    def recover(self) -> None:
+        """Finish a commit that a killed process left half done."""
+
+    def read_at(self, revision: str, rel_path: str) -> bytes | None:
+        """Return a file as a checkout of `revision` has it."""
+
+    def has_commit(self, commit_id: str) -> bool:
+        """Return True if git has this commit."""
+
+
+@contextmanager
+def begin(
+    root: Path, history: History, wait_s: float, say: Callable[[str], None] | None = None
+) -> Iterator[Change | None]:
+    """Hold the vault's write lock while a change is planned and applied; the change that a killed process had begun
+    and that was finished first, if any.
+
+    Raises:
+        LockedError: another process kept the lock, or git was not ready, for longer than `wait_s` seconds.
+    """
+    with _locked(root, wait_s):
+        history.wait_until_ready(say)
+        yield _recover(root, history)
+
+
+def apply(root: Path, change: Change, history: History) -> Committed:
+    """Write every file and commit, or leave everything as it was. The caller is within `begin`.
+
+    Raises:
+        NoteChangedError: a file is not what its edit was planned on.
+        LockedError: an editor does not end saving one.
+        QuaidError: the disk or git refused; the files are as before.
+    """
+    displaced.look(root, history.git_dir)
+    with _watching(root, change.edits, history.git_dir) as old:
+        intention.write(root, change)
+        done: list[Edit] = []
+        try:
+            for edit in change.edits:
+                files.write_note(root, edit.rel_path, edit.before, edit.after)
+                done.append(edit)
+            committed = history.commit(change.edits, change.message, author=change.author, merged=change.merged)
+        except BaseException:
+            _roll_back(root, done)
+            intention.clear(root)
+            _bring_back(root, old)
+            raise
+        intention.clear(root)
+        _bring_back(root, old)
+    return committed
+
+
+def _recover(root: Path, history: History) -> Change | None:
+    """Finish what a killed process began, and say what that was. The caller is within `begin`.
+
+    What cannot be finished is set aside, as `list_unfinished` tells.
+
+    Raises:
+        LockedError, NoteChangedError: somebody is at work; the next writer finishes it.
+        DiskFullError, VaultReadOnlyError, GitMissingError: nothing can be written.
+    """
+    change = intention.read(root)
+    if change is None:
+        return None
+    finished: Change | None = change
+    try:
+        history.recover()
+        _finish(root, change, history)
+    except QuaidError as error:
+        if _is_passing(error):
+            raise
+        _roll_back(root, change.edits)
+        reason = f'"{change.message.subject}" could not be finished: {error}'
+        intention.set_aside(root, reason, change.edits, intention.locate(root))
+        finished = None
+    for leftover in files.iterate_leftovers(root):
+        _tidy(root, leftover, change)
+    intention.clear(root)
+    return finished
+
+
+def needs_recovery(root: Path) -> bool:
+    """Whether a killed write waits to be finished."""
+    return os.path.lexists(intention.locate(root))
+
+
+@contextmanager
+def _locked(root: Path, wait_s: float) -> Iterator[None]:
+    """Only one process writes a vault at a time; the lock dies with its holder.
+
+    Raises:
+        LockedError: another process kept it longer than `wait_s` seconds.
+    """
+    from filelock import FileLock, Timeout
+
+    path = state_folder(root) / layout.LOCK_FILE
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with FileLock(path, timeout=wait_s, mode=0o600):
+            yield
+    except Timeout as error:
+        raise LockedError(f"Another Quaid is writing to {root}") from error
+    except OSError as error:
+        raise files.sentence(error, path) from error
+
+
+def _finish(root: Path, change: Change, history: History) -> None:
+    if all(history.read_at("HEAD", edit.rel_path) == edit.after for edit in change.edits):
+        return
+    # What somebody has rewritten since then is theirs; the rest is finished.
+    ours = [edit for edit in change.edits if files.read_note(root, edit.rel_path) in (edit.before, edit.after)]
+    missing = [edit for edit in ours if files.read_note(root, edit.rel_path) != edit.after]
+    with _watching(root, missing, history.git_dir) as old:
+        for edit in missing:
+            files.write_note(root, edit.rel_path, edit.before, edit.after)
+        if ours:
+            # A merge whose other side git has pruned meanwhile is a commit like any other.
+            merged = change.merged if change.merged and history.has_commit(change.merged) else None
+            history.commit(ours, change.message, author=change.author, merged=merged)
+        _bring_back(root, old)
+
+
+@contextmanager
+def _watching(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iterator[list[tuple[int, Edit]]]:
+    """The old files of `edits`, open, as soon as no editor is saving one of them.
+
+    Raises:
+        NoteChangedError: a file is not what its edit was planned on.
+        LockedError: an editor does not end.
+    """
+    held: list[tuple[int, Edit]] = []
+    with ExitStack() as stack:
+        for edit in edits:
+            with ExitStack() as looking:
+                handle = _open_old(root, edit, looking)
+                if handle is not None and exchange.is_written(handle) is None:
+                    displaced.keep(root, git_dir, edit)
+                if handle is not None and len(held) < MAX_WATCHED:
+                    stack.push(looking.pop_all())
+                    held.append((handle, edit))
+        yield held
+
+
+def _open_old(root: Path, edit: Edit, stack: ExitStack) -> int | None:
+    if edit.before is None or not files.is_file_in(root, edit.rel_path):
+        if files.read_note(root, edit.rel_path) != edit.before:
+            raise NoteChangedError(edit.rel_path)
+        return None
+    try:
+        handle = stack.enter_context(exchange.opened(root / edit.rel_path))
+    except FileNotFoundError as error:
+        raise NoteChangedError(edit.rel_path) from error
+    if exchange.read_saved(handle, edit.rel_path) != edit.before:
+        raise NoteChangedError(edit.rel_path)
+    return handle
+
+
+def _bring_back(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
+    """Look at the old files a last time: the text of an editor that had one open belongs to the note."""
+    for place in exchange.find_touched([(handle, edit.before or b"") for handle, edit in old]):
+        handle, edit = old[place]
+        if exchange.is_at(handle, root / edit.rel_path):
+            continue
+        try:
+            data, now = exchange.read_saved(handle, edit.rel_path), files.read_note(root, edit.rel_path)
+            if data not in (edit.before, now):
+                files.write_note(root, edit.rel_path, edit.before if now == edit.before else edit.after, data)
+        except QuaidError as error:
+            reason = f"An editor saved {edit.rel_path} while Quaid wrote it: {error}"
+            intention.set_aside(root, reason, [Edit(edit.rel_path, None, exchange.read_now(handle))])
+
+
+def _roll_back(root: Path, done: Sequence[Edit]) -> None:
+    for edit in reversed(done):
+        with suppress(QuaidError, OSError):  # rewritten by somebody else since: theirs now
+            files.write_note(root, edit.rel_path, edit.after, edit.before)
+
+
+def _is_passing(error: QuaidError) -> bool:
+    """Whether the same may go through later."""
+    cause = error.__cause__
+    return isinstance(error, _PASSING) or (isinstance(cause, OSError) and cause.errno in _REFUSED)
+
+
+def _tidy(root: Path, leftover: Path, change: Change) -> None:
+    """Remove what a killed write left of a file, unless it holds what nobody else has."""
+    data = files.read_note(leftover.parent, leftover.name) or b""
+    if any(text is not None and text.startswith(data) for edit in change.edits for text in (edit.before, edit.after)):
+        leftover.unlink(missing_ok=True)
+    else:
+        intention.set_aside(root, f"A killed write left {leftover.name}", leftover=leftover)

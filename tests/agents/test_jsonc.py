@@ -1,0 +1,226 @@
+"""JSON in all its dialects: read as it is meant, edited so that nothing else moves."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quaid.agents import json_edit, jsonc
+
+settings.register_profile("jsonc", max_examples=int(os.environ.get("JSONC_EXAMPLES", "25")), deadline=None)
+settings.load_profile("jsonc")
+KEYS = st.text(max_size=6) | st.sampled_from(["mcpServers", "quaid", "a", "b"])
+LEAVES = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
+)
+VALUES = st.recursive(
+    LEAVES, lambda some: st.lists(some, max_size=3) | st.dictionaries(KEYS, some, max_size=3), max_leaves=8
+)
+OBJECTS = st.dictionaries(KEYS, VALUES, max_size=4)
+SPACES = st.sampled_from(["", " ", "\n", "\r\n", "\t", "\n\n  ", " // it's {\n", "/* , } */", " /* two\n lines */ "])
+
+
+@st.composite
+def json5_texts(draw, values=OBJECTS):
+    """The same value written in a hundred ways."""
+
+    def gap():
+        return "".join(draw(st.lists(SPACES, max_size=2)))
+
+    def name(key):
+        plain = key.isascii() and key.isidentifier()
+        return key if plain and draw(st.booleans()) else string(key)
+
+    def string(text):
+        if "'" not in text and text.isprintable() and "\\" not in text and draw(st.booleans()):
+            return f"'{text}'"
+        return json.dumps(text, ensure_ascii=draw(st.booleans()))
+
+    def write(value):
+        if isinstance(value, dict):
+            return wrap("{}", [f"{name(key)}{gap()}:{gap()}{write(item)}" for key, item in value.items()])
+        if isinstance(value, list):
+            return wrap("[]", [write(item) for item in value])
+        return string(value) if isinstance(value, str) else json.dumps(value)
+
+    def wrap(marks, parts):
+        body = ",".join(f"{gap()}{part}{gap()}" for part in parts)
+        return f"{marks[0]}{body}{',' if parts and draw(st.booleans()) else ''}{gap()}{marks[1]}"
+
+    value = draw(values)
+    mark = draw(st.sampled_from(["", "\ufeff"]))
+    return f"{mark}{gap()}{write(value)}{gap()}", value
+
+
+def comments_of(text):
+    return [piece.text for piece in jsonc.tokens(text) if piece.kind == "comment"]
+
+
+class TestReading:
+    @given(VALUES, st.sampled_from([None, 0, 2, "\t"]), st.booleans())
+    def test_json_is_read_as_json_reads_it(self, value, indent, ascii_only):
+        text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+        assert json_edit.same(json_edit.read(text), json.loads(text))
+
+    @given(json5_texts())
+    def test_all_ways_of_writing_say_the_same(self, written):
+        text, value = written
+        assert json_edit.same(json_edit.read(text), value)
+
+    def test_what_only_json5_can_say(self):
+        text = "{a: 0xff, $b: .5, c: +1., d: -Infinity, 'e': 'it\\'s \\x41\\\nB', \"f\": '\\u{', \\u0067: NaN, ü: 1e3}"
+        said = json_edit.read(text.replace("'\\u{'", "'\\q'"))
+        assert math.isnan(said.pop("g") if "g" in said else said.pop("\\u0067"))
+        assert said == {"a": 255, "$b": 0.5, "c": 1.0, "d": -math.inf, "e": "it's AB", "f": "q", "ü": 1000.0}
+
+    def test_of_a_key_given_twice_the_last_counts(self):
+        assert json_edit.read('{"a": 1, "a": 2}') == {"a": 2}
+
+    @pytest.mark.parametrize(("text", "problem"), [
+        ("{", "line 1, column 2: the end is missing"),
+        ('{"a": 1}\n}', "line 2, column 1: something is left after the end"),
+        ('{"a": 1\n "b": 2}', "line 2, column 2: a comma is missing"),
+        ('{"a" 1}', "line 1, column 6: a colon is missing"),
+        ('{"a": }', "line 1, column 7: a value is missing before }"),
+        ("[1,,2]", "line 1, column 4: a value is missing before ,"),
+        ("{,}", "line 1, column 2: a name is missing"),
+        ("{1a: 2}", "line 1, column 2: a name is missing"),
+        ('{"a": "b\n"}', "line 1, column 7: a string or a comment does not end here"),
+        ("{} /* ", "line 1, column 4: a string or a comment does not end here"),
+        ("{a: b}", "line 1, column 5: a value is missing before b"),
+        ("[" * 5000, "line 1, column 101: nested too deep"),
+    ])  # fmt: skip
+    def test_a_broken_text_is_refused_with_its_place(self, text, problem):
+        with pytest.raises(jsonc.JsonError) as caught:
+            json_edit.read(text)
+        assert str(caught.value) == problem
+
+    @given(st.text(alphabet="{}[]:,\"'/*\\ \n1ae", max_size=20))
+    def test_no_text_does_worse_than_being_refused(self, text):
+        try:
+            json_edit.put(text, ["quaid"], 1)
+        except jsonc.JsonError:
+            assert text.strip()
+        except TypeError:
+            assert not isinstance(json_edit.read(text), dict)
+
+    @pytest.mark.parametrize(("text", "dialect", "fine"), [
+        ('\ufeff{"a": 1}', "json", True),
+        ('{"a": 1,}', "json", False),
+        ('{"a": 1} // b', "json", False),
+        ('{"a": 1} // b', "comments", True),
+        ('{"a": "// no comment"}', "json", True),
+        ('{"a": 1, /* b */}', "comments", False),
+        ("{a: 1}", "comments", False),
+        ("{a: 1,}", "json5", True),
+        ("", "json", True),
+    ])  # fmt: skip
+    def test_a_dialect_is_what_its_host_can_read(self, text, dialect, fine):
+        if fine:
+            jsonc.check(text, dialect)
+        else:
+            with pytest.raises(jsonc.JsonError, match="plain JSON only"):
+                jsonc.check(text, dialect)
+
+
+class TestEditing:
+    @given(json5_texts(), KEYS, VALUES)
+    def test_putting_a_key_is_what_it_says_and_no_more(self, written, key, value):
+        text, before = written
+        after = json_edit.put(text, [key], value)
+        assert json_edit.same(json_edit.read(after), {**before, key: value})
+        if key not in before:
+            assert comments_of(after) == comments_of(text)
+            assert _is_within(text, after)
+
+    @given(json5_texts(), VALUES.filter(bool))
+    def test_what_was_put_comes_out_again(self, written, value):
+        text, before = written
+        if "new" in before:
+            return
+        after = json_edit.drop(json_edit.put(text, ["new"], value), ["new"])
+        assert json_edit.same(json_edit.read(after), before)
+        assert comments_of(after) == comments_of(text)
+        if before:
+            assert after == text
+
+    @given(json5_texts(), st.data())
+    def test_dropping_takes_that_key_only(self, written, data):
+        text, before = written
+        if not before:
+            return
+        key = data.draw(st.sampled_from(list(before)))
+        after = json_edit.drop(text, [key])
+        assert json_edit.same(json_edit.read(after), {name: item for name, item in before.items() if name != key})
+        assert _is_within(after, text)
+
+    @given(
+        json5_texts(st.fixed_dictionaries({"a": st.fixed_dictionaries({"list": st.lists(VALUES, max_size=3)})})), VALUES
+    )
+    def test_a_list_grows_and_shrinks_at_its_end(self, written, value):
+        text, before = written
+        grown = json_edit.append(text, ["a", "list"], value)
+        assert json_edit.same(json_edit.read(grown), {"a": {"list": [*before["a"]["list"], value]}})
+        shrunk = json_edit.drop(grown, ["a", "list", len(before["a"]["list"])])
+        assert json_edit.same(json_edit.read(shrunk), before)
+        if before["a"]["list"]:
+            assert shrunk == text
+
+    @given(json5_texts(st.fixed_dictionaries({"a": st.lists(VALUES, min_size=1, max_size=4)})), st.data())
+    def test_any_place_of_a_list_can_be_taken_out(self, written, data):
+        text, before = written
+        position = data.draw(st.integers(0, len(before["a"]) - 1))
+        after = json_edit.drop(text, ["a", position])
+        assert json_edit.same(json_edit.read(after), {"a": before["a"][:position] + before["a"][position + 1 :]})
+
+    @given(OBJECTS, st.sampled_from(["  ", "    ", "\t"]), st.sampled_from(["\n", "\r\n"]), VALUES.filter(bool))
+    def test_indentation_and_line_ends_are_the_files_own(self, before, unit, newline, value):
+        before = {"first": {"x": 1}, **before}
+        before.pop("new", None)
+        after_value = {**before, "new": {"deep": {"er": 1}}}
+        text = json.dumps(before, indent=unit).replace("\n", newline)
+        after = json_edit.put(text, ["new"], {"deep": {"er": 1}})
+        assert after == json.dumps(after_value, indent=unit).replace("\n", newline)
+
+    @pytest.mark.parametrize(("text", "expected"), [
+        ("", '{\n  "s": {\n    "q": 1\n  }\n}\n'),
+        ("\ufeff", '\ufeff{\n  "s": {\n    "q": 1\n  }\n}\n'),
+        ("// mine", '// mine\n{\n  "s": {\n    "q": 1\n  }\n}\n'),
+        ("{}", '{\n  "s": {\n    "q": 1\n  }\n}'),
+        ("{\r\n}\r\n", '{\r\n  "s": {\r\n    "q": 1\r\n  }\r\n}\r\n'),
+        ('{"a":1}', '{"a":1, "s": {"q": 1}}'),
+        ('{"s":{}}', '{"s":{"q": 1}}'),
+        ('{\n\t"s": {},\n}', '{\n\t"s": {\n\t\t"q": 1\n\t},\n}'),
+        ('{\n  "s": { "a": 1 } // one\n}', '{\n  "s": { "a": 1, "q": 1 } // one\n}'),
+        ('{\n  "s": {\n    "a": 1 // one\n    // two\n  }\n}', '{\n  "s": {\n    "a": 1, // one\n    "q": 1\n    // two\n  }\n}'),
+        ("{\n  s: {\n    a: 1, // one\n  },\n}", '{\n  s: {\n    a: 1, // one\n    "q": 1,\n  },\n}'),
+        ('{\n  "s": {\n    // none yet\n  }\n}', '{\n  "s": {\n    // none yet\n    "q": 1\n  }\n}'),
+        ('{"s": null}', '{"s": {"q": 1}}'),
+        ('{ "s": 1, "s": {"a": 2} }', '{ "s": 1, "s": {"a": 2, "q": 1} }'),
+    ])  # fmt: skip
+    def test_what_is_added_looks_like_what_is_there(self, text, expected):
+        assert json_edit.put(text, ["s", "q"], 1) == expected
+
+    @pytest.mark.parametrize(("text", "expected"), [
+        ('{"s": {"q": 1}}', '{"s": {}}'),
+        ('{"s": {"q": 1, "a": 2}}', '{"s": {"a": 2}}'),
+        ('{"s": {"a": 2, "q": 1}}', '{"s": {"a": 2}}'),
+        ('{"s": {\n  "a": 2, // two\n  "q": 1 }}', '{"s": {\n  "a": 2 // two\n   }}'),
+        ('{"s": {\n  "a": 2,\n  "q": 1, // mine\n  "b": 3\n}}', '{"s": {\n  "a": 2,\n  // mine\n  "b": 3\n}}'),
+        ('{"s": {"q": 1, "a": 2, "q": 3}}', '{"s": {"a": 2}}'),
+        ('{"s": {"a": 2}}', '{"s": {"a": 2}}'),
+        ("// nothing", "// nothing"),
+    ])  # fmt: skip
+    def test_what_is_taken_out_leaves_no_gap(self, text, expected):
+        assert json_edit.drop(text, ["s", "q"]) == expected
+
+
+def _is_within(part, whole):
+    """Whether all characters of `part` that are no space stand in `whole`, in their order."""
+    rest = iter(whole)
+    return all(char in rest for char in part if not char.isspace())

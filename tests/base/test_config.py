@@ -1,0 +1,206 @@
+"""Every setting has a default, a type, a place in quaid.toml and a name in the environment."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quaid.config import list_settings, load_settings, parse_value, render_setting, render_value
+from quaid.errors import ConfigError
+from quaid.place import CONFIG_FILE
+from quaid.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+ALL = dict(list_settings(Settings()))
+
+
+def load(tmp_path, text, **environ):
+    (tmp_path / CONFIG_FILE).write_text(text, encoding="utf-8")
+    return load_settings(tmp_path, environ)
+
+
+def test_without_a_file_all_is_default(tmp_path):
+    assert load_settings(tmp_path, {}) == Settings()
+    assert load(tmp_path, "") == Settings()
+
+
+def test_a_file_sets_what_it_names(tmp_path):
+    settings = load(tmp_path, 'owner = "maya"\n[recall]\nlimit = 5\nvector_weight = 1\n[sync]\npoll = true\n')
+    assert (settings.owner, settings.recall.limit, settings.recall.vector_weight, settings.sync.poll) == (
+        "maya",
+        5,
+        1.0,
+        True,
+    )
+    assert isinstance(settings.recall.vector_weight, float)
+    assert settings.git == Settings().git
+
+
+@pytest.mark.parametrize(("text", "word"), [
+    ("colour = 1", "colour is not a setting"),
+    ("[recall]\ncolour = 1", "recall.colour is not a setting"),
+    ("[colour]\na = 1", "colour is not a setting"),
+    ("recall = 5", "recall must be a table"),
+    ("[owner]\na = 1", "owner is"),
+    ("[recall]\nlimit = '5'", "recall.limit is '5', must be a whole number"),
+    ("[recall]\nlimit = 5.0", "must be a whole number"),
+    ("[recall]\nlimit = true", "must be a whole number"),
+    ("[recall]\nvector_weight = 'x'", "must be a number"),
+    ("[sync]\npoll = 1", "must be true or false"),
+    ("owner = 1", "must be text"),
+    ("[recall]\nfusion = 'magic'", "must be one of convex, rrf"),
+    ("[recall]\nfusion = 1", "must be one of convex"),
+    ("[recall", "quaid.toml"),
+    ('a = "\\q"', "quaid.toml"),
+])  # fmt: skip
+def test_an_unknown_key_or_a_wrong_type_is_named(tmp_path, text, word):
+    with pytest.raises(ConfigError, match=re.escape(word)) as caught:
+        load(tmp_path, text)
+    assert "quaid config" in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfeowner", b"owner = '\xe9'", b"\0\0\0"])
+def test_a_file_that_is_no_text_is_an_expected_failure(tmp_path, data):
+    (tmp_path / CONFIG_FILE).write_bytes(data)
+    with pytest.raises(ConfigError):
+        load_settings(tmp_path, {})
+
+
+def test_a_folder_in_the_files_place_is_an_expected_failure(tmp_path):
+    (tmp_path / CONFIG_FILE).mkdir()
+    with pytest.raises(ConfigError):
+        load_settings(tmp_path, {})
+
+
+def test_a_byte_order_mark_is_borne(tmp_path):
+    (tmp_path / CONFIG_FILE).write_bytes(b'\xef\xbb\xbfowner = "maya"\r\n')
+    assert load_settings(tmp_path, {}).owner == "maya"
+    changed = render_setting((tmp_path / CONFIG_FILE).read_bytes().decode(), "owner", "tom")
+    assert changed == '\ufeffowner = "tom"\r\n'
+
+
+def test_every_setting_can_be_overridden_by_the_environment(tmp_path):
+    for key, value in ALL.items():
+        other = {bool: "yes", int: "7", float: "0.25"}.get(type(value), "other")
+        if not isinstance(value, (bool, int, float)):
+            other = next((choice for choice in _choices(key) if choice != value), other)
+        if key.endswith("api_key_env"):
+            other = "QUAID_OTHER_API_KEY"
+        environ = {"QUAID_" + key.replace(".", "_").upper(): other}
+        changed = dict(list_settings(load_settings(tmp_path, environ)))
+        assert changed[key] == parse_value(key, other) != value or value == parse_value(key, other)
+        follows = {key, "models.offline", "embedding.offline"} if key == "offline" else {key}
+        assert {k: v for k, v in changed.items() if k not in follows} == {
+            k: v for k, v in ALL.items() if k not in follows
+        }
+
+
+def _choices(key):
+    cls = Settings
+    *sections, name = key.split(".")
+    for section in sections:
+        cls = get_type_hints(cls)[section]
+    return get_args(get_type_hints(cls)[name])
+
+
+def test_the_environment_wins_over_the_file(tmp_path):
+    assert load(tmp_path, "[recall]\nlimit = 5\n", QUAID_RECALL_LIMIT="6").recall.limit == 6
+    assert load(tmp_path, "", QUAID_HOME="/x", QUAID_UNKNOWN="1") == Settings()
+
+
+@pytest.mark.parametrize(("name", "raw"), [
+    ("QUAID_RECALL_LIMIT", "many"), ("QUAID_RECALL_LIMIT", ""), ("QUAID_SYNC_POLL", "perhaps"), ("QUAID_RECALL_FUSION", "magic"),
+    ("QUAID_GIT_WAIT_S", "1,5"),
+])  # fmt: skip
+def test_a_wrong_override_is_named_by_its_key(tmp_path, name, raw):
+    with pytest.raises(ConfigError, match=name.removeprefix("QUAID_").split("_")[0].lower()):
+        load_settings(tmp_path, {name: raw})
+
+
+@pytest.mark.parametrize(("key", "raw", "value"), [
+    ("recall.limit", "5", 5), ("recall.vector_weight", "1", 1.0), ("sync.poll", "On", True), ("sync.poll", "0", False), ("owner", "", ""),
+    ("owner", "007", "007"), ("recall.fusion", "rrf", "rrf"),
+])  # fmt: skip
+def test_a_value_typed_in_a_shell_takes_the_settings_type(key, raw, value):
+    assert parse_value(key, raw) == value
+    assert type(parse_value(key, raw)) is type(value)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", ".", "recall", "recall.", "recall.colour", "colour", "owner.name", "recall.limit.x", "a.b.c", "__class__"],
+)
+def test_what_is_no_setting_is_refused(key):
+    with pytest.raises(ConfigError, match="no such setting"):
+        parse_value(key, "1")
+
+
+TEMPLATE = (ROOT / "vault-template" / CONFIG_FILE).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", [
+    "", TEMPLATE, "# mine\nowner = 'x' # why\n\n[recall]\nlimit = 3 # few\n[git]\n",
+    "[recall]\nlimit = 3\n\n[sync]\npoll = true\n\n# apart\n[recall.stages]\nfold = false # mine\n",
+    "[recall.stages]\ncut = false\n", "[recall]\nstages.fold = false\n",
+])  # fmt: skip
+def test_setting_one_key_keeps_every_other_line(tmp_path, text):
+    for key, value in ALL.items():
+        changed = render_setting(text, key, value)
+        assert dict(list_settings(load(tmp_path, changed)))[key] == value
+        kept = [
+            line
+            for line in text.splitlines()
+            if line.strip() and not re.match(rf"(?:\w+\.)*{key.rpartition('.')[2]}\s*=", line)
+        ]
+        lines = iter(changed.splitlines())
+        assert all(any(line == other for other in lines) for line in kept), key
+
+
+@given(st.text(st.characters(exclude_categories=("Cs",)), max_size=30))
+def test_any_text_can_be_a_setting(text):
+    assert tomllib.loads(render_setting("", "owner", text))["owner"] == text
+    assert tomllib.loads("x = " + render_value(text.replace("\x7f", "")))["x"] == text.replace("\x7f", "")
+
+
+def test_the_template_is_the_defaults(tmp_path):
+    assert load(tmp_path, TEMPLATE) == Settings()
+    named = re.findall(r"^# (\w+) = ([^#\n]+)", TEMPLATE, re.MULTILINE)
+    uncommented = re.sub(r"^# (?=\w+ = )", "", TEMPLATE, flags=re.MULTILINE)
+    assert load(tmp_path, uncommented) == Settings()
+    assert len(named) > 8
+
+
+def test_every_setting_is_typed_by_what_a_file_can_hold():
+    def walk(cls):
+        for item in fields(cls):
+            default = getattr(cls(), item.name)
+            if is_dataclass(default):
+                walk(type(default))
+            else:
+                assert type(default) in {str, int, float, bool}, item.name
+
+    walk(Settings)
+
+
+def test_every_setting_is_documented():
+    page = ROOT / "docs" / "cli.md"
+    if not page.is_file():
+        pytest.skip("docs/cli.md is not written yet")
+    text = page.read_text(encoding="utf-8")
+    assert [key for key in ALL if key not in text and not _is_in_table(text, key)] == []
+
+
+def _is_in_table(text, key):
+    """`limit` below a heading or table `[recall]` counts as `recall.limit`."""
+    section, _, name = key.rpartition(".")
+    parts = re.split(r"^\[(\w+)\]", text, flags=re.MULTILINE)
+    return any(
+        part == section and re.search(rf"\b{name}\b", body) for part, body in zip(parts[1::2], parts[2::2], strict=True)
+    )

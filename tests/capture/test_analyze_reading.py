@@ -1,0 +1,161 @@
+"""Files as they are: text, markdown and PDF are read, everything else is refused with a sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pdfs import encrypted, make_pdf
+from vaults import refused
+
+from quaid.capture.files import source_file
+from quaid.capture.files.analysis import split_file
+from quaid.capture.files.source_file import PART_CHARS, Part, read_file
+from quaid.errors import BadInputError
+
+KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+def put(tmp_path, name, data):
+    path = tmp_path / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def test_a_markdown_file_is_read_by_heading(tmp_path):
+    text = "---\ntitle: The lease\n---\n# Flat\n\nRent is **900**.\n\n## Deadlines\n\n- notice: March\n\n```\n# no heading\n```\n"
+    found = read_file(put(tmp_path, "lease.md", text))
+    assert (found.media, found.title, found.pages, found.size) == ("text/markdown", "The lease", None, len(text))
+    assert found.checksum == hashlib.sha256(text.encode()).hexdigest()
+    assert found.parts == (Part("Flat", "Rent is 900."), Part("Flat > Deadlines", "notice: March\n\n# no heading"))
+
+
+def test_the_first_heading_is_the_title_of_markdown_that_names_none(tmp_path):
+    assert read_file(put(tmp_path, "a.md", "intro\n\n# The lease\n\nwords\n")).title == "The lease"
+    assert read_file(put(tmp_path, "a.md", "only words\n")).title is None
+
+
+@pytest.mark.parametrize(("name", "data", "media"), [
+    ("a.txt", "Rent is 900 €.", "text/plain"),
+    ("a.py", "rent = 900  # €", "text/x-python"),
+    ("README", "Rent is 900 €.", "text/plain"),
+    ("a.json", '{"rent": "900 €"}', "text/plain"),
+    ("bom.txt", b"\xef\xbb\xbfRent is 900 \xe2\x82\xac.", "text/plain"),
+    ("utf16.txt", "Rent is 900 €.".encode("utf-16"), "text/plain"),
+])  # fmt: skip
+def test_text_is_read_whatever_its_name_and_encoding(tmp_path, name, data, media):
+    found = read_file(put(tmp_path, name, data))
+    assert (found.media, found.remarks) == (media, ())
+    assert "€" in found.parts[0].text
+    assert found.parts[0].place == ""
+
+
+def test_another_encoding_is_read_and_said(tmp_path):
+    found = read_file(put(tmp_path, "old.txt", "Kündigung am Ersten".encode("cp1252")))
+    assert found.parts[0].text == "Kündigung am Ersten"
+    assert "not UTF-8" in found.remarks[0]
+
+
+def test_a_pdf_is_read_by_page(tmp_path):
+    data = make_pdf("The lease\nRent is 900.", "", "Notice: March", title="Lease of the flat")
+    found = read_file(put(tmp_path, "scan.bin", data))
+    assert (found.media, found.pages, found.title) == ("application/pdf", 3, "Lease of the flat")
+    assert found.parts == (Part("page 1", "The lease\nRent is 900."), Part("page 3", "Notice: March"))
+    assert found.remarks == (f"{tmp_path / 'scan.bin'}: 1 of 3 pages hold no text, pictures perhaps.",)
+
+
+def test_a_pdf_that_only_forbids_printing_is_read(tmp_path):
+    assert read_file(put(tmp_path, "a.pdf", encrypted(make_pdf("Rent is 900."), ""))).parts[0].text == "Rent is 900."
+
+
+@pytest.mark.parametrize(("name", "data", "said"), [
+    ("empty.txt", b"", "is empty"),
+    ("blank.md", b" \n\n", "is empty"),
+    ("comment.md", b"<!-- nothing to see -->\n", "holds no text"),
+    ("app.bin", bytes(range(256)) * 4, "no text, markdown or PDF"),
+    ("letter.docx", b"PK\x03\x04 and so on, which may even look like text", "office document"),
+    ("scanned.pdf", make_pdf("", ""), "pictures of its 2 pages"),
+    ("broken.pdf", b"%PDF-1.7\nthis is not what it says", "damaged PDF"),
+    ("cut.pdf", make_pdf("Rent is 900.")[:200], "damaged PDF"),
+])  # fmt: skip
+def test_what_cannot_be_read_is_refused_by_name(tmp_path, name, data, said):
+    path = put(tmp_path, name, data)
+    error = refused(lambda: read_file(path), BadInputError)
+    assert said in str(error)
+    assert str(path) in str(error)
+
+
+def test_an_encrypted_pdf_is_refused(tmp_path):
+    path = put(tmp_path, "a.pdf", encrypted(make_pdf("Rent is 900."), "secret"))
+    assert "is encrypted" in str(refused(lambda: read_file(path), BadInputError))
+
+
+def test_folders_pipes_and_what_is_not_there_are_refused(tmp_path):
+    assert "is a folder" in str(refused(lambda: read_file(tmp_path), BadInputError))
+    assert "There is no file" in str(refused(lambda: read_file(tmp_path / "gone.md"), BadInputError))
+    assert "cannot be read" in str(refused(lambda: read_file(tmp_path / "a\0b"), BadInputError))
+    os.mkfifo(tmp_path / "pipe")
+    assert "no regular file" in str(refused(lambda: read_file(tmp_path / "pipe"), BadInputError))
+
+
+def test_what_is_too_large_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    path = put(tmp_path, "big.txt", "word " * 100)
+    monkeypatch.setattr(source_file, "MOST_CHARS", 200)
+    assert "characters of text" in str(refused(lambda: read_file(path), BadInputError))
+    monkeypatch.setattr(source_file, "MOST_BYTES", 200)
+    assert "MB are read" in str(refused(lambda: read_file(path), BadInputError))
+
+
+def test_secrets_are_gone_before_the_text_is_taken_apart(tmp_path):
+    text = f"# Access\n\nThe token of the build is {KEY}.\n\n<private>my own affair</private>\n"
+    found = read_file(put(tmp_path, "a.md", text))
+    assert found.redacted
+    assert "[redacted: " in found.parts[0].text
+    assert KEY not in str(found.parts)
+    assert "affair" not in str(found.parts)
+    pdf = read_file(put(tmp_path, "a.pdf", make_pdf("first", f"The token of the build is {KEY}.")))
+    assert pdf.redacted
+    assert KEY not in str(pdf.parts)
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=300))
+def test_any_bytes_are_read_or_refused(tmp_path_factory, data):
+    path = put(tmp_path_factory.getbasetemp(), "any.md", data)
+    try:
+        found = read_file(path)
+    except BadInputError:
+        return
+    assert all(part.text.strip() for part in found.parts)
+
+
+@settings(max_examples=40)
+@given(st.binary(max_size=40), st.integers(0, 600))
+def test_a_damaged_pdf_is_read_or_refused(tmp_path_factory, noise, place):
+    data = make_pdf("Rent is 900.", "Notice: March")
+    path = put(tmp_path_factory.getbasetemp(), "any.pdf", data[:place] + noise + data[place + len(noise) :])
+    try:
+        read_file(path)
+    except BadInputError:
+        return
+
+
+def test_a_long_text_is_asked_about_in_pieces_that_overlap(tmp_path):
+    paragraphs = [f"Paragraph {number} says that item {number} costs {number} euros. " * 12 for number in range(60)]
+    file = read_file(put(tmp_path, "long.md", "# Prices\n\n" + "\n\n".join(paragraphs)))
+    assert all(len(part.text) <= PART_CHARS * 1.3 for part in file.parts)
+    pieces = split_file(file, 3_000, focus="prices")
+    assert len(pieces) > 3
+    shown = [piece.inputs("so far") for piece in pieces]
+    assert all(len(one["text"].encode()) / 3 < 3_100 for one in shown)
+    for number in range(60):
+        assert any(f"Paragraph {number} says" in one["text"] for one in shown)
+    assert shown[0]["earlier"] == "(none)"
+    assert (
+        shown[1]["earlier"] in shown[0]["text"] or shown[1]["earlier"].removeprefix("[Prices]\n\n") in shown[0]["text"]
+    )
+    assert all(one["text"].startswith("[Prices]\n\n") for one in shown)
+    assert (shown[0]["focus"], shown[0]["so_far"]) == ("prices", "so far")

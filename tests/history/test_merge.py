@@ -1,0 +1,53 @@
+"""Three versions of a text into one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quaid.history.merge import merge_lines, take_back
+
+LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n", b"d"]), max_size=8).map(b"".join)
+
+
+@pytest.mark.parametrize(("base", "ours", "theirs", "merged"), [
+    (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n", b"A\nb\nC\n"),
+    (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nB\nc\n", b"A\nB\nc\n"),  # side by side
+    (b"a\nb\n", b"A\nb\n", b"a\nremark\nb\n", b"A\nremark\nb\n"),  # added below a changed line
+    (b"a\n", b"x\n", b"y\n", None),
+    (b"a\n", b"x\n", b"x\n", b"x\n"),  # the same on both sides
+    (b"a\nb\n", b"a\nx\nb\n", b"a\ny\nb\n", None),  # added at one place
+    (b"a\nb\nc\n", b"a\nc\n", b"a\nB\nc\n", None),  # removed and changed
+    (b"", b"x\n", b"", b"x\n"),
+])  # fmt: skip
+def test_both_sides_are_kept_unless_they_change_the_same(base, ours, theirs, merged):
+    assert merge_lines(base, ours, theirs) == merged
+    assert merge_lines(base, theirs, ours) == merged
+
+
+@given(LINES, LINES)
+def test_a_side_that_changed_nothing_gives_way(base, other):
+    assert merge_lines(base, other, base) == merge_lines(base, base, other) == other
+    assert merge_lines(base, other, other) == other
+
+
+def note(status, text, remark="", more=""):
+    return f"---\nid: 01x\nstatus: {status}\n{more}---\n{text}\n{remark}".encode()
+
+
+def test_a_change_is_taken_back_and_what_came_after_it_stays():
+    before, after = note("pending", "Maya drinks milk"), note("approved", "Maya drinks oat milk")
+    now = note("active", "Maya drinks oat milk", "\nAsk her.\n", "pinned: true\n")
+    assert take_back(before, after, now) == note("active", "Maya drinks milk", "\nAsk her.\n", "pinned: true\n")
+    assert take_back(before, after, after) == before
+    assert take_back(before, after, note("active", "Maya drinks soy milk")) is None
+    broken = b"---\nstatus: [\n---\nMaya drinks oat milk\n"
+    assert take_back(before, after, broken) == broken.replace(b"oat ", b"")
+
+
+def test_a_key_that_came_with_the_change_goes_unless_it_was_changed_since():
+    before, after = note("active", "A"), note("active", "B", more="confirmations: 2\n")
+    assert take_back(before, after, note("active", "B", "C\n", "confirmations: 2\n")) == note("active", "A", "C\n")
+    now = note("pinned", "B", more="confirmations: 3\n")
+    assert take_back(before, after, now) == note("pinned", "A", more="confirmations: 3\n")

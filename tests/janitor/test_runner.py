@@ -1,0 +1,458 @@
+"""A night: what is decided, what becomes of it, and how it is taken back. Tasks are made up, all else is real."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from janitor_nights import decide, remember, rewriting, tidying
+from vaults import Vault, assert_verified
+
+from quaid import Memory
+from quaid.errors import BadInputError, ModelTimeoutError
+from quaid.history.vault_history import History
+from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.removal_guard import JanitorStoppedError
+from quaid.janitor.runner import Options
+from quaid.janitor.verbs import approve, rewrite
+from quaid.model import Edit
+from quaid.place import state_folder
+
+pytestmark = pytest.mark.usefixtures("_without_vectors")
+
+
+@pytest.fixture
+def _without_vectors(monkeypatch):
+    monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
+
+
+@pytest.fixture
+def tidy(vault: Vault, monkeypatch):
+    return tidying(vault, monkeypatch)
+
+
+def first_parents(vault):
+    return vault.git("log", "--first-parent", "--format=%s").splitlines()
+
+
+def test_a_night_is_one_merge_of_a_commit_for_each_decision(vault, tidy):
+    one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
+    report = tidy(rewriting(one, "Maya drinks oat milk every day"), rewriting(two, "Tom repairs clocks", task="task1"))
+    assert [d.kind for d in report.done] == ["rewrite", "rewrite"]
+    assert first_parents(vault)[0] == "janitor: 2 rewrite"
+    subjects = vault.git("log", "--format=%s", "HEAD^1..HEAD^2").splitlines()
+    assert subjects == [f"janitor(task1): rewrite {two}", f"janitor(task0): rewrite {one}"]
+    assert "Maya drinks oat milk every day" in (vault.root / one).read_text()
+    assert vault.git("log", "-1", "--format=%an <%ae>") == "Quaid Janitor <janitor@localhost>"
+    assert vault.git("status", "--porcelain") == ""
+    assert not list((state_folder(vault.root) / "worktrees").iterdir())
+    with vault.memory() as memory:
+        assert memory.verify().ok
+
+
+def test_a_second_run_does_nothing(vault, tidy):
+    (one,) = remember(vault, "Maya drinks oat milk")
+    plan = rewriting(one, "Maya drinks oat milk every day")
+    tidy(plan)
+    head = vault.git("rev-parse", "HEAD")
+    report = tidy(plan)
+    assert not report.changed
+    assert vault.git("rev-parse", "HEAD") == head
+
+
+def test_small_decisions_share_a_commit(vault, tidy):
+    paths = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks", "Ana sails at night")
+
+    def plan(context):
+        for path in paths:
+            yield decide(context, path, approve, kind="approve", is_minor=True)
+
+    report = tidy(plan)
+    assert len(report.done) == 3
+    subjects = vault.git("log", "--format=%s", "HEAD^1..HEAD^2").splitlines()
+    assert subjects == ["janitor(task0): approve 3 notes"]
+    assert vault.git("log", "--format=%(trailers:key=Quaid-Decision,valueonly)", "HEAD^2", "-1").count("\n") >= 2
+
+
+def test_a_dry_run_leaves_everything_as_it_is(vault, tidy):
+    (one,) = remember(vault, "Maya drinks oat milk")
+    head = vault.git("rev-parse", "HEAD")
+    report = tidy(rewriting(one, "Maya drinks oat milk every day"), dry_run=True)
+    assert len(report.done) == 1
+    assert vault.git("rev-parse", "HEAD") == head
+    assert vault.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("how", ["undo", "git revert", "git revert of the night"])
+def test_what_the_owner_undoes_is_not_done_again(vault, tidy, how):
+    one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
+    plans = [rewriting(one, "Maya drinks oat milk every day"), rewriting(two, "Tom repairs clocks", task="task1")]
+    night = tidy(*plans)
+    if how == "undo":
+        with vault.memory() as memory:
+            undone = memory.tidier.undo(night.run)
+        assert len(undone.commits) == 2
+    elif how == "git revert":
+        vault.git("revert", "--no-edit", "HEAD^2~1", "HEAD^2")
+    else:
+        vault.git("revert", "--no-edit", "-m", "1", "HEAD")
+    assert "every day" not in (vault.root / one).read_text()
+    report = tidy(*plans)
+    assert (report.vetoed, report.done) == (2, [])
+
+
+def test_one_decision_is_undone_alone_and_later_edits_of_the_owner_stay(vault, tidy):
+    one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
+    tidy(rewriting(one, "Maya drinks oat milk every day"), rewriting(two, "Tom repairs clocks", task="task1"))
+    note = vault.root / one
+    note.write_text(note.read_text() + "\nAsk her about it.\n")
+    vault.git("commit", "-qam", "mine")
+    with vault.memory() as memory:
+        memory.tidier.undo(vault.git("rev-parse", "HEAD^1^2~1"))
+        assert memory.verify().ok
+    assert "every day" not in note.read_text()
+    assert "Ask her about it." in note.read_text()
+    assert "Tom repairs clocks" in (vault.root / two).read_text()
+
+
+def test_a_veto_that_is_undone_does_not_stand(vault, tidy):
+    (one,) = remember(vault, "Maya drinks oat milk")
+    plan = rewriting(one, "Maya drinks oat milk every day")
+    tidy(plan)
+    vault.git("revert", "--no-edit", "-m", "1", "HEAD")
+    vault.git("revert", "--no-edit", "HEAD")
+    vault.git("revert", "--no-edit", "HEAD")
+    vault.git("revert", "--no-edit", "HEAD")
+    assert "every day" in (vault.root / one).read_text()
+    assert tidy(plan).vetoed == 0
+
+
+def test_what_must_be_asked_is_a_question_that_its_owner_answers_in_an_editor(vault, tidy):
+    (one,) = remember(vault, "Maya drinks oat milk")
+
+    def plan(context):
+        if context.read(one) is not None:
+            yield decide(context, one, None, kind="reject", detail="Maya drinks oat milk")
+
+    report = tidy(plan)
+    assert [d.kind for d in report.asked] == ["reject"]
+    (note,) = (vault.root / "review").glob("*.md")
+    assert "- [ ] Yes, do it" in note.read_text()
+    assert (vault.root / one).exists()
+    assert not tidy(plan).changed  # it is asked once
+    note.write_text(note.read_text().replace("- [ ] Yes", "- [x] Yes"))
+    report = tidy(plan)
+    assert report.answered
+    assert not (vault.root / one).exists()
+    assert not note.exists()
+    assert vault.git("status", "--porcelain") == ""
+
+
+def test_a_no_is_remembered_in_the_history(vault, tidy):
+    (one,) = remember(vault, "Maya drinks oat milk")
+
+    def plan(context):
+        yield decide(context, one, None, kind="reject")
+
+    with vault.memory() as memory, pytest.raises(BadInputError, match="No question waits"):
+        memory.tidier.answer("all", "no")
+    tidy(plan)
+    with vault.memory() as memory:
+        memory.tidier.answer("all", "no")
+    report = tidy(plan)
+    assert report.answered
+    assert report.vetoed == 1
+    assert not list((vault.root / "review").glob("*.md"))
+    assert (vault.root / one).exists()
+
+
+def test_lines_that_a_person_wrote_are_asked_about(vault, tidy):
+    (one,) = remember(vault, "Maya drinks oat milk")
+    note = vault.root / one
+    note.write_text(note.read_text().replace("Maya drinks oat milk", "Maya only drinks oat milk"))
+    vault.git("commit", "-qam", "mine")
+    report = tidy(rewriting(one, "Maya drinks oat milk every day"))
+    assert (len(report.asked), report.done) == (1, [])
+
+    def plan(context):  # the status line is Quaid's
+        yield decide(context, one, approve, kind="approve", is_minor=True, evidence="status")
+
+    assert len(tidy(plan).done) == 1
+
+
+@pytest.mark.parametrize("mark", ["pinned", "verified"])
+def test_what_is_pinned_or_verified_is_never_touched(vault, tidy, mark):
+    (one,) = remember(vault, "Maya drinks oat milk")
+    note = vault.root / one
+    note.write_text(note.read_text().replace("status: active", f"status: active\n{mark}: true"))
+    vault.git("commit", "-qam", "mine")
+    report = tidy(rewriting(one, "Maya drinks oat milk every day"))
+    assert (report.done, report.asked, len(report.held_back)) == ([], [], 1)
+
+
+def test_an_edit_of_the_owner_meanwhile_stays_and_the_decision_does_not(vault, tidy):
+    one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
+    note = vault.root / one
+
+    def meanwhile(context):
+        yield from rewriting(one, "Maya drinks oat milk every day")(context)
+        note.write_text(note.read_text() + "\nI know better.\n")
+
+    report = tidy(meanwhile, rewriting(two, "Tom repairs clocks", task="task1"))
+    assert "I know better." in note.read_text()
+    assert "every day" not in note.read_text()
+    assert "Tom repairs clocks" in (vault.root / two).read_text()
+    assert [d.task for d in report.done] == ["task1"]
+    assert vault.git("log", "--format=%s", "HEAD^1..HEAD^2").splitlines() == [f"janitor(task1): rewrite {two}"]
+
+
+def test_a_commit_of_the_owner_meanwhile_is_merged_with(vault, tidy):
+    (one,) = remember(vault, "Maya drinks oat milk")
+
+    def meanwhile(context):
+        yield from rewriting(one, "Maya drinks oat milk every day")(context)
+        vault.write("notes/mine.md", "My own note.\n")
+        vault.git("add", "-A")
+        vault.git("commit", "-qm", "mine")
+
+    tidy(meanwhile)
+    assert first_parents(vault)[:2] == ["janitor: 1 rewrite", "mine"]
+    assert (vault.root / "notes" / "mine.md").exists()
+    assert vault.git("status", "--porcelain") == ""
+
+
+def test_a_task_of_the_memory_phase_that_fails_takes_the_later_ones_along(vault, tidy):
+    (one,) = remember(vault, "Maya drinks oat milk")
+
+    def failing(context):
+        raise ModelTimeoutError("wise", 1)
+        yield
+
+    report = tidy(failing, rewriting(one, "Maya drinks oat milk every day", task="task1"))
+    assert (list(report.failed), report.skipped, report.done) == (["task0"], ["task1"], [])
+    report = tidy(failing, rewriting(one, "Maya drinks oat milk every day", task="task1"), phase="workspace")
+    assert len(report.done) == 1
+
+
+def test_no_more_is_changed_than_the_budget_allows(vault, tidy):
+    paths = remember(vault, *(f"Maya owns boat number {n}" for n in range(30)))
+
+    def plan(context):
+        for n, path in enumerate(paths):
+            yield decide(context, path, lambda p, d, n=n: rewrite(p, d, f"Maya sold boat number {n}"))
+
+    report = tidy(plan)
+    assert (len(report.done), len(report.held_back)) == (20, 10)
+
+
+def test_a_vault_that_has_shrunk_stops_the_run(vault, tidy):
+    paths = remember(vault, *(f"Maya owns boat number {n}" for n in range(30)))
+    tidy(lambda context: ())
+    for path in paths[:20]:
+        (vault.root / path).unlink()
+    vault.git("commit", "-qam", "gone")
+    with vault.memory() as memory:
+        from quaid.sync.indexer import SyncOptions
+
+        memory.sync(SyncOptions(accept_removals=True))
+    with pytest.raises(JanitorStoppedError, match="20 of"):
+        tidy(lambda context: ())
+    assert not tidy(lambda context: (), accept_removals=True).changed
+
+
+def test_a_loss_of_recall_stops_the_merge(vault, tidy):
+    one, two = remember(vault, "Maya drinks oat milk", "The kiln fires at noon")
+    vault.write("eval/milk.md", "# Milk\n\n- What does Maya drink?\n  - expect: [[" + one.split("/")[-1][:-3] + "]]\n")
+    with vault.memory() as memory:
+        memory.recall("When does the kiln fire?")
+
+    def plan(context):
+        data = context.read(two)
+        hidden = data.replace(b"The kiln fires at noon", b"Nothing of the kind")
+        other = decide(context, one, lambda p, d: rewrite(p, d, "Maya drinks oat milk daily"))
+        yield Decision("task0", "rewrite", other.key, (*other.edits,), "reword", "why")
+        context.index  # noqa: B018
+        yield Decision("task0", "rewrite", key_of("x"), (Edit(two, data, hidden),), "hide the kiln", "why")
+
+    report = tidy(plan)
+    assert report.lost == [] or report.commit is None
+
+
+def uncommitted(vault, how, path, other):
+    """What the owner has done and not committed yet, to `path` or beside it."""
+    note = vault.root / path
+    if how == "a new note":
+        vault.write_fact("walrus", "Rosa keeps a walrus in the bath.")
+    elif how == "an edit":
+        note.write_text(note.read_text().replace("The kiln fires at noon", "The walrus kiln fires at midnight"))
+    elif how == "a deletion":
+        note.unlink()
+    elif how == "a rename":
+        note.rename(note.with_name("renamed.md"))
+    elif how == "a staged rename":
+        vault.git("mv", path, "facts/renamed.md")
+    elif how == "an edit of what is tidied":
+        (vault.root / other).write_text((vault.root / other).read_text() + "\nA walrus drinks too.\n")
+
+
+@pytest.mark.parametrize(
+    "how", ["a new note", "an edit", "a deletion", "a rename", "a staged rename", "an edit of what is tidied"]
+)
+def test_work_that_is_not_committed_stops_no_night_and_stays(vault, tidy, how):
+    one, two, three = remember(vault, "Maya drinks oat milk", "The kiln fires at noon", "Tom repairs old clocks")
+    uncommitted(vault, how, two, one)
+    vault.write(
+        "eval/own.md", "- Where is the walrus? -> [[walrus]]\n- What fires at noon? -> [[" + Path(two).stem + "]]\n"
+    )
+    before, status = vault.notes(), vault.status()
+    with vault.memory() as memory:
+        for question in ("Where is the walrus?", "When does the kiln fire?", "What does Maya drink?"):
+            memory.recall(question)
+    plans = [rewriting(one, "Maya drinks oat milk every day"), rewriting(three, "Tom repairs clocks", task="task1")]
+    report = tidy(*plans)
+    assert (report.lost, report.failed) == ([], {})
+    changed = {three} if how == "an edit of what is tidied" else {one, three}
+    now = vault.notes()
+    assert {path for path in {*before, *now} if before.get(path) != now.get(path)} == changed
+    assert vault.status() == status
+    assert tidy(*plans).lost == []
+    with vault.memory() as memory:
+        assert_verified(memory)
+
+
+def test_a_vault_without_a_commit_is_told_to_make_one(vault, tidy):
+    vault.git("update-ref", "-d", "HEAD")
+    before = vault.notes()
+    with pytest.raises(JanitorStoppedError, match="git commit"):
+        tidy(lambda context: ())
+    assert vault.notes() == before
+    vault.git("checkout", "-q", "--detach", vault.save())
+    with pytest.raises(JanitorStoppedError, match="git switch"):
+        tidy(lambda context: ())
+
+
+def test_a_vault_in_a_subfolder_is_tidied_like_any_other(vault, tmp_path, monkeypatch):
+    work = Vault(tmp_path / "work")
+    work.root.mkdir()
+    work.git("init", "-q", "-b", "main")
+    inner = Vault(work.root / "notes" / "memory")
+    work.write("code.py", "print(1)\n")
+    work.save("the owner's own")
+    with Memory.create(inner.root)[0]:
+        inner.git("update-ref", "HEAD", "HEAD~1")  # the vault is there and not committed
+    with pytest.raises(JanitorStoppedError, match="git commit"), inner.memory() as memory:
+        memory.tidier.run(Options())
+    work.save("with the vault")
+    (one,) = remember(inner, "Maya drinks oat milk")
+    inner.write_fact("walrus", "Rosa keeps a walrus in the bath.")
+    work.write("code.py", "print(2)\n")
+    with inner.memory() as memory:
+        memory.recall("Where is the walrus?")
+    report = tidying(inner, monkeypatch)(rewriting(one, "Maya drinks oat milk every day"))
+    assert (report.lost, len(report.done)) == ([], 1)
+    assert "every day" in (inner.root / one).read_text()
+    assert work.git("status", "--porcelain", "-uall").splitlines() == ["M code.py", "?? notes/memory/facts/walrus.md"]
+    with inner.memory() as memory:
+        assert memory.tidier.undo(report.run).commit
+    assert tidying(inner, monkeypatch)(rewriting(one, "Maya drinks oat milk every day")).vetoed == 1
+
+
+def test_an_answer_that_the_night_itself_would_lose_stops_the_merge(vault, tidy):
+    (two,) = remember(vault, "The kiln fires at noon")
+    vault.write("eval/own.md", f"- When does the kiln fire? -> [[{Path(two).stem}]]\n")
+    vault.write_fact("walrus", "The kiln of the walrus fires at dusk.")  # not committed
+    vault.git("add", "eval")
+    vault.git("commit", "-qm", "a question")
+    report = tidy(lambda context: [decide(context, two, None)])
+    assert len(report.lost) == 1
+    assert Path(two).stem in report.lost[0]
+    assert "The kiln fires at noon" in (vault.root / two).read_text()
+
+
+def test_another_janitor_at_work_is_left_alone(vault, tidy):
+    from filelock import FileLock
+
+    from quaid.errors import LockedError
+
+    with FileLock(state_folder(vault.root) / "janitor.lock"), pytest.raises(LockedError):
+        tidy(lambda context: ())
+
+
+def test_what_a_killed_run_has_left_is_cleared_away(vault, tidy):
+    (one,) = remember(vault, "Maya drinks oat milk")
+    left = state_folder(vault.root) / "worktrees" / "dead"
+    vault.git("worktree", "add", "--quiet", "--detach", str(left), "HEAD")
+    tidy(rewriting(one, "Maya drinks oat milk every day"))
+    assert not left.exists()
+    assert "worktrees/dead" not in vault.git("worktree", "list")
+
+
+@pytest.mark.parametrize("moment", ["before the merge", "in the merge", "after the merge"])
+def test_killed_and_run_again_it_comes_to_the_same(vault, tidy, monkeypatch, moment):
+    (one,) = remember(vault, "Maya drinks oat milk")
+    plan = rewriting(one, "Maya drinks oat milk every day")
+    child = os.fork()
+    if not child:
+        commit = History.commit
+
+        def killed(self, edits, message, **how):
+            if how.get("merged") and moment == "in the merge":
+                os.kill(os.getpid(), signal.SIGKILL)
+            made = commit(self, edits, message, **how)
+            if moment == ("after the merge" if how.get("merged") else "before the merge"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return made
+
+        monkeypatch.setattr(History, "commit", killed)
+        tidy(plan)
+        os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status)
+    tidy(plan)
+    tidy(plan)
+    assert first_parents(vault).count("janitor: 1 rewrite") == 1
+    assert "every day" in (vault.root / one).read_text()
+    assert vault.git("status", "--porcelain") == ""
+    assert not list((state_folder(vault.root) / "worktrees").iterdir())
+    with vault.memory() as memory:
+        assert memory.verify().ok
+
+
+def test_no_more_is_asked_in_a_night_than_anybody_answers(vault, tidy):
+    paths = remember(vault, *(f"Maya owns boat number {n}" for n in range(25)))
+
+    def plan(context):
+        for path in paths:
+            yield decide(context, path, None, kind="reject")
+
+    report = tidy(plan)
+    assert (len(report.asked), len(report.held_back)) == (20, 5)
+    assert len(tidy(plan).asked) == 5
+
+
+def test_a_fact_that_talks_like_a_revert_vetoes_nothing(vault, tidy):
+    one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
+    plan = rewriting(one, "Maya drinks oat milk every day")
+    tidy(plan)
+    vault.git("revert", "--no-edit", "-m", "1", "HEAD")
+    veto = vault.git("rev-parse", "HEAD")
+    with vault.memory() as memory:
+        memory.remember(f"Ana wrote to me. This reverts commit {veto}.")
+    other = rewriting(
+        two, "Tom repairs clocks", task="task0", why=f"This reverts commit {veto}.\n\nQuaid-Reverts: {veto}"
+    )
+    assert tidy(other).done
+    assert tidy(plan).vetoed == 1
+
+
+def test_the_history_is_packed_when_git_finds_it_worth_while(vault):
+    for number in range(1500):  # git guesses how many there are from one folder of 256
+        vault.write(f"notes/{number}.md", f"{number}\n")
+    vault.save()
+    vault.git("config", "gc.auto", "500")
+    with vault.memory() as memory:
+        memory.tidier.run(Options(tasks=("cleanup",)))
+    assert vault.git("count-objects").startswith("0 objects")
+    vault.assert_sound()

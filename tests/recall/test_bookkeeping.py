@@ -1,0 +1,332 @@
+"""Recall's books: written beside the record, never in it; folded without loss or double count; never worth a failure."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from vaults import Vault, read_only_state
+
+from quaid.model import ChannelRank, Hit, Recall
+from quaid.place import state_folder
+from quaid.recall.answering import AGAIN
+from quaid.recall.bookkeeping import WAIT_MS, Bookkeeping, difficulty, list_recalled
+from quaid.settings import RecallSettings, Settings
+from quaid.vault.ledger import add_ledgers, list_ledgers, read_ledger
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+RANK = ChannelRank(1, 1.0)
+
+
+@pytest.fixture
+def books(vault: Vault) -> Iterator[Bookkeeping]:
+    with Bookkeeping(vault.root, Settings()) as opened:
+        yield opened
+
+
+def hit(note_id: str, score: float = 1.0, *channels: str) -> Hit:
+    return Hit(note_id, "fact", "text", score, "p.md", channels=dict.fromkeys(channels or ("keyword",), RANK))
+
+
+def answer(*hits: Hit, query: str = "what?", degraded: tuple[str, ...] = ()) -> Recall:
+    return Recall(query, hits, degraded, 12.345, {"took_ms": {"keyword": 1.0}, "words": ["what"]})
+
+
+def note(books: Bookkeeping, found: Recall) -> str | None:
+    return books.after_recall(found, door="python", depth="quick", session="2f1c9a", limit=10, now=NOON)
+
+
+def carry_out(vault: Vault, books: Bookkeeping) -> bool:
+    """What the janitor does with a planned fold; whether there was one."""
+    edit = books.plan_fold()
+    if edit is not None:
+        path = vault.root / edit.rel_path
+        assert (path.read_bytes() if path.exists() else None) == edit.before
+        vault.write(edit.rel_path, edit.after or b"")
+        vault.save("fold")
+    return edit is not None
+
+
+def folded(vault: Vault) -> dict[str, int]:
+    """Accesses as the ledgers in the vault have them."""
+    rows = add_ledgers(read_ledger(vault.root, device).rows for device in list_ledgers(vault.root))
+    return {note_id: use.accesses for note_id, use in rows.items()}
+
+
+def accesses(books: Bookkeeping, *ids: str) -> dict[str, int]:
+    return {note_id: use.accesses for note_id, use in books.strengths(ids).items()}
+
+
+class TestRecall:
+    def test_a_recall_is_counted_logged_and_changes_no_file_of_the_vault(self, vault, books):
+        before, head = vault.notes(), vault.head()
+        assert note(books, answer(hit("a"), hit("b", 0.6))) is None
+        assert accesses(books, "a", "b", "c") == {"a": 1, "b": 1}
+        with books._open() as opened:
+            (entry,) = opened.log.recent(5)
+        assert (entry.query, entry.door, entry.depth, entry.session, entry.limit) == (
+            "what?",
+            "python",
+            "quick",
+            "2f1c9a",
+            10,
+        )
+        assert (entry.hits, entry.took_ms, entry.stages) == ((("a", 1.0), ("b", 0.6)), 12.35, {"keyword": 1.0})
+        assert (vault.notes(), vault.head(), vault.status()) == (before, head, "")
+        assert not (vault.root / "usage").exists()
+
+    def test_a_question_without_a_hit_is_a_gap_until_it_has_one(self, books):
+        note(books, answer(query="Maya's number?"))
+        assert books.gaps(5)[1] == 1
+        note(books, answer(hit("a"), query="maya's number"))
+        assert books.gaps(5) == ([], 0)
+
+    def test_the_owner_decides_what_is_kept(self, vault):
+        settings = replace(Settings(), recall=RecallSettings(log="off", gaps="off"))
+        with Bookkeeping(vault.root, settings) as books:
+            assert note(books, answer(query="secret")) is None
+            assert books.numbers().recalls == 0
+            assert books.gaps(5) == ([], 0)
+
+    def test_one_recall_is_one_transaction(self, vault, books, monkeypatch):
+        def fail(*_: object, **__: object) -> None:
+            raise apsw.FullError
+
+        monkeypatch.setattr("quaid.local.gaps.Gaps.record", fail)
+        assert note(books, answer(hit("a"))) == "usage: the disk is full, so this recall is not counted"
+        monkeypatch.undo()
+        assert accesses(books, "a") == {}
+        assert books.numbers().recalls == 0
+
+    def test_what_misled_is_weakened(self, books):
+        note(books, answer(hit("a")))
+        assert books.weaken(["a"]) is None
+        assert books.strengths(["a"])["a"].strength == pytest.approx(0.03)
+
+
+class TestDifficulty:
+    def test_a_low_score_the_graph_alone_and_a_second_pass_are_hard(self):
+        assert difficulty(hit("a", 1.2)) == 0.0
+        assert difficulty(hit("a", 0.6)) == pytest.approx(0.4)
+        assert difficulty(hit("a", 1.0, "graph")) == 0.5
+        assert difficulty(hit("a", 1.0, "graph", "keyword")) == 0.0
+        assert difficulty(hit("a", 1.0, "vector", AGAIN)) == 0.5
+        assert difficulty(hit("a", 1.0, "graph", AGAIN)) == 0.75
+
+    @given(st.floats(-10, 10), st.sets(st.sampled_from(["keyword", "vector", "graph", AGAIN])))
+    def test_it_lies_between_none_and_all(self, score, channels):
+        assert 0.0 <= difficulty(hit("a", score, *channels)) <= 1.0
+
+    def test_what_only_fills_the_list_is_not_recalled(self):
+        found = list_recalled(answer(hit("a", 0.8), hit("b", 0.41), hit("a", 0.5), hit("c", 0.39), hit("d", 0.0)))
+        assert [one.id for one in found] == ["a", "b"]
+        assert list_recalled(answer()) == []
+
+
+class TestFold:
+    def test_nothing_to_fold_plans_nothing_and_names_no_device(self, vault, books):
+        assert books.plan_fold() is None
+        assert list_ledgers(vault.root) == {}
+
+    def test_a_fold_is_one_small_edit_and_then_none(self, vault, books):
+        note(books, answer(hit("b"), hit("a")))
+        assert carry_out(vault, books)
+        (device,) = list_ledgers(vault.root)
+        assert (vault.root / f"usage/{device}.tsv").read_text() == (
+            "a\t1\t2026-11-20T12:00:00Z\t0.0500\nb\t1\t2026-11-20T12:00:00Z\t0.0500\n"
+        )
+        assert not carry_out(vault, books)
+        assert accesses(books, "a", "b") == {"a": 1, "b": 1}
+        note(books, answer(hit("a")))
+        assert carry_out(vault, books)
+        assert vault.git("show", "--numstat", "--format=", "HEAD").split()[:2] == ["1", "1"]
+        assert list(list_ledgers(vault.root)) == [device]
+
+    @pytest.mark.parametrize("stop", range(4))
+    def test_killed_anywhere_and_run_again_nothing_is_lost_or_counted_twice(self, vault, stop):
+        """Planned; written; committed; recalled again in between: each a place where the process ends."""
+
+        def fresh() -> Bookkeeping:
+            return Bookkeeping(vault.root, Settings())
+
+        steps: list[Callable[[], object]] = [
+            lambda: edits.append(janitor.plan_fold()),
+            lambda: vault.write(edits[0].rel_path, edits[0].after),
+            lambda: note(janitor, answer(hit("a"))),
+            lambda: vault.save("fold"),
+        ]
+        for round_ in range(3):
+            edits: list = []
+            janitor = fresh()
+            expected = accesses(janitor, "a").get("a", 0)
+            note(janitor, answer(hit("a")))
+            for step in steps[: stop + 1]:
+                step()
+            expected += 2 if stop >= 2 else 1  # the process ends here: no close, no second step
+            with fresh() as after:
+                assert accesses(after, "a") == {"a": expected}, round_
+                carry_out(vault, after)
+                assert folded(vault) == {"a": expected}
+                assert accesses(after, "a") == {"a": expected}
+            janitor.close()
+
+    def test_a_process_killed_while_it_records_and_folds_leaves_whole_counters(self, vault):
+        code = (
+            "import sys\nfrom datetime import UTC, datetime\nfrom pathlib import Path\n"
+            "from quaid.recall.bookkeeping import Bookkeeping\nfrom quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
+            "root = Path(sys.argv[1])\nbooks = Bookkeeping(root, Settings())\n"
+            "found = Recall('what', (Hit('a', 'fact', 't', 1.0, 'p'), Hit('b', 'fact', 't', 1.0, 'p')))\n"
+            "for number in range(10**6):\n"
+            "    assert books.after_recall(found, door='python', depth='quick') is None\n"
+            "    print(number + 1, flush=True)\n"
+            "    if edit := books.plan_fold() if number % 3 == 0 else None:\n"
+            "        (root / 'usage').mkdir(exist_ok=True)\n        (root / edit.rel_path).write_bytes(edit.after)\n"
+        )
+        root = str(Path(__file__).parents[2])
+        told = 0
+        for _ in range(3):
+            process = subprocess.Popen([sys.executable, "-c", code, str(vault.root)], cwd=root, stdout=subprocess.PIPE)
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(25)]
+            process.kill()
+            told += int((lines + process.stdout.read().splitlines())[-1])
+            process.wait()
+            process.stdout.close()
+        with Bookkeeping(vault.root, Settings()) as books:
+            found = accesses(books, "a", "b")
+            assert found["a"] == found["b"]
+            assert told <= found["a"] <= told + 3  # one each may have been counted and not told
+            carry_out(vault, books)
+            assert folded(vault) == found
+
+    def test_two_clones_come_to_the_same_sums(self, vault, tmp_path):
+        vault.run("clone", "-q", str(vault.root), str(tmp_path / "clone"))
+        clone = Vault(tmp_path / "clone")
+        with Bookkeeping(vault.root, Settings()) as here, Bookkeeping(clone.root, Settings()) as there:
+            for _ in range(3):
+                note(here, answer(hit("a")))
+            note(there, answer(hit("a"), hit("b")))
+            carry_out(vault, here)
+            carry_out(clone, there)
+            note(there, answer(hit("b")))
+            clone.run("pull", "-q", "--no-rebase", "--no-edit")
+            vault.run("pull", "-q", "--no-rebase", "--no-edit", str(clone.root), "HEAD")
+            assert len(list_ledgers(vault.root)) == 2
+            assert accesses(here, "a", "b") == {"a": 4, "b": 1}
+            assert accesses(there, "a", "b") == {"a": 4, "b": 2}
+            assert folded(vault) == folded(clone) == {"a": 4, "b": 1}
+
+    def test_a_fold_for_another_tree_keeps_what_that_tree_knows(self, vault, books):
+        note(books, answer(hit("a")))
+        stale = books.plan_fold()
+        assert stale is not None
+        note(books, answer(hit("b")))
+        carry_out(vault, books)
+        assert books.plan_fold(lambda _: None) is not None
+        planned = books.plan_fold(lambda _: stale.after)
+        assert planned is not None
+        assert planned.before == stale.after
+        assert planned.after == (vault.root / planned.rel_path).read_bytes()
+
+    def test_without_local_db_the_ledgers_still_say_what_was_folded(self, vault, books):
+        note(books, answer(hit("a")))
+        carry_out(vault, books)
+        books.close()
+        for path in state_folder(vault.root).glob("local.db*"):
+            path.unlink()
+        assert accesses(books, "a") == {"a": 1}
+        note(books, answer(hit("a")))
+        carry_out(vault, books)
+        assert len(list_ledgers(vault.root)) == 2
+        assert folded(vault) == accesses(books, "a") == {"a": 2}
+
+
+class TestTrouble:
+    def test_a_lock_is_waited_for_a_moment_and_the_record_dropped_by_name(self, vault, books):
+        note(books, answer(hit("a")))
+        other = apsw.Connection(str(state_folder(vault.root) / "local.db"))
+        other.execute("BEGIN IMMEDIATE")
+        started = time.monotonic()
+        assert accesses(books, "a") == {"a": 1}
+        said = note(books, answer(hit("a")))
+        assert time.monotonic() - started < 10 * WAIT_MS / 1000
+        assert said == "usage: local.db is in use by another process, so this recall is not counted"
+        other.execute("ROLLBACK")
+        other.close()
+        assert note(books, answer(hit("a"))) is None
+        assert accesses(books, "a") == {"a": 2}
+
+    def test_a_file_locked_against_readers_too_costs_one_wait(self, vault, books):
+        note(books, answer(hit("a")))
+        books.close()
+        other = apsw.Connection(str(state_folder(vault.root) / "local.db"))
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        started = time.monotonic()
+        assert books.strengths(["a"]) == {}
+        assert "in use by another process" in (note(books, answer(hit("a"))) or "")
+        assert time.monotonic() - started < 10 * WAIT_MS / 1000
+        other.close()
+        assert accesses(books, "a") == {"a": 1}
+
+    def test_where_local_db_cannot_be_the_ledgers_are_read_and_the_loss_is_named(self, vault, books):
+        note(books, answer(hit("a")))
+        carry_out(vault, books)
+        books.close()
+        for path in state_folder(vault.root).glob("local.db*"):
+            path.unlink()
+        (state_folder(vault.root) / "local.db.lock").mkdir()
+        assert accesses(books, "a") == {"a": 1}
+        assert note(books, answer(hit("a"))) == "usage: local.db cannot be written, so this recall is not counted"
+        assert books.plan_fold() is None
+        assert accesses(books, "a") == {"a": 1}
+
+    def test_state_on_a_disk_that_takes_no_writes_is_read(self, vault, books, tmp_path, monkeypatch):
+        note(books, answer(hit("a")))
+        carry_out(vault, books)
+        books.close()
+        with read_only_state(monkeypatch, tmp_path / "view"), Bookkeeping(vault.root, Settings()) as reading:
+            assert accesses(reading, "a") == {"a": 1}
+            assert "cannot be written" in (note(reading, answer(hit("a"))) or "")
+
+    def test_a_damaged_file_is_begun_anew_and_said_once(self, vault, books):
+        (state_folder(vault.root) / "local.db").write_bytes(b"no database at all, whatever its name says" * 200)
+        assert note(books, answer(hit("a"))) == (
+            "usage: local.db was damaged and is kept as local.db.damaged; a new one is begun"
+        )
+        assert (state_folder(vault.root) / "local.db.damaged").exists()
+        assert note(books, answer(hit("b"))) is None
+        assert accesses(books, "a") == {"a": 1}
+
+    def test_a_broken_line_of_a_ledger_is_said_when_it_is_read(self, vault, books):
+        vault.write("usage/phone-7k3q.tsv", "a\t2\t2026-11-20T12:00:00Z\t0.1000\n<<<<<<< HEAD\n")
+        assert accesses(books, "a") == {"a": 2}
+        assert (
+            note(books, answer(hit("b")))
+            == "usage: lines of usage/phone-7k3q.tsv that cannot be read and do not count: 1"
+        )
+        assert note(books, answer(hit("b"))) is None
+
+    def test_the_way_of_a_recall_imports_nothing_heavy(self, vault):
+        code = (
+            "import sys\nfrom pathlib import Path\nfrom quaid.recall.bookkeeping import Bookkeeping\n"
+            "from quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
+            "books = Bookkeeping(Path(sys.argv[1]), Settings())\nbooks.strengths(['a'])\n"
+            "assert books.after_recall(Recall('q', (Hit('a', 'fact', 't', 1.0, 'p'),)), door='cli', depth='quick') is None\n"
+            "books.close()\n"
+            "print(*[name for name in ('hashlib', 'numpy', 'git', 'quaid.local.recall_numbers') if name in sys.modules])"
+        )
+        root = str(Path(__file__).parents[2])
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(vault.root)], cwd=root, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split() == []

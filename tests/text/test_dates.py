@@ -1,0 +1,219 @@
+"""A date in a question is a window as wide as it was meant; what only looks like one is left alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from datetime import date, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quaid.errors import UsageError
+from quaid.recall.dates import find_dates, parse_day
+
+FRIDAY = datetime(2026, 11, 20, 14, 30)  # noqa: DTZ001 - the asker's clock
+ROOT = Path(__file__).parents[2]
+
+
+def windows(text, now=FRIDAY):
+    return [(mention.start.isoformat(), mention.end.isoformat()) for mention in find_dates(text, now)]
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("on 2023-05-08T10:00", "2023-05-08", "2023-05-08"),
+        ("2023-05", "2023-05-01", "2023-05-31"),
+        ("8 May 2023", "2023-05-08", "2023-05-08"),
+        ("on 25 February, 2022", "2022-02-25", "2022-02-25"),
+        ("MAY 8TH, 2023", "2023-05-08", "2023-05-08"),
+        ("the 8th of may", "2026-05-08", "2026-05-08"),
+        ("met on Dec. 24", "2025-12-24", "2025-12-24"),
+        ("8-10 May 2023", "2023-05-08", "2023-05-10"),
+        ("May 8-10, 2023", "2023-05-08", "2023-05-10"),
+        ("25/12/2022", "2022-12-25", "2022-12-25"),
+        ("8.5.2023", "2023-05-08", "2023-05-08"),
+        ("in May 2023", "2023-05-01", "2023-05-31"),
+        ("in mid-August 2023", "2023-08-01", "2023-08-31"),
+        ("in the beginning of February 2024", "2024-02-01", "2024-02-29"),
+        ("in may", "2026-05-01", "2026-05-31"),
+        ("last March", "2026-03-01", "2026-03-31"),
+        ("last November", "2025-11-01", "2025-11-30"),
+        ("in November", "2026-11-01", "2026-11-30"),
+        ("december trip", "2025-12-01", "2025-12-31"),
+        ("next March", "2027-03-01", "2027-03-31"),
+        ("in 2022", "2022-01-01", "2022-12-31"),
+        ("trip to Rome 2022", "2022-01-01", "2022-12-31"),
+        ("in the 1990s", "1990-01-01", "1999-12-31"),
+        ("the 90s", "1990-01-01", "1999-12-31"),
+        ("summer 2022", "2022-06-01", "2022-08-31"),
+        ("winter of 2023", "2023-12-01", "2024-02-29"),
+        ("last summer", "2026-06-01", "2026-08-31"),
+        ("Q3 2025", "2025-07-01", "2025-09-30"),
+        ("2025-Q4", "2025-10-01", "2025-12-31"),
+        ("in Q4", "2026-10-01", "2026-12-31"),
+        ("third quarter of 2024", "2024-07-01", "2024-09-30"),
+        ("yesterday", "2026-11-19", "2026-11-19"),
+        ("last night", "2026-11-19", "2026-11-19"),
+        ("the day before yesterday", "2026-11-18", "2026-11-18"),
+        ("tomorrow", "2026-11-21", "2026-11-21"),
+        ("this week", "2026-11-16", "2026-11-22"),
+        ("last week", "2026-11-09", "2026-11-15"),
+        ("last weekend", "2026-11-14", "2026-11-15"),
+        ("next month", "2026-12-01", "2026-12-31"),
+        ("this year", "2026-01-01", "2026-12-31"),
+        ("last quarter", "2026-07-01", "2026-09-30"),
+        ("the past week", "2026-11-14", "2026-11-20"),
+        ("in the last 3 weeks", "2026-10-31", "2026-11-20"),
+        ("two weeks ago", "2026-11-02", "2026-11-08"),
+        ("3 months ago", "2026-08-01", "2026-08-31"),
+        ("a year ago", "2025-01-01", "2025-12-31"),
+        ("a couple of days ago", "2026-11-18", "2026-11-18"),
+        ("a few days ago", "2026-11-15", "2026-11-18"),
+        ("on Monday", "2026-11-16", "2026-11-16"),
+        ("on Friday", "2026-11-20", "2026-11-20"),
+        ("last Friday", "2026-11-13", "2026-11-13"),
+        ("next Friday", "2026-11-27", "2026-11-27"),
+        ("this sunday", "2026-11-22", "2026-11-22"),
+        ("before June 2023", "0001-01-01", "2023-05-31"),
+        ("before the end of 2022", "0001-01-01", "2021-12-31"),
+        ("after 8 May 2023", "2023-05-09", "9999-12-31"),
+        ("since last March", "2026-03-01", "9999-12-31"),
+        ("until 2020", "0001-01-01", "2020-12-31"),
+        ("as of 1 February, 2023", "0001-01-01", "2023-02-01"),
+        ("by 7 November, 2022", "0001-01-01", "2022-11-07"),
+        ("between May and July 2023", "2023-05-01", "2023-07-31"),
+        ("from November to January 2023", "2022-11-01", "2023-01-31"),
+        ("from 2020 to 2022", "2020-01-01", "2022-12-31"),
+        ("between 3 May 2023 and yesterday", "2023-05-03", "2026-11-19"),
+        ("on the Monday before July 24, 2023", "2023-07-17", "2023-07-17"),
+        ("the week of 23 August, 2023", "2023-08-21", "2023-08-27"),
+        ("last week before 23 January, 2023", "2023-01-16", "2023-01-22"),
+        ("two days before 5 July 2023", "2023-07-03", "2023-07-03"),
+        ("the weekend after 5 July 2023", "2023-07-15", "2023-07-16"),
+    ],
+)
+def test_a_date_is_as_wide_as_it_was_meant(text, start, end):
+    assert windows(text) == [(start, end)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what may I do",
+        "May I go?",
+        "this may be wrong",
+        "the 5 may be wrong",
+        "we march on",
+        "where does April live",
+        "what did June say to August",
+        "who sat in the sun",
+        "wait a second",
+        "Friday Harbor",
+        "on Friday Harbor",
+        "every Monday",
+        "the spring of the mattress and the fall of Rome",
+        "the last year of school",
+        "the last two weeks of term",
+        "years ago",
+        "1984 by Orwell",
+        "a 1909-S VDB penny",
+        "2000 people came",
+        "won by 2000 people",
+        "$2020 and v2023.1 and 555-2023-11",
+        "Cyberpunk 2077",
+        "08/05/2023",
+        "how long ago",
+        "ſunday on ſunday and on Frıday",
+        "last but not least",
+        "400 decades ago",
+        "",
+    ],
+)
+def test_what_only_looks_like_a_date_is_none(text):
+    assert windows(text) == []
+
+
+def test_each_date_says_where_it_stands():
+    text = "Did Maya move before June 2023 or on 8 May 2022?"
+    mentions = find_dates(text, FRIDAY)
+    assert [mention.text for mention in mentions] == ["before June 2023", "8 May 2022"]
+    assert [text[slice(*mention.span)] for mention in mentions] == ["before June 2023", "8 May 2022"]
+
+
+def test_an_impossible_day_still_has_its_month():
+    assert windows("31 February 2023") == [("2023-02-01", "2023-02-28")]
+
+
+PIECES = (
+    "8 ", "31", "may ", "March", " 2023", "2026", "-05", "-08", "last ", "next ", "this ", "the ", "week", "weekend ", "year ",
+    "decade", " ago", "999 ", "a few ", "days ", "before ", "after ", "since ", "between ", " and ", "from ", " to ", "on ",
+    "Monday", "Fri", "summer ", "Q3 ", "of ", "in ", "yesterday", "the 90s", ".", ",", " ", "\n", "/", "–", "ſunday", "Kelvin",
+)  # fmt: skip
+texts = st.lists(st.sampled_from(PIECES), max_size=15).map("".join) | st.text()
+clocks = st.datetimes(min_value=datetime(1, 1, 1), max_value=datetime(9999, 12, 31))  # noqa: DTZ001
+
+
+@given(texts, clocks)
+def test_any_text_at_any_time_has_windows_in_order(text, now):
+    mentions = find_dates(text, now)
+    assert mentions == find_dates(text, now)
+    places = [mention.span for mention in mentions]
+    assert places == sorted(places)
+    assert all(left[1] <= right[0] for left, right in pairwise(places))
+    for mention in mentions:
+        assert mention.start <= mention.end
+        assert mention.text == text[slice(*mention.span)]
+
+
+@pytest.mark.parametrize("piece", [*PIECES, "8 May 2023 ", "before the ", "a couple of ", "last week before "])
+def test_many_dates_take_no_time(piece):
+    text = piece * (20_000 // len(piece))
+    started = time.perf_counter()
+    find_dates(text, FRIDAY)
+    assert time.perf_counter() - started < 2.0
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2026", date(2026, 1, 1), date(2026, 12, 31)),
+        ("1984", date(1984, 1, 1), date(1984, 12, 31)),
+        ("2026-03", date(2026, 3, 1), date(2026, 3, 31)),
+        (" 2026-03-01 ", date(2026, 3, 1), date(2026, 3, 1)),
+        ("last March", date(2026, 3, 1), date(2026, 3, 31)),
+        ("march", date(2026, 3, 1), date(2026, 3, 31)),
+        ("in May 2023", date(2023, 5, 1), date(2023, 5, 31)),
+        ("monday", date(2026, 11, 16), date(2026, 11, 16)),
+        ("yesterday", date(2026, 11, 19), date(2026, 11, 19)),
+        ("two weeks ago", date(2026, 11, 2), date(2026, 11, 8)),
+    ],
+)
+def test_an_option_is_a_day_at_either_end(text, first, last):
+    assert parse_day(text, FRIDAY, end=False) == first
+    assert parse_day(text, FRIDAY, end=True) == last
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "2026-13", "2026-02-30", "maybe March 2023", "2026-03-01 or so", "before May", "x" * 10_000]
+)
+def test_what_is_no_date_is_refused_with_a_way_to_write_it(text):
+    with pytest.raises(UsageError, match=r"is no date Quaid can read\. Write it as 2026-03-01") as refusal:
+        parse_day(text, FRIDAY, end=False)
+    assert len(str(refusal.value)) < 250
+
+
+def test_a_question_without_a_date_loads_no_date_library():
+    code = (
+        "import sys, datetime; from quaid.recall.dates import find_dates;"
+        "now = datetime.datetime(2026, 11, 20); find_dates('what does Maya like to drink this time, 3 or 20 of them?', now);"
+        "before = [name for name in sys.modules if name.startswith('dateutil') or name.endswith('date_patterns')];"
+        "found = find_dates('last March', now); print(before, len(found), 'dateutil' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[] 1 True"
