@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from quaid.capture.analyst import Analyzed
     from quaid.capture.imports import Imported
     from quaid.capture.learner import Extracted, Learner
-    from quaid.capture.writer import Surroundings, Writer, Written
+    from quaid.capture.writer import Dependencies, Writer, Written
     from quaid.docs.documentation import Documentation
     from quaid.history.creation import Created
     from quaid.history.vault_history import History
-    from quaid.janitor.janitor import Tidier
+    from quaid.janitor.janitor import Janitor
     from quaid.recall.provenance import Provenance
     from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
@@ -323,7 +323,9 @@ class Memory:
         """
         from quaid.capture.analyst import Analyst, HowTo
 
-        done = Analyst(self, self._show).analyze(Path(path), HowTo(**how))
+        done = Analyst(self.dependencies, self.writer, self.learner.reader, self._show).analyze(
+            Path(path), HowTo(**how)
+        )
         self._catch_up()
         return done
 
@@ -337,7 +339,7 @@ class Memory:
 
         wanted = ImportOptions(**{"owner": self.settings.owner, **options})
         given = Path(source).expanduser().absolute() if isinstance(source, (str, os.PathLike)) else source
-        imported = import_from(self.surroundings, self.writer, given, wanted, progress=self._progress)
+        imported = import_from(self.dependencies, self.writer, given, wanted, progress=self._progress)
         if imported.commit:
             self._catch_up()
         return imported
@@ -395,7 +397,7 @@ class Memory:
         if self._writer is None:
             from quaid.capture.writer import Writer
 
-            self._writer = Writer(self.surroundings)
+            self._writer = Writer(self.dependencies)
         return self._writer
 
     @property
@@ -403,7 +405,7 @@ class Memory:
         if self._learner is None:
             from quaid.capture.learner import Learner
 
-            self._learner = Learner(self.surroundings, self.writer, self._show)
+            self._learner = Learner(self.dependencies, self.writer, self._show)
         return self._learner
 
     @property
@@ -412,26 +414,35 @@ class Memory:
         if self._documentation is None:
             from quaid.docs.documentation import Documentation
 
-            self._documentation = Documentation(self, self._show)
+            self._documentation = Documentation(
+                self.dependencies,
+                lambda: self.writer,
+                lambda: self.learner.reader.models,
+                self.answers.helpers,
+                self._show,
+            )
         return self._documentation
 
     @property
-    def tidier(self) -> Tidier:
+    def janitor(self) -> Janitor:
         """The janitor of this vault."""
-        from quaid.janitor.janitor import Tidier
+        from quaid.janitor.janitor import Janitor
 
         if self.problem is not None:
             raise self.problem
-        return Tidier(self, self._tell, self._show)
+        return Janitor(
+            self.dependencies, self.writer, self.documentation, self.sync, lambda root: Memory(root, self.settings),
+            self._show,
+        )  # fmt: skip
 
     @property
-    def surroundings(self) -> Surroundings:
+    def dependencies(self) -> Dependencies:
         """What those who write work with."""
-        from quaid.capture.writer import Surroundings
+        from quaid.capture.writer import Dependencies
 
-        return Surroundings(
-            self.root, self.settings, self.embedding, lambda: self.git, self.whole_index, self.answers.visible,
-            self.answers.owners, self._tell,
+        return Dependencies(
+            self.root, self.settings, self.embedding, lambda: self.git, self.whole_index, self.index,
+            self.answers.visible, self.answers.owners, self._tell,
         )  # fmt: skip
 
     def _show(self, what: str, done: int, total: int) -> None:

@@ -340,3 +340,16 @@ class Committed:
 
     id: str | None
     left: tuple[str, ...] = ()
+
+
+Level = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check of `quaid doctor` found. `next_step` is a command or a hint, empty when all is well."""
+
+    name: str
+    level: Level
+    sentence: str
+    next_step: str = ""

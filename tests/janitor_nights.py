@@ -26,7 +26,7 @@ def tidying(vault: Vault, monkeypatch):
         ]
         monkeypatch.setattr(runner, "TASKS", tuple(rows))
         with vault.memory() as memory:
-            return memory.tidier.run(Options(**options))
+            return memory.janitor.run(Options(**options))
 
     return run
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -25,8 +26,8 @@ from quaid.agents.hosts import HOSTS, NAME, Host, Machine, Wanted, hooks_of
 from quaid.agents.probe import Command
 from quaid.config import user_config_path
 from quaid.errors import HookProofError, HostConfigError, QuaidError
+from quaid.model import Finding, Recall
 from quaid.place import state_folder
-from quaid.report.doctor import Finding
 
 NEEDED_TOOL = "memory_recall"
 LONGEST_WAIT_S = 30.0
@@ -57,8 +58,15 @@ class Installed:
     remarks: tuple[Finding, ...] = ()
 
 
-def prove(machine: Machine, say: Callable[[str], None]) -> tuple[Finding, ...]:
-    """A finding for each thing that is installed; `say` hears what is being tried."""
+def prove(
+    machine: Machine,
+    say: Callable[[str], None],
+    create: Callable[[Path], None],
+    recall: Callable[[Path, str], Recall],
+) -> tuple[Finding, ...]:
+    """Return a finding for each thing that is installed. `say` hears what is being tried, `create` makes a folder a
+    vault and `recall` asks the memory of one.
+    """
     findings: list[Finding] = []
     found: list[Installed] = []
     for host in HOSTS.values():
@@ -70,8 +78,8 @@ def prove(machine: Machine, say: Callable[[str], None]) -> tuple[Finding, ...]:
             except (ConfigTextError, QuaidError) as error:
                 findings.append(Finding(host.name, "error", str(error), f"quaid install {host.name}"))
     if any(one.servers or one.hooks for one in found):
-        with _throwaway() as root:
-            findings += [finding for one in found for finding in _prove_one(one, root, say)]
+        with _throwaway(create) as root:
+            findings += [finding for one in found for finding in _prove_one(one, root, say, recall)]
     return tuple(findings) or (Finding("hosts", "warning", "Quaid is installed in no program.", "quaid install"),)
 
 
@@ -104,9 +112,14 @@ def find_installed(machine: Machine, host: Host, *, project: bool = False) -> In
     )
 
 
-def _prove_one(found: Installed, root: Path, say: Callable[[str], None]) -> Iterator[Finding]:
+def _prove_one(
+    found: Installed, root: Path, say: Callable[[str], None], recall: Callable[[Path, str], Recall]
+) -> Iterator[Finding]:
     yield from found.remarks
-    for thing, proof in (("server", found.servers and _prove_servers), ("hooks", found.hooks and _prove_hooks)):
+    for thing, proof in (
+        ("server", found.servers and _prove_servers),
+        ("hooks", found.hooks and partial(_prove_hooks, recall)),
+    ):
         if not proof:
             continue
         say(f"Trying the {thing} of {found.label} …")
@@ -125,7 +138,7 @@ def _prove_servers(found: Installed, root: Path) -> str:
     return f"Greets and names {len(tools)} tools in {time.monotonic() - started:.1f} s"
 
 
-def _prove_hooks(found: Installed, root: Path) -> str:
+def _prove_hooks(recall: Callable[[Path, str], Recall], found: Installed, root: Path) -> str:
     """Begin a session, end it with a conversation in its transcript, and find what was said."""
     ending = next((event for event in _ENDINGS if event in found.hooks), None)
     if ending is None:
@@ -137,7 +150,7 @@ def _prove_hooks(found: Installed, root: Path) -> str:
         _check_answer(start, probe.run_hook(start, _event(told, "SessionStart", source="startup"), environ))
     started = time.monotonic()
     probe.run_hook(found.hooks[ending], _event(told, ending, reason="other", trigger="manual"), environ)
-    _wait_for(root, word, found.hooks[ending])
+    _wait_for(recall, root, word, found.hooks[ending])
     took_s = time.monotonic() - started
     return f"{len(found.hooks)} installed; a conversation was taken in and found again after {took_s:.1f} s"
 
@@ -156,14 +169,11 @@ def _event(told: Mapping[str, object], name: str, **more: object) -> dict[str, o
     return {**told, "hook_event_name": name, **more}
 
 
-def _wait_for(root: Path, word: str, hook: Command) -> None:
-    from quaid.memory import Memory
-
+def _wait_for(recall: Callable[[Path, str], Recall], root: Path, word: str, hook: Command) -> None:
     deadline = time.monotonic() + LONGEST_WAIT_S
     while time.monotonic() < deadline:
-        with Memory.open(root) as memory:
-            if any(word in hit.text for hit in memory.recall(word).hits):
-                return
+        if any(word in hit.text for hit in recall(root, word).hits):
+            return
         time.sleep(0.2)
     log = state_folder(root) / "log" / "worker.log"
     last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] if log.is_file() else []
@@ -172,10 +182,8 @@ def _wait_for(root: Path, word: str, hook: Command) -> None:
 
 
 @contextmanager
-def _throwaway() -> Iterator[Path]:
+def _throwaway(create: Callable[[Path], None]) -> Iterator[Path]:
     """A vault for the proof, taken away when the worker that the hooks started has ended too."""
-    from quaid.memory import Memory
-
     folder = Path(mkdtemp(prefix="quaid-canary-"))
     # Trust, settings and state of the proof are not those of the user.
     own = {"QUAID_CONFIG_DIR": str(folder / "config"), "QUAID_STATE_DIR": str(folder / "state")}
@@ -184,8 +192,7 @@ def _throwaway() -> Iterator[Path]:
     try:
         (folder / "config").mkdir(mode=0o700)
         user_config_path().write_text(_QUIET, encoding="utf-8")
-        memory, _ = Memory.create(folder / "vault")
-        memory.close()
+        create(folder / "vault")
         yield folder / "vault"
     finally:
         for name, value in before.items():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.agents.question import question_in
@@ -13,7 +14,7 @@ from quaid.place import state_folder
 from quaid.recall.safety import LONGEST_BLOCK, neutralise, render_memory_block
 
 if TYPE_CHECKING:
-    from quaid.memory import Memory
+    from quaid.settings import NotificationSettings, Settings
 
 MOST_HITS = 8
 WORDS_GATE = 0.65
@@ -30,17 +31,24 @@ class Prompted(NamedTuple):
     news: str = ""
 
 
-def before_prompt(memory: Memory, prompt: str, session: str, *, is_kept: bool = True) -> Prompted:
-    """What `memory` has for `prompt`. A program that keeps what goes before its prompts (`is_kept`) is given nothing
-    that `session` was given since it began or was compacted.
+def before_prompt(
+    root: Path,
+    settings: Settings,
+    recall: Callable[..., Recall],
+    prompt: str,
+    session: str,
+    *,
+    is_kept: bool = True,
+) -> Prompted:
+    """Return what `recall` of the memory at `root` finds for `prompt`. A program that keeps what goes before its
+    prompts (`is_kept`) is given nothing that `session` was given since it began or was compacted.
     """
-    settings = memory.settings
     question = question_in(prompt)
     if question is None or settings.hooks.recall == "off":
         return Prompted()
-    state = state_folder(memory.root)
+    state = state_folder(root)
     given = sessions.read(state, session)
-    found = memory.recall(
+    found = recall(
         question,
         MOST_HITS,
         session=session or None,
@@ -58,7 +66,7 @@ def before_prompt(memory: Memory, prompt: str, session: str, *, is_kept: bool = 
         return Prompted()
     if is_kept:
         sessions.give(state, session, [hit.id for hit in shown])
-    return Prompted(text, announce(memory, shown))
+    return Prompted(text, announce(root, settings.notifications, shown))
 
 
 def _is_in_doubt(found: Recall) -> bool:
@@ -77,18 +85,17 @@ def _fitting(hits: Sequence[Hit], longest: int) -> tuple[Sequence[Hit], str]:
     return (), ""
 
 
-def announce(memory: Memory, hits: Sequence[Hit]) -> str:
+def announce(root: Path, settings: NotificationSettings, hits: Sequence[Hit]) -> str:
     """News of what an agent was given: into the news file at once, and as a text for whoever has a terminal to show it
     at. No popup at every prompt, and no waiting for a webhook.
     """
     from quaid.local.notifications import deliver, level_of, list_channels
 
-    settings = memory.settings.notifications
     level = level_of(settings, "retrieval")
     if level == "off" or not hits:
         return ""
     told = "Quaid recalled 1 memory." if len(hits) == 1 else f"Quaid recalled {len(hits)} memories."
     if level == "full":
         told += "".join(f"\n- {' '.join(hit.text.split())[:_TOLD]} ({hit.score:.2f})" for hit in hits)
-    deliver(memory.root, settings, "retrieval", told, only=("file",))
+    deliver(root, settings, "retrieval", told, only=("file",))
     return neutralise(told) if "terminal" in list_channels(settings) else ""

@@ -35,8 +35,8 @@ from quaid.vault import files, frontmatter, notes
 if TYPE_CHECKING:
     import apsw
 
+    from quaid.capture.writer import Dependencies, Writer
     from quaid.llm import Answer, Models, Prompt
-    from quaid.memory import Memory
     from quaid.sync.embedding import Progress
 
 _OURS = ("facts", "entities", "episodes", "snippets", "journal", "review", "sources")
@@ -108,10 +108,15 @@ class _Found:
 class Analyst:
     """Analyzes files for one vault."""
 
-    def __init__(self, memory: Memory, progress: Progress | None = None) -> None:
-        self._memory = memory
-        self._settings = memory.settings
-        self._lookups = memory.writer.lookups
+    def __init__(
+        self, dependencies: Dependencies, writer: Writer, reader: Reader, progress: Progress | None = None
+    ) -> None:
+        self._dependencies = dependencies
+        self._root = dependencies.root
+        self._settings = dependencies.settings
+        self._writer = writer
+        self._reader = reader
+        self._lookups = writer.lookups
         self._progress = progress
 
     def analyze(self, path: Path, how: HowTo) -> Analyzed:
@@ -125,30 +130,30 @@ class Analyst:
         self._refuse_memories(path)
         file = read_file(path)
         focus = " ".join(_safe(how.focus).split())
-        inquiry = Inquiry(file, self._memory.git.find_checkout(path, file.data), focus, how.project)
+        inquiry = Inquiry(file, self._dependencies.history().find_checkout(path, file.data), focus, how.project)
         kept = self._find_note(inquiry)[1]
         models = self._models(how)
         prompt = models.prompt(analysis.PROMPT)
         if kept is not None and kept.is_current(inquiry, prompt.label) and not how.again:
             return Analyzed(inquiry, kept.rel_path, "unchanged", prompt=prompt.label)
         found = self._read(inquiry, models)
-        named = name_relations(models, found.extraction, self._memory.index())
+        named = name_relations(models, found.extraction, self._dependencies.seen_index())
         found = replace(found, renamed=named.renamed, usage=found.usage + named.usage, degraded=named.degraded)
         if how.dry_run:
             plan = self._plan(inquiry, found)
         else:
-            plan = self._memory.writer.write(_key(inquiry, prompt.label), lambda: self._plan(inquiry, found))
+            plan = self._writer.write(_key(inquiry, prompt.label), lambda: self._plan(inquiry, found))
         return _analyzed(inquiry, found, plan, is_dry_run=how.dry_run)
 
     def _refuse_memories(self, path: Path) -> None:
-        real, root = path.resolve(), self._memory.root.resolve()
+        real, root = path.resolve(), self._root.resolve()
         if real.is_relative_to(root) and real.relative_to(root).parts[:1] and real.relative_to(root).parts[0] in _OURS:
             raise BadInputError(f"{path} is a memory already. Give a file that is not one of Quaid's own notes.")
 
     def _find_note(self, inquiry: Inquiry) -> tuple[str, KeptNote | None]:
         """Where the source note of a file is, or is to be, and what is there."""
         for rel_path in inquiry.note_paths():
-            data = files.read_note(self._memory.root, rel_path)
+            data = files.read_note(self._root, rel_path)
             kept = KeptNote.of(rel_path, data) if data is not None else None
             if kept is None or kept.is_of(inquiry):
                 return rel_path, kept
@@ -158,10 +163,10 @@ class Analyst:
 
     def _models(self, how: HowTo) -> Models:
         if not how.again:
-            return self._memory.learner.reader.models
+            return self._reader.models
         # Kept answers would be the same again.
         settings = replace(self._settings, models=replace(self._settings.models, cache_days=0))
-        return Reader(self._memory.root, settings, self._memory.index, None).models
+        return Reader(self._root, settings, self._dependencies.seen_index, None).models
 
     def _read(self, inquiry: Inquiry, models: Models) -> _Found:
         """What the model makes of the file. Pieces that it has read before, with the same before them, cost nothing."""
@@ -191,14 +196,14 @@ class Analyst:
                 datetime.now(UTC).isoformat(), about, str(error), prompt=prompt.label, raw=_safe(error.raw)
             )
             with suppress(OSError):  # what it wrote is worth a look, and no second trouble
-                quarantine.put(state_folder(self._memory.root), entry)
+                quarantine.put(state_folder(self._root), entry)
             raise
 
     # -- the plan ------------------------------------------------------------------------------------------------
 
     def _plan(self, inquiry: Inquiry, found: _Found) -> Plan:
-        index, now = self._memory.whole_index(), datetime.now(UTC)
-        visible = self._memory.answers.visible()
+        index, now = self._dependencies.fresh_index(), datetime.now(UTC)
+        visible = self._dependencies.visible_index()
         rel_path, kept = self._find_note(inquiry)
         drawn = _drawn(index, [*kept.facts, *kept.former]) if kept else {}
         forgotten = self._forgotten([name for name, document in drawn.items() if document is None])
@@ -234,7 +239,7 @@ class Analyst:
     ) -> FactsPlan:
         settings = self._settings
         new = analysis.new_facts(found.extraction, inquiry.file, note, settings.owner, inquiry.project)
-        visible = self._memory.answers.visible()
+        visible = self._dependencies.visible_index()
         names = Names.of(
             graph.entity_names(visible),
             lambda name: self._lookups.find_entity(visible, name),
@@ -249,7 +254,7 @@ class Analyst:
         """What notes said that are gone, as hash of the text -> id: what was forgotten is not learned anew."""
         said: dict[str, str] = {}
         for name in names:
-            removed = self._memory.git.find_removed(name.rpartition("-")[2])
+            removed = self._dependencies.history().find_removed(name.rpartition("-")[2])
             if removed is not None:
                 note = notes.parse_note(removed[1], removed[2])
                 said[note.text_hash or ""] = note.id

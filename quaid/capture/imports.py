@@ -18,7 +18,7 @@ from quaid.capture.importers import note_folder
 from quaid.capture.importers.formats import choose_format
 from quaid.capture.importers.found import Admit, Found, Source
 from quaid.capture.importers.planning import Candidate, ImportPlan, Progress, Vault, list_candidates, plan_import
-from quaid.capture.writer import Plan, Surroundings, Writer, Written
+from quaid.capture.writer import Dependencies, Plan, Writer, Written
 from quaid.errors import BadInputError
 from quaid.index import documents, graph
 from quaid.model import CORE_FILES, Kind, Message, name_key, note_name
@@ -70,7 +70,7 @@ class Imported:
 
 
 def import_from(
-    around: Surroundings,
+    dependencies: Dependencies,
     writer: Writer,
     source: Path | IO[bytes],
     options: ImportOptions,
@@ -86,7 +86,7 @@ def import_from(
         BadInputError: the source cannot be read, is of no known format, or lies in the vault.
     """
     tell = progress or (lambda _what, _done, _total: None)
-    held = read_source(source, around.root) if isinstance(source, Path) else read_stream(source)
+    held = read_source(source, dependencies.root) if isinstance(source, Path) else read_stream(source)
     form = choose_format(held, options.format)
     into = _folder_for(options.into, held.name) if form is note_folder else ""
     size = sum(map(len, held.files.values()))
@@ -99,11 +99,11 @@ def import_from(
     now = datetime.now(UTC)
 
     def plan() -> tuple[Imported, ImportPlan]:
-        planned = plan_import(found, candidates, details, _look_up(around, writer, candidates), now)
+        planned = plan_import(found, candidates, details, _look_up(dependencies, writer, candidates), now)
         imported = Imported(
             held.name, form.NAME, dict(+planned.counts), planned.known, dict(+planned.left_out),
             {place: tuple(dict.fromkeys(secrets)) for place, secrets in found.redacted.items()},
-            tuple(planned.clashes), _namesakes(around.visible_index(), found), tuple(planned.examples[:EXAMPLES]),
+            tuple(planned.clashes), _namesakes(dependencies.visible_index(), found), tuple(planned.examples[:EXAMPLES]),
             dry_run=options.dry_run,
         )  # fmt: skip
         return imported, planned
@@ -219,8 +219,8 @@ def _folder_for(into: str | None, name: str) -> str:
 # -- the vault -------------------------------------------------------------------------------------------------------
 
 
-def _look_up(around: Surroundings, writer: Writer, candidates: Sequence[Candidate]) -> Vault:
-    index, visible = around.fresh_index(), around.visible_index()
+def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[Candidate]) -> Vault:
+    index, visible = dependencies.fresh_index(), dependencies.visible_index()
     wanted = json.dumps([candidate.id for candidate in candidates])
     by_id = {
         document.id for document in documents.find_documents(index, "id IN (SELECT value FROM json_each(?))", (wanted,))
@@ -234,8 +234,8 @@ def _look_up(around: Surroundings, writer: Writer, candidates: Sequence[Candidat
     return Vault(
         frozenset(by_id),
         frozenset(by_text),
-        lambda path: files.read_note(around.root, path),
-        lambda path: files.can_hold(around.root, path),
+        lambda path: files.read_note(dependencies.root, path),
+        lambda path: files.can_hold(dependencies.root, path),
         lambda name: writer.lookups.find_entity(visible, name),
         tuple(graph.entity_names(visible)),
         {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES},

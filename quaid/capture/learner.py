@@ -32,7 +32,7 @@ from quaid.vault import files, frontmatter, journal, layout, snippets
 from quaid.vault.notes import render_time, split_body
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Surroundings
+    from quaid.capture.writer import Dependencies
     from quaid.sync.embedding import Progress
 
 TRIGGER = "Session"
@@ -107,12 +107,12 @@ class _MovedOnError(Exception):
 class Learner:
     """One vault's way from conversations to memories."""
 
-    def __init__(self, around: Surroundings, writer: Writer, progress: Progress | None = None) -> None:
-        self._around = around
+    def __init__(self, dependencies: Dependencies, writer: Writer, progress: Progress | None = None) -> None:
+        self._dependencies = dependencies
         self._writer = writer
-        self._root = around.root
-        self._settings = around.settings
-        self.reader = Reader(around.root, around.settings, around.visible_index, progress)
+        self._root = dependencies.root
+        self._settings = dependencies.settings
+        self.reader = Reader(dependencies.root, dependencies.settings, dependencies.visible_index, progress)
 
     def take_in(self, conversation: Conversation, how: TakeIn, *, is_lasting: bool) -> Extracted:
         """Keep what is new in a conversation that has turns, with the notes to self that wait for it, and learn from
@@ -166,7 +166,7 @@ class Learner:
         """What was done, and the notes to self that it took along."""
         is_able = how.facts and (how.answered is not None or self.reader.is_able())
         if is_able:
-            self._around.embedding.warm()
+            self._dependencies.embedding.warm()
         for _ in range(ATTEMPTS):
             draft = draft_now()
             if is_able:
@@ -223,7 +223,7 @@ class Learner:
         return _Draft(material_of(text).session or note_name(path), path, text, None)
 
     def _find_session(self, conversation: Conversation) -> tuple[str, episode.KeptEpisode | None]:
-        index = self._around.fresh_index()
+        index = self._dependencies.fresh_index()
         find = self._writer.lookups.find_episode
         if conversation.session is not None:
             return conversation.session, find(index, conversation.session)
@@ -238,7 +238,7 @@ class Learner:
         started = conversation.started or next((turn.at for turn in conversation.turns if turn.at), None)
         if started is None:
             return None
-        others = self._writer.lookups.find_episodes(self._around.fresh_index(), render_time(started), session)
+        others = self._writer.lookups.find_episodes(self._dependencies.fresh_index(), render_time(started), session)
         forks = [fork for kept in others if (fork := episode.find_fork(kept, conversation))]
         return max(forks, key=lambda fork: fork.turns, default=None)
 
@@ -270,11 +270,11 @@ class Learner:
         return Plan(Written(draft.session, draft.path, "kept"), edits, commit_message(lesson, stored), told)
 
     def _plan_facts(self, draft: _Draft, lesson: Lesson, found: Extraction, when: datetime) -> FactsPlan:
-        index = self._around.fresh_index()
+        index = self._dependencies.fresh_index()
         lookups = self._writer.lookups
         material = lesson.material
         new = new_facts(found, material, self._settings.owner, None if self._keeps_no_text else note_name(draft.path))
-        visible = self._around.visible_index()
+        visible = self._dependencies.visible_index()
         names = Names.of(
             graph.entity_names(visible),
             lambda name: lookups.find_entity(visible, name),

@@ -91,7 +91,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Dependencies:
     """What a writer works with: the vault, the git history, and the index: all of it, brought up to date, where a plan
     must not repeat what is there; and then as its owner may see it, where a reference or a name is looked up.
     """
@@ -101,6 +101,7 @@ class Surroundings:
     embedding: Embedding
     history: Callable[[], History]
     fresh_index: Callable[[], apsw.Connection]
+    seen_index: Callable[[], apsw.Connection]
     visible_index: Callable[[], apsw.Connection]
     owners: Callable[[], frozenset[str]]
     say: Callable[[str], None]
@@ -109,10 +110,10 @@ class Surroundings:
 class Writer:
     """One vault's writing side."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
-        self._root = around.root
-        self.lookups = Lookups(around.root, around.settings, around.embedding)
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
+        self._root = dependencies.root
+        self.lookups = Lookups(dependencies.root, dependencies.settings, dependencies.embedding)
 
     def remember(self, text: str, details: FactDetails) -> Written:
         """Store a fact, or confirm the one that says it already. What was secret in it is replaced by its name."""
@@ -166,11 +167,11 @@ class Writer:
 
         `key` names the call: one that a crash cut off is told what it did, and nothing is done twice.
         """
-        around = self._around
+        dependencies = self._dependencies
         if not (self._root / CONFIG_FILE).exists():
             raise VaultNotFoundError(self._root)
-        history = around.history()
-        with transaction.begin(self._root, history, around.settings.git.wait_s, around.say) as finished:
+        history = dependencies.history()
+        with transaction.begin(self._root, history, dependencies.settings.git.wait_s, dependencies.say) as finished:
             if finished is not None and finished.key == key:
                 return Plan.answered(finished.answer)
             for attempt in range(1, PLAN_ATTEMPTS + 1):
@@ -191,19 +192,21 @@ class Writer:
         return heal(state_folder(self._root) / layout.INDEX_FILE, lambda _again: plan())
 
     def _look_up(self) -> apsw.Connection:
-        self._around.fresh_index()
-        return self._around.visible_index()
+        self._dependencies.fresh_index()
+        return self._dependencies.visible_index()
 
     # -- plans ---------------------------------------------------------------------------------------------------
 
     def _plan_fact(self, statement: str, details: FactDetails) -> Plan:
-        index = self._around.fresh_index()
+        index = self._dependencies.fresh_index()
         (same,) = self.lookups.find_same(index, [NewFact(statement, details)])
         if isinstance(same, KnownFact):
             edit = self._edit(same.rel_path, lambda data: facts.plan_confirmation(same.rel_path, data))
             message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
             return Plan(Written(same.id, same.rel_path, "confirmed", statement), (edit,), message)
-        note_id, edit = facts.plan_fact(statement, details, _now(), graph.entity_names(self._around.visible_index()))
+        visible = self._dependencies.visible_index()
+        visible = self._dependencies.visible_index()
+        note_id, edit = facts.plan_fact(statement, details, _now(), graph.entity_names(visible))
         message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
         return Plan(Written(note_id, edit.rel_path, "created", statement), (edit,), message)
 
@@ -219,7 +222,7 @@ class Writer:
         return Plan(written, planned.edits, Message(f"link: {said}"))
 
     def _refuse_private(self, name: str, subject: linking.EntityNote) -> None:
-        if not may_see(subject.rel_path, subject.data, {*self._around.owners(), "default"}):
+        if not may_see(subject.rel_path, subject.data, {*self._dependencies.owners(), "default"}):
             raise BadInputError(f"The name {name!r} is taken. Give the subject of the link another name.")
 
     def _plan_forget(self, reference: str) -> Plan:
@@ -231,7 +234,7 @@ class Writer:
         if turn:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
-        if self._around.history().read_at("HEAD", document.path) != data:
+        if self._dependencies.history().read_at("HEAD", document.path) != data:
             raise UncommittedError(document.path)
         text = documents.text_of(index, document.doc_id)
         message = Message(f"forget: {text or document.title}", trailers=_trailers(document.id, None))
@@ -262,11 +265,11 @@ class Writer:
             return self._plan_restore_turn(living[0], turn)
         if living:
             return Plan(Written(living[0].id, living[0].path, "unchanged", living[0].title))
-        found = self._around.history().find_removed(note)
+        found = self._dependencies.history().find_removed(note)
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
-        if not may_see(path, data, self._around.owners()):
+        if not may_see(path, data, self._dependencies.owners()):
             raise NoteNotFoundError(reference)
         restored = notes.parse_note(path, data)
         message = Message(f"restore: {restored.text or path}", trailers=_trailers(restored.id, None))
@@ -283,7 +286,7 @@ class Writer:
 
     def _find_said(self, document: Document, turn_id: str, turn: str) -> str:
         """The body of an episode as it was when it last said this turn."""
-        history = self._around.history()
+        history = self._dependencies.history()
         for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)) if turn.isdigit() else ():
             before = history.read_at(f"{commit.id}^", document.path)
             body = notes.split_body(before.decode("utf-8", "replace"))[1] if before else ""

@@ -14,7 +14,7 @@ import typer
 from quaid.cli.docs_freshness import day, legend, say_missing, shape_of_freshness, symbol, warning_of
 from quaid.cli.hits import INDENT, list_degraded
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import clipped, columns, count, line_width, moment, one_line, section, styled
+from quaid.cli.terminal import clipped, coloured, columns, count, line_width, moment, one_line, section, styled
 from quaid.cli.write_output import tell_written
 from quaid.docs.wording import describe
 from quaid.errors import UsageError
@@ -289,12 +289,6 @@ def _render_stale(doc: Doc, freshness: Freshness, diffs: Mapping[str, str]) -> s
     for path, text in diffs.items():
         lines += [f"\n  {styled(path, 'bold')}", *map(coloured, text.splitlines())]
     return "\n".join(lines)
-
-
-def coloured(line: str) -> str:
-    """A line of a diff."""
-    style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-    return f"    {styled(line, style) if style else line}".rstrip()
 
 
 def _history(invocation: Invocation, documentation: Documentation, wanted: Wanted) -> int:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from quaid import Memory
 from quaid.cli.init import fetch_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import styled
-from quaid.report.doctor import Finding, examine
+from quaid.model import Finding, Recall
+from quaid.report.doctor import examine
 from quaid.trust import locate_vault
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
@@ -44,11 +47,16 @@ def run_doctor(
         from quaid.agents.canary import prove
         from quaid.agents.installation import this_machine
 
-        findings += prove(this_machine(), invocation.say)
+        findings += prove(this_machine(), invocation.say, lambda folder: Memory.create(folder)[0].close(), _recall)
     ok = all(finding.level != "error" for finding in findings)
     shape = {"ok": ok, "vault": root, "findings": [asdict(finding) for finding in findings]}
     invocation.tell(lambda: _render(findings), **shape)
     return 0 if ok else 1
+
+
+def _recall(root: Path, query: str) -> Recall:
+    with Memory.open(root) as memory:
+        return memory.recall(query)
 
 
 def _render(findings: Sequence[Finding]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from quaid.cli.terminal import has_terminal, styled, wrapped
+from quaid.cli.terminal import styled, wrapped
 from quaid.model import Hit, Recall
-from quaid.recall.safety import describe, render_memory_line, short_id
+from quaid.recall.safety import describe, short_id
 
 if TYPE_CHECKING:
     from quaid.docs.search import DocsFound
@@ -17,20 +17,6 @@ MOST_SHOWN = 600
 INDENT = "      "
 """As wide as a score."""
 _DEGRADED = {"vectors": "vectors: searched by words and graph only. See why with: quaid doctor"}
-
-
-def render_answer(found: Recall, *, explain: bool) -> str:
-    """Core notes, where they were asked for, then the hits, then with `explain` how they came about."""
-    blocks = [f"{styled(path, 'bold')}\n{text}" for path, text in found.context]
-    if not has_terminal():
-        blocks.append("\n".join(map(render_memory_line, found.hits)))
-    elif not explain:
-        blocks += render_list(found)
-    if explain:
-        from quaid.cli.explain import render_explanation
-
-        blocks.append(render_explanation(found))
-    return "\n\n".join(block for block in blocks if block)
 
 
 def render_list(found: Recall) -> Iterator[str]:

@@ -14,7 +14,7 @@ from quaid.errors import UsageError
 
 if TYPE_CHECKING:
     from quaid.janitor.decision import Decision
-    from quaid.janitor.janitor import Tidier
+    from quaid.janitor.janitor import Janitor
     from quaid.janitor.questions import Question
     from quaid.janitor.report import Report
     from quaid.janitor.runner import Options
@@ -66,26 +66,26 @@ def run_janitor(
 
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
-        tidier = memory.tidier
+        janitor = memory.janitor
         if action == "run":
-            return _run(invocation, tidier, Wanted(tuple(task or ()), dry_run, accept_removals))
+            return _run(invocation, janitor, Wanted(tuple(task or ()), dry_run, accept_removals))
         if action == "list":
-            return _list(invocation, tidier, limit)
+            return _list(invocation, janitor, limit)
         if action in {"install", "uninstall"}:
             return _schedule(invocation, memory, action, at, dry_run=dry_run)
         assert reference is not None
         if action == "show":
-            return _show(invocation, memory, tidier, reference)
+            return _show(invocation, memory, janitor, reference)
         if action == "undo":
-            return _undo(invocation, tidier, reference)
-        return _answer(invocation, tidier, reference, yes=action == "accept")
+            return _undo(invocation, janitor, reference)
+        return _answer(invocation, janitor, reference, yes=action == "accept")
 
 
 _PAST = {"show": "shown", "accept": "accepted", "reject": "rejected", "undo": "undone"}
 
 
-def _run(invocation: Invocation, tidier: Tidier, options: Options) -> int:
-    report = tidier.run(options)
+def _run(invocation: Invocation, janitor: Janitor, options: Options) -> int:
+    report = janitor.run(options)
     invocation.tell(lambda: render_report(report), **shape_of_report(report))
     for task, why in report.failed.items():
         complain(f"{task} could not be done: {why}")
@@ -147,8 +147,8 @@ def render_report(report: Report) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _list(invocation: Invocation, tidier: Tidier, limit: int) -> int:
-    runs, waiting = tidier.runs(limit), tidier.open_questions()
+def _list(invocation: Invocation, janitor: Janitor, limit: int) -> int:
+    runs, waiting = janitor.runs(limit), janitor.open_questions()
     shape = {
         "runs": [run._asdict() for run in runs],
         "questions": [
@@ -172,8 +172,8 @@ def _render_list(runs: Sequence[Run], waiting: Sequence[Question]) -> str:
     return "\n".join(filter(None, [section("Runs", rows), section("Waiting for you", names)])) or "No run yet."
 
 
-def _show(invocation: Invocation, memory: Memory, tidier: Tidier, reference: str) -> int:
-    commits = tidier.commits_of(reference)
+def _show(invocation: Invocation, memory: Memory, janitor: Janitor, reference: str) -> int:
+    commits = janitor.commits_of(reference)
     diffs = {commit.id: memory.git.diff(commit.id) for commit in commits}
     shape = {"commits": [{**asdict(commit), "diff": diffs[commit.id]} for commit in commits]}
     invocation.tell(
@@ -198,8 +198,8 @@ def _coloured(diff: str) -> str:
     return "\n".join(f"  {styled(line, colours[line[0]]) if line[:1] in colours else line}" for line in lines)
 
 
-def _answer(invocation: Invocation, tidier: Tidier, reference: str, *, yes: bool) -> int:
-    meant = tidier.answer(reference, "yes" if yes else "no")
+def _answer(invocation: Invocation, janitor: Janitor, reference: str, *, yes: bool) -> int:
+    meant = janitor.answer(reference, "yes" if yes else "no")
     verb = "Accepted" if yes else "Rejected"
     rows = [(clipped(question.title, line_width()),) for question in meant]
     invocation.tell(
@@ -213,8 +213,8 @@ def _answer(invocation: Invocation, tidier: Tidier, reference: str, *, yes: bool
     return 0
 
 
-def _undo(invocation: Invocation, tidier: Tidier, reference: str) -> int:
-    undone = tidier.undo(reference)
+def _undo(invocation: Invocation, janitor: Janitor, reference: str) -> int:
+    undone = janitor.undo(reference)
     commit = f"\n  commit  {undone.commit[:10]}" if undone.commit else ""
     subjects = "\n".join(f"  {item.subject}" for item in undone.commits[:MOST_SHOWN])
     said = f"{styled('Undone', 'green')}: {count(len(undone.commits), 'commit')}\n{subjects}{commit}"

@@ -6,11 +6,12 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.cli.hits import list_degraded, render_answer
+from quaid.cli.hits import list_degraded, render_list
 from quaid.cli.invocation import Invocation
 from quaid.cli.query_options import Asked, asks
-from quaid.cli.terminal import count, moment
+from quaid.cli.terminal import count, has_terminal, moment, styled
 from quaid.model import Recall
+from quaid.recall.safety import render_memory_line
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
@@ -132,3 +133,17 @@ def _shape(asked: Asked, found: Recall, expected: _Expected | None) -> dict[str,
     if asked.explain:
         shape["trace"] = dict(found.trace)
     return shape
+
+
+def render_answer(found: Recall, *, explain: bool) -> str:
+    """Core notes, where they were asked for, then the hits, then with `explain` how they came about."""
+    blocks = [f"{styled(path, 'bold')}\n{text}" for path, text in found.context]
+    if not has_terminal():
+        blocks.append("\n".join(map(render_memory_line, found.hits)))
+    elif not explain:
+        blocks += render_list(found)
+    if explain:
+        from quaid.cli.explain import render_explanation
+
+        blocks.append(render_explanation(found))
+    return "\n\n".join(block for block in blocks if block)

@@ -158,3 +158,9 @@ def seconds(took_s: float) -> str:
 def milliseconds(took_ms: float) -> str:
     """A short duration, to a tenth where that is something."""
     return f"{took_ms:.1f} ms" if took_ms < 10 and took_ms % 1 else seconds(took_ms / 1000)
+
+
+def coloured(line: str) -> str:
+    """Return a line of a diff, indented and in its colour."""
+    style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+    return f"    {styled(line, style) if style else line}".rstrip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,10 +21,10 @@ from quaid.history.source_repository import LONGEST_LOOK
 from quaid.history.vault_history import History
 from quaid.place import state_folder
 from quaid.sqlite import heal
-from quaid.vault import files, layout, notes
+from quaid.vault import files, layout, notes, transaction
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Written
+    from quaid.capture.writer import Dependencies, Writer, Written
     from quaid.docs.changes import SourceCommit
     from quaid.docs.checking import Checker
     from quaid.docs.registrar import NewProject, Registrar
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from quaid.docs.updating import CarriedOut, Proposal, Updater
     from quaid.llm import Models
     from quaid.local.runs import Judgements
-    from quaid.memory import Memory
     from quaid.recall.options import Depth
+    from quaid.recall.pipeline import Helpers
     from quaid.sync.docs import DocsReport
     from quaid.sync.embedding import Progress
 
@@ -68,9 +68,20 @@ class Discovered:
 class Documentation:
     """The projects of one vault and their documents."""
 
-    def __init__(self, memory: Memory, progress: Progress | None = None) -> None:
-        self._memory = memory
-        self._root = memory.root
+    def __init__(
+        self,
+        dependencies: Dependencies,
+        writer: Callable[[], Writer],
+        models: Callable[[], Models],
+        helpers: Callable[[], Helpers],
+        progress: Progress | None = None,
+    ) -> None:
+        self._dependencies = dependencies
+        self._settings = dependencies.settings
+        self._root = dependencies.root
+        self._writer = writer
+        self._own_models = models
+        self._helpers = helpers
         self._progress = progress
 
     @cached_property
@@ -78,13 +89,13 @@ class Documentation:
         """Who writes the registry."""
         from quaid.docs.registrar import Registrar
 
-        return Registrar(self._root, self._memory.writer)
+        return Registrar(self._root, self._writer())
 
     @cached_property
     def _search(self) -> DocsSearch:
         from quaid.docs.search_index import DocsSearch
 
-        return DocsSearch(self._root, self._memory.settings, self._memory.embedding)
+        return DocsSearch(self._root, self._settings, self._dependencies.embedding)
 
     def close(self) -> None:
         if "_search" in self.__dict__:
@@ -207,15 +218,13 @@ class Documentation:
         Raises:
             BadInputError: there is no such project.
         """
-        settings = self._memory.settings
+        settings = self._settings
         projects = frozenset({self.project(project).name} if project else ())
         catalogue = self.catalogue()
 
         def ask(_again: bool) -> DocsFound:
             degraded = self._catch_up(catalogue)
-            found = self._search.search(
-                query, projects, limit, depth or settings.recall.depth, self._memory.answers.helpers
-            )
+            found = self._search.search(query, projects, limit, depth or settings.recall.depth, self._helpers)
             return replace(found, degraded=(*found.degraded, *degraded))
 
         found = heal(self._search.path, ask)
@@ -226,7 +235,7 @@ class Documentation:
 
     def _catch_up(self, catalogue: Catalogue) -> list[str]:
         """Bring the index in step for a question that waits; what it lacks afterwards."""
-        settings = self._memory.settings
+        settings = self._settings
         budget_s = min(settings.recall.embed_budget_s, MOST_EMBED_S)
         try:
             report = self._search.sync(
@@ -338,21 +347,19 @@ class Documentation:
         checked = self.ask_what_matters(self.check(references, project))[0]
         yield from why_unchecked(freshness for _, freshness in checked)
         stale = [pair for pair in checked if pair[1].is_stale]
-        for doc, freshness in stale[: self._memory.settings.docs.most_updates]:
+        for doc, freshness in stale[: self._settings.docs.most_updates]:
             try:
                 yield updater.propose(updater.open(doc, freshness), models)
             except ModelError as error:
                 if isinstance(error, TROUBLE_FOR_ALL):
                     raise
                 yield f"{doc.id}: {error}"
-        if left := stale[self._memory.settings.docs.most_updates :]:
-            yield f"{len(left)} more are stale; docs.most_updates is {self._memory.settings.docs.most_updates}"
+        if left := stale[self._settings.docs.most_updates :]:
+            yield f"{len(left)} more are stale; docs.most_updates is {self._settings.docs.most_updates}"
 
     def finish_killed(self) -> None:
         """Commit what a killed writer has begun: a document that is written already is not stale any more."""
-        from quaid.janitor.landing import finish_killed
-
-        finish_killed(self._root, self._memory.git, self._memory.settings.git.wait_s)
+        transaction.finish_killed(self._root, self._dependencies.history(), self._settings.git.wait_s)
 
     def carry_out(self, proposal: Proposal) -> CarriedOut:
         """Make a proposal a commit in the vault, or a branch in the source repository.
@@ -399,7 +406,7 @@ class Documentation:
         from quaid.docs.updating import Updater
 
         checker = self._checker(self.projects(registry.STATES))
-        return Updater(self._root, checker, self._judgements(), lambda: self._memory.writer)
+        return Updater(self._root, checker, self._judgements(), self._writer)
 
     def _judgements(self) -> Judgements:
         from quaid.local.runs import Judgements
@@ -408,9 +415,9 @@ class Documentation:
         return Judgements(local, datetime.now(UTC).date().isoformat())
 
     def _models(self) -> Models | None:
-        if self._memory.settings.models.provider == "none":
+        if self._settings.models.provider == "none":
             return None
-        models = self._memory.learner.reader.models
+        models = self._own_models()
         return None if models.describe().provider is None else models.start_run()
 
     def _checker(self, projects: Sequence[Project]) -> Checker:

@@ -24,8 +24,6 @@ from quaid.unseen import escaped
 
 NO_HOOKS = "QUAID_NO_HOOKS"
 """Set for the models that Quaid itself asks: what they are told must not be answered from memory, nor be learned."""
-LONGEST_ANSWER = 8_000
-"""Characters. Claude Code takes 10,000 and shows its agent a fifth of what is longer."""
 LONGEST_INPUT = 64_000_000
 EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "stop", "session-end")
 
@@ -47,10 +45,10 @@ def main(arguments: Sequence[str]) -> int:
         elif name not in EVENTS:
             problem = f"there is no event {name!r}; known are {', '.join(EVENTS)}"
         else:
-            from quaid.hooks.events import answer
+            from quaid.hooks.events import MAX_ANSWER, answer
 
             told = answer(name, root, given)
-            _print(told, name, as_text="--text" in arguments)
+            _print(told, name, MAX_ANSWER, as_text="--text" in arguments)
     except QuaidError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
@@ -91,7 +89,7 @@ def _find_vault(arguments: Sequence[str], given: dict[str, Any]) -> Path:
     return root
 
 
-def _print(told: Any, name: str, *, as_text: bool) -> None:
+def _print(told: Any, name: str, limit: int, *, as_text: bool) -> None:
     """The answer in the form of Claude Code's hooks, or the bare text. Too long an answer is none."""
     if as_text:
         shown = told.text
@@ -103,6 +101,6 @@ def _print(told: Any, name: str, *, as_text: bool) -> None:
         if told.news:
             output["systemMessage"] = told.news
         shown = json.dumps(output, ensure_ascii=False) if output else ""
-    if shown and len(shown) <= LONGEST_ANSWER:
+    if shown and len(shown) <= limit:
         sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace") + b"\n")
         sys.stdout.buffer.flush()

@@ -28,6 +28,9 @@ _LONGEST_FIELD = 4_000
 WAIT_MS = 500
 """For another process that is indexing."""
 
+MAX_ANSWER = 8_000
+"""Characters. Claude Code takes 10,000 and shows its agent a fifth of what is longer."""
+
 
 class Told(NamedTuple):
     """`text` is for the agent, `news` for the person at the terminal."""
@@ -78,9 +81,8 @@ def _begin(root: Path, state: Path, session: str, event: Event) -> Told:
 def _context(root: Path, settings: Settings, cwd: str) -> str:
     """From whoever stands by, else from the index, brought up to date where it must be."""
     from quaid.agents.standby import ask
-    from quaid.hooks.entry import LONGEST_ANSWER
 
-    tokens, longest = settings.hooks.context_tokens, LONGEST_ANSWER - 200
+    tokens, longest = settings.hooks.context_tokens, MAX_ANSWER - 200
     told = ask(root, {"context": tokens, "longest": longest, "cwd": cwd})
     if told is not None:
         return str(told.get("text", ""))
@@ -156,7 +158,7 @@ def _recall_alone(root: Path, prompt: str, session: str, *, is_kept: bool) -> To
         models=replace(settings.models, provider="none"),
     )
     with Memory(root, quick) as memory:
-        return Told(*before_prompt(memory, prompt, session, is_kept=is_kept))
+        return Told(*before_prompt(memory.root, memory.settings, memory.recall, prompt, session, is_kept=is_kept))
 
 
 def _edited(state: Path, session: str, event: Event) -> None:

@@ -138,7 +138,7 @@ def _follow_edits(memory: Memory, state: Path) -> None:
             if found and settings.docs.update_on_compact:
                 from quaid.janitor.runner import Options
 
-                memory.tidier.run(Options(tasks=("docs_staleness",)))
+                memory.janitor.run(Options(tasks=("docs_staleness",)))
     except QuaidError as error:
         _log(f"The documents of what was edited could not be looked at: {error}")
     queue.forget_edited(state)

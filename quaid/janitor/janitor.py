@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.history.merge import take_back
@@ -15,16 +15,16 @@ from quaid.janitor import questions
 from quaid.janitor.decision import Decision
 from quaid.janitor.integrity import find_problems
 from quaid.janitor.news import render_docs_news, render_news
-from quaid.janitor.project_docs import DocsAtNight, few
+from quaid.janitor.project_docs import ProjectDocs, few
 from quaid.janitor.report import Report
-from quaid.janitor.runner import Ground, Options, Runner
+from quaid.janitor.runner import Options, RunDependencies, Runner
 from quaid.janitor.snapshot import take_snapshot
 from quaid.janitor.vetoes import REVERTS, RUN, TASK, is_beside, trailers_of_undoing
 from quaid.janitor.worktree import JANITOR
 from quaid.local.health import HealthLog
 from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
-from quaid.model import Commit, Edit, Hit, Message
+from quaid.model import Commit, Edit, Hit, Message, Recall
 from quaid.place import state_folder
 from quaid.recall.bookkeeping import Bookkeeping
 from quaid.recall.evaluation import Question, parse_questions
@@ -33,10 +33,14 @@ from quaid.sync.indexer import SyncOptions
 from quaid.vault import files, layout, transaction
 
 if TYPE_CHECKING:
+    import apsw
+
+    from quaid.capture.writer import Dependencies, Writer
+    from quaid.docs.documentation import Documentation
     from quaid.history.branches import Logged
     from quaid.llm import Models
-    from quaid.memory import Memory
     from quaid.sync.embedding import Progress
+    from quaid.sync.indexer import SyncReport
 
 GATE_BEST = 3
 """Of a question from the log, so many of the best answers must still be found …"""
@@ -55,15 +59,37 @@ class Undone:
     left: tuple[str, ...] = ()
 
 
-class Tidier:
+class WorktreeMemory(Protocol):
+    """What the gate asks of a memory whose vault is a worktree."""
+
+    def recall(self, query: str, limit: int | None = None, *, keep: bool = True, **options: Any) -> Recall:
+        """Return the memories that answer `query`."""
+
+    def index(self) -> apsw.Connection:
+        """Return a connection to the index, brought up to date."""
+
+
+class Janitor:
     """One vault's janitor."""
 
-    def __init__(self, memory: Memory, say: Callable[[str], None], progress: Progress | None = None) -> None:
-        self._memory = memory
-        self._root = memory.root
-        self._say = say
-        self._progress = progress or (lambda _what, _done, _total: None)
-        local = state_folder(memory.root) / layout.LOCAL_FILE
+    def __init__(
+        self,
+        dependencies: Dependencies,
+        writer: Writer,
+        documentation: Documentation,
+        sync: Callable[[SyncOptions | None], SyncReport],
+        open_worktree: Callable[[Path], AbstractContextManager[WorktreeMemory]],
+        progress: Progress,
+    ) -> None:
+        self._dependencies = dependencies
+        self._root = dependencies.root
+        self._settings = dependencies.settings
+        self._writer = writer
+        self._documentation = documentation
+        self._sync = sync
+        self._open_worktree = open_worktree
+        self._progress = progress
+        local = state_folder(self._root) / layout.LOCAL_FILE
         self._runs = Runs(local)
         self._judgements = Judgements(local, datetime.now(UTC).date().isoformat())
         self._proposals = Proposals(local)
@@ -87,8 +113,8 @@ class Tidier:
                 self._runs.finish(began._replace(outcome="stopped", ended=_now(), problem=str(error)))
                 self._tell(f"Quaid's janitor stopped: {error}")
             raise
-        self._memory.sync()
-        report.remarks += find_problems(self._memory.index())
+        self._sync(None)
+        report.remarks += find_problems(self._dependencies.seen_index())
         if not options.dry_run:
             self._write_diary(self._diary(began, report), report)
         return report
@@ -169,7 +195,7 @@ class Tidier:
         """What takes back what the commits from `first` to `last` did to a file, None where somebody has changed the
         same lines since.
         """
-        git = self._memory.git
+        git = self._dependencies.history()
         before, after = git.read_at(f"{first}^", path), git.read_at(last, path)
         now = files.read_note(self._root, path)
         if now in (before, after):
@@ -182,14 +208,13 @@ class Tidier:
     # -- a run ---------------------------------------------------------------------------------------------------
 
     def _run(self, options: Options, name: str, now: datetime, notes_before: int | None) -> Report:
-        memory = self._memory
-        documents = DocsAtNight(memory, self._judgements)
-        with Bookkeeping(self._root, memory.settings) as books:
-            ground = Ground(
+        documents = ProjectDocs(self._root, self._settings, self._documentation, self._writer, self._judgements)
+        with Bookkeeping(self._root, self._settings) as books:
+            dependencies = RunDependencies(
                 root=self._root,
-                settings=memory.settings,
-                embedding=memory.embedding,
-                history=memory.git,
+                settings=self._settings,
+                embedding=self._dependencies.embedding,
+                history=self._dependencies.history(),
                 models=self._models,
                 use_of=books.strengths,
                 judgements=self._judgements,
@@ -202,11 +227,11 @@ class Tidier:
                 grown_docs=lambda: documents.grown(now),
                 propose=documents.propose,
                 keep_house=lambda tasks: self._keep_house(tasks, options, documents),
-                say=self._say,
+                say=self._dependencies.say,
                 progress=self._progress,
             )
-            memory.sync(SyncOptions(accept_removals=options.accept_removals))
-            report = Runner(ground, options, name, now).run()
+            self._sync(SyncOptions(accept_removals=options.accept_removals))
+            report = Runner(dependencies, options, name, now).run()
         if not options.tasks or "docs_staleness" in options.tasks:
             report.stale = documents.left_behind()
         report.remarks += documents.problems
@@ -221,10 +246,10 @@ class Tidier:
 
         state = state_folder(self._root)
         records = ModelRecords(state / layout.LOCAL_FILE)
-        models = Models(self._memory.settings.models, own_prompts=user_prompts(), usage=records, answers=records)
+        models = Models(self._settings.models, own_prompts=user_prompts(), usage=records, answers=records)
         return None if models.describe().provider is None else models.start_run()
 
-    def _keep_house(self, tasks: Collection[str], options: Options, documents: DocsAtNight) -> list[str]:
+    def _keep_house(self, tasks: Collection[str], options: Options, documents: ProjectDocs) -> list[str]:
         """What the tasks do that decide nothing, in sentences."""
         from quaid.janitor import cleanup, developer
 
@@ -233,7 +258,7 @@ class Tidier:
         if "cleanup" in tasks:
             said += cleanup.clean(state_folder(self._root), datetime.now(UTC))
             try:
-                self._memory.git.pack()
+                self._dependencies.history().pack()
             except QuaidError as error:
                 said.append(str(error))
         return [*said, cleanup.update_check()] if "update_check" in options.tasks else said
@@ -256,18 +281,19 @@ class Tidier:
 
     def _write_diary(self, run: Run, report: Report) -> None:
         """The run in the diary, a snapshot of the memory beside it, and the news of it on its way."""
-        memory = self._memory
         self._runs.finish(run)
         cost = report.usage.cost_usd
-        taken = take_snapshot(self._root, memory.whole_index(), datetime.now(UTC), waiting=run.waiting, cost_usd=cost)
+        taken = take_snapshot(
+            self._root, self._dependencies.fresh_index(), datetime.now(UTC), waiting=run.waiting, cost_usd=cost
+        )
         HealthLog(state_folder(self._root) / layout.LOCAL_FILE).add(taken)
-        notifications = memory.settings.notifications
+        notifications = self._settings.notifications
         news = render_news(report, level_of(notifications, "janitor"), questions=run.waiting)
         docs_news = render_docs_news(report, level_of(notifications, "docs"))
         report.remarks += [*self._tell(news), *self._tell(docs_news, "docs")]
 
     def _tell(self, text: str, feature: Feature = "janitor") -> list[str]:
-        return deliver(self._root, self._memory.settings.notifications, feature, text)
+        return deliver(self._root, self._settings.notifications, feature, text)
 
     # -- the gate ------------------------------------------------------------------------------------------------
 
@@ -277,8 +303,8 @@ class Tidier:
         What is returned puts them again: a sentence for each answer that is lost by then, but for those of the log that
         are in the notes it is given, which a decision is about.
         """
-        with Bookkeeping(self._root, self._memory.settings) as books:
-            asked = [Question(text) for text in books.questions(self._memory.settings.janitor.gate_questions)]
+        with Bookkeeping(self._root, self._settings) as books:
+            asked = [Question(text) for text in books.questions(self._settings.janitor.gate_questions)]
         for page in sorted((self._root / "eval").glob("*.md")):
             data = files.read_note(page.parent, page.name) or b""
             asked += parse_questions(data.decode("utf-8", "replace"), page.name)
@@ -292,10 +318,8 @@ class Tidier:
 
     def _put(self, asked: Iterable[Question], bench: Path) -> list[_Answer]:
         """What the memory on the bench, not the owner's files, answers: these hold work that is not committed."""
-        from quaid.memory import Memory
-
         answers = []
-        with Memory(bench, self._memory.settings) as memory:
+        with self._open_worktree(bench) as memory:
             for question in asked:
                 hits = memory.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
                 found = (
@@ -309,7 +333,7 @@ class Tidier:
     # -- wiring --------------------------------------------------------------------------------------------------
 
     def _log(self) -> list[Logged]:
-        git = self._memory.git
+        git = self._dependencies.history()
         return git.branches.log() if git.state().head else []
 
     def _find(self, reference: str, log: Sequence[Logged]) -> list[Logged]:
@@ -323,7 +347,7 @@ class Tidier:
         chosen: list[Logged] = []
         if not runs:
             with suppress(QuaidError):
-                commit_id = self._memory.git.revisions.find(reference).id
+                commit_id = self._dependencies.history().revisions.find(reference).id
                 chosen = [logged for logged in log if logged.commit.id == commit_id]
             runs = [run for logged in chosen if not logged.changes for run in logged.commit.trailers.get(RUN, ())]
         if runs:
@@ -340,12 +364,12 @@ class Tidier:
         )
 
     def _apply(self, key: str, changes: tuple[Edit, ...], message: Message) -> Any:
-        memory = self._memory
-        with transaction.begin(self._root, memory.git, memory.settings.git.wait_s, self._say):
+        history = self._dependencies.history()
+        with transaction.begin(self._root, history, self._settings.git.wait_s, self._dependencies.say):
             committed = transaction.apply(
-                self._root, transaction.Change(key, changes, message, author=JANITOR), memory.git
+                self._root, transaction.Change(key, changes, message, author=JANITOR), history
             )
-        memory.sync()
+        self._sync(None)
         return committed
 
 

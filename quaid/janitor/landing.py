@@ -28,13 +28,6 @@ class Landed:
     left: tuple[str, ...] = ()
 
 
-def finish_killed(root: Path, history: History, wait_s: float) -> None:
-    """What a killed writer has begun, perhaps the merge of a night, is finished first."""
-    if transaction.needs_recovery(root):
-        with transaction.begin(root, history, wait_s):
-            pass
-
-
 def commit_answers(root: Path, history: History, wait_s: float) -> None:
     """A box that was ticked and not committed is an answer all the same: commit it, as the owner's word."""
     answered = []

@@ -20,6 +20,7 @@ from quaid.history.source_repository import LONGEST_LOOK
 from quaid.vault import files
 
 if TYPE_CHECKING:
+    from quaid.capture.writer import Writer
     from quaid.docs.catalogue import Doc
     from quaid.docs.checking import Checker
     from quaid.docs.documentation import Documentation
@@ -27,22 +28,27 @@ if TYPE_CHECKING:
     from quaid.docs.staleness import Freshness
     from quaid.janitor.decision import Decision
     from quaid.local.runs import Judgements
-    from quaid.memory import Memory
+    from quaid.settings import Settings
 
 
-class DocsAtNight:
+class ProjectDocs:
     """The documents of one vault as one run of the janitor finds them. `problems` are sentences about what it could not
     look at.
     """
 
-    def __init__(self, memory: Memory, judgements: Judgements) -> None:
-        self._memory = memory
+    def __init__(
+        self, root: Path, settings: Settings, documentation: Documentation, writer: Writer, judgements: Judgements
+    ) -> None:
+        self._root = root
+        self._settings = settings
+        self._documentation = documentation
+        self._writer = writer
         self._judgements = judgements
         self.problems: list[str] = []
 
     @property
     def is_on(self) -> bool:
-        return self._memory.settings.systems.projects
+        return self._settings.systems.projects
 
     def stale(self) -> list[StaleDoc]:
         """The documents that their sources have left behind, as the filter sees it. Those are left out that a model has
@@ -91,7 +97,7 @@ class DocsAtNight:
 
     def left_behind(self) -> list[str]:
         """The ids of the documents that are stale now."""
-        if not self.is_on or not self._memory.settings.docs.check:
+        if not self.is_on or not self._settings.docs.check:
             return []
         try:
             return [doc.id for doc, _ in self._stale_of(self._documentation.check())]
@@ -118,23 +124,19 @@ class DocsAtNight:
 
     # -- looking -------------------------------------------------------------------------------------------------
 
-    @property
-    def _documentation(self) -> Documentation:
-        return self._memory.documentation
-
     @cached_property
     def _projects(self) -> Sequence[Project]:
         return self._documentation.projects(registry.STATES)
 
     @cached_property
     def _trees(self) -> Trees:
-        return Trees(self._memory.root, self._projects)
+        return Trees(self._root, self._projects)
 
     @cached_property
     def _checker(self) -> Checker:
         from quaid.docs.checking import Checker
 
-        return Checker(self._memory.root, self._projects)
+        return Checker(self._root, self._projects)
 
     @cached_property
     def _docs(self) -> Sequence[Doc]:
@@ -143,7 +145,7 @@ class DocsAtNight:
     @cached_property
     def _checked(self) -> Sequence[tuple[Doc, Freshness]]:
         """The documents with how true they are; none where they are not to be checked."""
-        if not self._memory.settings.docs.check:
+        if not self._settings.docs.check:
             return ()
         return tuple(zip(self._docs, self._checker.check(self._docs, is_all=True), strict=True))
 
@@ -154,7 +156,7 @@ class DocsAtNight:
 
     @cached_property
     def _updater(self) -> Updater:
-        return Updater(self._memory.root, self._checker, self._judgements, lambda: self._memory.writer)
+        return Updater(self._root, self._checker, self._judgements, lambda: self._writer)
 
     def _is_committed(self, doc: Doc, data: bytes) -> bool:
         """Whether a document in a source repository is there as HEAD has it: else there can be no branch with it."""

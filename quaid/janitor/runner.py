@@ -34,6 +34,7 @@ from quaid.model import Edit, Message, Use
 from quaid.place import state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
+from quaid.vault import transaction
 
 if TYPE_CHECKING:
     from quaid.docs.churn import GrownDoc
@@ -68,10 +69,10 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class RunDependencies:
     """What a run works with.
 
-    `gate` puts the owner's own questions to the bench as it is; what it returns puts them again, with a sentence for
+    `gate` puts the owner's own questions to the worktree as it is; what it returns puts them again, with a sentence for
     each answer that is lost by then, but for those in the notes it is told of. `ledger` plans this device's counters as
     an edit of the tree that it is given a reader of. `propose` makes the branch of a decision in its repository and
     says where it is.
@@ -100,8 +101,8 @@ class Ground:
 class Runner:
     """Carries out one run."""
 
-    def __init__(self, ground: Ground, options: Options, run: str, now: datetime | None = None) -> None:
-        self._ground = ground
+    def __init__(self, dependencies: RunDependencies, options: Options, run: str, now: datetime | None = None) -> None:
+        self._dependencies = dependencies
         self._options = options
         self._now = now or datetime.now(UTC)
         self._report = Report(run, self._now, options.dry_run)
@@ -123,27 +124,29 @@ class Runner:
             JanitorStoppedError: the vault is not in a state to be tidied.
         """
         started = time.monotonic()
-        ground, report = self._ground, self._report
-        history = ground.history
+        dependencies, report = self._dependencies, self._report
+        history = dependencies.history
         rows = _choose(self._options.tasks)
         with self._alone():
-            clear_benches(ground.root, history)
-            history.wait_until_ready(ground.say)
+            clear_benches(dependencies.root, history)
+            history.wait_until_ready(dependencies.say)
             if not self._options.dry_run:
-                landing.finish_killed(ground.root, history, ground.settings.git.wait_s)
-                landing.commit_answers(ground.root, history, ground.settings.git.wait_s)
+                transaction.finish_killed(dependencies.root, history, dependencies.settings.git.wait_s)
+                landing.commit_answers(dependencies.root, history, dependencies.settings.git.wait_s)
             base = removal_guard.check_branch(history)
-            with open_bench(ground.root, report.run, base, ground.settings, ground.embedding) as bench:
+            with open_bench(
+                dependencies.root, report.run, base, dependencies.settings, dependencies.embedding
+            ) as bench:
                 report.notes = documents.count(bench.index())
                 if not self._options.accept_removals:
-                    removal_guard.check_size(report.notes, ground.notes_before)
+                    removal_guard.check_size(report.notes, dependencies.notes_before)
                 self._prepare(bench)
                 self._run_tasks(rows, bench)
                 self._write_questions(bench)
                 if report.changed and not self._options.dry_run:
                     self._land(bench)
             if not self._options.dry_run:
-                report.remarks += ground.keep_house([row.name for row in rows])
+                report.remarks += dependencies.keep_house([row.name for row in rows])
         report.took_s = time.monotonic() - started
         return report
 
@@ -153,7 +156,7 @@ class Runner:
     def _alone(self) -> Iterator[None]:
         from filelock import FileLock, Timeout
 
-        path = state_folder(self._ground.root) / LOCK_FILE
+        path = state_folder(self._dependencies.root) / LOCK_FILE
         try:
             with FileLock(path, timeout=0, mode=0o600):
                 yield
@@ -161,11 +164,11 @@ class Runner:
             raise LockedError("Another janitor is at work in this vault") from error
 
     def _prepare(self, bench: Bench) -> None:
-        ground = self._ground
+        dependencies = self._dependencies
         self._base = bench.base
-        self._budget = Budget.of(self._report.notes, ground.settings.janitor.change_budget)
-        own = {ground.settings.git.email, JANITOR[1]}
-        branches, boundary = ground.history.branches, ground.history.boundary
+        self._budget = Budget.of(self._report.notes, dependencies.settings.janitor.change_budget)
+        own = {dependencies.settings.git.email, JANITOR[1]}
+        branches, boundary = dependencies.history.branches, dependencies.history.boundary
         log = branches.log()
         self._vetoes = read_vetoes(log, own, boundary, branches.read_blobs)
         self._by_others = written_by_others(log, own)
@@ -197,7 +200,7 @@ class Runner:
             return
         if question.answer == "no":
             vetoing = (VETO, f"{question.task} {question.key}")
-            proposal = self._ground.proposals.get(question.key)
+            proposal = self._dependencies.proposals.get(question.key)
             body = "\n\n".join(["The owner has said no.", *([proposal.detail] if proposal and proposal.detail else [])])
             message = Message(f"janitor({question.task}): not to {question.title}", body, (vetoing, *trailers))
             answer = Decision(question.task, "answer", question.key, (gone,), question.title, "")
@@ -207,7 +210,7 @@ class Runner:
             del self._open[question.key]
             return
         self._consents.add(question.key)
-        proposal = self._ground.proposals.get(question.key)
+        proposal = self._dependencies.proposals.get(question.key)
         if proposal is not None and all(bench.read(edit.rel_path) == edit.before for edit in proposal.edits):
             self._carry_out(replace(proposal, is_minor=False), bench)
             self._report.answered.append(f"yes: {question.title}")
@@ -215,11 +218,11 @@ class Runner:
     # -- the tasks -----------------------------------------------------------------------------------------------
 
     def _run_tasks(self, rows: Sequence[Row], bench: Bench) -> None:
-        models = self._ground.models()
+        models = self._dependencies.models()
         is_memory_broken = False
         for number, row in enumerate(rows):
-            self._ground.progress("Tidying", number, len(rows))
-            if row.by_runner or not _is_on(row, self._ground.settings):
+            self._dependencies.progress("Tidying", number, len(rows))
+            if row.by_runner or not _is_on(row, self._dependencies.settings):
                 continue
             if row.needs_model and models is None:
                 self._report.waiting.append(row.name)
@@ -231,7 +234,7 @@ class Runner:
                 except QuaidError as error:
                     self._report.failed[row.name] = str(error)
                     is_memory_broken = is_memory_broken or row.phase == "memory"
-        self._ground.progress("Tidying", len(rows), len(rows))
+        self._dependencies.progress("Tidying", len(rows), len(rows))
         if models is not None:
             self._report.usage = models.spent
 
@@ -247,25 +250,27 @@ class Runner:
                 bench.sync()
 
     def _context(self, row: Row, bench: Bench, models: Models | None) -> Context:
-        judgements = _Forgetful(self._ground.judgements) if self._options.dry_run else self._ground.judgements
+        judgements = (
+            _Forgetful(self._dependencies.judgements) if self._options.dry_run else self._dependencies.judgements
+        )
         return Context(
-            settings=self._ground.settings,
+            settings=self._dependencies.settings,
             now=self._now,
             index=bench.index(),
             read=bench.read,
-            use_of=self._ground.use_of,
+            use_of=self._dependencies.use_of,
             judgements=judgements,
             models=models,
             vetoes=tuple(veto for veto in self._vetoes if veto.task == row.name),
             vetoed=frozenset(veto.key for veto in self._vetoes),
             done=frozenset(decision.key for decision in self._report.done),
-            gaps=self._ground.gaps(),
-            ledger=lambda: self._ground.ledger(bench.read),
+            gaps=self._dependencies.gaps(),
+            ledger=lambda: self._dependencies.ledger(bench.read),
             written=self._written,
-            stale_docs=self._ground.stale_docs,
-            grown_docs=self._ground.grown_docs,
+            stale_docs=self._dependencies.stale_docs,
+            grown_docs=self._dependencies.grown_docs,
             remark=self._report.remarks.append,
-            progress=self._ground.progress,
+            progress=self._dependencies.progress,
         )
 
     def _is_vetoed(self, key: str) -> bool:
@@ -279,7 +284,7 @@ class Runner:
         if self._is_vetoed(decision.key):
             self._report.vetoed += 1
             return False
-        policy = getattr(self._ground.settings.janitor.policies, decision.kind, "ask")
+        policy = getattr(self._dependencies.settings.janitor.policies, decision.kind, "ask")
         has_consent = decision.key in self._consents
         if policy == "off" or (decision.key in self._open and not has_consent):
             return False
@@ -307,8 +312,8 @@ class Runner:
         if edit.before is None or edit.rel_path not in self._by_others or is_beside(edit.rel_path):
             return False
         lines = removal_guard.changed_lines(edit.before, edit.after)
-        own = {self._ground.settings.git.email, JANITOR[1]}
-        return bool(lines & self._ground.history.branches.human_lines(edit.rel_path, self._base, own))
+        own = {self._dependencies.settings.git.email, JANITOR[1]}
+        return bool(lines & self._dependencies.history.branches.human_lines(edit.rel_path, self._base, own))
 
     # -- carrying out --------------------------------------------------------------------------------------------
 
@@ -346,8 +351,8 @@ class Runner:
             self._report.done += fresh
 
     def _do(self, step: Step, bench: Bench) -> None:
-        if self._lost is None and self._ground.settings.janitor.gate and not self._options.dry_run:
-            self._lost = self._ground.gate(bench.root)
+        if self._lost is None and self._dependencies.settings.janitor.gate and not self._options.dry_run:
+            self._lost = self._dependencies.gate(bench.root)
         bench.commit(step.edits, message_of(step, self._report.run))
         self._steps.append(step)
 
@@ -364,14 +369,14 @@ class Runner:
                 continue
             made.append(replace(asked, edits=(Edit(path, None, questions.render_question(asked, self._now)),)))
             if not report.is_dry_run:
-                self._ground.proposals.put(asked)
+                self._dependencies.proposals.put(asked)
         if made:
             subject = f"janitor: {len(made)} question{'s' * (len(made) > 1)} for you"
             body = "\n".join(f"- {decision.subject}" for decision in made)
             self._do(Step(tuple(made), Message(subject, body, trailers_of("questions", report.run))), bench)
 
     def _land(self, bench: Bench) -> None:
-        ground, report = self._ground, self._report
+        dependencies, report = self._dependencies, self._report
         bench.sync()
         if self._lost is not None:
             report.lost = self._lost({path for decision in report.done for path in decision.paths})
@@ -379,7 +384,13 @@ class Runner:
             return
         self._make_branches(bench)
         landed = landing.land(
-            ground.root, ground.history, bench, self._steps, self._summary(), report.run, ground.settings.git
+            dependencies.root,
+            dependencies.history,
+            bench,
+            self._steps,
+            self._summary(),
+            report.run,
+            dependencies.settings.git,
         )
         report.commit = landed.commit
         report.held_back += [(decision, "you have changed the same note meanwhile") for decision in landed.dropped]
@@ -395,7 +406,7 @@ class Runner:
         waiting: set[str] = set()
         for decision in [decision for decision in report.done if decision.branch is not None]:
             try:
-                report.remarks.append(self._ground.propose(decision))
+                report.remarks.append(self._dependencies.propose(decision))
             except QuaidError as error:
                 report.done.remove(decision)
                 report.answered = [said for said in report.answered if said != f"yes: {decision.subject}"]

@@ -81,7 +81,7 @@ class Asking:
             from quaid.agents.prompt_context import announce
 
             found = memory.recall(query, limit, as_of=as_of, door="mcp", **options)
-            announce(memory, found.hits)
+            announce(memory.root, memory.settings.notifications, found.hits)
             return found
 
         # The index of the past is made when it is asked for, which takes a while.

@@ -90,7 +90,14 @@ class Desks:
             if "context" in asked:
                 return {"text": memory.context(asked["context"], asked["longest"], asked.get("cwd"))}
             is_kept = bool(asked.get("is_kept", True))
-            return before_prompt(memory, str(asked["prompt"]), str(asked.get("session")), is_kept=is_kept)._asdict()
+            return before_prompt(
+                memory.root,
+                memory.settings,
+                memory.recall,
+                str(asked["prompt"]),
+                str(asked.get("session")),
+                is_kept=is_kept,
+            )._asdict()
 
         return self.reading.submit(answer).result(ANSWER_S)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
 from quaid.history import index_lock
@@ -24,6 +24,7 @@ from quaid.history.vault_history import History
 from quaid.index import database, documents
 from quaid.index.reader import IndexReader
 from quaid.llm import Models
+from quaid.model import Finding
 from quaid.place import state_folder
 from quaid.report.outbound import describe_outbound
 from quaid.sync.follow import read_heartbeat
@@ -34,21 +35,10 @@ if TYPE_CHECKING:
     from quaid.docs.registry import Project
     from quaid.memory import Memory
 
-Level = Literal["ok", "warning", "error"]
 OLDEST_GIT = (2, 30)
 LEAST_FREE_BYTES = 200_000_000
 MAX_UNFINISHED = 5
 OBSIDIAN_GIT = ".obsidian/plugins/obsidian-git/data.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What one check found. `next_step` is a command or a hint, empty when all is well."""
-
-    name: str
-    level: Level
-    sentence: str
-    next_step: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from quaid.place import state_folder
 from quaid.vault import displaced, exchange, files, intention, layout
 from quaid.vault.intention import PENDING_FILE, Change, list_unfinished
 
-__all__ = ["PENDING_FILE", "Change", "apply", "begin", "list_unfinished", "needs_recovery"]
+__all__ = ["PENDING_FILE", "Change", "apply", "begin", "finish_killed", "list_unfinished", "needs_recovery"]
 
 MAX_WATCHED = 16
 """Old files that are held open until a write is over, of which there may be thousands."""
@@ -128,6 +128,13 @@ def _recover(root: Path, history: History) -> Change | None:
         _tidy(root, leftover, change)
     intention.clear(root)
     return finished
+
+
+def finish_killed(root: Path, history: History, wait_s: float) -> None:
+    """Finish what a killed writer had begun, if anything."""
+    if needs_recovery(root):
+        with begin(root, history, wait_s):
+            pass
 
 
 def needs_recovery(root: Path) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from agents.test_install import config, install, machine_at
 from vaults import trust_vault
 
+from quaid import Memory
 from quaid.agents import canary, probe
 from quaid.agents.hosts import HOSTS
 
@@ -41,6 +42,15 @@ else:
 """
 
 
+def create(folder):
+    Memory.create(folder)[0].close()
+
+
+def recall(root, query):
+    with Memory.open(root) as memory:
+        return memory.recall(query)
+
+
 class Ground:
     def __init__(self, folder):
         self.home = folder
@@ -62,7 +72,7 @@ class Ground:
         install(self.machine, name, (str(self.script),), **options)
 
     def prove(self):
-        return {found.name: found for found in canary.prove(self.machine, lambda _: None)}
+        return {found.name: found for found in canary.prove(self.machine, lambda _: None, create, recall)}
 
 
 @pytest.fixture

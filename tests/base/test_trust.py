@@ -271,7 +271,7 @@ class TestWhatAVaultHasASayIn:
         (home / "quaid/.quaid/prompts").mkdir(parents=True)
         (home / "quaid/.quaid/prompts/extract.md").write_text("broken")
         with Memory.open(home / "quaid") as memory:
-            assert memory.tidier is not None
+            assert memory.janitor is not None
 
 
 class TestState:
@@ -310,7 +310,7 @@ class TestState:
                 memory.recall("oat milk", as_of="HEAD")
                 memory.note("call Maya back")
                 memory.extract([Turn("Maya", "My sister Ines sails.", "user")], session="s1")
-                memory.tidier.run(Options())
+                memory.janitor.run(Options())
                 memory.documentation.search("oat")
                 deliver(vault, NotificationSettings(channels="file"), "janitor", "done")
                 write_report(ValueError("x"), ["x"], vault)

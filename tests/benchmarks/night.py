@@ -98,7 +98,7 @@ def learn(memory: Memory, root: Path, count: int) -> None:
 
 def run(memory: Memory, now: datetime):
     started = time.perf_counter()
-    report = memory.tidier.run(Options(), now)
+    report = memory.janitor.run(Options(), now)
     return report, time.perf_counter() - started
 
 

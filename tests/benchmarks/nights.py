@@ -74,7 +74,7 @@ def live(nights: int, count: int) -> dict[str, float]:
             with Memory.open(root) as memory:
                 _day(memory, root, night, chance, used)
                 started = time.perf_counter()
-                report = memory.tidier.run(Options(), BEGIN + timedelta(days=night))
+                report = memory.janitor.run(Options(), BEGIN + timedelta(days=night))
                 took.append(time.perf_counter() - started)
                 assert not report.failed, report.failed
                 assert not report.lost, report.lost
@@ -84,7 +84,7 @@ def live(nights: int, count: int) -> dict[str, float]:
                 sums["answered"] += len(report.answered)
                 sums["empty nights"] += not report.changed
                 if night % 15 == 0:
-                    again = memory.tidier.run(Options(), BEGIN + timedelta(days=night))
+                    again = memory.janitor.run(Options(), BEGIN + timedelta(days=night))
                     assert not again.changed, [decision.subject for decision in (*again.done, *again.asked)]
                     _check(memory, root, kept, used, night)
             if night % 30 == 0:
@@ -142,9 +142,9 @@ def _day(memory: Memory, root: Path, night: int, chance: random.Random, used: di
     owner = {"GIT_AUTHOR_NAME": "Maya", "GIT_AUTHOR_EMAIL": "maya@example.org"}
     owner |= {"GIT_COMMITTER_NAME": "Maya", "GIT_COMMITTER_EMAIL": "maya@example.org"}
     subprocess.run(["git", "commit", "-qam", f"day {night}"], cwd=root, check=True, env={**os.environ, **owner})
-    for question in memory.tidier.open_questions():
+    for question in memory.janitor.open_questions():
         if chance.random() < 0.3:
-            memory.tidier.answer(question.rel_path, chance.choice(["yes", "no"]))
+            memory.janitor.answer(question.rel_path, chance.choice(["yes", "no"]))
 
 
 def _check(memory: Memory, root: Path, kept: list[str], used: dict[str, int], night: int) -> None:

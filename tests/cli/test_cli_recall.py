@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from quaid import Memory
 from quaid.cli.explain import FILLS, REST, render_explanation
-from quaid.cli.hits import render_answer
 from quaid.cli.main import main
 from quaid.cli.query_options import Asked
+from quaid.cli.recall import render_answer
 from quaid.config import list_settings
 from quaid.model import ChannelRank, Hit, Recall
 from quaid.settings import RecallSettings, StageSettings

@@ -89,7 +89,7 @@ def night(vault, repo):
     def run(*tasks, **options):
         before = untouched(repo)
         with vault.memory() as memory:
-            report = memory.tidier.run(Options(tasks=tasks, **options))
+            report = memory.janitor.run(Options(tasks=tasks, **options))
         assert untouched(repo) == before
         assert vault.status() == ""
         return report
@@ -99,7 +99,7 @@ def night(vault, repo):
 
 def run(vault):
     with vault.memory() as memory:
-        return memory.tidier.run(Options(tasks=STALENESS))
+        return memory.janitor.run(Options(tasks=STALENESS))
 
 
 def verdicts(said, significant):
@@ -118,7 +118,7 @@ def branches(repo):
 
 def answer(vault, word):
     with vault.memory() as memory:
-        return memory.tidier.answer("all", word)
+        return memory.janitor.answer("all", word)
 
 
 def questions(vault):
@@ -291,7 +291,7 @@ class TestADocumentInTheVault:
 
         calls = len(model.asked)
         with vault.memory() as memory:
-            memory.tidier.undo(report.run)
+            memory.janitor.undo(report.run)
         assert note.read_bytes() == before
         report = night(*STALENESS)
         assert (report.asked, report.done, questions(vault)) == ([], [], [])
@@ -412,7 +412,7 @@ def test_a_dry_run_makes_no_branch_and_remembers_nothing(vault, repo, night):
 
 def test_the_gate_stops_a_branch_too(vault, repo, night, monkeypatch):
     allow(vault, update="auto")
-    monkeypatch.setattr("quaid.janitor.janitor.Tidier._gate", lambda *_: lambda _: ["'tea' would no longer find it"])
+    monkeypatch.setattr("quaid.janitor.janitor.Janitor._gate", lambda *_: lambda _: ["'tea' would no longer find it"])
     with vault.memory() as memory:
         memory.remember("Maya drinks tea at night")
         memory.recall("What does Maya drink?")  # so that the night has a commit of its own: its counters

@@ -169,9 +169,9 @@ def test_developers_have_the_tests_run(tmp_path, monkeypatch):
 
 def test_housekeeping_can_be_asked_for_by_itself(vault):
     with vault.memory() as memory:
-        said = memory.tidier.run(Options(tasks=("update_check",))).remarks
+        said = memory.janitor.run(Options(tasks=("update_check",))).remarks
         assert any("This is Quaid" in sentence for sentence in said)
-        assert not any("This is Quaid" in sentence for sentence in memory.tidier.run(Options()).remarks)
+        assert not any("This is Quaid" in sentence for sentence in memory.janitor.run(Options()).remarks)
 
 
 # -- the record as a whole -------------------------------------------------------------------------------------------

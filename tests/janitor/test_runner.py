@@ -92,7 +92,7 @@ def test_what_the_owner_undoes_is_not_done_again(vault, tidy, how):
     night = tidy(*plans)
     if how == "undo":
         with vault.memory() as memory:
-            undone = memory.tidier.undo(night.run)
+            undone = memory.janitor.undo(night.run)
         assert len(undone.commits) == 2
     elif how == "git revert":
         vault.git("revert", "--no-edit", "HEAD^2~1", "HEAD^2")
@@ -110,7 +110,7 @@ def test_one_decision_is_undone_alone_and_later_edits_of_the_owner_stay(vault, t
     note.write_text(note.read_text() + "\nAsk her about it.\n")
     vault.git("commit", "-qam", "mine")
     with vault.memory() as memory:
-        memory.tidier.undo(vault.git("rev-parse", "HEAD^1^2~1"))
+        memory.janitor.undo(vault.git("rev-parse", "HEAD^1^2~1"))
         assert memory.verify().ok
     assert "every day" not in note.read_text()
     assert "Ask her about it." in note.read_text()
@@ -157,10 +157,10 @@ def test_a_no_is_remembered_in_the_history(vault, tidy):
         yield decide(context, one, None, kind="reject")
 
     with vault.memory() as memory, pytest.raises(BadInputError, match="No question waits"):
-        memory.tidier.answer("all", "no")
+        memory.janitor.answer("all", "no")
     tidy(plan)
     with vault.memory() as memory:
-        memory.tidier.answer("all", "no")
+        memory.janitor.answer("all", "no")
     report = tidy(plan)
     assert report.answered
     assert report.vetoed == 1
@@ -343,7 +343,7 @@ def test_a_vault_in_a_subfolder_is_tidied_like_any_other(vault, tmp_path, monkey
     with Memory.create(inner.root)[0]:
         inner.git("update-ref", "HEAD", "HEAD~1")  # the vault is there and not committed
     with pytest.raises(JanitorStoppedError, match="git commit"), inner.memory() as memory:
-        memory.tidier.run(Options())
+        memory.janitor.run(Options())
     work.save("with the vault")
     (one,) = remember(inner, "Maya drinks oat milk")
     inner.write_fact("walrus", "Rosa keeps a walrus in the bath.")
@@ -355,7 +355,7 @@ def test_a_vault_in_a_subfolder_is_tidied_like_any_other(vault, tmp_path, monkey
     assert "every day" in (inner.root / one).read_text()
     assert work.git("status", "--porcelain", "-uall").splitlines() == ["M code.py", "?? notes/memory/facts/walrus.md"]
     with inner.memory() as memory:
-        assert memory.tidier.undo(report.run).commit
+        assert memory.janitor.undo(report.run).commit
     assert tidying(inner, monkeypatch)(rewriting(one, "Maya drinks oat milk every day")).vetoed == 1
 
 
@@ -453,6 +453,6 @@ def test_the_history_is_packed_when_git_finds_it_worth_while(vault):
     vault.save()
     vault.git("config", "gc.auto", "500")
     with vault.memory() as memory:
-        memory.tidier.run(Options(tasks=("cleanup",)))
+        memory.janitor.run(Options(tasks=("cleanup",)))
     assert vault.git("count-objects").startswith("0 objects")
     vault.assert_sound()

@@ -28,7 +28,7 @@ def two_rewrites(vault):
 
 def undo(vault, reference):
     with vault.memory() as memory:
-        done = memory.tidier.undo(reference)
+        done = memory.janitor.undo(reference)
         assert_verified(memory)
     return done
 
@@ -274,7 +274,7 @@ def test_a_night_whose_lines_a_later_one_has_changed_says_which_to_undo_first(va
     first = tidy(rewriting(one, "Maya drinks oat milk every day"))
     second = tidy(rewriting(one, "Maya drinks tea", evidence="2"))
     with vault.memory() as memory, pytest.raises(BadInputError, match=f"rewrite {one[:20]}.*Undo that first"):
-        memory.tidier.undo(first.run)
+        memory.janitor.undo(first.run)
     undo(vault, second.run)
     undo(vault, first.run)
     assert (vault.root / one).read_bytes() == before
@@ -287,7 +287,7 @@ def test_one_decision_of_an_older_night_is_undone_alone(vault, tidy):
     tidy(rewriting(three, "Ana sails at dawn"))
     rebase(vault)
     with vault.memory() as memory:
-        (meant,) = [commit for commit in memory.tidier.commits_of(night.run) if "task1" in commit.subject]
+        (meant,) = [commit for commit in memory.janitor.commits_of(night.run) if "task1" in commit.subject]
     undo(vault, meant.id)
     assert "every day" in (vault.root / one).read_text()
     assert "old clocks" in (vault.root / two).read_text()

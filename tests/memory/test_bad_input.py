@@ -645,7 +645,7 @@ def test_settings_that_are_not_settings_are_named_by_what_is_read_and_refused_by
         assert "quaid.toml" in str(answer.trace["degraded"])
         assert any("quaid.toml" in one.what for one in status_of(memory).attention)
         assert "quaid.toml" in str(refused(lambda: memory.remember("Maya sold the lawnmower"), ConfigError))
-        assert "quaid.toml" in str(refused(lambda: memory.tidier, ConfigError))
+        assert "quaid.toml" in str(refused(lambda: memory.janitor, ConfigError))
     assert filled.head() == before
 
 

@@ -194,10 +194,10 @@ class Year:
         run = self.chance.choice(self._runs)
         with self.vault.memory() as memory:
             try:
-                commits = memory.tidier.commits_of(run)
+                commits = memory.janitor.commits_of(run)
                 reference = run if self.chance.random() < 0.5 else self.chance.choice(commits).id
                 before = self.vault.notes()
-                memory.tidier.undo(reference)
+                memory.janitor.undo(reference)
             except BadInputError:
                 self.counts["undo refused"] += 1
                 return
@@ -272,7 +272,7 @@ class Year:
     def _tidy(self) -> Any:
         try:
             with self.vault.memory() as memory:
-                report = memory.tidier.run(Options(accept_removals=True))
+                report = memory.janitor.run(Options(accept_removals=True))
         except QuaidError as error:
             self._broke(f"no night: {error}")
             return None
@@ -287,7 +287,7 @@ class Year:
             try:
                 _kill_at(step)
                 with self.vault.memory() as memory:
-                    memory.tidier.run(Options(accept_removals=True))
+                    memory.janitor.run(Options(accept_removals=True))
             finally:  # what the parent would clean up is not this process's
                 os._exit(0)
         _, status = os.waitpid(child, 0)
