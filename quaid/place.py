@@ -8,6 +8,14 @@ import os
 from pathlib import Path
 
 CONFIG_FILE = "quaid.toml"
+LOG_DIR = "log"
+INDEX_FILE = "index.db"
+DOCS_FILE = "docs.db"
+CACHE_FILE = "cache.db"
+LOCAL_FILE = "local.db"
+LOCK_FILE = "lock"
+AS_OF_DIR = "as-of"
+"""All of them in a vault's state folder."""
 MAX_NAME_BYTES = 200
 """Of a state folder's name; file systems take 255."""
 

@@ -9,9 +9,10 @@ from vaults import Vault
 
 from quaid.capture.facts import FactDetails, plan_fact
 from quaid.janitor import runner
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.runner import Options
 from quaid.janitor.verbs import rewrite
+from quaid.local.runs import key_of
 from quaid.model import Edit, Message
 from quaid.vault import transaction
 

@@ -1,4 +1,5 @@
-"""The programs agents live in: where each keeps its config, what Quaid wants there, and how that text is edited.
+"""The programs that agents live in: their configs, installation, canary, session and prompt context, standby.
 
-All of it is pure text in, text out; `files` alone touches the disk and `probe` alone starts a process.
+May import the base, vault, history, local, index, sync, recall and docs.
+Begin with installation.py and session_context.py.
 """

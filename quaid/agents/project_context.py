@@ -19,8 +19,9 @@ from typing import Any
 
 from quaid.errors import QuaidError
 from quaid.model import VERSION
-from quaid.place import state_folder
-from quaid.vault import files, layout, markdown
+from quaid.place import DOCS_FILE, LOCAL_FILE, state_folder
+from quaid.vault import files, markdown
+from quaid.vault.core_notes import text_of_note
 
 MOST_TOLD = 12
 """Projects with a line of their own."""
@@ -30,8 +31,6 @@ LONGEST_NOTE = 100_000
 """Bytes of a file that are read."""
 NOTES = ("TOOLS.md", "AGENTS.md")
 """What an agent reads that works in a project, beside PROJECT.md in its home."""
-_HEAD = re.compile(r"\A---\r?\n.*?^---\r?\n", re.DOTALL | re.MULTILINE)
-_SAYS_SOMETHING = re.compile(r"(?m)^(?!#)\s*\S")
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
@@ -65,12 +64,6 @@ def tell_projects(root: Path, cwd: str | None = None, most: int | None = MOST_TO
     return ToldProjects(tuple(lines), tuple((path, text) for path, text in notes if text))
 
 
-def what_it_says(text: str) -> str:
-    """A note without its head and comments; empty where only headings are left."""
-    said = markdown.without_comments(_HEAD.sub("", text.removeprefix("\ufeff"))).strip()
-    return said if _SAYS_SOMETHING.search(said) else ""
-
-
 class _Made:
     """What was made of files, by their bytes. Where it cannot be kept it is made anew each time."""
 
@@ -78,7 +71,7 @@ class _Made:
         from quaid.local.project_notes import ProjectNotes
 
         self._root = root
-        self._store = ProjectNotes(state_folder(root) / layout.LOCAL_FILE)
+        self._store = ProjectNotes(state_folder(root) / LOCAL_FILE)
         self._known: dict[str, tuple[str, str]] = {}
         self._new: dict[str, tuple[str, str]] = {}
         with suppress(QuaidError):
@@ -131,13 +124,11 @@ def _safe(text: str) -> str:
     """What a file says, without secrets."""
     from quaid.redaction import admit
 
-    return what_it_says(admit(text).text)
+    return text_of_note(admit(text).text)
 
 
 def _about(text: str) -> str:
     """The first sentence below the title."""
-    from quaid.vault import markdown
-
     section = next(iter(markdown.sections(_safe(text))), None)
     if section is None or len(section.heading) > 1:
         return ""
@@ -187,13 +178,13 @@ def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:
 
     docs: Counter[str] = Counter()
     stale: dict[str, list[str]] = {}
-    reader = IndexReader(state_folder(root) / layout.DOCS_FILE)
+    reader = IndexReader(state_folder(root) / DOCS_FILE)
     with suppress(database.DatabaseError):
         index = reader.open()
         docs.update(project or "" for project in (documents.list_projects(index) if index else {}).values())
     reader.close()
     with suppress(QuaidError):
-        for doc, (_, found) in DocChecks(state_folder(root) / layout.LOCAL_FILE).read().items():
+        for doc, (_, found) in DocChecks(state_folder(root) / LOCAL_FILE).read().items():
             with suppress(ValueError, TypeError, KeyError):  # what cannot be read tells nothing
                 if json.loads(found)["status"] == "stale":
                     project, path = doc.split("/", 2)[1:] if doc.startswith("projects/") else doc.split(":", 1)

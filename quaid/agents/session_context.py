@@ -14,14 +14,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.agents.project_context import tell_projects, what_it_says
+from quaid.agents.project_context import tell_projects
 from quaid.index import database, documents
 from quaid.index.scope import visible_to
 from quaid.local import queue
-from quaid.model import CORE_FILES
 from quaid.place import state_folder
 from quaid.recall.safety import CLOSING, OPENING, neutralise
-from quaid.recall.visibility import may_see
+from quaid.recall.visibility import read_core_notes, read_visible
 from quaid.redaction import admit
 from quaid.sync.diff import compare
 from quaid.vault import files
@@ -121,21 +120,6 @@ def gather(
     )
 
 
-def read_core_notes(root: Path, owners: Collection[str]) -> Iterator[tuple[str, str]]:
-    """(file, text) of each core note that says something to one of `owners`; the template's have a heading each and
-    nothing under it.
-    """
-    for name in CORE_FILES:
-        if said := what_it_says(_read(root, name, owners)):
-            yield name, said
-
-
-def _read(root: Path, path: str, owners: Collection[str]) -> str:
-    """What a note says, empty where another keeps it private."""
-    data = files.read_note(root, path) or b""
-    return data.decode("utf-8", "replace") if may_see(path, data, owners) else ""
-
-
 def render(context: Context, tokens: int) -> str:
     """The text for an agent, without secrets, in <quaid-memory> tags and `tokens` long at most; empty when there is
     nothing to tell.
@@ -207,7 +191,7 @@ def _waiting(context: Context) -> list[str]:
 def _questions(root: Path, owners: Collection[str]) -> Iterator[str]:
     """Titles of the notes in review/ whose boxes are all empty."""
     for path in sorted((root / "review").glob("*.md")):
-        text = _read(root, f"review/{path.name}", owners)
+        text = read_visible(root, f"review/{path.name}", owners)
         boxes = _BOX.findall(text)
         if boxes and not any(box.strip() for box in boxes):
             title = _TITLE.search(text)

@@ -27,7 +27,7 @@ from quaid.index import graph
 from quaid.local.in_flight import extracting
 from quaid.local.notes_to_self import NotesToSelf
 from quaid.model import Conversation, Edit, Message, ModelUsage, Turn, note_name
-from quaid.place import state_folder
+from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import files, frontmatter, journal, layout, snippets
 from quaid.vault.notes import render_time, split_body
 
@@ -123,7 +123,7 @@ class Learner:
         """
         safe, redacted = _admitted(conversation)
         state = state_folder(self._root)
-        with extracting(state), _Queue(state / layout.LOCAL_FILE) as queue:
+        with extracting(state), _Queue(state / LOCAL_FILE) as queue:
             keep_first = how.facts and not (is_lasting or how.dry_run or self._keeps_no_text)
             kept = self._take_in(safe, replace(how, facts=False), queue) if keep_first else None
             done = self._take_in(safe, how, queue)

@@ -19,10 +19,9 @@ from quaid.capture.pieces import Piece, first_that_fit, material_of, split_mater
 from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError
 from quaid.index import graph
 from quaid.model import ModelUsage
-from quaid.place import state_folder
+from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.safety import neutralise
 from quaid.settings import Settings
-from quaid.vault import layout
 
 if TYPE_CHECKING:
     import apsw
@@ -99,7 +98,7 @@ class Reader:
             from quaid.llm.prompts import user_prompts
             from quaid.local.model_usage import ModelRecords
 
-            records = ModelRecords(self._state / layout.LOCAL_FILE)
+            records = ModelRecords(self._state / LOCAL_FILE)
             self._own_models = Models(
                 self._settings.models, own_prompts=user_prompts(), usage=records, answers=records
             ).start_run()
@@ -239,7 +238,7 @@ def queue_note(state: Path, text: str, session: str | None) -> int:
     line = " ".join(admit(text).text.split())
     if not line:
         raise BadInputError("There is nothing to note. Give the line in quotes: quaid note 'call Maya back'")
-    queue = NotesToSelf(state / layout.LOCAL_FILE)
+    queue = NotesToSelf(state / LOCAL_FILE)
     try:
         queue.add(line, session, datetime.now(UTC))
         return queue.count()

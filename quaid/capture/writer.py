@@ -30,12 +30,12 @@ from quaid.errors import (
 from quaid.index import documents, graph
 from quaid.index.documents import Document
 from quaid.model import Edge, Edit, Kind, Message
-from quaid.place import CONFIG_FILE, state_folder
+from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.recall.visibility import may_see
 from quaid.settings import Settings
 from quaid.sqlite import heal
 from quaid.sync.embedding import Embedding
-from quaid.vault import episodes, files, frontmatter, layout, notes, transaction
+from quaid.vault import episodes, files, frontmatter, notes, transaction
 from quaid.vault.transaction import Change
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Writer:
         raise AssertionError("unreachable")
 
     def _plan(self, plan: Callable[[], Plan]) -> Plan:
-        return heal(state_folder(self._root) / layout.INDEX_FILE, lambda _again: plan())
+        return heal(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
 
     def _look_up(self) -> apsw.Connection:
         self._dependencies.fresh_index()

@@ -1,1 +1,5 @@
-"""The `quaid` command: a thin door onto `Memory`. One module per command, loaded when that command is called."""
+"""The command line: one module per command, loaded when it is called.
+
+May import Memory, report and every room below them.
+Begin with main.py.
+"""

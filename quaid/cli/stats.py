@@ -13,7 +13,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import aligned, columns, count, draw_bar, milliseconds, moment, one_line, section, size
 from quaid.errors import UsageError
 from quaid.model import ModelUsage
-from quaid.place import state_folder
+from quaid.place import LOCAL_FILE, state_folder
 from quaid.report.status import GapStats, MostRecalled, RecallStats, Stats, gap_stats_of, recall_stats_of, stats_of
 
 if TYPE_CHECKING:
@@ -212,9 +212,8 @@ class _ModelStats:
 
 def _model_stats_of(memory: Memory) -> _ModelStats:
     from quaid.local.model_usage import ModelRecords
-    from quaid.vault import layout
 
-    records = ModelRecords(state_folder(memory.root) / layout.LOCAL_FILE)
+    records = ModelRecords(state_folder(memory.root) / LOCAL_FILE)
     today = records.spent(datetime.now(UTC).date().isoformat())
     return _ModelStats(str(memory.root), memory.settings.models, today, records.by_day(), records.by_prompt())
 
@@ -268,9 +267,8 @@ def _health_of(memory: Memory) -> _Health:
     from quaid.janitor.news import overdue
     from quaid.local.health import HealthLog
     from quaid.local.runs import Runs
-    from quaid.vault import layout
 
-    path = state_folder(memory.root) / layout.LOCAL_FILE
+    path = state_folder(memory.root) / LOCAL_FILE
     now = datetime.now(UTC)
     runs = Runs(path)
     last = runs.last_success()

@@ -24,8 +24,8 @@ from quaid.docs.trees import Tree, Trees
 from quaid.errors import QuaidError
 from quaid.local.doc_checks import DocChecks
 from quaid.local.tables import readable
-from quaid.place import state_folder
-from quaid.vault import layout, notes
+from quaid.place import LOCAL_FILE, state_folder
+from quaid.vault import notes
 
 if TYPE_CHECKING:
     from quaid.sync.embedding import Progress
@@ -41,7 +41,7 @@ class Checker:
         self._root = root
         self._trees = Trees(root, projects)
         self._progress = progress or (lambda _what, _done, _total: None)
-        self._kept = DocChecks(state_folder(root) / layout.LOCAL_FILE)
+        self._kept = DocChecks(state_folder(root) / LOCAL_FILE)
 
     def check(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[Freshness]:
         """How true each of `docs` is, by the filter alone. `is_all` says that there are no others, so that what is

@@ -19,9 +19,9 @@ from quaid.errors import BadInputError, QuaidError
 from quaid.history.repository import find_twin
 from quaid.history.source_repository import LONGEST_LOOK
 from quaid.history.vault_history import History
-from quaid.place import state_folder
+from quaid.place import LOCAL_FILE, state_folder
 from quaid.sqlite import heal
-from quaid.vault import files, layout, notes, transaction
+from quaid.vault import files, notes, transaction
 
 if TYPE_CHECKING:
     from quaid.capture.writer import Dependencies, Writer, Written
@@ -411,7 +411,7 @@ class Documentation:
     def _judgements(self) -> Judgements:
         from quaid.local.runs import Judgements
 
-        local = state_folder(self._root) / layout.LOCAL_FILE
+        local = state_folder(self._root) / LOCAL_FILE
         return Judgements(local, datetime.now(UTC).date().isoformat())
 
     def _models(self) -> Models | None:

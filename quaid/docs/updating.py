@@ -20,8 +20,7 @@ from quaid.errors import ModelError, NoteChangedError, ProposalError
 from quaid.history import proposal
 from quaid.history.proposal import Proposed
 from quaid.history.vault_history import History
-from quaid.janitor.decision import key_of
-from quaid.local.runs import Judgements
+from quaid.local.runs import Judgements, key_of
 from quaid.model import Edit, Message, SourceEdit
 from quaid.vault import files
 

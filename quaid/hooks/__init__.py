@@ -1,1 +1,5 @@
-"""What agents call at the events of a session."""
+"""What agents call at the events of a session.
+
+May import Memory and every room below it.
+Begin with entry.py.
+"""

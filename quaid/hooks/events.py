@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.agents.question import question_in
 from quaid.hooks.transcripts import open_own
 from quaid.local import queue
-from quaid.place import state_folder
+from quaid.place import INDEX_FILE, state_folder
 from quaid.redaction import admit
 
 if TYPE_CHECKING:
@@ -92,9 +92,8 @@ def _context(root: Path, settings: Settings, cwd: str) -> str:
     from quaid.config import own_names
     from quaid.index import database
     from quaid.index.reader import IndexReader
-    from quaid.vault import layout
 
-    reader = IndexReader(state_folder(root) / layout.INDEX_FILE)
+    reader = IndexReader(state_folder(root) / INDEX_FILE)
     try:
         try:
             index = reader.open()

@@ -1,1 +1,5 @@
-"""The janitor: tidies the memory at night, every decision a commit that can be read, refused and reverted."""
+"""All of a night: plan, run, gate, undo, questions, report; a module for each task in tasks/.
+
+May import all that docs may, and docs.
+Begin with janitor.py, then runner.py.
+"""

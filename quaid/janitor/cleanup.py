@@ -10,6 +10,7 @@ from quaid.errors import QuaidError
 from quaid.history.private_git_dir import process_exists
 from quaid.index import database, documents, vectors
 from quaid.local import quarantine
+from quaid.place import AS_OF_DIR, CACHE_FILE, DOCS_FILE, INDEX_FILE, LOCAL_FILE, LOG_DIR
 from quaid.sync import as_of
 from quaid.sync.follow import HEARTBEAT_FILE, read_heartbeat
 from quaid.vault import layout
@@ -29,7 +30,7 @@ def clean(state: Path, now: datetime) -> list[str]:
     Raises nothing: what cannot be removed stays and is said.
     """
     return [
-        *_remove(f"logs older than {LOG_DAYS} days", _older(state.glob(f"{layout.LOG_DIR}/*"), now, days=LOG_DAYS)),
+        *_remove(f"logs older than {LOG_DAYS} days", _older(state.glob(f"{LOG_DIR}/*"), now, days=LOG_DAYS)),
         *_remove("indexes of the past beyond those asked last", _list_past(state)),
         *_remove("old answers from quarantine", _list_quarantined(state)),
         *_remove("files that killed processes left behind", _list_leftovers(state, now)),
@@ -48,12 +49,12 @@ def update_check() -> str:
 
 def _list_damaged(state: Path) -> list[Path]:
     """Not local.db: what it held is nowhere else."""
-    names = layout.INDEX_FILE, layout.DOCS_FILE, layout.CACHE_FILE
+    names = INDEX_FILE, DOCS_FILE, CACHE_FILE
     return [path for name in names for path in state.glob(f"{name}.damaged*")]
 
 
 def _list_past(state: Path) -> list[Path]:
-    folder = state / layout.AS_OF_DIR
+    folder = state / AS_OF_DIR
     newest_first = sorted(folder.glob("*.db"), key=_modified, reverse=True)
     gone = newest_first[as_of.MOST_KEPT :]
     return [path for database_file in gone for path in folder.glob(f"{database_file.name}*")]
@@ -77,7 +78,7 @@ def _prune_cache(state: Path) -> list[str]:
     """Vectors of texts that no note has any more, the oldest first, beyond as many as are in use."""
     from quaid.embed.cache import EmbeddingCache
 
-    if not (state / layout.CACHE_FILE).exists():
+    if not (state / CACHE_FILE).exists():
         return []
     try:
         keys: set[str] = set()
@@ -89,7 +90,7 @@ def _prune_cache(state: Path) -> list[str]:
                 fingerprints += [row.fingerprint for row in vectors.list_embedders(reader)]
             finally:
                 reader.close()
-        with EmbeddingCache(state / layout.CACHE_FILE) as cache:
+        with EmbeddingCache(state / CACHE_FILE) as cache:
             gone = cache.prune(fingerprints, keys, max(LEAST_SPARE, len(keys)))
     except (database.DatabaseError, QuaidError) as error:
         return [f"The cache of embeddings was left as it is: {error}"]
@@ -101,17 +102,17 @@ def _scrub(state: Path) -> list[str]:
     from quaid.local.scrubbing import scrub
 
     try:
-        gone = scrub(state / layout.LOCAL_FILE)
+        gone = scrub(state / LOCAL_FILE)
     except QuaidError as error:
-        return [f"Secrets were not looked for in {layout.LOCAL_FILE}: {error}"]
-    return [f"Removed secrets from {layout.LOCAL_FILE}: {gone:,}."] if gone else []
+        return [f"Secrets were not looked for in {LOCAL_FILE}: {error}"]
+    return [f"Removed secrets from {LOCAL_FILE}: {gone:,}."] if gone else []
 
 
 def _indexes(state: Path) -> Iterator[Path]:
     """The index of the vault, and that of the docs where there is one."""
-    yield state / layout.INDEX_FILE
-    if (state / layout.DOCS_FILE).exists():
-        yield state / layout.DOCS_FILE
+    yield state / INDEX_FILE
+    if (state / DOCS_FILE).exists():
+        yield state / DOCS_FILE
 
 
 def _older(paths: Iterable[Path], now: datetime, *, days: int = 0, hours: int = 0) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 from quaid.model import Edit, SourceEdit
@@ -37,9 +36,3 @@ class Decision:
     @property
     def paths(self) -> tuple[str, ...]:
         return tuple(edit.rel_path for edit in self.edits)
-
-
-def key_of(task: str, *evidence: str) -> str:
-    """Sixteen hex digits for what a decision rests on: the content hashes of the notes it judges, in any order."""
-    told = "\n".join([task, *sorted(evidence)])
-    return hashlib.sha256(told.encode()).hexdigest()[:16]

@@ -6,9 +6,9 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from quaid.janitor.decision import key_of
 from quaid.janitor.task_context import Context
 from quaid.janitor.vetoes import MOST_EXAMPLES
+from quaid.local.runs import key_of
 from quaid.recall.safety import neutralise
 from quaid.vault import markdown, notes
 

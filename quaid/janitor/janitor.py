@@ -25,7 +25,7 @@ from quaid.local.health import HealthLog
 from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
 from quaid.model import Commit, Edit, Hit, Message, Recall
-from quaid.place import state_folder
+from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.bookkeeping import Bookkeeping
 from quaid.recall.evaluation import Question, parse_questions
 from quaid.recall.expectation import find_expected, list_meant
@@ -89,7 +89,7 @@ class Janitor:
         self._sync = sync
         self._open_worktree = open_worktree
         self._progress = progress
-        local = state_folder(self._root) / layout.LOCAL_FILE
+        local = state_folder(self._root) / LOCAL_FILE
         self._runs = Runs(local)
         self._judgements = Judgements(local, datetime.now(UTC).date().isoformat())
         self._proposals = Proposals(local)
@@ -245,7 +245,7 @@ class Janitor:
         from quaid.local.model_usage import ModelRecords
 
         state = state_folder(self._root)
-        records = ModelRecords(state / layout.LOCAL_FILE)
+        records = ModelRecords(state / LOCAL_FILE)
         models = Models(self._settings.models, own_prompts=user_prompts(), usage=records, answers=records)
         return None if models.describe().provider is None else models.start_run()
 
@@ -286,7 +286,7 @@ class Janitor:
         taken = take_snapshot(
             self._root, self._dependencies.fresh_index(), datetime.now(UTC), waiting=run.waiting, cost_usd=cost
         )
-        HealthLog(state_folder(self._root) / layout.LOCAL_FILE).add(taken)
+        HealthLog(state_folder(self._root) / LOCAL_FILE).add(taken)
         notifications = self._settings.notifications
         news = render_news(report, level_of(notifications, "janitor"), questions=run.waiting)
         docs_news = render_docs_news(report, level_of(notifications, "docs"))

@@ -9,10 +9,11 @@ from quaid.capture.facts import link_names
 from quaid.index import graph
 from quaid.index.facts import LivingFact, list_replaced_by
 from quaid.janitor import verbs
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.pairs import evidence
 from quaid.janitor.task_context import Context
 from quaid.janitor.verdicts import Verdict
+from quaid.local.runs import key_of
 from quaid.model import Edit, note_name
 from quaid.vault import notes
 from quaid.vault.frontmatter import FrontmatterBrokenError

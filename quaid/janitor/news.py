@@ -11,7 +11,7 @@ from quaid.janitor import documents
 from quaid.janitor.report import Report
 from quaid.local.notifications import Level
 from quaid.local.runs import Runs
-from quaid.vault import layout
+from quaid.place import LOCAL_FILE
 
 OVERDUE = timedelta(hours=48)
 LONGEST_LIST = 100
@@ -94,7 +94,7 @@ def render_docs_news(report: Report, level: Level) -> str:
 
 def overdue_in(state: Path, now: datetime) -> str | None:
     """`overdue` of the vault whose state folder is `state`; None as well where it has kept no books yet."""
-    books = state / layout.LOCAL_FILE
+    books = state / LOCAL_FILE
     return overdue(Runs(books), now) if books.exists() else None
 
 

@@ -19,8 +19,8 @@ from quaid.index import database, fulltext, graph, vectors
 from quaid.index.facts import LivingFact, list_living
 from quaid.index.matrix import VectorMatrix
 from quaid.index.scope import Scope
-from quaid.janitor.decision import key_of
 from quaid.janitor.task_context import Context
+from quaid.local.runs import key_of
 from quaid.recall import contradictions
 from quaid.settings import EmbeddingSettings
 

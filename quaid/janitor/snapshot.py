@@ -12,8 +12,7 @@ from quaid.index import documents, graph
 from quaid.local import gaps, recall_log
 from quaid.local.health import Snapshot
 from quaid.local.recall_numbers import measure
-from quaid.place import state_folder
-from quaid.vault import layout
+from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 
 if TYPE_CHECKING:
     import apsw
@@ -35,7 +34,7 @@ def take_snapshot(
         "coalesce(sum(embedded = 'ready'), 0) FROM chunks"
     ).fetchone() or (0, 0, 0)
     state = state_folder(root)
-    open_gaps, recall_p50_ms = _asked(state / layout.LOCAL_FILE, now)
+    open_gaps, recall_p50_ms = _asked(state / LOCAL_FILE, now)
     repository = find_repository(root)
     return Snapshot(
         at=f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
@@ -46,7 +45,7 @@ def take_snapshot(
         edges=counts["edges"],
         chunks=int(chunks),
         embedded=int(embedded),
-        index_bytes=_size_of(state / layout.INDEX_FILE),
+        index_bytes=_size_of(state / INDEX_FILE),
         repository_bytes=_size_of(repository.common_dir / "objects") if repository else 0,
         recall_p50_ms=recall_p50_ms,
         gaps=open_gaps,

@@ -17,12 +17,12 @@ from quaid.history.vault_history import History
 from quaid.index import database
 from quaid.index.reader import IndexReader
 from quaid.model import Edit, Message
-from quaid.place import state_folder
+from quaid.place import INDEX_FILE, state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.sync.indexer import Indexer, SyncOptions
 from quaid.trust import make_state_folder
-from quaid.vault import files, layout, transaction
+from quaid.vault import files, transaction
 
 if TYPE_CHECKING:
     import apsw
@@ -86,9 +86,9 @@ def open_bench(root: Path, name: str, base: str, settings: Settings, embedding: 
     try:
         vault = owner.branches.add_worktree(folder / "tree", base)
         state = make_state_folder(vault)
-        present = state_folder(root) / layout.INDEX_FILE
+        present = state_folder(root) / INDEX_FILE
         if present.exists():
-            database.copy(present, state / layout.INDEX_FILE)
+            database.copy(present, state / INDEX_FILE)
         # The owner's embedding: its cache has nearly all vectors, and keeps what is embedded here.
         indexer = Indexer(vault, settings, embedding)
         with closing(IndexReader(indexer.path)) as reader:

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 from quaid.http import UnreachableError, Wire
-from quaid.place import state_folder
+from quaid.place import LOG_DIR, state_folder
 from quaid.recall.safety import neutralise
 from quaid.redaction import admit
 from quaid.settings import NotificationSettings
-from quaid.vault.layout import LOG_DIR
 
 Level = Literal["off", "summary", "full"]
 Feature = Literal["janitor", "extraction", "retrieval", "docs"]

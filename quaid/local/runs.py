@@ -5,6 +5,7 @@ Losing it asks some questions again and forgets the diary; what was decided is i
 
 from __future__ import annotations
 
+import hashlib
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping
@@ -245,3 +246,9 @@ def _decoded(text: str | None) -> bytes | None:
 def _days_before(moment: str, days: int) -> str:
     """The day (ISO) that many days before an ISO moment."""
     return (date.fromisoformat(moment[:10]) - timedelta(days=days)).isoformat()
+
+
+def key_of(task: str, *evidence: str) -> str:
+    """Sixteen hex digits for what a decision rests on: the content hashes of the notes it judges, in any order."""
+    told = "\n".join([task, *sorted(evidence)])
+    return hashlib.sha256(told.encode()).hexdigest()[:16]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quaid.agents.session_context import read_core_notes
 from quaid.config import own_names
 from quaid.errors import UNWRITABLE, DiskFailedError, DiskFullError, QuaidError, VaultNotFoundError, VaultReadOnlyError
 from quaid.index import database, vectors
@@ -15,16 +14,16 @@ from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
 from quaid.model import Commit, Recall
-from quaid.place import state_folder
+from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 from quaid.recall import pipeline
 from quaid.recall.asking import Sources
 from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
+from quaid.recall.visibility import read_core_notes
 from quaid.settings import Settings
 from quaid.sqlite import heal
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
-from quaid.vault import layout
 
 if TYPE_CHECKING:
     import apsw
@@ -53,7 +52,7 @@ class Answers:
         self._reader = reader
         self._git = git
         self._problem = problem
-        self._path = state_folder(root) / layout.INDEX_FILE
+        self._path = state_folder(root) / INDEX_FILE
         self._second = IndexReader(self._path)
         self._visible = IndexReader(self._path, self.owners)
         self._matrix = VectorMatrix()
@@ -214,7 +213,7 @@ class Answers:
             from quaid.recall.rerank import ModelJudge
 
             state = state_folder(self._root)
-            records = ModelRecords(state / layout.LOCAL_FILE)
+            records = ModelRecords(state / LOCAL_FILE)
             # A kept answer has the question in it, in other words.
             answers = records if self._settings.recall.log == "text" else None
             models = Models(self._settings.models, own_prompts=user_prompts(), usage=records, answers=answers)

@@ -22,11 +22,10 @@ from quaid.errors import (
     VaultReadOnlyError,
 )
 from quaid.model import Edit, Hit, Recall, Use
-from quaid.place import state_folder
+from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.answering import AGAIN
 from quaid.settings import RecallSettings, Settings
 from quaid.vault import files, ledger
-from quaid.vault.layout import LOCAL_FILE
 
 if TYPE_CHECKING:
     import apsw

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import GitError
 from quaid.index import documents
 from quaid.index.scope import PRIVATE, is_visible
-from quaid.vault import layout
+from quaid.model import CORE_FILES
+from quaid.vault import files, layout
+from quaid.vault.core_notes import text_of_note
 
 if TYPE_CHECKING:
     import apsw
@@ -87,3 +90,18 @@ class VisibleCommits:
             return dict(revisions.read_files(found))
         except GitError:  # before the first commit, or where a clone ends
             return {}
+
+
+def read_core_notes(root: Path, owners: Collection[str]) -> Iterator[tuple[str, str]]:
+    """(file, text) of each core note that says something to one of `owners`; the template's have a heading each and
+    nothing under it.
+    """
+    for name in CORE_FILES:
+        if said := text_of_note(read_visible(root, name, owners)):
+            yield name, said
+
+
+def read_visible(root: Path, path: str, owners: Collection[str]) -> str:
+    """What a note says, empty where another keeps it private."""
+    data = files.read_note(root, path) or b""
+    return data.decode("utf-8", "replace") if may_see(path, data, owners) else ""

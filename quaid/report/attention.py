@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.place import state_folder
-from quaid.vault import layout, transaction
+from quaid.place import LOCAL_FILE, state_folder
+from quaid.vault import transaction
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
@@ -59,10 +59,10 @@ def list_attention(
 
 def _damaged(state: Path) -> list[Attention]:
     """That local.db was begun anew: all else that is set aside is made again from files."""
-    kept = state / f"{layout.LOCAL_FILE}.damaged"
+    kept = state / f"{LOCAL_FILE}.damaged"
     if not os.path.lexists(kept):
         return []
-    what = f"{layout.LOCAL_FILE} was damaged: counters since the last night, queued lines and logs were begun anew"
+    what = f"{LOCAL_FILE} was damaged: counters since the last night, queued lines and logs were begun anew"
     return [Attention(what, f"see what {kept} holds, then remove it")]
 
 

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from quaid.errors import QuaidError
 from quaid.local import state_files
-from quaid.place import state_folder
+from quaid.place import LOG_DIR, state_folder
 from quaid.redaction import admit
 from quaid.unseen import escaped
-from quaid.vault.layout import LOG_DIR
 
 PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", "typer", "watchdog", "mcp")
 

@@ -25,7 +25,7 @@ from quaid.index import database, documents
 from quaid.index.reader import IndexReader
 from quaid.llm import Models
 from quaid.model import Finding
-from quaid.place import state_folder
+from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
 from quaid.report.outbound import describe_outbound
 from quaid.sync.follow import read_heartbeat
 from quaid.trust import make_state_folder
@@ -148,7 +148,7 @@ def check_writes(context: Context) -> Finding:
 
 def check_index(context: Context) -> Finding:
     """The index can be read and is of this version."""
-    reader = IndexReader(state_folder(context.root) / layout.INDEX_FILE)
+    reader = IndexReader(state_folder(context.root) / INDEX_FILE)
     try:
         connection = reader.open()
         if connection is None:
@@ -271,7 +271,7 @@ def check_projects(context: Context) -> Finding:
             return Finding("projects", "warning", f"{project.path}: {project.problems[0]}.", "repair it in an editor")
         if found := _check_roots(context.root, project):
             return found
-    reader = IndexReader(state_folder(context.root) / layout.DOCS_FILE)
+    reader = IndexReader(state_folder(context.root) / DOCS_FILE)
     try:
         connection = reader.open()
         problems = documents.list_problems(connection) if connection else []

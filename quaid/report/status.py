@@ -13,14 +13,14 @@ from quaid.index import database, documents, graph, vectors
 from quaid.index.reader import IndexReader
 from quaid.local import quarantine
 from quaid.model import Kind, Use
-from quaid.place import state_folder
+from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE, state_folder
 from quaid.recall.bookkeeping import Bookkeeping
 from quaid.recall.visibility import visible_paths
 from quaid.report.attention import Attention, list_attention
 from quaid.report.outbound import list_outbound
 from quaid.sync.follow import Heartbeat, read_heartbeat
 from quaid.sync.indexer import SyncOptions
-from quaid.vault import files, layout
+from quaid.vault import files
 
 if TYPE_CHECKING:
     import apsw
@@ -208,8 +208,8 @@ def stats_of(memory: Memory) -> Stats:
         **graph.counts(connection),
         chunks=_count_chunks(connection),
         embedded=_count_chunks(connection, "ready"),
-        index_bytes=_size(state / layout.INDEX_FILE),
-        cache_bytes=_size(state / layout.CACHE_FILE),
+        index_bytes=_size(state / INDEX_FILE),
+        cache_bytes=_size(state / CACHE_FILE),
         oldest=oldest,
         newest=newest,
     )
@@ -312,7 +312,7 @@ def _title(connection: apsw.Connection, reference: str) -> str | None:
 
 
 def _count_queued(memory: Memory) -> int:
-    path = state_folder(memory.root) / layout.LOCAL_FILE
+    path = state_folder(memory.root) / LOCAL_FILE
     if not path.exists():
         return 0
     from quaid.local.notes_to_self import NotesToSelf

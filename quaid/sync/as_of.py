@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from quaid.errors import LockedError
 from quaid.index import carry_over, database, documents, vectors
 from quaid.index.documents import Known
-from quaid.place import CONFIG_FILE, state_folder
+from quaid.place import AS_OF_DIR, CONFIG_FILE, INDEX_FILE, LOCK_FILE, state_folder
 from quaid.settings import Settings
 from quaid.sqlite import is_damage, transaction, translated
 from quaid.sync.embedding import Embedding, Progress
@@ -66,8 +66,8 @@ class PastIndexes:
         self._embedding = embedding
         self._git = git
         self._root = root
-        self._present = state_folder(root) / layout.INDEX_FILE
-        self._folder = state_folder(root) / layout.AS_OF_DIR
+        self._present = state_folder(root) / INDEX_FILE
+        self._folder = state_folder(root) / AS_OF_DIR
         self._known: dict[str, Past] = {}
 
     def open(self, wanted: str, progress: Progress | None = None) -> Past:
@@ -134,7 +134,7 @@ class PastIndexes:
 
         self._folder.mkdir(mode=0o700, exist_ok=True)
         try:
-            with FileLock(self._folder / layout.LOCK_FILE, timeout=WAIT_S, mode=0o600):
+            with FileLock(self._folder / LOCK_FILE, timeout=WAIT_S, mode=0o600):
                 for stray in self._folder.glob(f"*{_UNFINISHED}"):
                     stray.unlink(missing_ok=True)
                 yield

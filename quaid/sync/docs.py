@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from quaid.index import database, documents, passages
 from quaid.index.documents import Known
 from quaid.model import ParsedDoc
-from quaid.place import state_folder
+from quaid.place import DOCS_FILE, state_folder
 from quaid.settings import Settings
 from quaid.sqlite import BUSY_MS, transaction
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.indexer import SyncReport, in_health, max_note_bytes, open_writer, silent
-from quaid.vault import files, layout
+from quaid.vault import files
 
 if TYPE_CHECKING:
     import apsw
@@ -68,7 +68,7 @@ class DocsIndex:
     """Keeps docs.db of the vault at `root` equal to the docs it is told of; `parse` takes them apart."""
 
     def __init__(self, root: Path, settings: Settings, embedding: Embedding, parse: ParseDoc) -> None:
-        self.path = state_folder(root) / layout.DOCS_FILE
+        self.path = state_folder(root) / DOCS_FILE
         self._root = root
         self._settings = settings
         self._embedding = embedding

@@ -12,10 +12,9 @@ from quaid.embed import Embedder, EmbeddingCache, fetch_weights, open_embedder
 from quaid.errors import EmbeddingError, QuaidError, WeightsMissingError
 from quaid.index import documents, vectors
 from quaid.index.vectors import EmbedderRow
-from quaid.place import state_folder
+from quaid.place import CACHE_FILE, state_folder
 from quaid.settings import EmbeddingSettings
 from quaid.sqlite import transaction
-from quaid.vault import layout
 
 if TYPE_CHECKING:
     import apsw
@@ -204,7 +203,7 @@ class Embedding:
 
     def _open_cache(self) -> EmbeddingCache:
         if self._cache is None:
-            self._cache = EmbeddingCache(state_folder(self._root) / layout.CACHE_FILE)
+            self._cache = EmbeddingCache(state_folder(self._root) / CACHE_FILE)
         return self._cache
 
     @staticmethod

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, TypeVar
 from quaid.errors import MassRemovalError, QuaidError, VaultNotFoundError
 from quaid.index import database, documents
 from quaid.index.documents import Known
-from quaid.place import CONFIG_FILE, state_folder
+from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.settings import Settings
 from quaid.sqlite import BUSY_MS, heal, transaction, translated
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.watcher import remove_stale_cookies
 from quaid.trust import make_state_folder
-from quaid.vault import files, layout
+from quaid.vault import files
 
 if TYPE_CHECKING:
     import apsw
@@ -86,7 +86,7 @@ class Indexer:
 
     def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
         self.root = root
-        self.path = state_folder(root) / layout.INDEX_FILE
+        self.path = state_folder(root) / INDEX_FILE
         self._settings = settings
         self._embedding = embedding
 

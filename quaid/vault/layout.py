@@ -15,13 +15,6 @@ from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, Kind
 
 COOKIE_DIR = ".quaid"
 """The one folder of Quaid's in a vault: files that listeners touch to hear of. Nothing in it is ever read."""
-INDEX_FILE = "index.db"
-DOCS_FILE = "docs.db"
-CACHE_FILE = "cache.db"
-LOCAL_FILE = "local.db"
-LOCK_FILE = "lock"
-LOG_DIR = "log"
-AS_OF_DIR = "as-of"
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _FOLDER_KINDS = {

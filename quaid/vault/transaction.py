@@ -17,8 +17,8 @@ from typing import Protocol
 
 from quaid.errors import DiskFullError, GitMissingError, LockedError, NoteChangedError, QuaidError
 from quaid.model import Committed, Edit, Message
-from quaid.place import state_folder
-from quaid.vault import displaced, exchange, files, intention, layout
+from quaid.place import LOCK_FILE, state_folder
+from quaid.vault import displaced, exchange, files, intention
 from quaid.vault.intention import PENDING_FILE, Change, list_unfinished
 
 __all__ = ["PENDING_FILE", "Change", "apply", "begin", "finish_killed", "list_unfinished", "needs_recovery"]
@@ -151,7 +151,7 @@ def _locked(root: Path, wait_s: float) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    path = state_folder(root) / layout.LOCK_FILE
+    path = state_folder(root) / LOCK_FILE
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with FileLock(path, timeout=wait_s, mode=0o600):

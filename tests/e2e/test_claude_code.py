@@ -23,10 +23,9 @@ from quaid.docs.registrar import NewProject
 from quaid.index.database import connect_reader
 from quaid.local import queue
 from quaid.model import CORE_FILES
-from quaid.place import state_folder
+from quaid.place import DOCS_FILE, state_folder
 from quaid.recall.safety import CLOSING, OPENING
 from quaid.vault import frontmatter
-from quaid.vault.layout import DOCS_FILE
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="waits for processes that it finds in /proc"

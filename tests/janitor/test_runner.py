@@ -13,10 +13,11 @@ from vaults import Vault, assert_verified
 from quaid import Memory
 from quaid.errors import BadInputError, ModelTimeoutError
 from quaid.history.vault_history import History
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.removal_guard import JanitorStoppedError
 from quaid.janitor.runner import Options
 from quaid.janitor.verbs import approve, rewrite
+from quaid.local.runs import key_of
 from quaid.model import Edit
 from quaid.place import state_folder
 

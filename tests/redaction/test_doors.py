@@ -23,11 +23,10 @@ from quaid.local import hook_log, quarantine, queue
 from quaid.local.notes_to_self import NotesToSelf
 from quaid.local.notifications import deliver
 from quaid.model import Edit, Message
-from quaid.place import state_folder
+from quaid.place import LOCAL_FILE, state_folder
 from quaid.redaction import admit
 from quaid.report.bug import write_report
 from quaid.settings import EmbeddingSettings, NotificationSettings
-from quaid.vault import layout
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 SECRET = KEYS["github-pat"]
@@ -119,7 +118,7 @@ DOORS: dict[str, Callable[[Ground], object]] = {
     "a relation": lambda on: on.quaid("link", "Maya", f"has {SECRET}", "a key"),
     "note": lambda on: on.quaid("note", f"the key is {SECRET}"),
     "the session of a note": lambda on: on.quaid("note", "call back", "--session", SECRET),
-    "a note to self": lambda on: NotesToSelf(on.state / layout.LOCAL_FILE).add(SECRET, SECRET, NOW),
+    "a note to self": lambda on: NotesToSelf(on.state / LOCAL_FILE).add(SECRET, SECRET, NOW),
     "config": lambda on: on.quaid("config", "set", "owner_name", SECRET),
     # Conversations
     "a conversation": lambda on: on.quaid("extract", on.talk(f"my key is {SECRET}", "noted")),
@@ -288,7 +287,7 @@ def test_what_was_kept_in_clear_goes_at_night(ground):
     from quaid.local.database import open_local
     from quaid.local.model_usage import ModelRecords
 
-    path = ground.state / layout.LOCAL_FILE
+    path = ground.state / LOCAL_FILE
     ModelRecords(path).put("k", json.dumps({"value": SECRET}), "2026-11-20", "2026-01-01")
     connection = open_local(path, recall_log.SCHEMA)
     columns = "at, query, door, depth, hits, took_ms, stages, degraded"

@@ -35,10 +35,11 @@ from quaid import Memory
 from quaid.errors import BadInputError, QuaidError
 from quaid.history import vault_history
 from quaid.janitor import runner
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.runner import Options
 from quaid.janitor.verbs import approve, rewrite
 from quaid.local import queue
+from quaid.local.runs import key_of
 from quaid.place import state_folder
 from quaid.vault import files
 from quaid.vault.notes import parse_note

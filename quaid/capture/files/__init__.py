@@ -1,0 +1,1 @@
+"""Files of any project -> facts: text, markdown and PDF."""

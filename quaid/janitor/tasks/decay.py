@@ -13,9 +13,10 @@ from datetime import timedelta
 
 from quaid.index import backlinks, documents, graph
 from quaid.index.documents import Candidate, Document
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.judging import quote
 from quaid.janitor.task_context import Context
+from quaid.local.runs import key_of
 from quaid.model import Edit, Use, note_name
 from quaid.recall import scoring
 from quaid.vault import headings, notes

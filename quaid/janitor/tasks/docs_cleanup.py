@@ -12,8 +12,9 @@ from quaid.docs.churn import GrownDoc
 from quaid.docs.edits import cleanup_edit
 from quaid.docs.updater import ask_cleanup
 from quaid.janitor import documents
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
+from quaid.local.runs import key_of
 
 if TYPE_CHECKING:
     from quaid.llm import Models

@@ -12,8 +12,9 @@ from quaid.docs.edits import since_of, update_edit
 from quaid.docs.updater import Update, ask_update
 from quaid.docs.weighing import TASK, StaleDoc, note_still_true, weigh
 from quaid.janitor import documents
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
+from quaid.local.runs import key_of
 
 if TYPE_CHECKING:
     from quaid.llm import Models

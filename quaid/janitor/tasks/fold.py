@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
+from quaid.local.runs import key_of
 
 
 def plan(context: Context) -> Iterator[Decision]:

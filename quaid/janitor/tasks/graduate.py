@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from quaid.index import documents
 from quaid.janitor import judging, verbs
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
+from quaid.local.runs import key_of
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
 TASK = "graduate"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.folding import (
     list_refused,
     may_stand,
@@ -25,6 +25,7 @@ from quaid.janitor.judging import fault_of, unsaid
 from quaid.janitor.task_context import Context
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens
+from quaid.local.runs import key_of
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, layout, notes
 from quaid.vault.journal import JournalEntry, archive_path, parse_entries, put_in, take_out

@@ -14,9 +14,10 @@ from typing import Any
 from quaid.index import documents
 from quaid.index.documents import Candidate
 from quaid.janitor import folding, judging
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
 from quaid.llm.exchange import Answer
+from quaid.local.runs import key_of
 from quaid.model import CORE_FILES, Edit, Use, name_key, note_name
 from quaid.recall import scoring
 from quaid.recall.safety import neutralise

@@ -17,11 +17,12 @@ from quaid.errors import ModelAnswerError
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate, Document
 from quaid.janitor import folding, judging, verbs, wording
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
 from quaid.llm.batches import batches
 from quaid.llm.exchange import Answer
 from quaid.llm.prices import estimate_tokens
+from quaid.local.runs import key_of
 from quaid.model import Edit, Note, name_key
 from quaid.vault import markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from quaid.errors import ModelAnswerError
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.folding import (
     list_refused,
     may_stand,
@@ -27,6 +27,7 @@ from quaid.janitor.task_context import Context
 from quaid.janitor.wording import problem_of
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens
+from quaid.local.runs import key_of
 from quaid.local.tables import readable
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, headings, layout, notes

@@ -11,8 +11,9 @@ from quaid.capture.extract import with_dates
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.janitor import judging, verbs
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
+from quaid.local.runs import key_of
 from quaid.model import Edit, Note
 from quaid.vault import markdown, notes
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from quaid.janitor.decision import Decision, key_of
+from quaid.janitor.decision import Decision
 from quaid.janitor.folding import list_refused, may_stand, read_core
 from quaid.janitor.judging import reason_of, unsaid
 from quaid.janitor.task_context import Context
+from quaid.local.runs import key_of
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, notes, replacing
 from quaid.vault.replacing import Replacement
