@@ -15,6 +15,9 @@ from mcp.client.stdio import StdioServerParameters
 from quaid.mcp.server import Server
 from quaid.mcp.workers import Desks
 
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"},
+}}  # fmt: skip
 EVERYTHING = (
     "memory_recall", "memory_get", "memory_store", "memory_note", "memory_forget", "memory_extract",
     "memory_search", "memory_history", "memory_stats", "memory_restore", "memory_create_edge",

@@ -21,7 +21,7 @@ from quaid.errors import QuaidError
 from quaid.model import VERSION
 from quaid.place import DOCS_FILE, LOCAL_FILE, state_folder
 from quaid.vault import files, markdown
-from quaid.vault.core_notes import text_of_note
+from quaid.vault.markdown import text_of_note
 
 MOST_TOLD = 12
 """Projects with a line of their own."""

@@ -13,7 +13,7 @@ from quaid.index import documents
 from quaid.index.scope import PRIVATE, is_visible
 from quaid.model import CORE_FILES
 from quaid.vault import files, layout
-from quaid.vault.core_notes import text_of_note
+from quaid.vault.markdown import text_of_note
 
 if TYPE_CHECKING:
     import apsw

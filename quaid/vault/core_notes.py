@@ -69,13 +69,3 @@ def _places(text: str) -> Iterator[tuple[str, int]]:
 
 def _said(text: str) -> set[str]:
     return {headings.key(_BULLET.sub("", line, count=1)) for line in text.splitlines()}
-
-
-_HEAD = re.compile(r"\A---\r?\n.*?^---\r?\n", re.DOTALL | re.MULTILINE)
-_SAYS_SOMETHING = re.compile(r"(?m)^(?!#)\s*\S")
-
-
-def text_of_note(text: str) -> str:
-    """A note without its head and comments; empty where only headings are left."""
-    said = markdown.without_comments(_HEAD.sub("", text.removeprefix("\ufeff"))).strip()
-    return said if _SAYS_SOMETHING.search(said) else ""

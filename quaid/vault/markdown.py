@@ -279,3 +279,13 @@ def _block_text(block: dict[str, Any]) -> str:
         return plain(block["text"])
     separator = " | " if kind in {"table_row", "table_head"} else "\n"
     return separator.join(filter(None, (_block_text(child) for child in block.get("children", ()))))
+
+
+_HEAD = re.compile(r"\A---\r?\n.*?^---\r?\n", re.DOTALL | re.MULTILINE)
+_SAYS_SOMETHING = re.compile(r"(?m)^(?!#)\s*\S")
+
+
+def text_of_note(text: str) -> str:
+    """A note without its head and comments; empty where only headings are left."""
+    said = without_comments(_HEAD.sub("", text.removeprefix("\ufeff"))).strip()
+    return said if _SAYS_SOMETHING.search(said) else ""

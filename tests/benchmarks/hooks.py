@@ -106,7 +106,7 @@ def answer(memory: Memory, asked: dict) -> dict[str, str]:
     """As `quaid mcp` answers."""
     if "context" in asked:
         return {"text": memory.context(asked["context"], asked["longest"], asked["cwd"])}
-    return before_prompt(memory, **asked)._asdict()
+    return before_prompt(memory.root, memory.settings, memory.recall, **asked)._asdict()
 
 
 def begin(root: Path) -> None:

@@ -54,7 +54,7 @@ def lease(tmp_path):
 
 def analyze(vault, path, **how):  # noqa: F811
     with vault.memory() as memory:
-        return Analyst(memory).analyze(Path(path), HowTo(**how))
+        return Analyst(memory.dependencies, memory.writer, memory.learner.reader).analyze(Path(path), HowTo(**how))
 
 
 def source_note(vault):  # noqa: F811

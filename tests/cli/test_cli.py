@@ -315,7 +315,7 @@ class TestCommands:
 
 class TestTerminal:
     def test_hits_are_a_list_to_read_on_a_terminal(self, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("quaid.cli.hits.has_terminal", lambda: True)
+        monkeypatch.setattr("quaid.cli.recall.has_terminal", lambda: True)
         _, out, _ = quaid("recall", "bicycle")
         assert "[MEMORY]" not in out
         assert re.match(r"\d\.\d\d  Maya has a blue bicycle\.\n      fact · from owner · 01kagx", out)

@@ -33,7 +33,7 @@ def a_plain_screen(monkeypatch):
 
 @pytest.fixture
 def shown_on_a_terminal(monkeypatch):
-    for module in ("hits", "explain"):
+    for module in ("recall", "explain"):
         monkeypatch.setattr(f"quaid.cli.{module}.has_terminal", lambda: True)
 
 
@@ -268,7 +268,7 @@ def test_an_agent_reads_one_line_a_hit():
 def test_a_long_hit_is_cut_for_a_person_only(shown_on_a_terminal, monkeypatch):
     answer = Recall("q", (replace(PORTO, text="word " * 500),))
     assert len(render_answer(answer, explain=False)) < 1000
-    monkeypatch.setattr("quaid.cli.hits.has_terminal", lambda: False)
+    monkeypatch.setattr("quaid.cli.recall.has_terminal", lambda: False)
     assert len(render_answer(answer, explain=False)) > 2500
 
 

@@ -1104,7 +1104,7 @@ KILLED = """
 import os, pathlib, sys
 from quaid.settings import GitSettings
 from quaid.model import Edit
-from quaid.vault import {module} as module
+from quaid.history import {module} as module
 from quaid.history.vault_history import History
 from quaid.model import Message
 def die(*_): os._exit(9)
@@ -1122,7 +1122,7 @@ def kill(vault: Vault, module: str, target: str, before: bytes | None = NOTE) ->
 
 def test_killed_before_the_commit_only_a_private_folder_is_left(vault):
     before, index = vault.head(), vault.index()
-    kill(vault, "history", "module.History._create_commit")
+    kill(vault, "vault_history", "module.History._create_commit")
     assert (vault.head(), vault.index()) == (before, index)
     (stray,) = (vault.root / ".git").glob("quaid-commit-*")
     vault.history.recover()
@@ -1214,7 +1214,7 @@ def test_a_commit_whose_git_outlived_its_maker_is_waited_for_and_finished(vault)
 
 def test_the_lock_of_a_branch_that_a_killed_git_left_is_removed(vault, monkeypatch):
     monkeypatch.setattr(private_git_dir, "REF_LOCK_S", 0.1)
-    kill(vault, "history", "module.History._create_commit")
+    kill(vault, "vault_history", "module.History._create_commit")
     (vault.root / ".git/refs/heads/main.lock").touch()
     assert vault.history.commit([Edit("facts/a.md", NOTE, ours())], SAY).id
     vault.assert_sound()

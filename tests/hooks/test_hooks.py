@@ -22,7 +22,7 @@ from vaults import assert_verified, wait_for
 from quaid.agents.prompt_context import before_prompt
 from quaid.agents.question import question_in
 from quaid.agents.standby import Standby, ask
-from quaid.hooks import entry
+from quaid.hooks import entry, events
 from quaid.hooks.work import start_worker, work
 from quaid.local import queue, sessions
 from quaid.place import state_folder
@@ -64,7 +64,7 @@ def hook(monkeypatch, capsys, event, *arguments, raw=None, **given):
         patch.setattr("sys.stdout", out)
         assert entry.main([event, *arguments]) == 0
         told = out.buffer.getvalue().decode()
-    assert len(told) <= entry.LONGEST_ANSWER + 1
+    assert len(told) <= events.MAX_ANSWER + 1
     return told
 
 
@@ -129,7 +129,7 @@ class TestSessionStart:
         monkeypatch.setenv("QUAID_HOOKS_CONTEXT_TOKENS", "100000")
         home.write("USER.md", "# User\n" + 'Maya "says" a lot.\n\n' * 2000)
         told = call("session-start", source="startup")
-        assert 6_000 < len(told) <= entry.LONGEST_ANSWER + 1
+        assert 6_000 < len(told) <= events.MAX_ANSWER + 1
 
     def test_it_can_be_switched_off(self, call, monkeypatch):
         monkeypatch.setenv("QUAID_HOOKS_CONTEXT", "false")
@@ -174,11 +174,17 @@ class TestPrompt:
         found = Recall("q", (Hit("a", "fact", "Maya drinks milk.", 0.4, "facts/a.md"),), doubt="the best score is low")
         with home.memory() as memory:
             monkeypatch.setattr(type(memory), "recall", lambda *_, **__: found)
-            assert "drinks milk" in before_prompt(memory, "what about the milk", "s1").text
+            assert (
+                "drinks milk"
+                in before_prompt(memory.root, memory.settings, memory.recall, "what about the milk", "s1").text
+            )
             memory.settings = replace(memory.settings, hooks=replace(memory.settings.hooks, recall="auto"))
-            assert before_prompt(memory, "what about the milk", "s2").text == ""
+            assert before_prompt(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text == ""
             found = replace(found, degraded=("vectors",), hits=(replace(found.hits[0], score=0.66),))
-            assert "drinks milk" in before_prompt(memory, "what about the milk", "s2").text
+            assert (
+                "drinks milk"
+                in before_prompt(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
+            )
 
     def test_a_huge_prompt_is_asked_by_its_beginning_and_end(self, call):
         told = call("user-prompt-submit", prompt="x" * 5_000_000 + "\nWhat milk does Maya take in her coffee?")
@@ -443,7 +449,7 @@ class TestStandby:
         assert standing.start()
         assert ask(home.root, {"prompt": "milk"}) == {"text": "for milk"}
         assert call("user-prompt-submit", "--text", prompt="milk").strip() == "for milk"
-        assert call("session-start", "--text", source="startup").strip() == f"for {entry.LONGEST_ANSWER - 200}"
+        assert call("session-start", "--text", source="startup").strip() == f"for {events.MAX_ANSWER - 200}"
         standing.close()
         assert ask(home.root, {"prompt": "milk"}) is None
         assert not list(tmp_path.rglob("*.sock"))
@@ -498,6 +504,6 @@ def test_a_session_is_given_nothing_it_could_not_be_shown(home, monkeypatch):
         home.write_fact(f"pot{number}", f"Maya made the blue pot number {number} " + "with much care " * 30)
     monkeypatch.setenv("QUAID_HOOKS_RECALL_TOKENS", "300")
     with home.memory() as memory:
-        told = before_prompt(memory, "Which blue pots did Maya make?", "s1").text
+        told = before_prompt(memory.root, memory.settings, memory.recall, "Which blue pots did Maya make?", "s1").text
         assert 0 < told.count("[MEMORY]") < 8
         assert len(sessions.read(state(home), "s1").ids) == told.count("[MEMORY]")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -13,86 +15,25 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "quaid"
 
-# Each room and the rooms it may import besides itself and those that all may.
-FOR_ALL = {
-    "config", "errors", "gate", "http", "model", "place", "search_paths", "settings", "sqlite", "trust", "unseen",
-    "user_config",
-}  # fmt: skip
-BELOW = {
-    "errors": set(),
-    "gate": set(),
-    "model": set(),
-    "http": set(),
-    "place": set(),
-    "search_paths": set(),
-    "settings": set(),
-    "sqlite": set(),
-    "unseen": set(),
-    "user_config": {"errors", "place"},
-    "trust": {"errors", "place", "sqlite", "user_config"},
-    "config": {"errors", "place", "settings", "user_config"},
-    "vault": set(),
-    "index": set(),
-    "local": set(),
-    "evaluation": set(),
-    "news": {"recall", "vault"},
-    "hosts": set(),
-    "embed": set(),
-    "llm": set(),
-    "sync": {"vault", "index", "embed"},
-    "recall": {"index", "embed", "llm"},
-    "capture": {"vault", "recall", "llm"},
-    "janitor": {
-        "vault",
-        "index",
-        "local",
-        "embed",
-        "llm",
-        "sync",
-        "recall",
-        "capture",
-        "projects",
-        "evaluation",
-        "news",
-    },
-    "projects": {"vault", "index", "recall", "llm", "capture"},
-}
-WIRING = {
-    "memory",
-    "writer",
-    "doctor",
-    "overview",
-    "bookkeeping",
-    "provenance",
-    "answers",
-    "creation",
-    "lookups",
-    "learning",
-    "reading",
-    "tidying",
-    "analyzing",
-    "importing",
-    "export",
-    "context",
-    "project_context",
-    "prompting",
-    "question",
-    "standby",
-    "visible",
-    "installing",
-    "canary",
-    "outbound",
-    "attention",
-    "bug",
-    "documentation",
-}
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 DOORS = {"cli", "mcp", "hooks"}
 OPENS = {"cli/hook.py": {"hooks"}, "cli/mcp.py": {"mcp"}}  # commands that open another door
-HOUSE = set(BELOW) - FOR_ALL
-BELOW |= dict.fromkeys(WIRING, HOUSE | WIRING)
-BELOW |= dict.fromkeys(DOORS, HOUSE | WIRING)
-BELOW["__init__"] = {"memory"}
-BELOW["__main__"] = {"cli", "hooks"}
+
+
+def read_table():
+    """Room -> the rooms it may import, as the table of docs/architecture.md says."""
+    rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", ARCHITECTURE, re.MULTILINE)
+    names = [room for room, _ in rows]
+    base = set(names[: names.index("claims") + 1])
+    allowed = {}
+    for room, cell in rows:
+        allowed[room] = {room, *re.findall(r"`(\w+)`", cell)} | (base if "the base" in cell else set())
+        for other in re.findall(r"what `(\w+)` may", cell):
+            allowed[room] |= allowed[other] - {other}
+    return allowed
+
+
+ALLOWED = read_table() | {"__init__": {"memory", "model"}, "__main__": {"cli", "hooks"}}
 
 # A foreign library -> the files or folders that may import it.
 OWNERS = {
@@ -110,16 +51,16 @@ OWNERS = {
     "safetensors": ["embed/"],
     "typer": ["cli/"],
     "rich": ["cli/"],
-    "tomlkit": ["config.py", "user_config.py", "agents/toml_edit.py"],
+    "tomlkit": ["config.py", "agents/toml_edit.py"],
     "mcp": ["mcp/"],
     "dateutil": ["recall/windows.py"],
     "threadpoolctl": ["index/matrix.py"],
     "pypdf": ["capture/files/pdf.py"],
-    "pathspec": ["projects/"],
+    "pathspec": ["docs/"],
     "kingfisher_sdk": ["redaction/redacting.py"],
 }
 BANNED = {"torch", "transformers", "sentence_transformers", "sqlite3", "requests"}
-MOST_LINES = 450
+MAX_LINES = 450
 HEAVY = (
     "numpy",
     "dateutil",
@@ -188,22 +129,48 @@ def rooms_imported(path):
     return {name for name in names if (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()}
 
 
-def test_imports_go_down_the_house_only():
+def test_every_room_is_in_the_table():
+    assert {room_of(path) for path in MODULES} == set(ALLOWED)
+
+
+def test_a_room_imports_what_the_table_allows():
     for path in MODULES:
-        room = room_of(path)
-        assert room in BELOW, f"{room} has no place in the order yet; put it into BELOW"
-        assert rooms_imported(path) <= BELOW[room] | FOR_ALL | {room} | OPENS.get(path, set()), path
+        assert rooms_imported(path) <= ALLOWED[room_of(path)] | OPENS.get(path, set()), path
 
 
-def test_no_door_imports_another():
-    for path in set(MODULES) - {"__main__.py"}:
-        assert not rooms_imported(path) & (DOORS - {room_of(path)} - OPENS.get(path, set())), path
+def test_rooms_do_not_import_each_other_in_a_circle():
+    for room, below in ALLOWED.items():
+        for other in below - {room}:
+            assert room not in ALLOWED[other], f"{room} and {other}"
 
 
-def test_nothing_below_the_doors_imports_the_wiring():
+def test_modules_do_not_import_each_other_in_a_circle():
+    names = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in MODULES}
+    graph = {}
     for path in MODULES:
-        if room_of(path) in HOUSE:
-            assert not rooms_imported(path) & (WIRING | DOORS), path
+        modules = {name.removeprefix("quaid.") for name in imported(path) if name.startswith("quaid.")}
+        # `from quaid.embed import bert` is an import of embed/bert.py, not of embed/__init__.py.
+        graph[path] = {
+            names[name]
+            for name in modules & names.keys()
+            if not any(n.startswith(f"{name}.") for n in modules & names.keys())
+        }
+        graph[path] -= {path}
+    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+def test_every_room_says_what_it_holds_what_it_may_touch_and_where_its_story_begins():
+    for room in ALLOWED:
+        init = PACKAGE / room / "__init__.py"
+        if init.is_file():
+            lines = [
+                line
+                for line in (ast.get_docstring(ast.parse(init.read_text(encoding="utf-8"))) or "").splitlines()
+                if line
+            ]
+            assert len(lines) == 3, room
+            assert lines[1].startswith("May import "), room
+            assert lines[2].startswith("Begin with "), room
 
 
 def test_a_foreign_library_has_its_own_room():
@@ -229,7 +196,7 @@ def test_a_private_name_stays_in_its_module():
 
 def test_a_module_stays_short():
     lengths = {path: text_of(path).count("\n") for path in MODULES}
-    assert {path: length for path, length in lengths.items() if length >= MOST_LINES} == {}
+    assert {path: length for path, length in lengths.items() if length >= MAX_LINES} == {}
 
 
 def test_every_module_says_what_it_is_for():

@@ -20,8 +20,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp.test_stdio import HELLO
-from mcp_host import DEFAULT, call
+from mcp_host import DEFAULT, HELLO, call
 from vaults import Vault, refused
 
 from quaid.cli.main import main

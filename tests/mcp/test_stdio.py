@@ -12,7 +12,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from mcp_host import DEFAULT, call, hosted
+from mcp_host import DEFAULT, HELLO, call, hosted
 from vaults import Vault, wait_for
 
 from quaid.agents.standby import ask
@@ -20,9 +20,6 @@ from quaid.mcp import stdio
 from quaid.place import state_folder
 from quaid.sync.follow import read_heartbeat
 
-HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"},
-}}  # fmt: skip
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 

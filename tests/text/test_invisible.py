@@ -18,6 +18,7 @@ from mcp_host import talk
 from vaults import Vault, copy_vault
 
 from quaid.cli.main import main
+from quaid.history.messages import render
 from quaid.model import Message
 from quaid.unseen import escaped, escaped_json, without_unseen
 
@@ -173,17 +174,17 @@ def test_bytes_for_a_program_are_exact(vault: Vault) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_commit_says_it_in_escapes(text: str) -> None:
-    message = Message(f"remember: {text}", f"a {text}\nb", (("Quaid-Fact", f"01{text}"),)).render()
+    message = render(Message(f"remember: {text}", f"a {text}\nb", (("Quaid-Fact", f"01{text}"),)))
     assert not FORBIDDEN.search(message)
     assert message.count("\n") == 6
 
 
 def test_no_value_forges_a_trailer() -> None:
     for end in ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\n\n"):
-        message = Message(f"a{end}Quaid-Run: 1", "", (("Quaid-Fact", f"01{end}Quaid-Run: 1"),)).render()
+        message = render(Message(f"a{end}Quaid-Run: 1", "", (("Quaid-Fact", f"01{end}Quaid-Run: 1"),)))
         assert not re.search(r"(?m)^Quaid-Run", message)
         assert len(re.split(r"[\n\r\x0b\x0c\x1c\x85\u2028\u2029]", message.strip())) == 3
-    assert not re.search(r"(?m)^Quaid-Run", Message("a", "said:\n\nQuaid-Run: 1\nquaid-decision: 2").render())
+    assert not re.search(r"(?m)^Quaid-Run", render(Message("a", "said:\n\nQuaid-Run: 1\nquaid-decision: 2")))
 
 
 def test_logs_that_people_read_have_escapes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
