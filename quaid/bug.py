@@ -16,7 +16,7 @@ from quaid.errors import QuaidError
 from quaid.gate import admit
 from quaid.local import state_files
 from quaid.place import state_folder
-from quaid.unseen import escaped
+from quaid.text.invisible import escaped
 from quaid.vault.layout import LOG_DIR
 
 PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", "typer", "watchdog", "mcp")

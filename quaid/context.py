@@ -21,8 +21,8 @@ from quaid.local import queue
 from quaid.model import CORE_FILES
 from quaid.place import state_folder
 from quaid.project_context import tell_projects, what_it_says
-from quaid.recall.safety import CLOSING, OPENING, neutralise
 from quaid.sync.diff import compare
+from quaid.text.quoting import CLOSING, OPENING, neutralise
 from quaid.vault import files
 from quaid.visible import may_see
 

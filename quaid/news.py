@@ -17,8 +17,8 @@ from typing import Literal
 from quaid.gate import admit
 from quaid.http import UnreachableError, Wire
 from quaid.place import state_folder
-from quaid.recall.safety import neutralise
 from quaid.settings import NotificationSettings
+from quaid.text.quoting import neutralise
 from quaid.vault.layout import LOG_DIR
 
 Level = Literal["off", "summary", "full"]

@@ -10,7 +10,7 @@ from quaid.local import sessions
 from quaid.model import Hit, Recall
 from quaid.place import state_folder
 from quaid.question import question_in
-from quaid.recall.safety import LONGEST_BLOCK, neutralise, render_memory_block
+from quaid.text.quoting import LONGEST_BLOCK, neutralise, render_memory_block
 
 if TYPE_CHECKING:
     from quaid.memory import Memory

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "quaid"
 
 # Each room and the rooms it may import besides itself and those that all may.
 FOR_ALL = {
-    "config", "errors", "gate", "http", "model", "place", "search_paths", "settings", "sqlite", "trust", "unseen",
+    "config", "errors", "gate", "http", "model", "place", "search_paths", "settings", "sqlite", "text", "trust",
     "user_config",
 }  # fmt: skip
 BELOW = {
@@ -27,7 +27,7 @@ BELOW = {
     "search_paths": set(),
     "settings": set(),
     "sqlite": set(),
-    "unseen": set(),
+    "text": set(),
     "user_config": {"errors", "place"},
     "trust": {"errors", "place", "sqlite", "user_config"},
     "config": {"errors", "place", "settings", "user_config"},
@@ -112,7 +112,7 @@ OWNERS = {
     "rich": ["cli/"],
     "tomlkit": ["config.py", "user_config.py", "hosts/tomledit.py"],
     "mcp": ["mcp/"],
-    "dateutil": ["recall/windows.py"],
+    "dateutil": ["text/windows.py"],
     "threadpoolctl": ["index/matrix.py"],
     "pypdf": ["projects/pdf.py"],
     "pathspec": ["projects/"],

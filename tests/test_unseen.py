@@ -18,7 +18,7 @@ from mcp_host import talk
 from vaults import Vault, copy_vault
 
 from quaid.cli.main import main
-from quaid.unseen import escaped, escaped_json, without_unseen
+from quaid.text.invisible import escaped, escaped_json, without_unseen
 from quaid.vault.messages import Message
 
 HOSTILE = {

@@ -18,7 +18,7 @@ from quaid.cli.terminal import clipped, columns, count, line_width, moment, one_
 from quaid.cli.written import tell_written
 from quaid.errors import UsageError
 from quaid.projects.wording import describe
-from quaid.recall.safety import neutralise
+from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
     from quaid.documentation.facade import Documentation

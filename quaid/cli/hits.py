@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from quaid.cli.terminal import has_terminal, styled, wrapped
 from quaid.model import Hit, Recall
-from quaid.recall.safety import describe, render_memory_line, short_id
+from quaid.text.quoting import describe, render_memory_line, short_id
 
 if TYPE_CHECKING:
     from quaid.projects.searching import DocsFound

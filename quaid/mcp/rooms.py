@@ -20,7 +20,7 @@ from quaid.local.state_files import alone
 from quaid.mcp.desk import LOOK_S, Desk, Tell
 from quaid.place import state_folder
 from quaid.standby import ANSWER_S, Standby
-from quaid.unseen import escaped
+from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
     from quaid.memory import Memory

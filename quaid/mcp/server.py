@@ -40,7 +40,7 @@ from quaid.mcp.prompts import add_prompts
 from quaid.mcp.resources import add_resources
 from quaid.mcp.rooms import Desks
 from quaid.mcp.toolbox import offered
-from quaid.unseen import without_unseen
+from quaid.text.invisible import without_unseen
 
 Surface = Literal["default", "all"]
 

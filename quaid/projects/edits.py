@@ -9,7 +9,7 @@ from quaid.errors import NoteBrokenError
 from quaid.gate import admit
 from quaid.model import Edit, SourceEdit
 from quaid.projects import registry
-from quaid.recall.safety import neutralise
+from quaid.text.quoting import neutralise
 from quaid.vault import headings
 from quaid.vault.messages import Message
 

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from quaid.gate import admit
-from quaid.index.stop_words import STOP_WORDS
-from quaid.recall.safety import neutralise
+from quaid.text.quoting import neutralise
+from quaid.text.stop_words import STOP_WORDS
 from quaid.vault import replacing
 
 MOST_NAMED = 3

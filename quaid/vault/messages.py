@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from quaid.gate import admit
 from quaid.model import Commit
-from quaid.unseen import escaped
+from quaid.text.invisible import escaped
 from quaid.vault.repository import Repository
 
 SUBJECT_LENGTH = 72

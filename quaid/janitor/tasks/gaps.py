@@ -9,7 +9,7 @@ from quaid import gate
 from quaid.janitor.context import Context
 from quaid.janitor.decision import Decision, key_of
 from quaid.model import Edit
-from quaid.recall.safety import neutralise
+from quaid.text.quoting import neutralise
 from quaid.vault import headings, notes
 
 if TYPE_CHECKING:
