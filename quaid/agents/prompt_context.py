@@ -11,7 +11,7 @@ from quaid.agents.session_context import CHARACTERS_PER_TOKEN
 from quaid.local import sessions
 from quaid.model import Hit, Recall
 from quaid.place import state_folder
-from quaid.recall.safety import LONGEST_BLOCK, neutralise, render_memory_block
+from quaid.text.quoting import LONGEST_BLOCK, neutralise, render_memory_block
 
 if TYPE_CHECKING:
     from quaid.settings import NotificationSettings, Settings

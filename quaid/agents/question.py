@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from quaid.index.stop_words import STOP_WORDS
+from quaid.text.stop_words import STOP_WORDS
 
 LONGEST_QUESTION = 1_000
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")  # noqa: RUF001

@@ -19,10 +19,10 @@ from quaid.index import database, documents
 from quaid.index.scope import visible_to
 from quaid.local import queue
 from quaid.place import state_folder
-from quaid.recall.safety import CLOSING, OPENING, neutralise
 from quaid.recall.visibility import read_core_notes, read_visible
 from quaid.redaction import admit
 from quaid.sync.diff import compare
+from quaid.text.quoting import CLOSING, OPENING, neutralise
 from quaid.vault import files
 
 if TYPE_CHECKING:

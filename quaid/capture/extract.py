@@ -170,7 +170,7 @@ def with_dates(text: str, told: datetime | None) -> str:
     """`text` with the date behind each time that is relative to the moment it was told: `yesterday (7 May 2023)`."""
     if told is None or not _RELATIVE.search(text):
         return text
-    from quaid.recall.dates import find_dates
+    from quaid.text.dates import find_dates
 
     dated = text
     for mention in reversed(find_dates(text, told)):

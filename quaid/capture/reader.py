@@ -20,8 +20,8 @@ from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefus
 from quaid.index import graph
 from quaid.model import ModelUsage
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.recall.safety import neutralise
 from quaid.settings import Settings
+from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
     import apsw

@@ -18,7 +18,7 @@ from quaid.cli.terminal import clipped, coloured, columns, count, line_width, mo
 from quaid.cli.write_output import tell_written
 from quaid.docs.wording import describe
 from quaid.errors import UsageError
-from quaid.recall.safety import neutralise
+from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Doc

@@ -10,7 +10,7 @@ from typing import Any
 from quaid.cli.hits import INDENT, list_degraded, render_list
 from quaid.cli.terminal import aligned, clipped, draw_bar, has_terminal, line_width, milliseconds, section, styled
 from quaid.model import ChannelRank, Hit, Recall
-from quaid.recall.safety import short_id
+from quaid.text.quoting import short_id
 
 FILLS = (("█", "cyan"), ("▓", "green"), ("▒", "yellow"), ("░", "dim"))
 """What the strongest kinds of evidence are drawn with: told apart without colour too."""

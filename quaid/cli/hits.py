@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from quaid.cli.terminal import styled, wrapped
 from quaid.model import Hit, Recall
-from quaid.recall.safety import describe, short_id
+from quaid.text.quoting import describe, short_id
 
 if TYPE_CHECKING:
     from quaid.docs.search import DocsFound

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.unseen import escaped_json
+from quaid.text.invisible import escaped_json
 
 if TYPE_CHECKING:
     from quaid.cli.progress import ProgressBar

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from quaid.cli.terminal import bare
-from quaid.unseen import escaped
+from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -13,8 +13,8 @@ import typer
 from quaid.cli.invocation import Invocation
 from quaid.errors import UsageError
 from quaid.model import PRIVACIES, STATUSES
-from quaid.recall.dates import parse_day
 from quaid.recall.options import KINDS, Depth
+from quaid.text.dates import parse_day
 
 DEPTHS: tuple[str, ...] = get_args(Depth)
 

@@ -11,7 +11,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.query_options import Asked, asks
 from quaid.cli.terminal import count, has_terminal, moment, styled
 from quaid.model import Recall
-from quaid.recall.safety import render_memory_line
+from quaid.text.quoting import render_memory_line
 
 if TYPE_CHECKING:
     from quaid.memory import Memory

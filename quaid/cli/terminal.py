@@ -11,7 +11,7 @@ from math import ceil
 from shutil import get_terminal_size
 from typing import Any, TextIO, cast
 
-from quaid.unseen import escaped
+from quaid.text.invisible import escaped
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _OWN = "".join(chr(0xF0000 + int.from_bytes(os.urandom(2))) for _ in range(2))

@@ -9,8 +9,8 @@ from quaid.docs import registry
 from quaid.errors import NoteBrokenError
 from quaid.history.messages import render
 from quaid.model import Edit, Message, SourceEdit
-from quaid.recall.safety import neutralise
 from quaid.redaction import admit
+from quaid.text.quoting import neutralise
 from quaid.vault import headings
 
 if TYPE_CHECKING:

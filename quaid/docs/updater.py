@@ -248,8 +248,8 @@ def _fit(
 
 def _said(text: str) -> str:
     """What a model says to the owner, fit for a commit."""
-    from quaid.recall.safety import neutralise
     from quaid.redaction import admit
+    from quaid.text.quoting import neutralise
 
     return headings.one_line(neutralise(admit(text).text))
 

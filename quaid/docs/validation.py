@@ -10,9 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from quaid.index.stop_words import STOP_WORDS
-from quaid.recall.safety import neutralise
 from quaid.redaction import admit
+from quaid.text.quoting import neutralise
+from quaid.text.stop_words import STOP_WORDS
 from quaid.vault import replacing
 
 MOST_NAMED = 3

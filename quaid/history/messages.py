@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from quaid.history.repository import Repository
 from quaid.model import Commit, Message
 from quaid.redaction import admit
-from quaid.unseen import escaped
+from quaid.text.invisible import escaped
 
 SUBJECT_LENGTH = 72
 LOG_FORMAT = "/ %H %aI %an %ae %s %b".replace(" ", "%x00")

@@ -20,7 +20,7 @@ from quaid.errors import QuaidError
 from quaid.local import hook_log
 from quaid.place import state_folder
 from quaid.redaction import admit
-from quaid.unseen import escaped
+from quaid.text.invisible import escaped
 
 NO_HOOKS = "QUAID_NO_HOOKS"
 """Set for the models that Quaid itself asks: what they are told must not be answered from memory, nor be learned."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from quaid.errors import QuaidError
 from quaid.local import queue, state_files
 from quaid.place import state_folder
-from quaid.unseen import escaped
+from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
     from quaid.capture.learner import Extracted

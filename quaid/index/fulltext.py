@@ -10,8 +10,8 @@ from itertools import islice
 import apsw
 
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.index.stop_words import STOP_WORDS
 from quaid.model import Chunk
+from quaid.text.stop_words import STOP_WORDS
 
 # bm25 weights of the columns text, context, keywords.
 WEIGHTS = (1.0, 1.0, 0.5)

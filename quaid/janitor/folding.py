@@ -9,7 +9,7 @@ from typing import Any
 from quaid.janitor.task_context import Context
 from quaid.janitor.vetoes import MOST_EXAMPLES
 from quaid.local.runs import key_of
-from quaid.recall.safety import neutralise
+from quaid.text.quoting import neutralise
 from quaid.vault import markdown, notes
 
 _HIDING = ("%%", "<!--", "![[", "```", "~~~")

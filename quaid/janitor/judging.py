@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from quaid.capture.facts import MINIMUM_WORDS, count_words
 from quaid.janitor import questions, wording
 from quaid.janitor.task_context import Context
-from quaid.recall.safety import neutralise
+from quaid.text.quoting import neutralise
 from quaid.vault import headings, markdown
 
 LONGEST_REASON = 300

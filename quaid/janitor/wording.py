@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from quaid.index.stop_words import STOP_WORDS
-from quaid.recall.dates import DateMention, find_dates
-from quaid.recall.windows import Window
+from quaid.text.dates import DateMention, find_dates
+from quaid.text.stop_words import STOP_WORDS
+from quaid.text.windows import Window
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*", re.UNICODE)  # noqa: RUF001
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")

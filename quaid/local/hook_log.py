@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from quaid.local import state_files
 from quaid.redaction import admit
-from quaid.unseen import escaped
+from quaid.text.invisible import escaped
 
 LOG_FILE = "hooks.log"
 LONGEST_LOG = 1_000_000

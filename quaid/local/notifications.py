@@ -16,9 +16,9 @@ from typing import Literal
 
 from quaid.http import UnreachableError, Wire
 from quaid.place import LOG_DIR, state_folder
-from quaid.recall.safety import neutralise
 from quaid.redaction import admit
 from quaid.settings import NotificationSettings
+from quaid.text.quoting import neutralise
 
 Level = Literal["off", "summary", "full"]
 Feature = Literal["janitor", "extraction", "retrieval", "docs"]

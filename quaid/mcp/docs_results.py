@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from quaid.docs.wording import describe
 from quaid.errors import BadInputError
 from quaid.mcp.results import LONGEST_NOTE, answer, bare, day, fitting, line
-from quaid.recall.safety import neutralise
+from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Catalogue, Doc

@@ -10,7 +10,7 @@ from pydantic import Field
 from quaid.errors import BadInputError
 from quaid.mcp.results import warn
 from quaid.mcp.workers import Desks
-from quaid.recall.safety import render_memory_block
+from quaid.text.quoting import render_memory_block
 
 if TYPE_CHECKING:
     from quaid.memory import Memory

@@ -9,7 +9,7 @@ from mcp.server import MCPServer
 from quaid.errors import NoteNotFoundError
 from quaid.mcp.workers import Desks
 from quaid.model import CORE_FILES, Kind
-from quaid.recall.safety import PREFACE, neutralise
+from quaid.text.quoting import PREFACE, neutralise
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from quaid.model import Commit, Edge, Hit, Recall
-from quaid.recall.safety import LONGEST_TEXT, PREFACE, neutralise, render_memory_block
+from quaid.text.quoting import LONGEST_TEXT, PREFACE, neutralise, render_memory_block
 
 if TYPE_CHECKING:
     from quaid.capture.learner import Extracted

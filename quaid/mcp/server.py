@@ -40,7 +40,7 @@ from quaid.mcp.workers import Desks
 from quaid.mcp.write_tools import Keeping
 from quaid.redaction import admit, admit_all
 from quaid.report.bug import refusal_of, write_report
-from quaid.unseen import without_unseen
+from quaid.text.invisible import without_unseen
 
 Surface = Literal["default", "all"]
 

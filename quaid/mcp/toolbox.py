@@ -14,7 +14,7 @@ from pydantic import Field
 
 from quaid.errors import BadInputError, LockedError
 from quaid.mcp.worker import Tell
-from quaid.recall.dates import parse_day
+from quaid.text.dates import parse_day
 
 if TYPE_CHECKING:
     from quaid.memory import Memory

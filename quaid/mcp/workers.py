@@ -20,7 +20,7 @@ from quaid.local.in_flight import is_extracting
 from quaid.local.state_files import alone
 from quaid.mcp.worker import LOOK_S, Desk, Tell
 from quaid.place import state_folder
-from quaid.unseen import escaped
+from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
     from quaid.memory import Memory

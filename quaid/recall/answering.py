@@ -87,7 +87,7 @@ def _text(text: str, settings: RecallSettings) -> str:
     text = admit(text).text
     if not settings.stages.neutralise:
         return text
-    from quaid.recall.safety import neutralise
+    from quaid.text.quoting import neutralise
 
     return neutralise(text)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from quaid.index import fulltext
-from quaid.index.stop_words import STOP_WORDS
 from quaid.model import name_key
-from quaid.recall.dates import DateMention, find_dates
 from quaid.recall.intent import Intent, classify
 from quaid.recall.metadata import strip_metadata
 from quaid.recall.phrases import find_names, find_phrases
+from quaid.text.dates import DateMention, find_dates
+from quaid.text.stop_words import STOP_WORDS
 
 LONGEST_NAME = 4
 """Words in the longest run that is looked up as a name."""

@@ -16,7 +16,7 @@ from quaid.errors import QuaidError
 from quaid.local import state_files
 from quaid.place import LOG_DIR, state_folder
 from quaid.redaction import admit
-from quaid.unseen import escaped
+from quaid.text.invisible import escaped
 
 PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", "typer", "watchdog", "mcp")
 

@@ -132,7 +132,16 @@ class TestDocs:
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert all(re.search(rf"^  {name} +\S", done.stdout, re.MULTILINE) for name in COMMANDS)
         loaded = set(re.findall(r"'quaid\.([\w.]+)'", done.stderr))
-        assert loaded <= {"cli", "cli.main", "cli.app", "cli.invocation", "cli.terminal", "errors", "unseen"}
+        assert loaded <= {
+            "cli",
+            "cli.main",
+            "cli.app",
+            "cli.invocation",
+            "cli.terminal",
+            "errors",
+            "text",
+            "text.invisible",
+        }
 
 
 class TestShapes:

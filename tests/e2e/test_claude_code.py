@@ -24,7 +24,7 @@ from quaid.index.database import connect_reader
 from quaid.local import queue
 from quaid.model import CORE_FILES
 from quaid.place import DOCS_FILE, state_folder
-from quaid.recall.safety import CLOSING, OPENING
+from quaid.text.quoting import CLOSING, OPENING
 from quaid.vault import frontmatter
 
 pytestmark = pytest.mark.skipif(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.errors import UsageError
-from quaid.recall.dates import find_dates, parse_day
+from quaid.text.dates import find_dates, parse_day
 
 FRIDAY = datetime(2026, 11, 20, 14, 30)  # noqa: DTZ001 - the asker's clock
 ROOT = Path(__file__).parents[2]
@@ -210,7 +210,7 @@ def test_what_is_no_date_is_refused_with_a_way_to_write_it(text):
 
 def test_a_question_without_a_date_loads_no_date_library():
     code = (
-        "import sys, datetime; from quaid.recall.dates import find_dates;"
+        "import sys, datetime; from quaid.text.dates import find_dates;"
         "now = datetime.datetime(2026, 11, 20); find_dates('what does Maya like to drink this time, 3 or 20 of them?', now);"
         "before = [name for name in sys.modules if name.startswith('dateutil') or name.endswith('date_patterns')];"
         "found = find_dates('last March', now); print(before, len(found), 'dateutil' in sys.modules)"

@@ -20,7 +20,7 @@ from vaults import Vault, copy_vault
 from quaid.cli.main import main
 from quaid.history.messages import render
 from quaid.model import Message
-from quaid.unseen import escaped, escaped_json, without_unseen
+from quaid.text.invisible import escaped, escaped_json, without_unseen
 
 HOSTILE = {
     "clear": "\x1b[2J", "colour": "\x1b[31m", "link": "\x1b]8;;http://evil.example\x1b\\x", "clipboard": "\x1b]52;c;ZXZpbA==\x07",

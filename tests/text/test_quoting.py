@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from quaid.capture.cleaning import clean_text
 from quaid.model import Hit
 from quaid.recall.metadata import strip_metadata
-from quaid.recall.safety import (
+from quaid.text.quoting import (
     AS_WRITTEN,
     CLOSING,
     OPENING,

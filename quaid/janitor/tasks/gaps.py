@@ -10,7 +10,7 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
 from quaid.local.runs import key_of
 from quaid.model import Edit
-from quaid.recall.safety import neutralise
+from quaid.text.quoting import neutralise
 from quaid.vault import headings, notes
 
 if TYPE_CHECKING:

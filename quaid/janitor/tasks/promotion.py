@@ -20,7 +20,7 @@ from quaid.llm.exchange import Answer
 from quaid.local.runs import key_of
 from quaid.model import CORE_FILES, Edit, Use, name_key, note_name
 from quaid.recall import scoring
-from quaid.recall.safety import neutralise
+from quaid.text.quoting import neutralise
 from quaid.vault import core_notes, headings, markdown, notes
 
 TASK = PROMPT = "promotion"

@@ -17,7 +17,7 @@ from quaid.janitor.task_context import Context
 from quaid.janitor.tasks import contradictions, duplicates
 from quaid.janitor.verdicts import Verdict, judge, wording_problem
 from quaid.model import Edit
-from quaid.recall.dates import find_dates
+from quaid.text.dates import find_dates
 from quaid.vault import notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
 

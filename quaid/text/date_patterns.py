@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from datetime import date, timedelta
 
-from quaid.recall.windows import Window, month_of, moved, nearest, quarter_of, season_of, span_up_to, unit_of
+from quaid.text.windows import Window, month_of, moved, nearest, quarter_of, season_of, span_up_to, unit_of
 
 Resolve = Callable[[re.Match[str], date], Window | None]
 ResolveLead = Callable[[re.Match[str], Window], Window | None]

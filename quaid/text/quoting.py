@@ -23,7 +23,7 @@ import re
 from collections.abc import Sequence
 
 from quaid.model import Hit
-from quaid.unseen import without_unseen
+from quaid.text.invisible import without_unseen
 
 AS_WRITTEN = str.maketrans("‹›❲❳∶♯", "<>[]:#")
 """From the harmless marks back to those that were written, for `str.translate`."""

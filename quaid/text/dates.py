@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from quaid.errors import UsageError
 
 if TYPE_CHECKING:
-    from quaid.recall.date_patterns import Resolve
-    from quaid.recall.windows import Window
+    from quaid.text.date_patterns import Resolve
+    from quaid.text.windows import Window
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ def find_dates(text: str, now: datetime) -> tuple[DateMention, ...]:
     """The dates that any `text` mentions, in its order, none overlapping another. `now` is the asker's clock."""
     if not _looks_dated(text):
         return ()
-    from quaid.recall.date_patterns import RULES
+    from quaid.text.date_patterns import RULES
 
     today = now.date()
     found = _apart([mention for rule in RULES for mention in _find(*rule, text, today)])
@@ -120,7 +120,7 @@ def _apart(mentions: list[DateMention]) -> list[DateMention]:
 
 def _with_what_precedes(text: str, mention: DateMention) -> DateMention | None:
     """`the Monday before July 24`, `two weeks after …`, `since …`, `before the end of …`."""
-    from quaid.recall.date_patterns import LEADS
+    from quaid.text.date_patterns import LEADS
 
     first, last = mention.span
     for pattern, resolve in LEADS:

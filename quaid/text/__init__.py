@@ -1,0 +1,5 @@
+"""What is told of strings alone: dates, stop words, invisible characters, quoting for agents.
+
+May import `errors` and `model`.
+Begin with dates.py for questions, quoting.py for answers.
+"""
