@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from quaid import redaction, trust
@@ -102,7 +101,7 @@ class Memory:
         return memory, fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
-        """Where long work shows how far it is, and where a wait says what it waits for."""
+        """Show how far long work is by `progress`, and tell what a wait waits for by `say`."""
         self._progress, self._say = progress, say
 
     def warm(self) -> None:
@@ -118,9 +117,7 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -173,16 +170,13 @@ class Memory:
         from quaid.recall.provenance import explain
 
         def explained() -> Provenance:
-            index = self.index()
-            view, seen = view_note(index, reference), self.answers.visible_commits().of
-            return explain(view, index, self.git, self.root, self.settings.git.email, seen)
+            index, seen = self.index(), self.answers.visible_commits().of
+            return explain(view_note(index, reference), index, self.git, self.root, self.settings.git.email, seen)
 
         return self.answers.ask(explained)
 
     def context(self, tokens: int | None = None, longest: int | None = None, cwd: str | None = None) -> str:
-        """What an agent should have before it starts to work in the folder `cwd`, at most `tokens` (else
-        `hooks.context_tokens`) and `longest` characters as JSON; may be empty.
-        """
+        """Return what an agent should know before it works in the folder `cwd`, in `tokens` and `longest` at most."""
         from quaid.agents.session_context import tell
 
         most = self.settings.hooks.context_tokens if tokens is None else tokens
@@ -194,7 +188,7 @@ class Memory:
         return self.answers.visible()
 
     def whole_index(self) -> apsw.Connection:
-        """The same with what all keep private, for what tends the vault and shows nobody what is in it."""
+        """Return the same with what all keep private, for what shows nobody what is in it."""
         return self.answers.fresh()[0]
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -235,7 +229,7 @@ class Memory:
         return self.writer.configure(key, parse_value(key, raw))
 
     def note(self, text: str, session: str | None = None) -> int:
-        """Queue a line that the next extraction of `session` (or of any) takes along; how many are waiting."""
+        """Queue a line for the next extraction of `session` (or of any), and return how many are waiting."""
         from quaid.capture.reader import queue_note
 
         if not self.indexer.is_there():
@@ -249,10 +243,9 @@ class Memory:
         session: str | None = None,
         **how: Any,
     ) -> Extracted:
-        """Keep a conversation, a transcript file, an open stream, or turns, and learn from what is new in it.
+        """Keep a conversation (a transcript file, an open stream, or turns) and learn from what is new in it.
 
-        `how` are the fields of `TakeIn`. That a model could not be asked is in the answer's `problem`, not raised: the
-        conversation is kept then and waits.
+        `how` are the fields of `TakeIn`. A model that could not be asked is the answer's `problem`, and is not raised.
 
         Raises:
             BadInputError: it is no transcript Quaid knows, or holds several conversations.
@@ -275,8 +268,7 @@ class Memory:
         session: str | None = None,
         **how: Any,
     ) -> Iterator[Extracted]:
-        """The same for every conversation of an archive, one after the other; those in which nobody says anything are
-        passed over. Once nobody answers, no model is asked any more.
+        """Do the same for every conversation of an archive that has turns. Once nobody answers, no model is asked.
 
         Raises:
             BadInputError: it is no transcript Quaid knows, or nobody says anything in any of it.
@@ -303,19 +295,23 @@ class Memory:
             raise NothingSaidError
         self._catch_up()
 
+    def list_waiting(self) -> tuple[str, ...]:
+        """Return the paths of the episodes that no model has drawn facts from, oldest first."""
+        from quaid.capture import lookups
+
+        return lookups.list_waiting(self.root, self.index())
+
     def extract_waiting(self, **how: Any) -> Iterator[Extracted]:
         """Learn from the conversations that no model has drawn facts from, oldest first. `how` as for `extract`."""
         from quaid.capture.learner import TakeIn
-        from quaid.report.status import list_waiting
 
         self.learner.reader.begin_run()
-        for path in list_waiting(self):
+        for path in self.list_waiting():
             yield self.learner.work_off(path, TakeIn(**how))
         self._catch_up()
 
     def analyze(self, path: str | os.PathLike[str], **how: Any) -> Analyzed:
-        """Learn from a text, markdown or PDF file, if it has changed since the last time. `how` are the fields of
-        `HowTo`.
+        """Learn from a text, markdown or PDF file if it has changed. `how` are the fields of `HowTo`.
 
         Raises:
             BadInputError: it cannot be read, or is a memory itself.
@@ -362,7 +358,7 @@ class Memory:
             self.sync()
         except NOT_INDEXED as error:
             said = f"What was written is committed, but not in the index yet: {error.reason}."
-            self._tell(f"{said} Set that right, then run: quaid sync")
+            self._say(f"{said} Set that right, then run: quaid sync")
 
     def reindex(self) -> SyncReport:
         """Build the index from nothing; embeddings come from the cache."""
@@ -415,12 +411,8 @@ class Memory:
             from quaid.docs.documentation import Documentation
 
             self._documentation = Documentation(
-                self.dependencies,
-                lambda: self.writer,
-                lambda: self.learner.reader.models,
-                self.answers.helpers,
-                self._show,
-            )
+                self.dependencies, lambda: self.writer, lambda: self.learner.reader.models, self.answers.helpers, self._show
+            )  # fmt: skip
         return self._documentation
 
     @property
@@ -428,8 +420,6 @@ class Memory:
         """The janitor of this vault."""
         from quaid.janitor.janitor import Janitor
 
-        if self.problem is not None:
-            raise self.problem
         return Janitor(
             self.dependencies, self.writer, self.documentation, self.sync, lambda root: Memory(root, self.settings),
             self._show,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from quaid.capture.storing import KnownFact, NewFact, Same
 from quaid.errors import EmbeddingError
 from quaid.index import database, documents, vectors
 from quaid.index.documents import Document
-from quaid.model import name_key, note_name
+from quaid.model import Kind, name_key, note_name
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.vault import files, layout, markdown, notes
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 SIMILAR_FACTS = 8
 """So many nearest facts are compared before a new one is written."""
+
+_EXTRACTED = re.compile(rb"^extracted:", re.MULTILINE)
+_HEAD_BYTES = 8192
 
 
 class Lookups:
@@ -152,3 +156,14 @@ def _earlier(
         if hashes[earlier] == hashes[place] or (is_like and dedupe.is_same_claim(fact.statement, other.statement)):
             return earlier
     return None
+
+
+def list_waiting(root: Path, connection: apsw.Connection) -> tuple[str, ...]:
+    """Return the paths of the episodes that no model has drawn facts from, oldest first."""
+    episodes = documents.find_documents(connection, "kind = ?", (str(Kind.EPISODE),))
+    return tuple(document.path for document in episodes if not _is_extracted(root, document.path))
+
+
+def _is_extracted(root: Path, path: str) -> bool:
+    head = files.read_note(root, path, _HEAD_BYTES) or b""
+    return _EXTRACTED.search(head.partition(b"\n---")[0]) is not None

@@ -96,10 +96,8 @@ def _take_in(
 
 
 def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
-    from quaid.report.status import list_waiting
-
     with invocation.open() as memory, invocation.progress(memory):
-        waiting = list_waiting(memory)
+        waiting = memory.list_waiting()
         if not waiting:
             invocation.tell(lambda: "", waiting=[], sessions=[])
             invocation.say("No conversation is waiting.")
@@ -120,7 +118,7 @@ def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
             if isinstance(done.problem, TROUBLE_FOR_ALL):
                 break
         memory.sync()
-        left = list_waiting(memory)
+        left = memory.list_waiting()
     if invocation.as_json:
         invocation.answer(waiting=list(left), sessions=[as_shape(done) for done in found])
     return 1 if any(done.problem for done in found) else 0

@@ -1,6 +1,7 @@
-"""Texts -> unit vectors: in this process (onnxruntime), or by an Ollama or OpenAI-compatible service.
+"""Texts to vectors: the local model, services, weights and a cache.
 
-Nothing heavy is imported here: numpy, onnxruntime, tokenizers, httpx and apsw wait until a vector is asked for.
+May import the base only; numpy, onnxruntime and httpx wait until a vector is asked for.
+Begin with local.py.
 """
 
 from __future__ import annotations

@@ -110,7 +110,9 @@ class Janitor:
             report = self._run(options, name, now, last.notes_after if last else None)
         except QuaidError as error:
             if not options.dry_run:
-                self._runs.finish(began._replace(outcome="stopped", ended=_now(), problem=str(error)))
+                self._runs.finish(
+                    began._replace(outcome="stopped", ended=datetime.now(UTC).isoformat(), problem=str(error))
+                )
                 self._tell(f"Quaid's janitor stopped: {error}")
             raise
         self._sync(None)
@@ -251,10 +253,9 @@ class Janitor:
 
     def _keep_house(self, tasks: Collection[str], options: Options, documents: ProjectDocs) -> list[str]:
         """What the tasks do that decide nothing, in sentences."""
-        from quaid.janitor import cleanup, developer
+        from quaid.janitor import cleanup
 
         said = documents.index() if "rag" in tasks else []
-        said += developer.run_tests() if "tests" in tasks else []
         if "cleanup" in tasks:
             said += cleanup.clean(state_folder(self._root), datetime.now(UTC))
             try:
@@ -269,7 +270,7 @@ class Janitor:
         decisions += [_as_row(decision, reason) for decision, reason in report.held_back]
         return began._replace(
             outcome="stopped" if report.lost else "failed" if report.failed else "done",
-            ended=_now(),
+            ended=datetime.now(UTC).isoformat(),
             commit=report.commit,
             decisions=tuple(decisions),
             waiting=len(self.open_questions()),
@@ -364,11 +365,10 @@ class Janitor:
         )
 
     def _apply(self, key: str, changes: tuple[Edit, ...], message: Message) -> Any:
-        history = self._dependencies.history()
-        with transaction.begin(self._root, history, self._settings.git.wait_s, self._dependencies.say):
-            committed = transaction.apply(
-                self._root, transaction.Change(key, changes, message, author=JANITOR), history
-            )
+        history, wait_s = self._dependencies.history(), self._settings.git.wait_s
+        with transaction.begin(self._root, history, wait_s, self._dependencies.say):
+            change = transaction.Change(key, changes, message, author=JANITOR)
+            committed = transaction.apply(self._root, change, history)
         self._sync(None)
         return committed
 
@@ -447,7 +447,3 @@ def _as_row(decision: Decision, outcome: str) -> Mapping[str, Any]:
         "facts": list(decision.facts),
         "outcome": outcome,
     }
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()

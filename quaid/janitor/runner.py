@@ -383,14 +383,9 @@ class Runner:
         if report.lost:
             return
         self._make_branches(bench)
+        git = dependencies.settings.git
         landed = landing.land(
-            dependencies.root,
-            dependencies.history,
-            bench,
-            self._steps,
-            self._summary(),
-            report.run,
-            dependencies.settings.git,
+            dependencies.root, dependencies.history, bench, self._steps, self._summary(), report.run, git
         )
         report.commit = landed.commit
         report.held_back += [(decision, "you have changed the same note meanwhile") for decision in landed.dropped]

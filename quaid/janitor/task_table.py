@@ -67,7 +67,6 @@ TASKS: tuple[Row, ...] = (
     Row("gaps", "workspace", "lists what was asked in vain"),
     Row("fold", "infrastructure", "writes this device's recall counters down"),
     Row("rag", "infrastructure", "indexes the documents of projects", by_runner=True, system="projects"),
-    Row("tests", "infrastructure", "runs Quaid's own tests, for developers (QUAID_DEV=1)", by_runner=True),
     Row("cleanup", "infrastructure", "removes what is no longer needed from the state folder", by_runner=True),
     Row("update_check", "infrastructure", "says which Quaid this is, if asked for: no network", by_runner=True),
 )

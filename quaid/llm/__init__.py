@@ -1,7 +1,7 @@
-"""Language models in two tiers, deep and fast: over HTTP, or through Claude Code.
+"""Language models: two tiers, providers, prompts, kept answers and a budget.
 
-Callers name a tier, by way of a prompt, and never a model. Nothing heavy is imported here and nothing is looked for
-before a model is asked: httpx waits until then.
+May import the base only; nothing is looked for before a model is asked.
+Begin with models.py.
 """
 
 from __future__ import annotations

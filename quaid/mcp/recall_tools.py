@@ -135,9 +135,9 @@ class Asking:
         """
 
         def count(memory: Memory) -> CallToolResult:
-            from quaid.report.status import list_waiting, stats_of
+            from quaid.report.status import stats_of
 
-            return results.numbers(stats_of(memory), len(list_waiting(memory)))
+            return results.numbers(stats_of(memory), len(memory.list_waiting()))
 
         return await self._desks.slow.do(count)
 

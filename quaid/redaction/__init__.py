@@ -1,9 +1,7 @@
-"""The gate: what goes to a disk, a model, a log or an answer comes through here, and no secret does.
+"""Secrets and private passages are taken out here of all that goes to a disk, a model, a log or an answer.
 
-It stands where all of a kind pass, so that the next door cannot forget it: `Prompt.fill`, `Message.render`, the modules
-of local/ that write text, the MCP server's answers. A secret is replaced by a placeholder that names its kind,
-`[redacted: github-pat]`. What secrets look like is known elsewhere, and costs a twentieth of a second to load: most of
-what is said needs but a glance.
+May import nothing of Quaid: every room calls it where all texts of a kind pass (`llm.Prompt.fill`, `history.messages`).
+Begin with `admit`; what secrets look like is in redacting.py, which takes 50 ms to load.
 """
 
 from __future__ import annotations

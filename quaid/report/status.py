@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.capture.lookups import list_waiting
 from quaid.errors import QuaidError
 from quaid.index import database, documents, graph, vectors
 from quaid.index.reader import IndexReader
@@ -20,7 +20,6 @@ from quaid.report.attention import Attention, list_attention
 from quaid.report.outbound import list_outbound
 from quaid.sync.follow import Heartbeat, read_heartbeat
 from quaid.sync.indexer import SyncOptions
-from quaid.vault import files
 
 if TYPE_CHECKING:
     import apsw
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 MOST_RECALLED = 10
 MOST_GAPS = 100
-_HEAD_BYTES = 8192
-_EXTRACTED = re.compile(rb"^extracted:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +160,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         connection, everything = seen.open(), whole.open()
         problems = tuple(documents.list_problems(connection)) if connection else ()
         counts = documents.count_by(connection, "kind") if connection else {}
-        waiting = _waiting(memory, connection) if connection else ()
+        waiting = list_waiting(memory.root, connection) if connection else ()
         if connection and everything:
             uncommitted = visible_paths(repository.uncommitted, everything, connection)
             repository = replace(repository, uncommitted=tuple(uncommitted))
@@ -235,11 +232,6 @@ def gap_stats_of(memory: Memory) -> GapStats:
     return GapStats(str(memory.root), memory.settings.recall.gaps, total, tuple(gaps))
 
 
-def list_waiting(memory: Memory) -> tuple[str, ...]:
-    """Paths of the conversations that no model has drawn facts from (`extracted:` is absent), oldest first."""
-    return _waiting(memory, memory.index())
-
-
 def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
     """How the index is, all of it, and as its owner sees it."""
     reader, seen = IndexReader(memory.indexer.path), IndexReader(memory.indexer.path, memory.answers.owners)
@@ -287,16 +279,6 @@ def _embedding_state(memory: Memory) -> EmbeddingState:
 def _watcher(heartbeat: Heartbeat, now: datetime) -> Watcher:
     alive = heartbeat.is_alive(now)
     return Watcher(heartbeat.pid, heartbeat.mode, alive, heartbeat.started, heartbeat.last_sync, heartbeat.problem)
-
-
-def _waiting(memory: Memory, connection: apsw.Connection) -> tuple[str, ...]:
-    episodes = documents.find_documents(connection, "kind = ?", (str(Kind.EPISODE),))
-    return tuple(document.path for document in episodes if not _is_extracted(memory, document.path))
-
-
-def _is_extracted(memory: Memory, path: str) -> bool:
-    head = files.read_note(memory.root, path, _HEAD_BYTES) or b""
-    return _EXTRACTED.search(head.partition(b"\n---")[0]) is not None
 
 
 def _title(connection: apsw.Connection, reference: str) -> str | None:

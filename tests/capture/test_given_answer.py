@@ -9,7 +9,6 @@ from vaults import Vault, assert_verified, refused
 from quaid.capture.learner import TakeIn
 from quaid.capture.reader import Answered
 from quaid.errors import BadInputError
-from quaid.report.status import list_waiting
 from quaid.vault import frontmatter
 
 SAID = ("I adopted a quokka called Biscuit.", "Lovely!", "Biscuit sleeps in the laundry basket.", "Noted.")
@@ -53,7 +52,7 @@ def test_what_came_after_the_question_goes_on_waiting(vault: Vault) -> None:
         path = keep(vault, memory, *SAID)
         done = learn(memory, path, ANSWER, through=2)
         assert done.waiting
-        assert list_waiting(memory) == (path,)
+        assert memory.list_waiting() == (path,)
         fields = frontmatter.parse((vault.root / path).read_text()).fields
         assert (fields.get("extracted"), str(fields["extracted_turns"])) == (None, "2")
         rest = memory.learner.pose(path)
@@ -62,7 +61,7 @@ def test_what_came_after_the_question_goes_on_waiting(vault: Vault) -> None:
         last = facts_of("Biscuit sleeps in the laundry basket.")
         last["facts"][0]["turns"] = ["t3"]
         assert not learn(memory, path, last).waiting
-        assert list_waiting(memory) == ()
+        assert memory.list_waiting() == ()
 
 
 def test_a_question_holds_whole_turns_and_not_more_than_fit(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +85,7 @@ def test_an_answer_that_does_not_fit_says_what_to_mend_and_changes_nothing(vault
         assert problem in str(error)
         assert "session s1" in str(error)
         assert vault.head() == head
-        assert list_waiting(memory) == (path,)
+        assert memory.list_waiting() == (path,)
 
 
 def test_orders_and_secrets_in_an_answer_are_not_kept(vault: Vault) -> None:

@@ -53,7 +53,7 @@ OWNERS = {
     "rich": ["cli/"],
     "tomlkit": ["config.py", "agents/toml_edit.py"],
     "mcp": ["mcp/"],
-    "dateutil": ["recall/windows.py"],
+    "dateutil": ["text/windows.py"],
     "threadpoolctl": ["index/matrix.py"],
     "pypdf": ["capture/files/pdf.py"],
     "pathspec": ["docs/"],

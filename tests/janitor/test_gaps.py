@@ -10,7 +10,7 @@ import pytest
 from janitor_ground import NOW, carry_out, context_of
 
 from quaid.embed.cache import EmbeddingCache
-from quaid.janitor import cleanup, developer
+from quaid.janitor import cleanup
 from quaid.janitor.integrity import find_problems
 from quaid.janitor.runner import Options
 from quaid.janitor.tasks import gaps as task
@@ -153,18 +153,6 @@ def test_nothing_to_tidy_and_a_damaged_index_are_no_trouble(tmp_path):
     (said,) = cleanup.clean(state, NOW)
     assert "cache of embeddings was left as it is" in said
     assert "was not asked" in cleanup.update_check()
-
-
-def test_developers_have_the_tests_run(tmp_path, monkeypatch):
-    monkeypatch.delenv("QUAID_DEV", raising=False)
-    assert developer.run_tests(tmp_path) == []
-    monkeypatch.setenv("QUAID_DEV", "1")
-    assert developer.run_tests(tmp_path) == ["Quaid's own tests were not run: it was installed without them."]
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "test_it.py").write_text("def test_it():\n    assert True\n")
-    assert developer.run_tests(tmp_path)[0].startswith("Quaid's own tests passed: 1 passed")
-    (tmp_path / "tests" / "test_it.py").write_text("def test_it():\n    assert False\n")
-    assert "tests failed: 1 failed" in developer.run_tests(tmp_path)[0]
 
 
 def test_housekeeping_can_be_asked_for_by_itself(vault):

@@ -1,0 +1,1 @@
+"""Do two texts say the same?"""
