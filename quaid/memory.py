@@ -411,7 +411,8 @@ class Memory:
             from quaid.docs.documentation import Documentation
 
             self._documentation = Documentation(
-                self.dependencies, lambda: self.writer, lambda: self.learner.reader.models, self.answers.helpers, self._show
+                self.dependencies, lambda: self.writer, lambda: self.learner.reader.models, self.answers.helpers,
+                self._show,
             )  # fmt: skip
         return self._documentation
 
