@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import GitError
-from quaid.history.lineage import RAW, FileChange, read_blobs, read_log
 from quaid.history.messages import LOG_FORMAT, build_commit
+from quaid.history.note_history import RAW, FileChange, read_blobs, read_log
 from quaid.history.repository import Repository
 from quaid.history.staging import RunGit
 from quaid.model import Commit
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class VaultCommit:
     """A commit with what it changed in the vault, nothing for a merge. `written` is its committer date."""
 
     commit: Commit
@@ -27,12 +27,12 @@ class Logged:
     changes: tuple[FileChange, ...]
 
 
-def written_by_others(log: Iterable[Logged], own: Collection[str]) -> frozenset[str]:
+def written_by_others(log: Iterable[VaultCommit], own: Collection[str]) -> frozenset[str]:
     """Paths in the vault that a commit of somebody else than the e-mail addresses `own` has touched."""
     return frozenset(change.path for logged in log if logged.commit.email not in own for change in logged.changes)
 
 
-def last_written(log: Iterable[Logged]) -> dict[str, datetime]:
+def last_written(log: Iterable[VaultCommit]) -> dict[str, datetime]:
     """When each file of the vault was last changed by a commit, in UTC."""
     in_time = sorted(log, key=lambda logged: logged.written)
     return {change.path: logged.written for logged in in_time for change in logged.changes}
@@ -63,7 +63,7 @@ class Branches:
         """Have this work tree as it is at `commit_id`, and nothing else in it."""
         self._run("reset the worktree", "reset", "--hard", "--quiet", commit_id)
 
-    def log(self) -> list[Logged]:
+    def log(self) -> list[VaultCommit]:
         """Every commit of the branch with what it changed in the vault, parents before children.
 
         A file that is only moved is a change whose `source` is where it was.
@@ -74,7 +74,7 @@ class Branches:
         inside = self._repository.is_in_vault
         shape = (*RAW, "-M100%", "--topo-order", "--reverse", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ct")
         return [
-            Logged(
+            VaultCommit(
                 build_commit(fields[:6], self._repository, [change.path for change in changes]),
                 datetime.fromtimestamp(int(fields[6]), UTC),
                 tuple(self._in_vault(change) for change in changes if inside(change.path)),

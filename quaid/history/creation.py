@@ -35,7 +35,7 @@ def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str],
     planned = tuple(template.plan_template(root, adopt=adopted))
     with transaction.begin(root, history, wait_s, say):
         committed = transaction.apply(
-            root, transaction.Change("init", planned, Message("init: a vault for Quaid")), history
+            root, transaction.VaultChange("init", planned, Message("init: a vault for Quaid")), history
         )
     trust.trust(root)
     return Created(root, adopted, made_repository, tuple(edit.rel_path for edit in planned), committed.id)

@@ -28,7 +28,7 @@ _LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
 
 
 @dataclass(frozen=True)
-class Call:
+class GitCall:
     """One git process; exit codes that are not in `accept` are errors. It inherits `handles`."""
 
     doing: str
@@ -58,7 +58,7 @@ def quiet_environment(top: Path) -> dict[str, str]:
     }
 
 
-def run_once(call: Call, top: Path) -> tuple[int, bytes]:
+def run_once(call: GitCall, top: Path) -> tuple[int, bytes]:
     # By -C: where GitPython cannot enter the working folder it is given, it quietly runs git in another.
     code, out, said = execute(["-C", str(top), *call.args], call.stdin, call.env, call.handles)
     if code in call.accept:

@@ -23,7 +23,7 @@ from quaid.errors import GitError
 from quaid.history import index_lock
 from quaid.history.index_lock import PREFIX, IndexLock
 from quaid.history.repository import Repository
-from quaid.history.staging import RunGit, Stage, catch_up, read_changes
+from quaid.history.staging import RunGit, Stage, read_changes, update_users_index
 from quaid.vault import files
 
 REF_LOCK_S = 2.0
@@ -36,7 +36,7 @@ _COPIED = ("HEAD", "index", "config.worktree", "info/sparse-checkout")
 
 
 @contextmanager
-def open_workshop(repository: Repository, base: str | None) -> Iterator[tuple[Path, int]]:
+def open_private_git_dir(repository: Repository, base: str | None) -> Iterator[tuple[Path, int]]:
     """A private git directory for one commit on `base`, with the user's HEAD and index, and a handle that tells, in us
     and in each process that inherits it, that it is in use.
 
@@ -146,7 +146,7 @@ def _finish(stage: Stage, lock: IndexLock, wait_s: float) -> None:
     _, tree = stage.run("write a tree", "write-tree", index=stage.index)
     if tree.decode().strip() == words[2]:
         lock.wait(wait_s)
-        catch_up(stage, read_changes(stage.run, words[1])[1], ())
+        update_users_index(stage, read_changes(stage.run, words[1])[1], ())
 
 
 def process_exists(pid: int) -> bool:

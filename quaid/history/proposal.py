@@ -17,7 +17,7 @@ from pathlib import Path
 
 from quaid.errors import GitError, LockedError, ProposalError
 from quaid.history import repository as repositories
-from quaid.history.git_process import QUIET, Call, LockHeldError, quiet_environment, run_once
+from quaid.history.git_process import QUIET, GitCall, LockHeldError, quiet_environment, run_once
 from quaid.history.repository import Repository
 from quaid.history.staging import EXECUTABLE, NEW_FILE, Version, list_entries, parse_raw
 from quaid.vault import files
@@ -31,7 +31,7 @@ Changes = Mapping[str, tuple[Version | None, Version]]
 FOLDER = "quaid/docs"
 _OWN = ("-c", "core.splitIndex=false", "-c", "i18n.commitEncoding=UTF-8")
 _COMMIT_ID = re.compile(r"[0-9a-f]{7,64}")
-_LONGEST_SLUG = 60
+_MAX_SLUG = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Proposed:
 def name_branch(path: str, after: bytes) -> str:
     """`quaid/docs/recall-md-1a2b3c` for a file that is to become `after`: the same for the same."""
     key = sha256(path.encode("utf-8", "surrogateescape") + b"\0" + after).hexdigest()[:6]
-    slug = re.sub(r"[^a-z0-9]+", "-", path.rsplit("/", 1)[-1].lower())[:_LONGEST_SLUG].strip("-")
+    slug = re.sub(r"[^a-z0-9]+", "-", path.rsplit("/", 1)[-1].lower())[:_MAX_SLUG].strip("-")
     return f"{FOLDER}/{slug or 'doc'}-{key}"
 
 
@@ -86,7 +86,7 @@ class _Proposal:
         self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None, accept: Sequence[int] = (0,)
     ) -> tuple[int, bytes]:
         env = {"GIT_INDEX_FILE": str(index)} if index is not None else {}
-        return self._run(Call(doing, args, stdin, env, accept))
+        return self._run(GitCall(doing, args, stdin, env, accept))
 
     def make(self, branch: str, files: Files, message: str, author: tuple[str, str]) -> Proposed:
         self._check_repository(branch)
@@ -217,7 +217,7 @@ class _Proposal:
         }
         args = ["commit-tree", "--no-gpg-sign", tree, "-p", base]
         text = message.replace("\0", "").encode("utf-8", "replace")
-        return self._run(Call("commit", args, text, identity))[1].decode().strip()
+        return self._run(GitCall("commit", args, text, identity))[1].decode().strip()
 
     def _ask(self, *args: str) -> str:
         """What git says, empty when it refuses."""
@@ -226,7 +226,7 @@ class _Proposal:
     def _said(self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None) -> str:
         return self.run(doing, *args, stdin=stdin, index=index)[1].decode().strip()
 
-    def _run(self, call: Call) -> tuple[int, bytes]:
+    def _run(self, call: GitCall) -> tuple[int, bytes]:
         quiet = replace(call, args=[*QUIET, *_OWN, *call.args], env={**quiet_environment(self._top), **call.env})
         try:
             return run_once(quiet, self._top)

@@ -49,7 +49,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Entry:
+class IndexEntry:
     """A path's line in an index. `hidden` is skip-worktree or assume-unchanged: git does not look at the disk."""
 
     version: Version
@@ -58,7 +58,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Step:
+class CommitPart:
     """One path's part of the commit. Without a `blob` it is the edit's `after`, as found on disk."""
 
     path: str
@@ -67,18 +67,18 @@ class Step:
     blob: str | None = None
 
 
-class Verdict(Enum):
-    """Why an edit needs no step."""
+class Skip(Enum):
+    """Why an edit needs no part."""
 
     DONE = "HEAD has it already"
     LEFT = "it cannot be told apart from the user's own uncommitted work"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """`steps` make the commit; the paths in `left` stay uncommitted."""
+class CommitPlan:
+    """`parts` make the commit; the paths in `left` stay uncommitted."""
 
-    steps: list[Step] = field(default_factory=list)
+    parts: list[CommitPart] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
 
@@ -98,7 +98,7 @@ class Stage:
     def index(self) -> Path:
         return self.folder / "index"
 
-    def plan(self, edits: Mapping[str, Edit]) -> Plan:
+    def plan(self, edits: Mapping[str, Edit]) -> CommitPlan:
         """Decide for each path what is committed. Paths are git's, relative to the work tree."""
         for path in edits:
             self._check_not_nested(path)
@@ -107,25 +107,25 @@ class Stage:
         linked = {path for path in edits if self._is_linked(path)}
         ignored = self._find_ignored([path for path in edits if path not in {*entries, *staged, *linked}])
         self._start_from_base(is_clean=not staged)
-        plan = Plan()
+        plan = CommitPlan()
         for path, edit in edits.items():
             entry = entries.get(path)
             head = staged.get(path, entry.version if entry and self.base else None)
-            found = Verdict.LEFT if path in ignored | linked else self._plan_edit(path, edit, head, entry)
-            if isinstance(found, Step):
-                plan.steps.append(found)
-            elif found is Verdict.LEFT:
+            found = Skip.LEFT if path in ignored | linked else self._plan_edit(path, edit, head, entry)
+            if isinstance(found, CommitPart):
+                plan.parts.append(found)
+            elif found is Skip.LEFT:
                 plan.left.append(path)
         return plan
 
-    def fill(self, steps: Iterable[Step]) -> None:
-        """Put the steps into the private index."""
-        steps = list(steps)
-        on_disk = [step for step in steps if step.blob is None and self.is_on_disk(step)]
-        self.put_from_disk([step.path for step in on_disk], self.index)
+    def fill(self, parts: Iterable[CommitPart]) -> None:
+        """Put the parts into the private index."""
+        parts = list(parts)
+        on_disk = [part for part in parts if part.blob is None and self.is_on_disk(part)]
+        self.put_from_disk([part.path for part in on_disk], self.index)
         # Looked at again, because somebody may have saved over a note while git was reading it.
-        read = {step.path for step in on_disk if self.is_on_disk(step)}
-        self.put_versions({step.path: self._get_version(step) for step in steps if step.path not in read}, self.index)
+        read = {part.path for part in on_disk if self.is_on_disk(part)}
+        self.put_versions({part.path: self._get_version(part) for part in parts if part.path not in read}, self.index)
 
     def put_from_disk(self, paths: Sequence[str], index: Path) -> None:
         """Make an index have these files as on disk, or not at all where there is no file."""
@@ -140,16 +140,16 @@ class Stage:
         if lines:
             self.run("update the index", "update-index", "-z", "--add", "--index-info", stdin=_join(lines), index=index)
 
-    def is_on_disk(self, step: Step) -> bool:
-        """Whether the file is byte for byte what the edit made it, with the mode the step wants."""
-        path = self.repository.top / step.path
+    def is_on_disk(self, part: CommitPart) -> bool:
+        """Whether the file is byte for byte what the edit made it, with the mode the part wants."""
+        path = self.repository.top / part.path
         try:
             mode = path.lstat().st_mode
-            if step.edit.after is None or not stat.S_ISREG(mode):
+            if part.edit.after is None or not stat.S_ISREG(mode):
                 return False
-            return bool(mode & stat.S_IXUSR) == (step.mode == EXECUTABLE) and files.read_file(path) == step.edit.after
+            return bool(mode & stat.S_IXUSR) == (part.mode == EXECUTABLE) and files.read_file(path) == part.edit.after
         except (FileNotFoundError, NotADirectoryError):
-            return step.edit.after is None
+            return part.edit.after is None
 
     def apply(self, version: Version, old: str, new: str) -> str | None:
         """The blob that `version` becomes when the change from `old` to `new` is made to it; None if they collide."""
@@ -171,35 +171,35 @@ class Stage:
         args = ("diff-index", "--cached", "--quiet", self.base)
         return self.run("compare the index with HEAD", *args, index=self.index, accept=(0, 1))[0] == 0
 
-    def _plan_edit(self, path: str, edit: Edit, head: Version | None, entry: Entry | None) -> Step | Verdict:
+    def _plan_edit(self, path: str, edit: Edit, head: Version | None, entry: IndexEntry | None) -> CommitPart | Skip:
         if head is None:
             return self._plan_creation(path, edit, entry)
         if edit.after is not None and hash_blob(edit.after, head.blob) == head.blob:
-            return Verdict.DONE
+            return Skip.DONE
         if edit.before is None or entry is None or entry.unmerged or head.mode not in (NEW_FILE, EXECUTABLE):
-            return Verdict.LEFT
+            return Skip.LEFT
         is_ours = entry.version == head and self._is_version(path, edit.before, head)
         if edit.after is None:
-            return Step(path, edit, head.mode) if is_ours else Verdict.LEFT
+            return CommitPart(path, edit, head.mode) if is_ours else Skip.LEFT
         if is_ours and not entry.hidden:
-            step = Step(path, edit, head.mode)
-            if self.is_on_disk(step):
-                return step
+            part = CommitPart(path, edit, head.mode)
+            if self.is_on_disk(part):
+                return part
         return self._plan_merge(path, edit, head, entry)
 
-    def _plan_creation(self, path: str, edit: Edit, entry: Entry | None) -> Step | Verdict:
+    def _plan_creation(self, path: str, edit: Edit, entry: IndexEntry | None) -> CommitPart | Skip:
         if edit.before is None and edit.after is None:
-            return Verdict.DONE
+            return Skip.DONE
         if edit.before is not None or entry is not None:
-            return Verdict.LEFT
-        return Step(path, edit)
+            return Skip.LEFT
+        return CommitPart(path, edit)
 
-    def _plan_merge(self, path: str, edit: Edit, head: Version, entry: Entry) -> Step | Verdict:
+    def _plan_merge(self, path: str, edit: Edit, head: Version, entry: IndexEntry) -> CommitPart | Skip:
         old, new = self._store_both(path, edit, head)
         blob = self.apply(head, old, new)
         if blob is None or (entry.version != head and self.apply(entry.version, head.blob, blob) is None):
-            return Verdict.LEFT
-        return Verdict.DONE if blob == head.blob else Step(path, edit, head.mode, blob)
+            return Skip.LEFT
+        return Skip.DONE if blob == head.blob else CommitPart(path, edit, head.mode, blob)
 
     def _store_both(self, path: str, edit: Edit, head: Version) -> tuple[str, str]:
         """The blobs of before and after, in the form HEAD keeps."""
@@ -212,10 +212,10 @@ class Stage:
     def _is_version(self, path: str, data: bytes, version: Version) -> bool:
         return hash_blob(data, version.blob) == version.blob or self._store(data, path) == version.blob
 
-    def _get_version(self, step: Step) -> Version | None:
-        if step.edit.after is None:
+    def _get_version(self, part: CommitPart) -> Version | None:
+        if part.edit.after is None:
             return None
-        return Version(step.mode, step.blob or self._store(step.edit.after, step.path))
+        return Version(part.mode, part.blob or self._store(part.edit.after, part.path))
 
     def _store(self, data: bytes, path: str | None = None) -> str:
         """Write a blob; `path` is whose filters and line ends apply."""
@@ -282,7 +282,7 @@ def gave_way(stage: Stage) -> bool:
     return (stage.folder / _GAVE_WAY).exists()
 
 
-def settle(stage: Stage, made: str, steps: Sequence[Step], subject: str, wait_s: float) -> str | None:
+def finish_commit(stage: Stage, made: str, parts: Sequence[CommitPart], subject: str, wait_s: float) -> str | None:
     """Make HEAD and the user's index know of the commit `made`, or take it back and raise.
 
     The lock of the index, taken before the commit, is waited for should somebody have removed it since. Returns its
@@ -296,7 +296,7 @@ def settle(stage: Stage, made: str, steps: Sequence[Step], subject: str, wait_s:
         return None
     try:
         IndexLock(stage.repository, stage.folder).wait(wait_s)
-        catch_up(stage, changes, steps)
+        update_users_index(stage, changes, parts)
     except BaseException:
         # An index that lags behind HEAD would undo the commit with the user's next one. Seconds old and known to
         # nobody, it goes, unless somebody has built on it already.
@@ -326,7 +326,7 @@ def read_changes(run: RunGit, commit: str) -> tuple[str, dict[str, tuple[Version
     return commit_id.decode(), {path: (old, new) for path, old, new in parse_raw(out)}
 
 
-def list_entries(run: RunGit, paths: Sequence[str], index: Path | None = None) -> dict[str, Entry]:
+def list_entries(run: RunGit, paths: Sequence[str], index: Path | None = None) -> dict[str, IndexEntry]:
     """The lines that an index (None is the user's own) has for `paths`."""
     wanted = ("--", *paths) if len(paths) <= MAX_ARGUMENTS else ()
     args = ("ls-files", "-s", "-v", "-z", *wanted)
@@ -337,14 +337,16 @@ def list_entries(run: RunGit, paths: Sequence[str], index: Path | None = None) -
         head, _, path = line.partition("\t")
         if path in asked:
             tag, mode, blob, stage = head.split(" ")
-            entries[path] = Entry(Version(mode, blob), hidden=tag.islower() or tag == "S", unmerged=stage != "0")
+            entries[path] = IndexEntry(Version(mode, blob), hidden=tag.islower() or tag == "S", unmerged=stage != "0")
     return entries
 
 
-def catch_up(stage: Stage, changes: Mapping[str, tuple[Version | None, Version | None]], steps: Sequence[Step]) -> None:
+def update_users_index(
+    stage: Stage, changes: Mapping[str, tuple[Version | None, Version | None]], parts: Sequence[CommitPart]
+) -> None:
     """Make the user's own index follow a commit's `changes`, path to (old, new); what they staged stays staged.
 
-    Paths the commit changed beyond the steps, by a hook, are followed too: else the next `git commit` undid them. The
+    Paths the commit changed beyond the parts, by a hook, are followed too: else the next `git commit` undid them. The
     caller holds the lock of the index: a copy is changed and put in its place, as git does.
     """
     users, copy = stage.repository.git_dir / "index", stage.folder / "index.next"
@@ -353,7 +355,7 @@ def catch_up(stage: Stage, changes: Mapping[str, tuple[Version | None, Version |
     if users.exists():
         shutil.copy2(users, copy)
     entries = list_entries(stage.run, list(changes), copy)
-    by_path = {step.path: step for step in steps}
+    by_path = {part.path: part for part in parts}
     targets: dict[str, Version | None] = {}
     from_disk = []
     for path, (old, new) in changes.items():
@@ -361,17 +363,17 @@ def catch_up(stage: Stage, changes: Mapping[str, tuple[Version | None, Version |
         current = entry.version if entry else None
         if current == new or (entry and entry.unmerged):
             continue
-        step = by_path.get(path)
+        part = by_path.get(path)
         if current != old:
             targets.update(_follow(stage, path, current, old, new))
-        elif step and not (entry and entry.hidden) and _makes(step, new) and stage.is_on_disk(step):
-            from_disk.append(step)
+        elif part and not (entry and entry.hidden) and _makes(part, new) and stage.is_on_disk(part):
+            from_disk.append(part)
         else:
             targets[path] = new
     # Read from disk rather than set by name where possible: only so git remembers size and time of the file, and
     # need not read it again for every later status and commit.
-    stage.put_from_disk([step.path for step in from_disk], copy)
-    targets |= {step.path: changes[step.path][1] for step in from_disk if not stage.is_on_disk(step)}
+    stage.put_from_disk([part.path for part in from_disk], copy)
+    targets |= {part.path: changes[part.path][1] for part in from_disk if not stage.is_on_disk(part)}
     stage.put_versions(targets, copy)
     if from_disk or targets:
         copy.replace(users)
@@ -411,10 +413,10 @@ def _follow(
     return {path: Version(current.mode, blob)} if blob else {}
 
 
-def _makes(step: Step, version: Version | None) -> bool:
-    if step.edit.after is None or version is None:
-        return step.edit.after is None and version is None
-    return version.mode == step.mode and version.blob == hash_blob(step.edit.after, version.blob)
+def _makes(part: CommitPart, version: Version | None) -> bool:
+    if part.edit.after is None or version is None:
+        return part.edit.after is None and version is None
+    return version.mode == part.mode and version.blob == hash_blob(part.edit.after, version.blob)
 
 
 def _parse_version(mode: str, blob: str) -> Version | None:

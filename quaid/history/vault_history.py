@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import filters, foreign, index_lock, private_git_dir
+from quaid.history import checkout, filters, index_lock, private_git_dir
 from quaid.history import repository as repositories
 from quaid.history.branches import Branches
 from quaid.history.git_process import (
     QUIET,
-    Call,
+    GitCall,
     LockHeldError,
     execute,
     explain,
@@ -25,16 +25,16 @@ from quaid.history.git_process import (
     user_locale,
 )
 from quaid.history.index_lock import IndexLock
-from quaid.history.lineage import Revision, find_note, is_meant, read_boundary, read_life
 from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
 from quaid.history.messages import grep_trailer as grep_option
+from quaid.history.note_history import Revision, find_note, is_meant, read_boundary, read_note_history
 from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions
 from quaid.history.source_repository import SourceRepository, open_repository
-from quaid.history.staging import Stage, gave_way, guard_command, parse_tree, settle, split_items
+from quaid.history.staging import Stage, finish_commit, gave_way, guard_command, parse_tree, split_items
 from quaid.model import Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
-from quaid.vault import files, intention
+from quaid.vault import files, intent_log
 
 __all__ = ["Committed", "History", "Message", "RepositoryState"]
 
@@ -61,9 +61,9 @@ class History:
         return found.top if found else None
 
     @staticmethod
-    def find_checkout(path: Path, data: bytes) -> foreign.Checkout | None:
+    def find_checkout(path: Path, data: bytes) -> checkout.Checkout | None:
         """What git knows of any file, holding `data`; None when it is in no repository."""
-        return foreign.find_checkout(path, data, execute)
+        return checkout.find_checkout(path, data, execute)
 
     @staticmethod
     def open_source(folder: Path) -> SourceRepository | None:
@@ -138,7 +138,7 @@ class History:
             self.wait_until_ready()
             try:
                 self.recover()
-                with files.refusals(self._repository.top / ".git"):
+                with files.explaining(self._repository.top / ".git"):
                     is_hasty = attempt < HASTY_ATTEMPTS
                     return self._commit_once(by_path, message, author, merged, is_hasty=is_hasty)
             except _HeadMovedError:
@@ -149,7 +149,7 @@ class History:
         """Finish what a killed process left half done; `commit` does it first, whoever opens a vault may. A user's
         index that lags behind a commit of ours would undo it with the user's next commit.
         """
-        with files.refusals(self._repository.top / ".git"):
+        with files.explaining(self._repository.top / ".git"):
             private_git_dir.recover(
                 self._run, self._repository, self.state().head, self._settings.wait_s, self._set_aside
             )
@@ -162,7 +162,7 @@ class History:
         """
         # As its owner would: what hangs on grafts or replaced objects is kept.
         args = ("-c", "gc.autoDetach=false", "-c", "core.fsmonitor=false", "gc", "--auto", "--quiet")
-        self._patiently(Call("pack the history", args, b"", {}))
+        self._run_patiently(GitCall("pack the history", args, b"", {}))
 
     def log(
         self,
@@ -199,9 +199,9 @@ class History:
                 break
         return kept[:limit]
 
-    def life(self, rel_path: str, note_id: str | None = None) -> list[Revision]:
-        """Every commit that changed a note, newest first, across renames (`lineage.read_life` says how)."""
-        return read_life(self._run, self._repository, rel_path, note_id) if self.state().head else []
+    def note_history(self, rel_path: str, note_id: str | None = None) -> list[Revision]:
+        """Every commit that changed a note, newest first, across renames."""
+        return read_note_history(self._run, self._repository, rel_path, note_id) if self.state().head else []
 
     @property
     def boundary(self) -> frozenset[str]:
@@ -309,22 +309,24 @@ class History:
         is_hasty: bool,
     ) -> Committed:
         base = self.state().head
-        with private_git_dir.open_workshop(self._repository, base) as (folder, handle):
+        with private_git_dir.open_private_git_dir(self._repository, base) as (folder, handle):
             if not is_hasty:
                 IndexLock(self._repository, folder).wait(self._settings.wait_s)
             stage = Stage(self._run, self._repository, folder, base)
             plan = stage.plan(edits)
             left = tuple(self._repository.to_vault(path) for path in plan.left)
-            if not plan.steps:
+            if not plan.parts:
                 return Committed(None, left)
-            stage.fill(plan.steps)
+            stage.fill(plan.parts)
             if merged is not None:
                 (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
                 (folder / "MERGE_MODE").write_text("no-ff", encoding="ascii")  # though it is ahead of HEAD
             made = self._create_commit(stage, message, self._identity(author), handle)
             if made is None:
                 return Committed(None, left)
-            commit_id = settle(stage, made, plan.steps, render(message).partition("\n")[0], self._settings.wait_s)
+            commit_id = finish_commit(
+                stage, made, plan.parts, render(message).partition("\n")[0], self._settings.wait_s
+            )
             if commit_id is None:
                 raise _HeadMovedError
             return Committed(commit_id, left)
@@ -350,7 +352,7 @@ class History:
         options = ("--edit", "--cleanup=verbatim", "--no-status", "--no-verbose", "--file=-")
         text = render(message).encode("utf-8", "replace")
         try:
-            _, out = self._patiently(Call("commit", [*config, "commit", *options], text, env, handles=(handle,)))
+            _, out = self._run_patiently(GitCall("commit", [*config, "commit", *options], text, env, handles=(handle,)))
         except GitError:
             if gave_way(stage) or self._has_moved(stage):
                 raise _HeadMovedError from None
@@ -367,7 +369,7 @@ class History:
 
     def _set_aside(self, stray: Path, error: GitError) -> None:
         reason = f"A commit that a killed process began could not be finished: {error}"
-        intention.set_aside(self._root, reason, leftover=stray)
+        intent_log.set_aside(self._root, reason, leftover=stray)
 
     def _identity(self, author: tuple[str, str] | None) -> dict[str, str]:
         ours = (self._settings.name, self._settings.email)
@@ -418,9 +420,9 @@ class History:
             env["GIT_INDEX_FILE"] = str(index)
             # Half of a split index would be in the user's git directory, where the commit does not look.
             config += ["-c", "core.splitIndex=false"]
-        return self._patiently(Call(doing, [*config, *args], stdin, env, accept))
+        return self._run_patiently(GitCall(doing, [*config, *args], stdin, env, accept))
 
-    def _patiently(self, call: Call) -> tuple[int, bytes]:
+    def _run_patiently(self, call: GitCall) -> tuple[int, bytes]:
         """Run git, again and again for `git.wait_s` while another program holds the lock it needs."""
         repositories.check_files(self._repository)
         try:

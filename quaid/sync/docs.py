@@ -214,7 +214,7 @@ def _list(docs: Mapping[str, DocFile]) -> tuple[dict[str, files.FileStat], dict[
     passed_over: dict[str, str] = {}
     for doc_id, file in docs.items():
         if _leads_out(file.rel_path):
-            passed_over[files.shown(doc_id)] = "lies outside of its folder"
+            passed_over[files.printable(doc_id)] = "lies outside of its folder"
         else:
             by_folder.setdefault(file.folder, []).append(doc_id)
     listed: dict[str, files.FileStat] = {}
@@ -224,8 +224,8 @@ def _list(docs: Mapping[str, DocFile]) -> tuple[dict[str, files.FileStat], dict[
             rel_path = docs[doc_id].rel_path
             if (stat := found.notes.get(rel_path)) is not None:
                 listed[doc_id] = stat
-            elif (reason := found.passed_over.get(files.shown(rel_path))) is not None:
-                passed_over[files.shown(doc_id)] = reason
+            elif (reason := found.passed_over.get(files.printable(rel_path))) is not None:
+                passed_over[files.printable(doc_id)] = reason
     return listed, passed_over
 
 

@@ -142,7 +142,7 @@ class Indexer:
         with open_writer(self.root, self.path, wait_ms) as opened:
             yield opened
 
-    def _list(self) -> files.Listed:
+    def _list(self) -> files.NoteListing:
         try:
             return files.list_notes(self.root)
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -186,7 +186,7 @@ class Indexer:
     def _write(
         self,
         connection: apsw.Connection,
-        listed: files.Listed,
+        listed: files.NoteListing,
         known: dict[str, Known],
         found: diff.Diff,
         progress: Progress,

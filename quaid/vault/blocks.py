@@ -22,7 +22,7 @@ _NO_TITLE = re.compile(r"(?: {4}|\t| {0,3}(?:[-*+][ \t]|\d{1,9}[.)][ \t]|[>|<]))
 _RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _COMMENT = re.compile(r" {0,3}<!--")
 _INLINE = re.compile(r"`+|\n|<!--")
-_LONGEST_TITLE = 3
+_MAX_TITLE_LINES = 3
 """Lines: a longer paragraph above a line of dashes is no title to anybody but a parser."""
 
 BlockKind = Literal["heading", "text", "fence", "table"]
@@ -147,7 +147,7 @@ class _Reader:
         self.place = end + 1
 
     def _is_underline(self, line: str) -> bool:
-        if self._begin < 0 or self.place - self._begin > _LONGEST_TITLE or not _UNDERLINE.match(line):
+        if self._begin < 0 or self.place - self._begin > _MAX_TITLE_LINES or not _UNDERLINE.match(line):
             return False
         return not _NO_TITLE.match(self._lines[self._begin])
 

@@ -13,8 +13,8 @@ from quaid.vault import headings, markdown, snippets
 
 LEARNED = "Learned"
 """The section that bullets go to where no other one is named; made when it is needed."""
-MOST_CHARACTERS = 8_000
-MOST_LINES = 200
+MAX_CHARACTERS = 8_000
+MAX_LINES = 200
 
 _DEEPER = re.compile(r"^ {0,3}#{3,6}[ \t]", re.MULTILINE)
 _ITEM = re.compile(r"[ \t]*[-*+][ \t]+\S|[ \t]+\S")
@@ -23,7 +23,7 @@ _BULLET = re.compile(r"(?<!\s)\s*[-*+]\s+")
 
 def is_long(text: str) -> bool:
     """Whether a core note is longer than one should be that is read before every conversation."""
-    return len(text) > MOST_CHARACTERS or text.count("\n") > MOST_LINES
+    return len(text) > MAX_CHARACTERS or text.count("\n") > MAX_LINES
 
 
 def section_titles(text: str) -> list[str]:
@@ -39,7 +39,7 @@ def add_bullets(text: str | None, section: str, bullets: Sequence[str]) -> str:
     They go to the end of `section`, else of `## Learned`, which is made if it is not there.
     """
     text = text or ""
-    new = list(headings.unknown(map(headings.one_line, bullets), _said(text)))
+    new = list(headings.drop_known(map(headings.one_line, bullets), _said(text)))
     if not new:
         return text
     lines = "\n".join(map(snippets.render_bullet, new))
@@ -58,14 +58,14 @@ def add_bullets(text: str | None, section: str, bullets: Sequence[str]) -> str:
 def _places(text: str) -> Iterator[tuple[str, int]]:
     """Each section that takes bullets, with the place behind its last line."""
     hidden = list(markdown.comments(text))
-    for stretch in headings.stretches(text):
-        title = headings.one_line(stretch.title)
-        place = headings.line_end(text, stretch.start + len(text[stretch.start : stretch.end].rstrip()) - 1)
-        if not title or _DEEPER.search(text[stretch.body : stretch.end]):
+    for section in headings.top_sections(text):
+        title = headings.one_line(section.title)
+        place = headings.line_end(text, section.start + len(text[section.start : section.end].rstrip()) - 1)
+        if not title or _DEEPER.search(text[section.body : section.end]):
             continue
-        if not any(start < stretch.start < end or start < place < end for start, end in hidden):
+        if not any(start < section.start < end or start < place < end for start, end in hidden):
             yield title, place
 
 
 def _said(text: str) -> set[str]:
-    return {headings.key(_BULLET.sub("", line, count=1)) for line in text.splitlines()}
+    return {headings.text_key(_BULLET.sub("", line, count=1)) for line in text.splitlines()}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from quaid.model import Kind
 from quaid.vault import episodes, frontmatter, layout, markdown
 
-LONGEST = 120
+MAX_QUOTED = 120
 """Characters of a value that are quoted."""
 _OWN = "\0"
 """Stands for an entity itself, whose edges must not change with its name."""
@@ -147,4 +147,4 @@ def _quoted(text: str) -> str:
 
 def _short(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
+    return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1].rstrip() + "…"

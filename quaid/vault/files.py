@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from quaid.errors import BadInputError, DiskFullError, NoteChangedError, VaultReadOnlyError
-from quaid.vault import exchange, layout
+from quaid.vault import file_swap, layout
 
 MAX_NAME_BYTES = 255
 
@@ -30,20 +30,20 @@ class FileStat(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class NoteListing:
     """The notes of a vault, path -> stat, and what was passed over, path -> why."""
 
     notes: dict[str, FileStat]
     passed_over: dict[str, str]
 
 
-def list_notes(root: Path) -> Listed:
+def list_notes(root: Path) -> NoteListing:
     """Every markdown note under `root`. Symbolic links are never followed.
 
     Raises:
         FileNotFoundError: `root` itself is gone (an unmounted disk is not an empty vault).
     """
-    listed = Listed({}, {})
+    listed = NoteListing({}, {})
     pending = [("", str(root))]
     while pending:
         prefix, folder = pending.pop()
@@ -53,16 +53,16 @@ def list_notes(root: Path) -> Listed:
             if not prefix:
                 raise
             if error.errno != errno.ENOENT:
-                listed.passed_over[shown(prefix)] = f"cannot be opened ({error.strerror})"
+                listed.passed_over[printable(prefix)] = f"cannot be opened ({error.strerror})"
             continue
         with entries:
             _list_folder(entries, prefix, listed, pending)
     return listed
 
 
-def list_some(root: Path, rel_paths: Iterable[str]) -> Listed:
+def list_some(root: Path, rel_paths: Iterable[str]) -> NoteListing:
     """Those of `rel_paths` that are there, judged as `list_notes` judges them."""
-    listed = Listed({}, {})
+    listed = NoteListing({}, {})
     for rel_path in rel_paths:
         try:
             found = os.lstat(root / rel_path)
@@ -167,9 +167,9 @@ def write_note(root: Path, rel_path: str, before: bytes | None, after: bytes | N
         else:
             _replace(root, rel_path, before, after)
     except (FileNotFoundError, FileExistsError) as error:
-        raise (NoteChangedError(rel_path) if path.parent.is_dir() else sentence(error, path)) from error
+        raise (NoteChangedError(rel_path) if path.parent.is_dir() else explain(error, path)) from error
     except OSError as error:
-        raise sentence(error, path) from error
+        raise explain(error, path) from error
 
 
 def iterate_leftovers(root: Path) -> Iterator[Path]:
@@ -180,7 +180,7 @@ def iterate_leftovers(root: Path) -> Iterator[Path]:
 
 
 def _list_folder(
-    entries: Iterable[os.DirEntry[str]], prefix: str, listed: Listed, pending: list[tuple[str, str]]
+    entries: Iterable[os.DirEntry[str]], prefix: str, listed: NoteListing, pending: list[tuple[str, str]]
 ) -> None:
     is_note_name, is_regular, notes = layout.is_note_name, stat.S_ISREG, listed.notes
     is_plain = prefix.isascii()
@@ -201,7 +201,7 @@ def _list_folder(
             continue
 
 
-def _judge(rel_path: str, found: os.stat_result, listed: Listed) -> None:
+def _judge(rel_path: str, found: os.stat_result, listed: NoteListing) -> None:
     """Put a file with a note's name among the notes, or say why not."""
     if stat.S_ISDIR(found.st_mode):
         return
@@ -209,14 +209,14 @@ def _judge(rel_path: str, found: os.stat_result, listed: Listed) -> None:
     if reason is None:
         listed.notes[rel_path] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
     else:
-        listed.passed_over[shown(rel_path)] = reason
+        listed.passed_over[printable(rel_path)] = reason
 
 
 def is_unicode(rel_path: str) -> bool:
     return rel_path.isascii() or not any("\udc80" <= char <= "\udcff" for char in rel_path)
 
 
-def shown(rel_path: str) -> str:
+def printable(rel_path: str) -> str:
     """A path as text that can be stored, whatever bytes it has."""
     return rel_path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
@@ -232,7 +232,7 @@ def _remove(root: Path, rel_path: str, before: bytes | None) -> None:
     if before is None:
         if path.exists():
             raise NoteChangedError(rel_path)
-    elif not exchange.remove(path.with_name(layout.temporary_name(path.name)), path, before):
+    elif not file_swap.remove(path.with_name(layout.temporary_name(path.name)), path, before):
         raise NoteChangedError(rel_path)
     else:
         _prune(path.parent, root)
@@ -248,10 +248,10 @@ def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> N
             file.flush()
             os.fsync(file.fileno())
         if before is None:
-            exchange.move_to_new(temporary, path)
+            file_swap.move_to_new(temporary, path)
         else:
             temporary.chmod(path.stat().st_mode & 0o7777)
-            if not exchange.replace(temporary, path, before, after):
+            if not file_swap.replace(temporary, path, before, after):
                 raise NoteChangedError(rel_path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -267,7 +267,7 @@ def _prune(folder: Path, root: Path) -> None:
         folder = folder.parent
 
 
-def sentence(error: OSError, path: Path) -> Exception:
+def explain(error: OSError, path: Path) -> Exception:
     """The disk's refusal as one of Quaid's errors; anything unexpected as it is."""
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return VaultReadOnlyError(path.parent, error.strerror or "no permission")
@@ -279,9 +279,9 @@ def sentence(error: OSError, path: Path) -> Exception:
 
 
 @contextmanager
-def refusals(path: Path) -> Iterator[None]:
+def explaining(path: Path) -> Iterator[None]:
     """The disk's refusals in the block become Quaid's errors about `path`."""
     try:
         yield
     except OSError as error:
-        raise sentence(error, path) from error
+        raise explain(error, path) from error

@@ -33,9 +33,9 @@ _NOT_TEXT = re.compile(
 )
 # What YAML takes for a line break, or refuses, where JSON does not.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
-_DEEPEST = 100
+_MAX_DEPTH = 100
 """Levels of nesting: far more of them would overflow the stack of the YAML library, which kills the process."""
-_MOST_VALUES = 100_000
+_MAX_VALUES = 100_000
 """Values of one head, its aliases unfolded."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?\Z")
 
@@ -90,7 +90,7 @@ def parse(text: str) -> Head:
     try:
         fields, body = frontmatter.parse(text, handler=handler)
     except yaml.YAMLError as error:
-        return Head(_salvage(text), text.removeprefix("\ufeff"), (f"the frontmatter is not YAML: {_say(error)}",))
+        return Head(_salvage(text), text.removeprefix("\ufeff"), (f"the frontmatter is not YAML: {_explain(error)}",))
     problems = tuple(f"the key {key!r} stands in the frontmatter more than once" for key in handler.repeated)
     return Head(fields, body, problems)
 
@@ -126,12 +126,12 @@ def render(fields: Mapping[str, Value | None]) -> str:
 
 def _compose(head: str) -> Any:
     """The head's mapping node, None when it has no keys."""
-    if sum(map(head.count, ("[", "{", "- ", "? "))) > _DEEPEST:
+    if sum(map(head.count, ("[", "{", "- ", "? "))) > _MAX_DEPTH:
         _check_depth(head)
     try:
         node = yaml.compose(head, Loader=_BASE_LOADER)
     except (UnicodeError, RecursionError) as error:
-        raise yaml.YAMLError(_say(error)) from error
+        raise yaml.YAMLError(_explain(error)) from error
     if node is not None and not isinstance(node, yaml.MappingNode):
         raise yaml.YAMLError("it is not a list of keys and values")
     return node
@@ -141,7 +141,7 @@ def _check_depth(head: str) -> None:
     depth = 0
     for event in yaml.parse(head, Loader=_BASE_LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise yaml.YAMLError("it is nested too deeply")
 
 
@@ -149,7 +149,7 @@ def _pairs(node: Any) -> list[tuple[str, Any]]:
     """Keys and values in their order."""
     if node is None:
         return []
-    left = iter(range(_MOST_VALUES))
+    left = iter(range(_MAX_VALUES))
     try:
         return [(_key_text(key), _plain_value(value, left)) for key, value in node.value]
     except RecursionError as error:
@@ -196,7 +196,7 @@ def _salvage(text: str) -> dict[str, Any]:
     return fields
 
 
-def _say(error: BaseException) -> str:
+def _explain(error: BaseException) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error) or type(error).__name__
     return f"{problem} (line {mark.line + 2})" if mark else str(problem).splitlines()[0]
@@ -216,7 +216,7 @@ def _set_field(text: str, key: str, value: Value | None) -> str:
         node = _compose(head)
         before = _pairs(node)
     except yaml.YAMLError as error:
-        raise FrontmatterBrokenError(f"the frontmatter is not YAML: {_say(error)}") from error
+        raise FrontmatterBrokenError(f"the frontmatter is not YAML: {_explain(error)}") from error
     if node is not None and node.flow_style:
         raise FrontmatterBrokenError("the frontmatter is not a list of keys and values")
     changed = _changed(head, node.value if node else [], key, value, _newline(text))

@@ -24,7 +24,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TopSection:
     """A heading of level one or two and what stands under it: `text[start:end]`, from `body` on without the heading."""
 
     title: str
@@ -33,12 +33,12 @@ class Stretch:
     end: int
 
 
-def stretches(text: str) -> list[Stretch]:
-    """The stretches of a note in their order. What stands in the head or in a code fence is no heading."""
+def top_sections(text: str) -> list[TopSection]:
+    """The top_sections of a note in their order. What stands in the head or in a code fence is no heading."""
     found = list(_headings(text))
     ends = [*(heading.start() for heading in found[1:]), len(text)]
     return [
-        Stretch((heading["title"] or "").strip(), heading.start(), min(heading.end() + 1, end), end)
+        TopSection((heading["title"] or "").strip(), heading.start(), min(heading.end() + 1, end), end)
         for heading, end in zip(found, ends, strict=False)
     ]
 
@@ -82,21 +82,21 @@ def without_control(text: str) -> str:
     return _CONTROL.sub(" ", re.sub(r"\r\n?", "\n", text))
 
 
-def key(text: str) -> str:
+def text_key(text: str) -> str:
     """What texts that say the same share."""
     return notes.text_hash(one_line(text))
 
 
-def unknown(texts: Iterable[str], known: set[str]) -> Iterator[str]:
+def drop_known(texts: Iterable[str], known: set[str]) -> Iterator[str]:
     """Of `texts` those that say something and whose key is not `known`, each once."""
-    seen = {*known, key("")}
+    seen = {*known, text_key("")}
     for text in texts:
-        if (its_key := key(text)) not in seen:
+        if (its_key := text_key(text)) not in seen:
             seen.add(its_key)
             yield text
 
 
-def change_slashes(grammar: re.Pattern[str], line: str, change: Callable[[str], str]) -> str:
+def change_escapes(grammar: re.Pattern[str], line: str, change: Callable[[str], str]) -> str:
     """`line` with `change` applied to the `slashes` before what looks like `grammar`, if it does.
 
     One more is written and one less read, so that a line which had some keeps them.

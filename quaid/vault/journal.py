@@ -17,7 +17,7 @@ from datetime import date, datetime
 
 from quaid.model import name_key
 from quaid.vault import headings
-from quaid.vault.headings import Stretch
+from quaid.vault.headings import TopSection
 
 _TITLE = re.compile(r"(?P<day>\d{4}-\d\d-\d\d) - (?P<trigger>\S.*)")
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
@@ -55,9 +55,9 @@ def add_entry(text: str | None, trigger: str, when: datetime, paragraph: str) ->
     text, trigger, day = text or "", headings.one_line(trigger) or headings.NO_TRIGGER, when.date()
     entries = list(_entries(text))
     same = [entry for entry in entries if entry.day == day and name_key(entry.trigger) == name_key(trigger)]
-    known = {headings.key(known) for entry in same for known in entry.paragraphs}
+    known = {headings.text_key(known) for entry in same for known in entry.paragraphs}
     paragraphs = _split(headings.without_control(paragraph))
-    new = "\n\n".join(map(_escape, headings.unknown(paragraphs, known)))
+    new = "\n\n".join(map(_escape, headings.drop_known(paragraphs, known)))
     if not new:
         return text
     if same:
@@ -66,14 +66,14 @@ def add_entry(text: str | None, trigger: str, when: datetime, paragraph: str) ->
     return headings.insert_block(text, _place(entries, day, len(text)), f"## {day} - {trigger}\n\n{new}")
 
 
-def take_out(text: str, entries: Sequence[JournalEntry]) -> str:
+def remove_entries(text: str, entries: Sequence[JournalEntry]) -> str:
     """`text` without those of its entries."""
     for entry in sorted(entries, key=lambda entry: entry.start, reverse=True):
         text = text[: entry.start] + text[entry.end :]
     return text
 
 
-def put_in(text: str | None, written: str) -> str:
+def insert_entry(text: str | None, written: str) -> str:
     """`text`, a journal or the archive of one, with an entry as another one has it, heading included.
 
     Its lines stay as they are; it goes before the first that is not newer. One that is there is not put in again.
@@ -104,11 +104,11 @@ def _place(entries: list[JournalEntry], day: date, end: int) -> int:
 
 
 def _entries(text: str) -> Iterator[JournalEntry]:
-    for stretch in headings.stretches(text):
-        title = _TITLE.fullmatch(stretch.title)
+    for section in headings.top_sections(text):
+        title = _TITLE.fullmatch(section.title)
         day = _day(title["day"]) if title else None
         if title and day:
-            yield JournalEntry(day, title["trigger"], _paragraphs(text, stretch), stretch.start, stretch.end)
+            yield JournalEntry(day, title["trigger"], _paragraphs(text, section), section.start, section.end)
 
 
 def _day(written: str) -> date | None:
@@ -118,8 +118,8 @@ def _day(written: str) -> date | None:
         return None
 
 
-def _paragraphs(text: str, stretch: Stretch) -> tuple[str, ...]:
-    return tuple(map(_unescape, _split(text[stretch.body : stretch.end].replace("\r\n", "\n"))))
+def _paragraphs(text: str, section: TopSection) -> tuple[str, ...]:
+    return tuple(map(_unescape, _split(text[section.body : section.end].replace("\r\n", "\n"))))
 
 
 def _split(text: str) -> list[str]:
@@ -129,9 +129,9 @@ def _split(text: str) -> list[str]:
 
 def _escape(paragraph: str) -> str:
     lines = paragraph.split("\n")
-    return "\n".join(headings.change_slashes(_GRAMMAR, line, lambda slashes: slashes + "\\") for line in lines)
+    return "\n".join(headings.change_escapes(_GRAMMAR, line, lambda slashes: slashes + "\\") for line in lines)
 
 
 def _unescape(paragraph: str) -> str:
     lines = paragraph.split("\n")
-    return "\n".join(headings.change_slashes(_GRAMMAR, line, lambda slashes: slashes[1:]) for line in lines)
+    return "\n".join(headings.change_escapes(_GRAMMAR, line, lambda slashes: slashes[1:]) for line in lines)

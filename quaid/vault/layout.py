@@ -37,7 +37,7 @@ _CONFLICT_COPY = re.compile(
 _FORBIDDEN = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f\x7f\ud800-\udfff]|%%+')
 _HIDDEN = re.compile(r"^[.~]")
 _HIDDEN_FILES = {".gitignore", ".gitattributes"}
-_LONGEST_NAME = 190
+_MAX_NAME_BYTES = 190
 """Bytes of an entity's name as a file; file systems take 255."""
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{20,24}\.tmp", re.DOTALL)
 _RESERVED = re.compile(r"^(con|prn|aux|nul|conin\$|conout\$|com[\d¹²³]|lpt[\d¹²³])(?= *(?:\.|$))", re.IGNORECASE)
@@ -150,11 +150,11 @@ def entity_path(name: str) -> str:
     """`entities/Maya Chen.md`: the file name is the name, but what file systems and links refuse is replaced by its
     full-width twin, so that no two names share a file.
     """
-    cleaned = _FORBIDDEN.sub(_look_alike, unicodedata.normalize("NFC", name))
-    cleaned = _HIDDEN.sub(_look_alike, " ".join(cleaned.split())).rstrip(" .")
-    if len(cleaned.encode()) > _LONGEST_NAME:
+    cleaned = _FORBIDDEN.sub(_full_width, unicodedata.normalize("NFC", name))
+    cleaned = _HIDDEN.sub(_full_width, " ".join(cleaned.split())).rstrip(" .")
+    if len(cleaned.encode()) > _MAX_NAME_BYTES:
         cleaned = (
-            f"{cleaned.encode()[: _LONGEST_NAME - 9].decode(errors='ignore').rstrip(' .')} {session_tail(cleaned)}"
+            f"{cleaned.encode()[: _MAX_NAME_BYTES - 9].decode(errors='ignore').rstrip(' .')} {session_tail(cleaned)}"
         )
     # Windows takes what stands before the first full stop for the device, whatever follows.
     cleaned = _RESERVED.sub(r"\1_", cleaned) or "_"
@@ -185,18 +185,18 @@ def _core_stem(core: str) -> str:
     return core.removesuffix(".md")
 
 
-def _look_alike(refused: re.Match[str]) -> str:
+def _full_width(refused: re.Match[str]) -> str:
     return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else " " for char in refused[0])
 
 
-def cut(text: str, most: int) -> str:
+def cut_bytes(text: str, most: int) -> str:
     """As much of `text` as fits `most` bytes: file systems count these, not characters."""
     return os.fsencode(text)[:most].decode(errors="ignore")
 
 
 def temporary_name(name: str) -> str:
     """A hidden neighbour of `name` that no other process picks, shaped so that every listing skips it."""
-    return f".{cut(name, 100)}.{time.time_ns():x}{os.urandom(3).hex()}.tmp"
+    return f".{cut_bytes(name, 100)}.{time.time_ns():x}{os.urandom(3).hex()}.tmp"
 
 
 def is_temporary_name(name: str) -> bool:

@@ -30,7 +30,7 @@ _LINE = (
 )
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _ESCAPED = {written: char for char, written in _ESCAPES.items()}
-_LONGEST_HOST = 24
+_MAX_HOST = 24
 
 
 class Ledger(NamedTuple):
@@ -88,7 +88,7 @@ def add_ledgers(ledgers: Iterable[Mapping[str, Use]]) -> dict[str, Use]:
 
 def device_name(host: str, token: str) -> str:
     """A device's name: what its owner calls the machine, and four characters that tell it from its namesakes."""
-    return f"{slug(host.partition('.')[0], _LONGEST_HOST)}-{token[:4]}"
+    return f"{slug(host.partition('.')[0], _MAX_HOST)}-{token[:4]}"
 
 
 def ledger_path(device: str) -> str:

@@ -22,7 +22,7 @@ MEGABYTE = 1_000_000
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$")
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
-_MOST = 10**9
+_MAX_NUMBER = 10**9
 """No number in a head is larger: SQLite's whole numbers end at 2**63."""
 _MONTHS = (
     "January", "February", "March", "April", "May", "June",
@@ -140,7 +140,7 @@ def render_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def day(iso: str) -> str:
+def format_day(iso: str) -> str:
     """`2023-05-08T13:56:00Z` -> `8 May 2023`; anything else as it is."""
     match = re.match(r"(\d{4})-(\d\d)-(\d\d)", iso)
     if not match or not 1 <= int(match[2]) <= 12:
@@ -229,7 +229,7 @@ class _Fields:
             number = float(value)
         except ValueError:
             number = math.nan
-        if abs(number) <= _MOST:
+        if abs(number) <= _MAX_NUMBER:
             return number
         self.problems.append(f"{key} should be a number, is {value!r}")
         return None
@@ -289,7 +289,7 @@ def _shape_episode(body: str, stem: str, names: Sequence[str], fields: _Fields) 
     for turn in episodes.parse_turns(body, parse_time(started)):
         said_at = turn.said_at or started
         # "Caroline (8 May 2023)": of six forms tried on LoCoMo the one whose vectors find most (docs/recall.md).
-        context = " ".join(filter(None, (turn.speaker, f"({day(said_at)})" if said_at else "")))
+        context = " ".join(filter(None, (turn.speaker, f"({format_day(said_at)})" if said_at else "")))
         for piece in markdown.split_text(turn.text):
             chunks.append(Chunk(len(chunks), piece, context, "", turn.number, turn.speaker, said_at))
     if not chunks:

@@ -18,10 +18,10 @@ from typing import Protocol
 from quaid.errors import DiskFullError, GitMissingError, LockedError, NoteChangedError, QuaidError
 from quaid.model import Committed, Edit, Message
 from quaid.place import LOCK_FILE, state_folder
-from quaid.vault import displaced, exchange, files, intention
-from quaid.vault.intention import PENDING_FILE, Change, list_unfinished
+from quaid.vault import file_swap, files, intent_log, old_versions
+from quaid.vault.intent_log import PENDING_FILE, VaultChange, list_unfinished
 
-__all__ = ["PENDING_FILE", "Change", "apply", "begin", "finish_killed", "list_unfinished", "needs_recovery"]
+__all__ = ["PENDING_FILE", "VaultChange", "apply", "begin", "finish_killed", "list_unfinished", "needs_recovery"]
 
 MAX_WATCHED = 16
 """Old files that are held open until a write is over, of which there may be thousands."""
@@ -62,7 +62,7 @@ class History(Protocol):
 @contextmanager
 def begin(
     root: Path, history: History, wait_s: float, say: Callable[[str], None] | None = None
-) -> Iterator[Change | None]:
+) -> Iterator[VaultChange | None]:
     """Hold the vault's write lock while a change is planned and applied; the change that a killed process had begun
     and that was finished first, if any.
 
@@ -74,7 +74,7 @@ def begin(
         yield _recover(root, history)
 
 
-def apply(root: Path, change: Change, history: History) -> Committed:
+def apply(root: Path, change: VaultChange, history: History) -> Committed:
     """Write every file and commit, or leave everything as it was. The caller is within `begin`.
 
     Raises:
@@ -82,9 +82,9 @@ def apply(root: Path, change: Change, history: History) -> Committed:
         LockedError: an editor does not end saving one.
         QuaidError: the disk or git refused; the files are as before.
     """
-    displaced.look(root, history.git_dir)
+    old_versions.look(root, history.git_dir)
     with _watching(root, change.edits, history.git_dir) as old:
-        intention.write(root, change)
+        intent_log.write(root, change)
         done: list[Edit] = []
         try:
             for edit in change.edits:
@@ -93,15 +93,15 @@ def apply(root: Path, change: Change, history: History) -> Committed:
             committed = history.commit(change.edits, change.message, author=change.author, merged=change.merged)
         except BaseException:
             _roll_back(root, done)
-            intention.clear(root)
+            intent_log.clear(root)
             _bring_back(root, old)
             raise
-        intention.clear(root)
+        intent_log.clear(root)
         _bring_back(root, old)
     return committed
 
 
-def _recover(root: Path, history: History) -> Change | None:
+def _recover(root: Path, history: History) -> VaultChange | None:
     """Finish what a killed process began, and say what that was. The caller is within `begin`.
 
     What cannot be finished is set aside, as `list_unfinished` tells.
@@ -110,10 +110,10 @@ def _recover(root: Path, history: History) -> Change | None:
         LockedError, NoteChangedError: somebody is at work; the next writer finishes it.
         DiskFullError, VaultReadOnlyError, GitMissingError: nothing can be written.
     """
-    change = intention.read(root)
+    change = intent_log.read(root)
     if change is None:
         return None
-    finished: Change | None = change
+    finished: VaultChange | None = change
     try:
         history.recover()
         _finish(root, change, history)
@@ -122,11 +122,11 @@ def _recover(root: Path, history: History) -> Change | None:
             raise
         _roll_back(root, change.edits)
         reason = f'"{change.message.subject}" could not be finished: {error}'
-        intention.set_aside(root, reason, change.edits, intention.locate(root))
+        intent_log.set_aside(root, reason, change.edits, intent_log.locate(root))
         finished = None
     for leftover in files.iterate_leftovers(root):
         _tidy(root, leftover, change)
-    intention.clear(root)
+    intent_log.clear(root)
     return finished
 
 
@@ -139,7 +139,7 @@ def finish_killed(root: Path, history: History, wait_s: float) -> None:
 
 def needs_recovery(root: Path) -> bool:
     """Whether a killed write waits to be finished."""
-    return os.path.lexists(intention.locate(root))
+    return os.path.lexists(intent_log.locate(root))
 
 
 @contextmanager
@@ -159,10 +159,10 @@ def _locked(root: Path, wait_s: float) -> Iterator[None]:
     except Timeout as error:
         raise LockedError(f"Another Quaid is writing to {root}") from error
     except OSError as error:
-        raise files.sentence(error, path) from error
+        raise files.explain(error, path) from error
 
 
-def _finish(root: Path, change: Change, history: History) -> None:
+def _finish(root: Path, change: VaultChange, history: History) -> None:
     if all(history.read_at("HEAD", edit.rel_path) == edit.after for edit in change.edits):
         return
     # What somebody has rewritten since then is theirs; the rest is finished.
@@ -191,8 +191,8 @@ def _watching(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iterator[list
         for edit in edits:
             with ExitStack() as looking:
                 handle = _open_old(root, edit, looking)
-                if handle is not None and exchange.is_written(handle) is None:
-                    displaced.keep(root, git_dir, edit)
+                if handle is not None and file_swap.is_written(handle) is None:
+                    old_versions.keep(root, git_dir, edit)
                 if handle is not None and len(held) < MAX_WATCHED:
                     stack.push(looking.pop_all())
                     held.append((handle, edit))
@@ -205,27 +205,27 @@ def _open_old(root: Path, edit: Edit, stack: ExitStack) -> int | None:
             raise NoteChangedError(edit.rel_path)
         return None
     try:
-        handle = stack.enter_context(exchange.opened(root / edit.rel_path))
+        handle = stack.enter_context(file_swap.opened(root / edit.rel_path))
     except FileNotFoundError as error:
         raise NoteChangedError(edit.rel_path) from error
-    if exchange.read_saved(handle, edit.rel_path) != edit.before:
+    if file_swap.read_saved(handle, edit.rel_path) != edit.before:
         raise NoteChangedError(edit.rel_path)
     return handle
 
 
 def _bring_back(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
     """Look at the old files a last time: the text of an editor that had one open belongs to the note."""
-    for place in exchange.find_touched([(handle, edit.before or b"") for handle, edit in old]):
+    for place in file_swap.find_touched([(handle, edit.before or b"") for handle, edit in old]):
         handle, edit = old[place]
-        if exchange.is_at(handle, root / edit.rel_path):
+        if file_swap.is_at(handle, root / edit.rel_path):
             continue
         try:
-            data, now = exchange.read_saved(handle, edit.rel_path), files.read_note(root, edit.rel_path)
+            data, now = file_swap.read_saved(handle, edit.rel_path), files.read_note(root, edit.rel_path)
             if data not in (edit.before, now):
                 files.write_note(root, edit.rel_path, edit.before if now == edit.before else edit.after, data)
         except QuaidError as error:
             reason = f"An editor saved {edit.rel_path} while Quaid wrote it: {error}"
-            intention.set_aside(root, reason, [Edit(edit.rel_path, None, exchange.read_now(handle))])
+            intent_log.set_aside(root, reason, [Edit(edit.rel_path, None, file_swap.read_now(handle))])
 
 
 def _roll_back(root: Path, done: Sequence[Edit]) -> None:
@@ -240,10 +240,10 @@ def _is_passing(error: QuaidError) -> bool:
     return isinstance(error, _PASSING) or (isinstance(cause, OSError) and cause.errno in _REFUSED)
 
 
-def _tidy(root: Path, leftover: Path, change: Change) -> None:
+def _tidy(root: Path, leftover: Path, change: VaultChange) -> None:
     """Remove what a killed write left of a file, unless it holds what nobody else has."""
     data = files.read_note(leftover.parent, leftover.name) or b""
     if any(text is not None and text.startswith(data) for edit in change.edits for text in (edit.before, edit.after)):
         leftover.unlink(missing_ok=True)
     else:
-        intention.set_aside(root, f"A killed write left {leftover.name}", leftover=leftover)
+        intent_log.set_aside(root, f"A killed write left {leftover.name}", leftover=leftover)

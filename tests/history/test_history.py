@@ -20,7 +20,7 @@ from quaid.history.messages import render
 from quaid.history.vault_history import History
 from quaid.model import Committed, Edit, Message
 from quaid.settings import GitSettings
-from quaid.vault import intention
+from quaid.vault import intent_log
 
 USER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org")
 NOTE = b"---\nid: 01a\ntype: fact\n---\none\ntwo\nthree\nfour\nfive\nsix\nseven\n"
@@ -808,15 +808,15 @@ def test_a_lock_taken_while_git_commits_and_released_is_waited_for(vault):
 
 @pytest.mark.parametrize("command", [["commit", "-q", "-m", "owner"], ["commit", "-qam", "owner"], ["add", "-A"]])
 def test_nobody_commits_between_our_commit_and_the_index_that_follows_it(vault, monkeypatch, command):
-    catch_up, said = staging.catch_up, []
+    update_users_index, said = staging.update_users_index, []
 
     def catch_up_while_the_user_commits(*args):
         said.append(vault.run(*command, check=False).stderr.decode())
-        catch_up(*args)
+        update_users_index(*args)
 
     vault.write("mine.md", b"mine\n")
     vault.run("add", "mine.md")
-    monkeypatch.setattr(staging, "catch_up", catch_up_while_the_user_commits)
+    monkeypatch.setattr(staging, "update_users_index", catch_up_while_the_user_commits)
     vault.commit("facts/b.md", NOTE)
     assert "index.lock': File exists" in said[0]
     vault.run("commit", "-q", "-m", "owner")
@@ -1136,7 +1136,7 @@ def test_killed_after_the_commit_the_index_is_caught_up_by_the_next_call(vault, 
     vault.run("checkout", *branch)
     vault.write("other.md", theirs())
     vault.run("add", "other.md")
-    kill(vault, "staging", "module.catch_up")
+    kill(vault, "staging", "module.update_users_index")
     assert vault.history.log(limit=1)[0].subject == "killed"
     assert vault.status() == "MM facts/a.md\nM  other.md\n"
     assert b"index.lock" in vault.run("commit", "-m", "would undo it", check=False).stderr
@@ -1155,7 +1155,7 @@ def age(vault: Vault) -> None:
 @pytest.mark.parametrize("is_lock_removed", [False, True])
 def test_a_commit_that_was_killed_hours_ago_is_finished_as_well(vault, is_lock_removed):
     """Thrown away unfinished, the owner's next commit would undo it."""
-    kill(vault, "staging", "module.catch_up")
+    kill(vault, "staging", "module.update_users_index")
     age(vault)
     if is_lock_removed:  # as git told the owner to
         (vault.root / ".git/index.lock").unlink()
@@ -1170,7 +1170,7 @@ def test_a_commit_that_was_killed_hours_ago_is_finished_as_well(vault, is_lock_r
 
 def test_a_lock_of_our_own_that_a_kill_left_is_known_and_not_waited_for(vault):
     patient = Vault(vault.root, wait_s=60)
-    kill(vault, "staging", "module.catch_up")
+    kill(vault, "staging", "module.update_users_index")
     assert vault.history.is_lock_abandoned
     began = time.monotonic()
     assert patient.commit("facts/b.md", NOTE).id
@@ -1264,11 +1264,11 @@ def test_a_hostile_private_folder_unlocks_nothing_outside(vault, tmp_path, monke
 
 
 def test_a_folder_that_cannot_be_finished_is_set_aside_and_named(vault):
-    kill(vault, "staging", "module.catch_up")
+    kill(vault, "staging", "module.update_users_index")
     (stray,) = (vault.root / ".git").glob("quaid-commit-*")
     (stray / "index").write_bytes(b"no index")
     assert vault.commit("facts/b.md", NOTE).id
-    (unfinished,) = intention.list_unfinished(vault.root)
+    (unfinished,) = intent_log.list_unfinished(vault.root)
     assert "killed process" in unfinished.reason
     assert (unfinished.folder / stray.name / "index").exists()
     assert not vault.history.is_lock_abandoned
@@ -1276,7 +1276,7 @@ def test_a_folder_that_cannot_be_finished_is_set_aside_and_named(vault):
 
 def test_the_first_commit_is_caught_up_with_too(empty):
     empty.write("facts/a.md", NOTE)
-    kill(empty, "staging", "module.catch_up", before=None)
+    kill(empty, "staging", "module.update_users_index", before=None)
     assert empty.status() == "D  facts/a.md\n?? facts/a.md\n"
     empty.history.recover()
     assert empty.status() == ""
@@ -1366,7 +1366,7 @@ def test_the_life_of_a_note_goes_on_past_a_rename(vault):
     vault.run("mv", "facts/a.md", "facts/b.md")
     vault.run("commit", "-qm", "moved")
     assert len(vault.history.log(paths=["facts/b.md"])) == 1
-    assert [found.commit.subject for found in vault.history.life("facts/b.md")] == ["moved", "save facts/a.md"]
+    assert [found.commit.subject for found in vault.history.note_history("facts/b.md")] == ["moved", "save facts/a.md"]
 
 
 def test_log_by_trailer_is_not_fooled_by_the_body(vault):

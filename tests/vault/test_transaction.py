@@ -16,7 +16,7 @@ from quaid.model import Edit, Message
 from quaid.place import state_folder
 from quaid.settings import GitSettings
 from quaid.vault import files, layout, transaction
-from quaid.vault.transaction import Change, apply, begin, needs_recovery
+from quaid.vault.transaction import VaultChange, apply, begin, needs_recovery
 
 OLD, NEW = b"---\nid: 1\n---\nold\n", b"---\nid: 1\n---\nnew\n"
 CHANGED, ADDED, GONE = Edit("a.md", OLD, NEW), Edit("facts/b.md", None, NEW), Edit("c.md", OLD, None)
@@ -37,7 +37,9 @@ class Vault:
         return subprocess.run(["git", *args], cwd=self.root, capture_output=True, check=True, text=True).stdout.strip()
 
     def change(self, *planned, key="call"):
-        return Change(key, planned or ALL, Message("remember: it", "because", (("Quaid-Fact", "1"),)), answer="told")
+        return VaultChange(
+            key, planned or ALL, Message("remember: it", "because", (("Quaid-Fact", "1"),)), answer="told"
+        )
 
     def data(self):
         return {path: files.read_note(self.root, path) for path in ("a.md", "facts/b.md", "c.md")}

@@ -13,7 +13,7 @@ from typing import Any
 
 from quaid.vault import blocks, frontmatter, headings
 
-FaultOf = Callable[[str, str], str]
+FindProblem = Callable[[str, str], str]
 """What is found and what is to stand there, both with bare newlines -> why it cannot; empty when it can."""
 _SHORT, _LONG = 60, 200
 """Characters that are quoted of a piece of text: to the model, and to who decides."""
@@ -30,7 +30,7 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SectionSpan:
     """`text[start:end]`, a heading and all below it, headings of deeper levels among it.
 
     `titles` is the path of headings, outermost first; empty for what stands before the first one. `body` is the place
@@ -53,7 +53,7 @@ def text_start(text: str) -> int:
 def fit(
     text: str,
     changes: Sequence[Mapping[str, Any]],
-    fault_of: FaultOf | None = None,
+    fault_of: FindProblem | None = None,
 ) -> tuple[list[Replacement], list[str]]:
     """The changes that can be made, in the order of their places, and what is wrong with the others.
 
@@ -84,7 +84,7 @@ def fit(
     return sorted(found, key=lambda replacement: replacement.start), problems
 
 
-def carry_out(text: str, replacements: Sequence[Replacement]) -> str:
+def apply(text: str, replacements: Sequence[Replacement]) -> str:
     """`text` with `replacements`, which are sorted and do not overlap."""
     for replacement in reversed(replacements):
         text = text[: replacement.start] + replacement.new + text[replacement.end :]
@@ -98,20 +98,20 @@ def describe(text: str, replacement: Replacement) -> str:
     return f"- {changed}: {replacement.reason}" if replacement.reason else f"- {changed}"
 
 
-def sections(text: str) -> Iterator[Section]:
+def sections(text: str) -> Iterator[SectionSpan]:
     """What stands before the first heading, if anything does, and the section of each heading."""
     marks = list(_headings(text))
     start = text_start(text)
     first = marks[0][1] if marks else len(text)
     if text[start:first].strip():
-        yield Section((), 0, start, start, first, first)
+        yield SectionSpan((), 0, start, start, first, first)
     path: list[tuple[int, str]] = []
     for place, (level, begin, body, title) in enumerate(marks):
         path = [*(outer for outer in path if outer[0] < level), (level, title)]
         following = marks[place + 1 :]
         end = next((other[1] for other in following if other[0] <= level), len(text))
         next_one = following[0][1] if following else len(text)
-        yield Section(tuple(title for _, title in path), level, begin, body, next_one, end)
+        yield SectionSpan(tuple(title for _, title in path), level, begin, body, next_one, end)
 
 
 def has_open_fence(text: str) -> bool:

@@ -19,7 +19,7 @@ from quaid.model import Commit
 from quaid.vault import frontmatter
 from quaid.vault.layout import is_note_path
 
-MOST_RENAMES = 50
+MAX_RENAMES = 50
 _FIELDS = 8
 RAW = ("-z", "--raw", "--no-abbrev", "--no-color")
 
@@ -57,7 +57,7 @@ class FileChange(NamedTuple):
     source: str | None
 
 
-def read_life(run: RunGit, repository: Repository, rel_path: str, note_id: str | None) -> list[Revision]:
+def read_note_history(run: RunGit, repository: Repository, rel_path: str, note_id: str | None) -> list[Revision]:
     """The commits that changed the note at `rel_path`, newest first, across its renames; none for one never committed.
 
     The path that git knows may be another: the first revision's, when the owner renamed the note and has not
@@ -76,7 +76,7 @@ def read_life(run: RunGit, repository: Repository, rel_path: str, note_id: str |
     path = repository.to_git(rel_path)
     life: list[Revision] = []
     start = "HEAD"
-    for _ in range(MOST_RENAMES):
+    for _ in range(MAX_RENAMES):
         reached = _walk(run, repository, start, path, note_id, life)
         if not life and note_id is not None:
             reached = _find_moved(run, repository, repository.to_vault(path), note_id)

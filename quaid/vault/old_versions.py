@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from quaid.model import Edit
-from quaid.vault import exchange, files, intention
+from quaid.vault import file_swap, files, intent_log
 
 FOLDER = "quaid-displaced"
 """In git's folder: a second name of a file must be on the same disk, and git must not see it."""
@@ -50,7 +50,7 @@ def _set_aside_changed(root: Path, folder: Path, digest: str) -> str | None:
         rel_path = path.relative_to(folder).as_posix()
         data = files.read_note(folder, rel_path) or b""
         if digest != _digest(data) and _is_lost(root / rel_path, path, data):
-            intention.set_aside(root, f"{rel_path} was saved while Quaid wrote it", [Edit(rel_path, None, data)])
+            intent_log.set_aside(root, f"{rel_path} was saved while Quaid wrote it", [Edit(rel_path, None, data)])
             return _digest(data)
     return None
 
@@ -58,7 +58,7 @@ def _set_aside_changed(root: Path, folder: Path, digest: str) -> str | None:
 def _is_lost(note: Path, old: Path, data: bytes) -> bool:
     """Whether a text that was saved a moment ago or longer is in the old version alone."""
     try:
-        is_saved = time.time() - old.stat().st_mtime > exchange.QUIET_S
+        is_saved = time.time() - old.stat().st_mtime > file_swap.QUIET_S
         return is_saved and not (note.exists() and (note.samefile(old) or note.read_bytes() == data))
     except OSError:
         return False

@@ -30,7 +30,7 @@ _COMMIT_ID = re.compile(r"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class VaultChange:
     """Edits and the commit that records them.
 
     `key` names the call that wanted it, `answer` is what that call is told, should it be made again after a crash.
@@ -58,7 +58,7 @@ def locate(root: Path) -> Path:
     return state_folder(root) / PENDING_FILE
 
 
-def write(root: Path, change: Change) -> None:
+def write(root: Path, change: VaultChange) -> None:
     """Keep the intention until `clear`.
 
     Raises:
@@ -80,13 +80,13 @@ def write(root: Path, change: Change) -> None:
         _write_private(temporary, json.dumps(data).encode())
         temporary.replace(path)
     except OSError as error:
-        raise files.sentence(error, path) from error
+        raise files.explain(error, path) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
-def read(root: Path) -> Change | None:
+def read(root: Path) -> VaultChange | None:
     """What a killed process was about to do. An intention that is not as Quaid writes them is set aside."""
     for draft in state_folder(root).glob(f".{PENDING_FILE}.*.tmp"):
         draft.unlink(missing_ok=True)
@@ -118,7 +118,7 @@ def set_aside(root: Path, reason: str, edits: Sequence[Edit] = (), leftover: Pat
             if not target.is_symlink():
                 target.chmod(0o700 if target.is_dir() else 0o600)
     except OSError as error:
-        raise files.sentence(error, folder) from error
+        raise files.explain(error, folder) from error
 
 
 def list_unfinished(root: Path) -> Iterator[Unfinished]:
@@ -128,7 +128,7 @@ def list_unfinished(root: Path) -> Iterator[Unfinished]:
         yield Unfinished(folder, reason.decode("utf-8", "replace").strip())
 
 
-def _parse(text: bytes) -> Change:
+def _parse(text: bytes) -> VaultChange:
     from quaid.model import Message
 
     data: dict[str, Any] = json.loads(text)
@@ -138,7 +138,7 @@ def _parse(text: bytes) -> Change:
     merged = data["merged"]
     if merged is not None and not _COMMIT_ID.fullmatch(merged):
         raise ValueError("it merges something that is not a commit")
-    return Change(_text(data["key"]), edits, message, author, _text(data["answer"]), merged)
+    return VaultChange(_text(data["key"]), edits, message, author, _text(data["answer"]), merged)
 
 
 def _text(value: object) -> str:
