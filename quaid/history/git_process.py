@@ -13,6 +13,7 @@ from pathlib import Path
 
 from quaid.errors import DiskFullError, GitError, GitMissingError, QuaidError
 from quaid.history import repository as repositories
+from quaid.history.repository import Repository
 
 QUIET = (
     "--literal-pathspecs",
@@ -96,6 +97,12 @@ def execute(
     if clean and process.returncode == 127 and said.startswith("env:"):
         raise GitMissingError
     return process.returncode, out, said
+
+
+def ask(repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:
+    """Run git in a repository without anything that it configures: exit code, stdout, stderr."""
+    repositories.check_files(repository)
+    return execute(["-C", str(repository.top), *QUIET, *args], stdin, quiet_environment(repository.top))
 
 
 def explain(doing: str, said: str, top: Path) -> QuaidError:

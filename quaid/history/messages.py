@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from quaid.history.git_output import split_log
 from quaid.history.repository import Repository
 from quaid.model import Commit, Message
 from quaid.redaction import admit
@@ -35,18 +36,12 @@ def on_one_line(text: str) -> str:
 
 def parse_log(out: bytes, repository: Repository) -> Iterator[Commit]:
     """The commits in what `git log -z --name-only` prints with `LOG_FORMAT`, each once, with the vault's files."""
-    items = out.decode("utf-8", "surrogateescape").split("\0")
     seen: set[str] = set()
-    place = 0
-    while place < len(items) and items[place] == "/":
-        fields, place = items[place + 1 : place + 7], place + 7
-        # No path begins with a slash, so the next one begins the next commit.
-        end = next((i for i in range(place, len(items)) if items[i] == "/"), len(items))
-        files = [item.removeprefix("\n") if i == 0 else item for i, item in enumerate(items[place:end])]
-        place = end
+    for fields, items in split_log(out, 6):
         # A merge comes once for each parent; the first says what it brought to this branch.
         if fields[0] not in seen:
             seen.add(fields[0])
+            files = [item.removeprefix("\n") if i == 0 else item for i, item in enumerate(items)]
             yield build_commit(fields, repository, [path for path in files if path])
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from os.path import lexists
 from typing import NamedTuple
 
+from quaid.history.git_output import parse_objects, split_log
 from quaid.history.messages import LOG_FORMAT, build_commit
-from quaid.history.repository import Repository, read_text
+from quaid.history.repository import Repository
 from quaid.history.revisions import Revisions
 from quaid.history.staging import RunGit
 from quaid.model import Commit
@@ -20,7 +21,6 @@ from quaid.vault import frontmatter
 from quaid.vault.layout import is_note_path
 
 MAX_RENAMES = 50
-_FIELDS = 8
 RAW = ("-z", "--raw", "--no-abbrev", "--no-color")
 
 
@@ -122,15 +122,8 @@ def _list_revisions(run: RunGit, start: str, path: str) -> Iterator[tuple[Sequen
 
 def read_log(run: RunGit, *args: str) -> Iterator[tuple[Sequence[str], list[FileChange]]]:
     """(fields, changes) of each commit that `git log` prints as `RAW`, with `LOG_FORMAT` and one field more."""
-    _, out = run("read the history", "log", *args)
-    items = out.decode("utf-8", "surrogateescape").split("\0")
-    place = 0
-    while place < len(items) and items[place] == "/":
-        fields, place = items[place + 1 : place + _FIELDS], place + _FIELDS
-        # No line of --raw is a slash, so the next one begins the next commit.
-        end = next((i for i in range(place, len(items)) if items[i] == "/"), len(items))
-        yield fields, list(parse_changes(items[place:end]))
-        place = end
+    for fields, items in split_log(run("read the history", "log", *args)[1], 7):
+        yield fields, list(parse_changes(items))
 
 
 def parse_changes(items: Sequence[str]) -> Iterator[FileChange]:
@@ -196,26 +189,5 @@ def _is_same(data: bytes | None, note_id: str | None) -> bool:
 
 def read_blobs(run: RunGit, blob_ids: Sequence[str]) -> dict[str, bytes]:
     """What the repository stores under each id that it has, in one process."""
-    if not blob_ids:
-        return {}
     asked = "".join(f"{blob_id}\n" for blob_id in dict.fromkeys(blob_ids))
-    _, out = run("read old notes", "cat-file", "--batch", stdin=asked.encode())
-    blobs: dict[str, bytes] = {}
-    place = 0
-    while place < len(out):
-        end = out.index(b"\n", place)
-        words = out[place:end].split(b" ")
-        place = end + 1
-        if len(words) == 3 and words[1] == b"blob":
-            size = int(words[2])
-            blobs[words[0].decode()] = out[place : place + size]
-            place += size + 1
-    return blobs
-
-
-def read_boundary(repository: Repository) -> frozenset[str]:
-    """The commits at which a shallow clone ends; none in a whole one."""
-    try:
-        return frozenset(read_text(repository.common_dir / "shallow").split())
-    except FileNotFoundError:
-        return frozenset()
+    return parse_objects(run("read old notes", "cat-file", "--batch", stdin=asked.encode())[1]) if asked else {}

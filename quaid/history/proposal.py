@@ -17,9 +17,10 @@ from pathlib import Path
 
 from quaid.errors import GitError, LockedError, ProposalError
 from quaid.history import repository as repositories
+from quaid.history.git_output import Version, join_items, parse_raw
 from quaid.history.git_process import QUIET, GitCall, LockHeldError, quiet_environment, run_once
 from quaid.history.repository import Repository
-from quaid.history.staging import EXECUTABLE, NEW_FILE, Version, list_entries, parse_raw
+from quaid.history.staging import EXECUTABLE, NEW_FILE, list_entries
 from quaid.vault import files
 
 Files = Mapping[str, tuple[bytes | None, bytes]]
@@ -128,8 +129,7 @@ class _Proposal:
         return changes
 
     def _write_tree(self, changes: Changes, index: Path) -> str:
-        lines = (f"{new.mode} {new.blob}\t{path}\0" for path, (_, new) in changes.items())
-        listed = "".join(lines).encode("utf-8", "surrogateescape")
+        listed = join_items(f"{new.mode} {new.blob}\t{path}" for path, (_, new) in changes.items())
         self.run("prepare a commit", "update-index", "-z", "--add", "--index-info", stdin=listed, index=index)
         # In a clone that leaves out objects, files that nothing here is about may be missing.
         return self._said("write a tree", "write-tree", "--missing-ok", index=index)

@@ -207,6 +207,14 @@ def read_text(path: Path) -> str:
     return os.fsdecode(path.read_bytes()).strip()
 
 
+def read_boundary(repository: Repository) -> frozenset[str]:
+    """The commits of a shallow clone whose parents were never fetched: what they have seems to be new in them."""
+    try:
+        return frozenset(read_text(repository.common_dir / "shallow").split())
+    except OSError:
+        return frozenset()
+
+
 def _read_ref(common_dir: Path, ref: str) -> str | None:
     try:
         text = read_text(common_dir / ref)

@@ -12,8 +12,9 @@ from functools import cached_property
 
 from quaid.errors import GitError, RevisionError
 from quaid.history import filters
+from quaid.history.git_output import SUBMODULE, parse_tree
 from quaid.history.repository import Repository
-from quaid.history.staging import RunGit, split_items
+from quaid.history.staging import RunGit
 
 BATCH = 4096
 """Files that are in memory at the same time."""
@@ -61,7 +62,9 @@ class Revisions:
             RevisionError: there is no such commit, or the vault's folder was not there yet.
         """
         moment = parse_moment(wanted)
-        commit_id = self._resolve(wanted) if moment is None else self._find_last(wanted, moment)
+        commit_id = resolve(self._run, wanted) if moment is None else self._find_last(wanted, moment)
+        if commit_id is None:
+            raise RevisionError(wanted, "there is no such revision")
         show = ("log", "-1", "--format=%ct %T", commit_id, "--")
         seconds, tree = self._run("read a revision", *show)[1].decode().split()
         when = datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
@@ -71,13 +74,12 @@ class Revisions:
         """Every file of the vault at a commit, links included, in git's order."""
         prefix = [self._repository.prefix] if self._repository.prefix else []
         args = ("ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *prefix)
-        found = []
-        for line in split_items(self._run("list a revision", *args)[1]):
-            head, _, path = line.partition("\t")
-            mode, kind, blob = head.split(" ")
-            if kind == "blob":
-                found.append(TreeFile(self._repository.to_vault(path), int(mode, 8), blob))
-        return found
+        listed = parse_tree(self._run("list a revision", *args)[1])
+        return [
+            TreeFile(self._repository.to_vault(path), int(version.mode, 8), version.blob)
+            for path, version in listed
+            if version.mode != SUBMODULE
+        ]
 
     def read_files(self, files: Sequence[TreeFile]) -> Iterator[tuple[str, bytes]]:
         """(path, bytes) of each of `files`, as a checkout would write them under the attributes of today, but that
@@ -116,14 +118,6 @@ class Revisions:
         for file, part in zip(files, parts, strict=True):
             yield file.rel_path, part[:-1]
 
-    def _resolve(self, wanted: str) -> str:
-        args = ("rev-parse", "-q", "--verify", "--end-of-options", wanted.replace("\0", "") + "^{commit}")
-        code, out = self._run("read a revision", *args, accept=(0, 1, 128))
-        if code:
-            raise RevisionError(wanted, "there is no such revision")
-        # Git 2.30 prints --end-of-options back.
-        return out.decode().split()[-1]
-
     def _find_last(self, wanted: str, moment: datetime) -> str:
         seconds = int(moment.timestamp())
         args = ("rev-list", "-1", "--first-parent", f"--min-age={seconds}", "HEAD", "--")
@@ -138,6 +132,13 @@ class Revisions:
         if code:
             raise no_vault_yet(wanted)
         return out.decode().strip()
+
+
+def resolve(run: RunGit, revision: str) -> str | None:
+    """The id of the commit that `revision` names, None when there is none."""
+    args = ("rev-parse", "-q", "--verify", "--end-of-options", revision.replace("\0", "") + "^{commit}")
+    code, out = run("read a revision", *args, accept=(0, 1, 128))
+    return None if code else out.decode().split()[-1]  # git 2.30 prints --end-of-options back
 
 
 def parse_moment(text: str) -> datetime | None:

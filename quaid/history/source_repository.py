@@ -1,7 +1,7 @@
 """The history of a repository that need not be the vault's: what its files became since a commit.
 
 A check of many documents costs a few processes for each repository, however many they are: one log, one tree, and two
-batches of objects. Nothing that a foreign repository configures is run (see checkout.py).
+batches of objects. Nothing that a foreign repository configures is run (see `git_process.ask`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from functools import cached_property
 from pathlib import Path
 
 from quaid.errors import GitError
-from quaid.history import checkout
 from quaid.history import repository as repositories
+from quaid.history.git_output import SUBMODULE, Version, parse_objects, parse_tree, split_items
+from quaid.history.git_process import ask
 from quaid.history.repository import Repository
 
 FIRST_COMMITS, MAX_COMMITS = 4_000, 40_000
@@ -23,7 +24,6 @@ _MAX_RENAMES = 20
 _FORMAT = "%x1e%H%x1f%P%x1f%ct%x1f%an%x1f%s"
 _HEAD = re.compile(r"\x1e[0-9a-f]{40,64}\x1f")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_SUBMODULE = "160000"
 _MODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S(?:.*\S)?)[ \t\r]*$", re.MULTILINE)
 _LAST_SECOND = 253_402_300_799
 """Of the year 9999: no date can be made of what is later, and git takes any."""
@@ -121,9 +121,8 @@ class Log:
 class SourceRepository:
     """The repository that a folder lies in, as far as its history tells."""
 
-    def __init__(self, repository: Repository, run: checkout.Run) -> None:
+    def __init__(self, repository: Repository) -> None:
         self._repository = repository
-        self._run = run
         self.top = repository.top
         self.common_dir = repository.common_dir
 
@@ -137,11 +136,8 @@ class SourceRepository:
 
     @cached_property
     def boundary(self) -> frozenset[str]:
-        """The commits of a shallow clone whose parents were never fetched: what they have seems to be new in them."""
-        try:
-            return frozenset(repositories.read_text(self.common_dir / "shallow").split())
-        except (OSError, UnicodeDecodeError):
-            return frozenset()
+        """The commits of a shallow clone whose parents were never fetched."""
+        return repositories.read_boundary(self._repository)
 
     @cached_property
     def head(self) -> str | None:
@@ -163,12 +159,12 @@ class SourceRepository:
     @cached_property
     def files(self) -> Mapping[str, str]:
         """Path -> blob of every file that HEAD has."""
-        return {path: blob for path, mode, blob in self._tree if mode != _SUBMODULE}
+        return {path: version.blob for path, version in self._tree if version.mode != SUBMODULE}
 
     @cached_property
     def submodules(self) -> Sequence[str]:
         """Where other repositories are checked out in this one, as HEAD has it."""
-        return [path for path, mode, _ in self._tree if mode == _SUBMODULE]
+        return [path for path, version in self._tree if version.mode == SUBMODULE]
 
     @cached_property
     def checked_out(self) -> Sequence[str]:
@@ -179,20 +175,15 @@ class SourceRepository:
             return []
 
     @cached_property
-    def _tree(self) -> Sequence[tuple[str, str, str]]:
+    def _tree(self) -> Sequence[tuple[str, Version]]:
         if self.head is None:
             return []
-        found = []
-        for line in _items(self._ask("list the files", "ls-tree", "-r", "-z", "--full-tree", self.head)):
-            head, _, path = line.partition("\t")
-            mode, _, blob = head.split(" ")
-            found.append((path, mode, blob))
-        return found
+        return list(parse_tree(self._ask("list the files", "ls-tree", "-r", "-z", "--full-tree", self.head)))
 
     def present(self, folder: Path) -> list[str]:
         """Files below `folder`, relative to it: all that git follows or would; ignored ones are left out."""
         args = ("-C", str(folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        return _items(self._ask("list the files", *args))
+        return split_items(self._ask("list the files", *args))
 
     def log(self, most: int = FIRST_COMMITS, paths: Sequence[str] = ()) -> Log:
         """The last `most` commits, or of those that touched one of `paths`, with what they touched."""
@@ -216,7 +207,7 @@ class SourceRepository:
     def _commits(self, *wanted: str, stdin: str = "") -> tuple[LoggedCommit, ...]:
         shape = ("-z", "--raw", "--no-abbrev", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
         args = ("-c", "log.showRoot=true", "log", *shape, *wanted)
-        return tuple(_read_commits(_items(self._ask("read the history", *args, stdin=stdin.encode()))))
+        return tuple(_read_commits(split_items(self._ask("read the history", *args, stdin=stdin.encode()))))
 
     def find_renamed(self, paths: Iterable[str]) -> dict[str, str]:
         """The names that files which are gone have in HEAD now; those that were not renamed are left out."""
@@ -280,38 +271,23 @@ class SourceRepository:
 
     def read_blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
         """The bytes of each blob; those that are not there, as in a partial clone, are left out."""
-        wanted = list(dict.fromkeys(ids))
-        if not wanted:
-            return {}
-        out = self._ask(
-            "read files", "cat-file", "--batch", "--buffer", stdin="".join(f"{i}\n" for i in wanted).encode()
-        )
-        found: dict[str, bytes] = {}
-        place = 0
-        while place < len(out):
-            end = out.index(b"\n", place)
-            words = out[place:end].split(b" ")
-            place = end + 1
-            if len(words) == 3 and words[2].isdigit():
-                size = int(words[2])
-                found[words[0].decode()] = out[place : place + size]
-                place += size + 1
-        return found
+        asked = "".join(f"{blob}\n" for blob in dict.fromkeys(ids)).encode()
+        return parse_objects(self._ask("read files", "cat-file", "--batch", "--buffer", stdin=asked)) if asked else {}
 
     def _ask(self, doing: str, *args: str, stdin: bytes = b"", accept: Sequence[int] = (0,)) -> bytes:
-        code, out, said = checkout.ask(self._run, self._repository, args, stdin)
+        code, out, said = ask(self._repository, args, stdin)
         if code not in accept:
             raise GitError(f"{doing} of {self.top}", said)
         return out
 
 
-def open_repository(folder: Path, run: checkout.Run) -> SourceRepository | None:
+def open_repository(folder: Path) -> SourceRepository | None:
     """The repository around `folder`, which may be a worktree or a submodule; None where there is none."""
     try:
         found = repositories.find_repository(folder)
     except OSError:
         return None
-    return SourceRepository(found, run) if found is not None else None
+    return SourceRepository(found) if found is not None else None
 
 
 def _is_out_of_order(commits: Sequence[LoggedCommit]) -> bool:
@@ -322,10 +298,6 @@ def _is_out_of_order(commits: Sequence[LoggedCommit]) -> bool:
         if not seen.isdisjoint(commit.parents):
             return True
     return False
-
-
-def _items(out: bytes) -> list[str]:
-    return [item for item in out.decode("utf-8", "surrogateescape").split("\0") if item]
 
 
 def _read_commits(items: Sequence[str]) -> Iterator[LoggedCommit]:

@@ -7,19 +7,19 @@ their own in it; then only the difference from before to after is applied, to HE
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
 from quaid.errors import GitError
+from quaid.history.git_output import Version, hash_blob, join_items, parse_raw, split_items
 from quaid.history.index_lock import IndexLock
 from quaid.history.repository import Repository
 from quaid.model import Edit
@@ -38,14 +38,6 @@ class RunGit(Protocol):
     def __call__(
         self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None, accept: Sequence[int] = (0,)
     ) -> tuple[int, bytes]: ...
-
-
-@dataclass(frozen=True)
-class Version:
-    """One file as a tree or an index has it."""
-
-    mode: str
-    blob: str
 
 
 @dataclass(frozen=True)
@@ -131,14 +123,16 @@ class Stage:
         """Make an index have these files as on disk, or not at all where there is no file."""
         if paths:
             args = ("update-index", "-z", "--add", "--remove", "--stdin")
-            self.run("update the index", *args, stdin=_join(paths), index=index)
+            self.run("update the index", *args, stdin=join_items(paths), index=index)
 
     def put_versions(self, versions: Mapping[str, Version | None], index: Path) -> None:
         """Make an index have these versions (None removes the path), whatever is on disk."""
         null = "0" * len(self.base or "")
         lines = [f"{v.mode} {v.blob}\t{path}" if v else f"0 {null}\t{path}" for path, v in versions.items()]
         if lines:
-            self.run("update the index", "update-index", "-z", "--add", "--index-info", stdin=_join(lines), index=index)
+            self.run(
+                "update the index", "update-index", "-z", "--add", "--index-info", stdin=join_items(lines), index=index
+            )
 
     def is_on_disk(self, part: CommitPart) -> bool:
         """Whether the file is byte for byte what the edit made it, with the mode the part wants."""
@@ -245,7 +239,7 @@ class Stage:
         if not paths:
             return set()
         args = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin", "--no-index")
-        _, out = self.run("read .gitignore", *args, stdin=_join(paths), accept=(0, 1))
+        _, out = self.run("read .gitignore", *args, stdin=join_items(paths), accept=(0, 1))
         return set(split_items(out))
 
     def _check_not_nested(self, path: str) -> None:
@@ -379,20 +373,6 @@ def update_users_index(
         copy.replace(users)
 
 
-def parse_raw(out: bytes) -> Iterator[tuple[str, Version | None, Version | None]]:
-    """(path, old, new) of each change in git's raw diff format with -z."""
-    fields = iter(split_items(out))
-    for head in fields:
-        old_mode, new_mode, old, new, _ = head.lstrip("\n:").split(" ")
-        yield next(fields), _parse_version(old_mode, old), _parse_version(new_mode, new)
-
-
-def hash_blob(data: bytes, like: str) -> str:
-    """The blob id of `data` as it is, no filter applied, in the hash that the id `like` is of."""
-    algorithm = hashlib.sha256 if len(like) == 64 else hashlib.sha1
-    return algorithm(b"blob %d\0" % len(data) + data).hexdigest()
-
-
 def _move_head(stage: Stage, commit_id: str, old: str, subject: str) -> bool:
     how = ("update-ref", "-m", f"commit: {subject}", "HEAD", commit_id, old)
     return stage.run("move HEAD", *how, accept=(0, 1, 128))[0] == 0
@@ -417,25 +397,3 @@ def _makes(part: CommitPart, version: Version | None) -> bool:
     if part.edit.after is None or version is None:
         return part.edit.after is None and version is None
     return version.mode == part.mode and version.blob == hash_blob(part.edit.after, version.blob)
-
-
-def _parse_version(mode: str, blob: str) -> Version | None:
-    return None if mode == "000000" else Version(mode, blob)
-
-
-def _join(items: Sequence[str]) -> bytes:
-    return b"".join(item.encode("utf-8", "surrogateescape") + b"\0" for item in items)
-
-
-def split_items(out: bytes) -> list[str]:
-    """The items of output made with -z."""
-    return [item.decode("utf-8", "surrogateescape") for item in out.split(b"\0") if item]
-
-
-def parse_tree(out: bytes) -> Iterator[tuple[str, str]]:
-    """(path, blob id) of the regular files in what `git ls-tree -z` prints."""
-    for line in split_items(out):
-        head, _, path = line.partition("\t")
-        mode, _, blob = head.split(" ")
-        if mode.startswith("100"):
-            yield path, blob

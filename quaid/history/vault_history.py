@@ -14,6 +14,7 @@ from quaid.errors import GitError, LockedError
 from quaid.history import checkout, filters, index_lock, private_git_dir
 from quaid.history import repository as repositories
 from quaid.history.branches import Branches
+from quaid.history.git_output import parse_tree, split_items
 from quaid.history.git_process import (
     QUIET,
     GitCall,
@@ -27,11 +28,11 @@ from quaid.history.git_process import (
 from quaid.history.index_lock import IndexLock
 from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
 from quaid.history.messages import grep_trailer as grep_option
-from quaid.history.note_history import Revision, find_note, is_meant, read_boundary, read_note_history
+from quaid.history.note_history import Revision, find_note, is_meant, read_note_history
 from quaid.history.repository import Repository, RepositoryState
-from quaid.history.revisions import Revisions
+from quaid.history.revisions import Revisions, resolve
 from quaid.history.source_repository import SourceRepository, open_repository
-from quaid.history.staging import Stage, finish_commit, gave_way, guard_command, parse_tree, split_items
+from quaid.history.staging import Stage, finish_commit, gave_way, guard_command
 from quaid.model import Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
 from quaid.vault import files, intent_log
@@ -63,12 +64,12 @@ class History:
     @staticmethod
     def find_checkout(path: Path, data: bytes) -> checkout.Checkout | None:
         """What git knows of any file, holding `data`; None when it is in no repository."""
-        return checkout.find_checkout(path, data, execute)
+        return checkout.find_checkout(path, data)
 
     @staticmethod
     def open_source(folder: Path) -> SourceRepository | None:
         """The repository around any folder, to read its history; None where there is none."""
-        return open_repository(folder, execute)
+        return open_repository(folder)
 
     def create_repository(self) -> None:
         """Make the vault a repository with the branch main, unless one encloses it already.
@@ -206,7 +207,7 @@ class History:
     @property
     def boundary(self) -> frozenset[str]:
         """The commits at which a shallow clone ends; none in a whole one."""
-        return read_boundary(self._repository)
+        return repositories.read_boundary(self._repository)
 
     def read_at(self, revision: str, rel_path: str) -> bytes | None:
         """A file as a checkout of `revision` would have it, None if it has none.
@@ -220,9 +221,9 @@ class History:
         path = self._repository.to_git(rel_path)
         args = ("ls-tree", "-z", "--full-tree", commit_id, "--", path)
         tree = dict(parse_tree(self._run("look for a note", *args)[1]))
-        if path not in tree:
+        if path not in tree or not tree[path].mode.startswith("100"):
             return None
-        return self._run("read a note", "cat-file", "--filters", f"--path={path}", tree[path])[1]
+        return self._run("read a note", "cat-file", "--filters", f"--path={path}", tree[path].blob)[1]
 
     def list_tree(self, revision: str) -> dict[str, str]:
         """Every regular file of the vault at `revision`: its path and blob id.
@@ -393,14 +394,10 @@ class History:
 
     def _resolve(self, revision: str) -> str | None:
         """The commit's id; None for HEAD before the first commit."""
-        args = ("rev-parse", "-q", "--verify", "--end-of-options", revision + "^{commit}")
-        code, out = self._run("read a revision", *args, accept=(0, 1, 128))
-        if code and revision == "HEAD" and self.state().head is None:
-            return None
-        if code:
+        commit_id = resolve(self._run, revision)
+        if commit_id is None and not (revision == "HEAD" and self.state().head is None):
             raise GitError(f"read {revision!r}", "there is no such revision")
-        # Git 2.30 prints --end-of-options back.
-        return out.decode().split()[-1]
+        return commit_id
 
     def _log(self, options: Sequence[str], paths: Sequence[str], *, everywhere: bool = False) -> list[Commit]:
         if self.state().head is None:

@@ -146,5 +146,5 @@ def test_a_remote_is_named_without_who_may_reach_it(house, url, name):
 
 @given(st.text(st.sampled_from("ab@:/.?#%[]\\ -"), max_size=30))
 def test_no_remote_leaks_what_stands_before_an_at_sign(path):
-    found = checkout._remote_name(f"remote.origin.url https://maya:t0ken@host{path}\n")
+    found = checkout.find_remote_name(f"remote.origin.url https://maya:t0ken@host{path}\n")
     assert "t0ken" not in (found or "")
