@@ -26,10 +26,12 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """
     lines = base.splitlines(keepends=True)
     changes = sorted({*_changes(lines, ours), *_changes(lines, theirs)})
+    for one, other in pairwise(changes):
+        both_add_here = one.start == one.end == other.start == other.end
+        if other.start < one.end or both_add_here:
+            return None
     merged: list[bytes] = []
     position = 0
-    if any(_collide(one, following) for one, following in pairwise(changes)):
-        return None
     for change in changes:
         merged += [*lines[position : change.start], *change.lines]
         position = change.end
@@ -65,9 +67,3 @@ def _changes(base: Sequence[bytes], other: bytes) -> list[_LineChange]:
         for tag, start, end, first, last in matcher.get_opcodes()
         if tag != "equal"
     ]
-
-
-def _collide(one: _LineChange, other: _LineChange) -> bool:
-    """Whether two changes, the first beginning no later, are of the same lines, or add at the same place."""
-    both_add_here = one.start == one.end == other.start == other.end
-    return other.start < one.end or both_add_here

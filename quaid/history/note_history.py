@@ -90,7 +90,10 @@ def _walk(
     run: RunGit, repository: Repository, start: str, path: str, note_id: str | None, life: list[Revision]
 ) -> tuple[str, str] | None:
     """Add the revisions of `path` up to `start` to `life`; where the note goes on under another path."""
-    listed = list(_list_revisions(run, start, path))
+    # A merge is shown (-c) only where its result is neither parent's.
+    shape = (*RAW, "-c", "--no-renames", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ce")
+    logged = read_log(run, *shape, start, "--", path)
+    listed = [(fields, change) for fields, changes in logged for change in changes]
     blobs = read_blobs(run, [blob for _, change in listed for blob in (*change.befores, change.after) if blob])
     for fields, change in listed:
         revision = Revision(
@@ -110,14 +113,6 @@ def _walk(
                 life[-1] = replace(revision, befores=(source[1],), renamed_from=before)
                 return f"{revision.commit.id}^", source[0]
     return None
-
-
-def _list_revisions(run: RunGit, start: str, path: str) -> Iterator[tuple[Sequence[str], FileChange]]:
-    """(fields of the commit, what it did to `path`), newest first."""
-    # A merge is shown (-c) only where its result is neither parent's.
-    shape = (*RAW, "-c", "--no-renames", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ce")
-    for fields, changes in read_log(run, *shape, start, "--", path):
-        yield from ((fields, change) for change in changes)
 
 
 def read_log(run: RunGit, *args: str) -> Iterator[tuple[Sequence[str], list[FileChange]]]:

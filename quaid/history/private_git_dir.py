@@ -49,7 +49,10 @@ def open_private_git_dir(repository: Repository, base: str | None) -> Iterator[t
         (folder / "info").mkdir(parents=True)
         with index_lock.alive(folder) as handle:
             try:
-                _furnish(repository, folder)
+                (folder / "commondir").write_bytes(os.fsencode(repository.common_dir) + b"\n")
+                for name in _COPIED:
+                    if (repository.git_dir / name).exists():
+                        shutil.copyfile(repository.git_dir / name, folder / name)
                 lock.claim()
                 yield folder, handle
             finally:
@@ -90,13 +93,6 @@ def recover(
         shutil.rmtree(stray, ignore_errors=True)
     if index_lock.is_abandoned(repository):  # its folder is gone already
         repository.index_lock.unlink(missing_ok=True)
-
-
-def _furnish(repository: Repository, folder: Path) -> None:
-    (folder / "commondir").write_bytes(os.fsencode(repository.common_dir) + b"\n")
-    for name in _COPIED:
-        if (repository.git_dir / name).exists():
-            shutil.copyfile(repository.git_dir / name, folder / name)
 
 
 def _is_in_use(stray: Path) -> bool:
@@ -147,14 +143,3 @@ def _finish(stage: Stage, lock: IndexLock, wait_s: float) -> None:
     if tree.decode().strip() == words[2]:
         lock.wait(wait_s)
         update_users_index(stage, read_changes(stage.run, words[1])[1], ())
-
-
-def process_exists(pid: int) -> bool:
-    """Whether a process with this number is running, whoever owns it."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,7 +89,10 @@ def find_repository(root: Path) -> Repository | None:
         git_dir = _find_git_dir(top / ".git")
         if git_dir is not None:
             relative = vault.relative_to(top).as_posix()
-            return Repository(top, git_dir, _find_common_dir(git_dir), "" if relative == "." else relative + "/")
+            # A linked worktree shares the refs and objects of its main one.
+            pointer = git_dir / "commondir"
+            common_dir = (git_dir / read_text(pointer)).resolve() if pointer.is_file() else git_dir
+            return Repository(top, git_dir, common_dir, "" if relative == "." else relative + "/")
     return None
 
 
@@ -192,14 +196,6 @@ def _find_git_dir(dot_git: Path) -> Path | None:
     return dot_git.resolve() if (dot_git / "HEAD").is_file() else None
 
 
-def _find_common_dir(git_dir: Path) -> Path:
-    """Where the refs and objects are: a linked worktree shares those of its main one."""
-    pointer = git_dir / "commondir"
-    if not pointer.is_file():
-        return git_dir
-    return (git_dir / read_text(pointer)).resolve()
-
-
 def read_text(path: Path) -> str:
     """A text of git's, which may be behind a link; not from a pipe, which would keep us waiting."""
     if not path.is_file():
@@ -219,19 +215,12 @@ def _read_ref(common_dir: Path, ref: str) -> str | None:
     try:
         text = read_text(common_dir / ref)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return _read_packed_ref(common_dir, ref)
-    return _read_ref(common_dir, text.removeprefix("ref:").strip()) if text.startswith("ref:") else text or None
-
-
-def _read_packed_ref(common_dir: Path, ref: str) -> str | None:
-    try:
-        packed = read_text(common_dir / "packed-refs")
-    except FileNotFoundError:
+        with suppress(FileNotFoundError):
+            for line in read_text(common_dir / "packed-refs").splitlines():
+                if line.endswith(" " + ref):
+                    return line.partition(" ")[0]
         return None
-    for line in packed.splitlines():
-        if line.endswith(" " + ref):
-            return line.partition(" ")[0]
-    return None
+    return _read_ref(common_dir, text.removeprefix("ref:").strip()) if text.startswith("ref:") else text or None
 
 
 def _read_operation(git_dir: Path) -> str | None:

@@ -14,15 +14,14 @@ from pathlib import Path
 
 from quaid.errors import GitError
 from quaid.history import repository as repositories
-from quaid.history.git_output import SUBMODULE, Version, parse_objects, parse_tree, split_items
+from quaid.history.git_output import SUBMODULE, Version, parse_objects, parse_tree, split_items, split_log
 from quaid.history.git_process import ask
 from quaid.history.repository import Repository
 
 FIRST_COMMITS, MAX_COMMITS = 4_000, 40_000
 """Commits that are read at first, and where that does not reach far enough."""
 _MAX_RENAMES = 20
-_FORMAT = "%x1e%H%x1f%P%x1f%ct%x1f%an%x1f%s"
-_HEAD = re.compile(r"\x1e[0-9a-f]{40,64}\x1f")
+_FORMAT = "/ %H %P %ct %an %s".replace(" ", "%x00")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _MODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S(?:.*\S)?)[ \t\r]*$", re.MULTILINE)
 _LAST_SECOND = 253_402_300_799
@@ -207,7 +206,12 @@ class SourceRepository:
     def _commits(self, *wanted: str, stdin: str = "") -> tuple[LoggedCommit, ...]:
         shape = ("-z", "--raw", "--no-abbrev", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
         args = ("-c", "log.showRoot=true", "log", *shape, *wanted)
-        return tuple(_read_commits(split_items(self._ask("read the history", *args, stdin=stdin.encode()))))
+        logged = split_log(self._ask("read the history", *args, stdin=stdin.encode()), 5)
+        return tuple(
+            LoggedCommit(commit_id, tuple(parents.split()), min(int(at or 0), _LAST_SECOND), author, subject, touches)
+            for (commit_id, parents, at, author, subject), items in logged
+            for touches in [tuple(_read_touches(items))]
+        )
 
     def find_renamed(self, paths: Iterable[str]) -> dict[str, str]:
         """The names that files which are gone have in HEAD now; those that were not renamed are left out."""
@@ -216,10 +220,11 @@ class SourceRepository:
             gone = {path for path in now.values() if path not in self.files}
             if not gone:
                 break
-            # A rename is a removal, and as a rename it is seen in the whole commit.
+            # A rename is a removal where renames are not looked for, and as a rename it is seen in the whole commit.
+            args = ("--no-renames", f"-n{MAX_COMMITS}", self.head or "HEAD", "--", *sorted(gone))
             removed = {
                 path: commit.id
-                for commit in reversed(self._removals(sorted(gone)))
+                for commit in reversed(self._commits(*args))
                 for path in (touch.path for touch in commit.touches if touch.after is None)
             }
             wanted = dict.fromkeys(removed.values())
@@ -234,10 +239,6 @@ class SourceRepository:
             }
             now = {path: renamed.get(name, name) for path, name in now.items() if name in self.files or name in renamed}
         return {path: name for path, name in now.items() if name in self.files}
-
-    def _removals(self, paths: Sequence[str]) -> tuple[LoggedCommit, ...]:
-        # With renames, one among these paths would be none.
-        return self._commits("--no-renames", f"-n{MAX_COMMITS}", self.head or "HEAD", "--", *paths)
 
     def blobs_at(self, places: Sequence[tuple[str, str]]) -> list[str | None]:
         """The blob that each (commit, path) had, None where there was none."""
@@ -300,33 +301,19 @@ def _is_out_of_order(commits: Sequence[LoggedCommit]) -> bool:
     return False
 
 
-def _read_commits(items: Sequence[str]) -> Iterator[LoggedCommit]:
-    head: list[str] | None = None
-    touches: list[Touch] = []
+def _read_touches(items: Iterable[str]) -> Iterator[Touch]:
     words = iter(items)
     for item in words:
-        if _HEAD.match(item):
-            if head is not None:
-                yield _build_commit(head, touches)
-            head, touches = item[1:].split("\x1f", 4), []
-        elif (line := item.lstrip("\n")).startswith("::"):
+        line = item.lstrip("\n")
+        if line.startswith("::"):
             told = line.split(" ")  # of each parent and of the merge, its mode; of each its blob; what became of it
             *befores, after, _ = told[len(told) // 2 :]
-            touches.append(Touch(next(words), None, _blob(befores[0]), _blob(after), is_joined=len({*befores}) > 1))
+            yield Touch(next(words), None, _blob(befores[0]), _blob(after), is_joined=len({*befores}) > 1)
         elif line.startswith(":"):
             _, _, before, after, status = line.split(" ")
             old_path = next(words) if status[0] in "RC" else None
-            path = next(words)
-            copied = status[0] == "C"
-            touches.append(Touch(path, None if copied else old_path, None if copied else _blob(before), _blob(after)))
-    if head is not None:
-        yield _build_commit(head, touches)
-
-
-def _build_commit(head: Sequence[str], touches: Sequence[Touch]) -> LoggedCommit:
-    commit_id, parents, at, author, subject = head
-    seconds = min(int(at or 0), _LAST_SECOND)
-    return LoggedCommit(commit_id, tuple(parents.split()), seconds, author, subject, tuple(touches))
+            is_copy = status[0] == "C"
+            yield Touch(next(words), None if is_copy else old_path, None if is_copy else _blob(before), _blob(after))
 
 
 def _blob(blob: str) -> str | None:

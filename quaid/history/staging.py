@@ -130,9 +130,8 @@ class Stage:
         null = "0" * len(self.base or "")
         lines = [f"{v.mode} {v.blob}\t{path}" if v else f"0 {null}\t{path}" for path, v in versions.items()]
         if lines:
-            self.run(
-                "update the index", "update-index", "-z", "--add", "--index-info", stdin=join_items(lines), index=index
-            )
+            args = ("update-index", "-z", "--add", "--index-info")
+            self.run("update the index", *args, stdin=join_items(lines), index=index)
 
     def is_on_disk(self, part: CommitPart) -> bool:
         """Whether the file is byte for byte what the edit made it, with the mode the part wants."""
@@ -294,7 +293,9 @@ def finish_commit(stage: Stage, made: str, parts: Sequence[CommitPart], subject:
     except BaseException:
         # An index that lags behind HEAD would undo the commit with the user's next one. Seconds old and known to
         # nobody, it goes, unless somebody has built on it already.
-        if _take_back(stage, commit_id):
+        target = ["HEAD", stage.base, commit_id] if stage.base else ["-d", "HEAD", commit_id]
+        args = ("update-ref", "-m", "quaid: the index was locked, commit taken back", *target)
+        if stage.run("take back a commit", *args, accept=(0, 1, 128))[0] == 0:
             raise
     if not is_detached:
         # Last, with the lock still ours: a git of the user's that has read the old index finds it locked, and gives up.
@@ -304,18 +305,8 @@ def finish_commit(stage: Stage, made: str, parts: Sequence[CommitPart], subject:
 
 def read_changes(run: RunGit, commit: str) -> tuple[str, dict[str, tuple[Version | None, Version | None]]]:
     """A commit's full id, and what it changed: path to (old, new); of a merge, against its first parent."""
-    args = (
-        "diff-tree",
-        "--root",
-        "-m",
-        "-r",
-        "-z",
-        "--no-renames",
-        "--no-abbrev",
-        "--format=%H",
-        f"{commit}^{{commit}}",
-    )
-    commit_id, _, out = run("read a commit", *args)[1].partition(b"\0")
+    shape = ("--root", "-m", "-r", "-z", "--no-renames", "--no-abbrev", "--format=%H")
+    commit_id, _, out = run("read a commit", "diff-tree", *shape, f"{commit}^{{commit}}")[1].partition(b"\0")
     out = out.split(commit_id + b"\0", 1)[0]
     return commit_id.decode(), {path: (old, new) for path, old, new in parse_raw(out)}
 
@@ -359,7 +350,8 @@ def update_users_index(
             continue
         part = by_path.get(path)
         if current != old:
-            targets.update(_follow(stage, path, current, old, new))
+            if current and old and new and (blob := stage.apply(current, old.blob, new.blob)):
+                targets[path] = Version(current.mode, blob)
         elif part and not (entry and entry.hidden) and _makes(part, new) and stage.is_on_disk(part):
             from_disk.append(part)
         else:
@@ -376,21 +368,6 @@ def update_users_index(
 def _move_head(stage: Stage, commit_id: str, old: str, subject: str) -> bool:
     how = ("update-ref", "-m", f"commit: {subject}", "HEAD", commit_id, old)
     return stage.run("move HEAD", *how, accept=(0, 1, 128))[0] == 0
-
-
-def _take_back(stage: Stage, commit_id: str) -> bool:
-    target = ["HEAD", stage.base, commit_id] if stage.base else ["-d", "HEAD", commit_id]
-    args = ("update-ref", "-m", "quaid: the index was locked, commit taken back", *target)
-    return stage.run("take back a commit", *args, accept=(0, 1, 128))[0] == 0
-
-
-def _follow(
-    stage: Stage, path: str, current: Version | None, old: Version | None, new: Version | None
-) -> dict[str, Version | None]:
-    if not (current and old and new):
-        return {}
-    blob = stage.apply(current, old.blob, new.blob)
-    return {path: Version(current.mode, blob)} if blob else {}
 
 
 def _makes(part: CommitPart, version: Version | None) -> bool:

@@ -39,7 +39,8 @@ def add_bullets(text: str | None, section: str, bullets: Sequence[str]) -> str:
     They go to the end of `section`, else of `## Learned`, which is made if it is not there.
     """
     text = text or ""
-    new = list(headings.drop_known(map(headings.one_line, bullets), _said(text)))
+    known = {headings.text_key(_BULLET.sub("", line, count=1)) for line in text.splitlines()}
+    new = list(headings.drop_known(map(headings.one_line, bullets), known))
     if not new:
         return text
     lines = "\n".join(map(snippets.render_bullet, new))
@@ -65,7 +66,3 @@ def _places(text: str) -> Iterator[tuple[str, int]]:
             continue
         if not any(start < section.start < end or start < place < end for start, end in hidden):
             yield title, place
-
-
-def _said(text: str) -> set[str]:
-    return {headings.text_key(_BULLET.sub("", line, count=1)) for line in text.splitlines()}

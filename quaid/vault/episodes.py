@@ -228,16 +228,12 @@ def _to_turn(block: _Block, body: str, started: datetime | None) -> EpisodeTurn:
     raw = body[block.text_start : block.text_end].replace("\r\n", "\n")
     text = "" if raw == FORGOTTEN else _change_slashes(raw, lambda slashes: slashes[1:])
     header = block.header
+    speaker = re.sub(r"\\(.)", r"\1", header["speaker"]) if header else ""
     return EpisodeTurn(
         number=block.number,
-        speaker=_parse_speaker(header["speaker"]) if header else "",
+        speaker=" ".join(_LINK.sub(lambda link: link["shown"], speaker).split()),
         text=text,
         said_at=_parse_time(header["time"], started) if header and header["time"] else None,
         start=block.start,
         end=block.end,
     )
-
-
-def _parse_speaker(written: str) -> str:
-    plain = re.sub(r"\\(.)", r"\1", written)
-    return " ".join(_LINK.sub(lambda link: link["shown"], plain).split())

@@ -6,8 +6,9 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -235,7 +236,9 @@ def _remove(root: Path, rel_path: str, before: bytes | None) -> None:
     elif not file_swap.remove(path.with_name(layout.temporary_name(path.name)), path, before):
         raise NoteChangedError(rel_path)
     else:
-        _prune(path.parent, root)
+        with suppress(OSError):  # as git does: folders that a removal left empty go
+            for folder in takewhile(lambda folder: folder != root, path.parents):
+                folder.rmdir()
 
 
 def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> None:
@@ -255,16 +258,6 @@ def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> N
                 raise NoteChangedError(rel_path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _prune(folder: Path, root: Path) -> None:
-    """Remove folders a removal left empty, as git would."""
-    while folder != root:
-        try:
-            folder.rmdir()
-        except OSError:
-            return
-        folder = folder.parent
 
 
 def explain(error: OSError, path: Path) -> Exception:

@@ -127,7 +127,11 @@ def render(fields: Mapping[str, Value | None]) -> str:
 def _compose(head: str) -> Any:
     """The head's mapping node, None when it has no keys."""
     if sum(map(head.count, ("[", "{", "- ", "? "))) > _MAX_DEPTH:
-        _check_depth(head)
+        depth = 0
+        for event in yaml.parse(head, Loader=_BASE_LOADER):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _MAX_DEPTH:
+                raise yaml.YAMLError("it is nested too deeply")
     try:
         node = yaml.compose(head, Loader=_BASE_LOADER)
     except (UnicodeError, RecursionError) as error:
@@ -135,14 +139,6 @@ def _compose(head: str) -> Any:
     if node is not None and not isinstance(node, yaml.MappingNode):
         raise yaml.YAMLError("it is not a list of keys and values")
     return node
-
-
-def _check_depth(head: str) -> None:
-    depth = 0
-    for event in yaml.parse(head, Loader=_BASE_LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _MAX_DEPTH:
-            raise yaml.YAMLError("it is nested too deeply")
 
 
 def _pairs(node: Any) -> list[tuple[str, Any]]:
@@ -229,7 +225,9 @@ def _changed(head: str, pairs: Sequence[tuple[Any, Any]], key: str, value: Value
     if len(found) > 1:
         raise FrontmatterBrokenError(f"the key {key!r} stands in the frontmatter more than once")
     if found and value is None:
-        return _without_lines(head, found[0][0].start_mark.index, _end(head, found[0][1]))
+        start, end = found[0][0].start_mark.index, _end(head, found[0][1])
+        line_end = head.find("\n", max(start, end))
+        return head[: head.rfind("\n", 0, start) + 1] + (head[line_end + 1 :] if line_end >= 0 else "")
     if found and value is not None:
         return _with_value(head, found[0][0], found[0][1], value, newline)
     if value is None:
@@ -255,12 +253,6 @@ def _as_read(value: Value | None) -> Any:
     if isinstance(value, str) or value is None:
         return value
     return _inline(value) if isinstance(value, (bool, int, float)) else [str(item) for item in value]
-
-
-def _without_lines(head: str, start: int, end: int) -> str:
-    line_start = head.rfind("\n", 0, start) + 1
-    line_end = head.find("\n", max(start, end))
-    return head[:line_start] + (head[line_end + 1 :] if line_end >= 0 else "")
 
 
 def _end(head: str, node: Any) -> int:

@@ -116,12 +116,15 @@ def _headings(text: str) -> Iterator[re.Match[str]]:
         if not fence:
             yield mark
         elif len(fence) < unclosed[fence[0]]:
-            closing = next((at for at in range(place, len(marks)) if _closes(marks[at], fence)), None)
+            closing = next(
+                (
+                    at
+                    for at in range(place, len(marks))
+                    if (marks[at]["fence"] or "").startswith(fence) and not marks[at]["info"].strip()
+                ),
+                None,
+            )
             if closing is None:  # it hides nothing: what is written behind it would never be found again
                 unclosed[fence[0]] = len(fence)
             else:
                 place = closing + 1
-
-
-def _closes(mark: re.Match[str], fence: str) -> bool:
-    return bool(mark["fence"]) and mark["fence"].startswith(fence) and not mark["info"].strip()

@@ -10,14 +10,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quaid.model import Edit
-from quaid.place import state_folder
+from quaid.place import state_folder, write_private
 from quaid.vault import files, layout
 
 if TYPE_CHECKING:
@@ -74,16 +73,8 @@ def write(root: Path, change: VaultChange) -> None:
         "merged": change.merged,
         "edits": [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits],
     }
-    path = locate(root)
-    temporary = path.with_name(layout.temporary_name(path.name))
-    try:
-        _write_private(temporary, json.dumps(data).encode())
-        temporary.replace(path)
-    except OSError as error:
-        raise files.explain(error, path) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with files.explaining(locate(root)):
+        write_private(locate(root), json.dumps(data), sync=True)
 
 
 def read(root: Path) -> VaultChange | None:
@@ -107,18 +98,16 @@ def clear(root: Path) -> None:
 def set_aside(root: Path, reason: str, edits: Sequence[Edit] = (), leftover: Path | None = None) -> None:
     """Keep what cannot be finished where nothing acts on it: the files `edits` wanted, and a `leftover` as it is."""
     folder = state_folder(root) / UNFINISHED / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{os.urandom(3).hex()}"
-    try:
-        _write_private(folder / REASON_FILE, f"{reason}\n".encode("utf-8", "backslashreplace"))
+    with files.explaining(folder):
+        write_private(folder / REASON_FILE, f"{reason}\n", sync=True)
         for edit in edits:
             if edit.after is not None:
-                _write_private(folder / "files" / edit.rel_path, edit.after)
+                write_private(folder / "files" / edit.rel_path, edit.after, sync=True)
         if leftover is not None:
             target = folder / leftover.name.lstrip(".")
             shutil.move(leftover, target)
             if not target.is_symlink():
                 target.chmod(0o700 if target.is_dir() else 0o600)
-    except OSError as error:
-        raise files.explain(error, folder) from error
 
 
 def list_unfinished(root: Path) -> Iterator[Unfinished]:
@@ -165,14 +154,3 @@ def _encode(data: bytes | None) -> str | None:
 
 def _decode(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text, validate=True)
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    for folder in (*reversed(path.parent.parents), path.parent):
-        if not folder.exists():
-            folder.mkdir(mode=0o700)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())

@@ -11,13 +11,12 @@ heading or a fence gets a backslash before the mark, which markdown does not sho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from quaid.model import name_key
 from quaid.vault import headings
-from quaid.vault.headings import TopSection
 
 _TITLE = re.compile(r"(?P<day>\d{4}-\d\d-\d\d) - (?P<trigger>\S.*)")
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
@@ -57,7 +56,8 @@ def add_entry(text: str | None, trigger: str, when: datetime, paragraph: str) ->
     same = [entry for entry in entries if entry.day == day and name_key(entry.trigger) == name_key(trigger)]
     known = {headings.text_key(known) for entry in same for known in entry.paragraphs}
     paragraphs = _split(headings.without_control(paragraph))
-    new = "\n\n".join(map(_escape, headings.drop_known(paragraphs, known)))
+    fresh = headings.drop_known(paragraphs, known)
+    new = "\n\n".join(_change_escapes(paragraph, lambda slashes: slashes + "\\") for paragraph in fresh)
     if not new:
         return text
     if same:
@@ -106,20 +106,14 @@ def _place(entries: list[JournalEntry], day: date, end: int) -> int:
 def _entries(text: str) -> Iterator[JournalEntry]:
     for section in headings.top_sections(text):
         title = _TITLE.fullmatch(section.title)
-        day = _day(title["day"]) if title else None
+        try:
+            day = date.fromisoformat(title["day"]) if title else None
+        except ValueError:
+            continue
         if title and day:
-            yield JournalEntry(day, title["trigger"], _paragraphs(text, section), section.start, section.end)
-
-
-def _day(written: str) -> date | None:
-    try:
-        return date.fromisoformat(written)
-    except ValueError:
-        return None
-
-
-def _paragraphs(text: str, section: TopSection) -> tuple[str, ...]:
-    return tuple(map(_unescape, _split(text[section.body : section.end].replace("\r\n", "\n"))))
+            written = _split(text[section.body : section.end].replace("\r\n", "\n"))
+            paragraphs = tuple(_change_escapes(paragraph, lambda slashes: slashes[1:]) for paragraph in written)
+            yield JournalEntry(day, title["trigger"], paragraphs, section.start, section.end)
 
 
 def _split(text: str) -> list[str]:
@@ -127,11 +121,5 @@ def _split(text: str) -> list[str]:
     return [paragraph for paragraph in _BETWEEN.split(lines.strip("\n")) if paragraph.strip()]
 
 
-def _escape(paragraph: str) -> str:
-    lines = paragraph.split("\n")
-    return "\n".join(headings.change_escapes(_GRAMMAR, line, lambda slashes: slashes + "\\") for line in lines)
-
-
-def _unescape(paragraph: str) -> str:
-    lines = paragraph.split("\n")
-    return "\n".join(headings.change_escapes(_GRAMMAR, line, lambda slashes: slashes[1:]) for line in lines)
+def _change_escapes(paragraph: str, change: Callable[[str], str]) -> str:
+    return "\n".join(headings.change_escapes(_GRAMMAR, line, change) for line in paragraph.split("\n"))

@@ -261,7 +261,7 @@ _Shaped = tuple[str, tuple[Chunk, ...]]
 def _shape_fact(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
     text = markdown.plain(markdown.without_edges(body))
     if not text:
-        text = "; ".join(f"{e.subject} {e.relation.replace('_', ' ')} {e.object}" for e in markdown.edges(body)) or stem
+        text = "; ".join(map(_spoken, markdown.edges(body))) or stem
     keywords = " ".join([*fields.list("keywords"), *names[1:]])
     return text, tuple(Chunk(i, piece, "", keywords) for i, piece in enumerate(markdown.split_text(text)))
 
@@ -271,12 +271,9 @@ def _shape_entity(body: str, stem: str, names: Sequence[str], _fields: _Fields) 
     known = "; ".join(_spoken(edge) for edge in markdown.edges(body, stem))
     text = ". ".join(filter(None, (prose.removesuffix(".") if known else prose, known))) or stem
     # A name that the text has is not said twice: its note would be the best for any question that has the name.
-    context = ", ".join(name for name in names if not _is_said(name, text))
+    unsaid = (name for name in names if not re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", text))
+    context = ", ".join(unsaid)
     return text, tuple(Chunk(i, piece, context) for i, piece in enumerate(markdown.split_text(text)))
-
-
-def _is_said(name: str, text: str) -> bool:
-    return re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _spoken(edge: Edge) -> str:

@@ -25,7 +25,8 @@ _NAME = re.compile(r"(\d{1,12})-([0-9a-f]{8})-([0-9a-f]{16})")
 
 def keep(root: Path, git_dir: Path, edit: Edit) -> None:
     """Give the file of `edit` a second name before it is exchanged, where the file system can."""
-    kept = git_dir / FOLDER / _new_name(edit.before or b"") / edit.rel_path
+    name = f"{time.time():.0f}-{os.urandom(4).hex()}-{_digest(edit.before or b'')}"
+    kept = git_dir / FOLDER / name / edit.rel_path
     with suppress(OSError):
         kept.parent.mkdir(mode=0o700, parents=True)
         os.link(root / edit.rel_path, kept, follow_symlinks=False)
@@ -62,10 +63,6 @@ def _is_lost(note: Path, old: Path, data: bytes) -> bool:
         return is_saved and not (note.exists() and (note.samefile(old) or note.read_bytes() == data))
     except OSError:
         return False
-
-
-def _new_name(data: bytes) -> str:
-    return f"{time.time():.0f}-{os.urandom(4).hex()}-{_digest(data)}"
 
 
 def _digest(data: bytes) -> str:

@@ -51,9 +51,7 @@ def text_start(text: str) -> int:
 
 
 def fit(
-    text: str,
-    changes: Sequence[Mapping[str, Any]],
-    fault_of: FindProblem | None = None,
+    text: str, changes: Sequence[Mapping[str, Any]], find_problem: FindProblem | None = None
 ) -> tuple[list[Replacement], list[str]]:
     """The changes that can be made, in the order of their places, and what is wrong with the others.
 
@@ -71,14 +69,18 @@ def fit(
             problems.append(f"there is no heading {_quoted(title)}")
             continue
         places = {place for span in spans or [(start, len(text))] for place in _places(text, wanted, *span)}
-        fault = _fault(wanted, new, len(places), bool(spans))
-        if not fault and fault_of is not None:
-            fault = fault_of(wanted, new)
         place = min(places, default=(0, 0))
-        if not fault and any(other.start < place[1] and place[0] < other.end for other in found):
-            fault = "it overlaps with another change"
-        if fault:
-            problems.append(f"{fault}: {_quoted(wanted)}")
+        if len(places) != 1:
+            where = "its section" if spans else "the text"
+            problem = f"`find` occurs {len(places)} times in {where} and must occur once"
+        elif wanted == new:
+            problem = "`replace` says what `find` does"
+        else:
+            problem = find_problem(wanted, new) if find_problem is not None else ""
+        if not problem and any(other.start < place[1] and place[0] < other.end for other in found):
+            problem = "it overlaps with another change"
+        if problem:
+            problems.append(f"{problem}: {_quoted(wanted)}")
         else:
             found.append(Replacement(*place, _as_written(text, place, new), change["reason"]))
     return sorted(found, key=lambda replacement: replacement.start), problems
@@ -129,13 +131,6 @@ def _places(text: str, wanted: str, start: int, end: int) -> Iterator[tuple[int,
     if wanted.strip():
         written = re.escape(wanted).replace("\\\n", r"(?:(?<!\r)\n|\r\n)")
         yield from (place.span(1) for place in re.compile(f"(?=({written}))").finditer(text, start, end))
-
-
-def _fault(wanted: str, new: str, places: int, in_section: bool) -> str:
-    if places != 1:
-        where = "its section" if in_section else "the text"
-        return f"`find` occurs {places} times in {where} and must occur once"
-    return "`replace` says what `find` does" if wanted == new else ""
 
 
 def _as_written(text: str, place: tuple[int, int], new: str) -> str:

@@ -103,27 +103,23 @@ def remove_bullets(text: str, bullets: Collection[str]) -> str:
 
 def render_bullet(bullet: str) -> str:
     """The list item of an observation of one line."""
-    return f"- {_escape(bullet)}"
+    return "- " + headings.change_escapes(_GRAMMAR, bullet, lambda slashes: slashes + "\\")
 
 
 def _sections(text: str) -> Iterator[SnippetSection]:
     for section in headings.top_sections(text):
         title = _TITLE.fullmatch(section.title)
-        when = _moment(title["when"]) if title else None
+        try:
+            when = datetime.fromisoformat(title["when"]) if title else None
+        except ValueError:
+            continue
         if title and when:
             bullets = tuple(map(_said, _items(text, section)))
             yield SnippetSection(title["trigger"], when, bullets, section.start, section.body, section.end)
 
 
 def _said(item: _Item) -> str:
-    return _unescape(" ".join(item.lines))
-
-
-def _moment(written: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(written)
-    except ValueError:
-        return None
+    return headings.change_escapes(_GRAMMAR, " ".join(item.lines), lambda slashes: slashes[1:])
 
 
 def _items(text: str, section: TopSection | SnippetSection) -> list[_Item]:
@@ -152,11 +148,3 @@ def _extend(text: str, section: SnippetSection, new: Sequence[str]) -> str:
     lines = newline.join(new)
     before, after = text[: items[-1].end], text[items[-1].end :]
     return f"{before}{lines}{newline}{after}" if before.endswith("\n") else f"{before}{newline}{lines}"
-
-
-def _escape(bullet: str) -> str:
-    return headings.change_escapes(_GRAMMAR, bullet, lambda slashes: slashes + "\\")
-
-
-def _unescape(bullet: str) -> str:
-    return headings.change_escapes(_GRAMMAR, bullet, lambda slashes: slashes[1:])

@@ -118,8 +118,9 @@ def _recover(root: Path, history: History) -> VaultChange | None:
         history.recover()
         _finish(root, change, history)
     except QuaidError as error:
-        if _is_passing(error):
-            raise
+        cause = error.__cause__
+        if isinstance(error, _PASSING) or (isinstance(cause, OSError) and cause.errno in _REFUSED):
+            raise  # the same may go through later
         _roll_back(root, change.edits)
         reason = f'"{change.message.subject}" could not be finished: {error}'
         intent_log.set_aside(root, reason, change.edits, intent_log.locate(root))
@@ -232,12 +233,6 @@ def _roll_back(root: Path, done: Sequence[Edit]) -> None:
     for edit in reversed(done):
         with suppress(QuaidError, OSError):  # rewritten by somebody else since: theirs now
             files.write_note(root, edit.rel_path, edit.after, edit.before)
-
-
-def _is_passing(error: QuaidError) -> bool:
-    """Whether the same may go through later."""
-    cause = error.__cause__
-    return isinstance(error, _PASSING) or (isinstance(cause, OSError) and cause.errno in _REFUSED)
 
 
 def _tidy(root: Path, leftover: Path, change: VaultChange) -> None:
