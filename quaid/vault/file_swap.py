@@ -71,25 +71,25 @@ def replace(temporary: Path, path: Path, before: bytes, after: bytes) -> bool:
 
     What stood there is gone, or at `temporary`.
     """
-    if not _is_untouched(path, before):
+    if not is_untouched(path, before):
         return False
-    if not _swap(temporary, path):
+    if not swap(temporary, path):
         temporary.replace(path)
         return True
-    if _is_untouched(temporary, before):
+    if is_untouched(temporary, before):
         return True
-    _swap(temporary, path)
-    if not _is_untouched(temporary, after):  # saved once more meanwhile: the newest stays
-        _swap(temporary, path)
+    swap(temporary, path)
+    if not is_untouched(temporary, after):  # saved once more meanwhile: the newest stays
+        swap(temporary, path)
     return False
 
 
 def remove(temporary: Path, path: Path, before: bytes) -> bool:
     """Take `path` away by way of the free name `temporary`; False when it is not `before` or being written."""
-    if not _is_untouched(path, before):
+    if not is_untouched(path, before):
         return False
     path.rename(temporary)
-    if _is_untouched(temporary, before):
+    if is_untouched(temporary, before):
         temporary.unlink()
         return True
     move_to_new(temporary, path)
@@ -146,7 +146,7 @@ def _is_busy(handle: int) -> bool:
     return abs(time.time() - found.st_mtime) < (QUIET_S if found.st_size else QUIET_EMPTY_S)
 
 
-def _is_untouched(path: Path, data: bytes) -> bool:
+def is_untouched(path: Path, data: bytes) -> bool:
     try:
         with opened(path) as handle:
             return not is_written(handle) and read_now(handle) == data
@@ -156,7 +156,7 @@ def _is_untouched(path: Path, data: bytes) -> bool:
         raise
 
 
-def _swap(one: Path, other: Path) -> bool:
+def swap(one: Path, other: Path) -> bool:
     """Exchange two files in one step; False where the system cannot."""
     import ctypes
 

@@ -94,7 +94,7 @@ def test_a_save_in_place_and_what_was_not_committed_survive_a_write(vault: Vault
 def test_a_note_that_an_editor_opens_at_the_last_moment_stays_its_own(tmp_path, monkeypatch, after):
     """Opened for writing between the look before the exchange and the exchange itself."""
     (tmp_path / "a.md").write_bytes(BEFORE)
-    look, seen = file_swap._is_untouched, []
+    look, seen = file_swap.is_untouched, []
 
     def look_then_open(path, data):
         found = look(path, data)
@@ -102,7 +102,7 @@ def test_a_note_that_an_editor_opens_at_the_last_moment_stays_its_own(tmp_path, 
             seen.append((tmp_path / "a.md").open("r+b"))
         return found
 
-    monkeypatch.setattr(file_swap, "_is_untouched", look_then_open)
+    monkeypatch.setattr(file_swap, "is_untouched", look_then_open)
     with pytest.raises(NoteChangedError):
         files.write_note(tmp_path, "a.md", BEFORE, after)
     with seen[0] as editor:
