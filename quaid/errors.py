@@ -73,7 +73,7 @@ class VaultReadOnlyError(QuaidError):
 
     def __init__(self, path: object, reason: str) -> None:
         super().__init__(
-            f"Cannot write to {path} ({reason}): nothing was changed. Make the folder writable and try again."
+            f"{path} cannot be written ({reason}): nothing was changed. Make the folder writable and try again."
         )
         self.reason = f"{path} cannot be written ({reason})"
 
@@ -264,7 +264,7 @@ class WeightsMissingError(QuaidError):
 
     def __init__(self, model: str, reason: str) -> None:
         super().__init__(
-            f"The weights of {model} could not be had ({reason}). Keyword and graph recall work without them; "
+            f"The weights of {model} could not be downloaded ({reason}). Keyword and graph recall work without them; "
             "fetch them later with: quaid doctor --fetch"
         )
 
@@ -322,7 +322,7 @@ class ModelTimeoutError(ModelError):
     code = "model_timeout"
 
     def __init__(self, model: str, limit_s: float) -> None:
-        super().__init__(f"{model} did not answer within {limit_s:g} s: it was not waited for. Try again later.")
+        super().__init__(f"{model} did not answer within {limit_s:g} s, so Quaid went on without it. Try again later.")
 
 
 class BudgetExceededError(ModelError):
@@ -363,7 +363,7 @@ class HostNotFoundError(QuaidError):
 
 
 class HookProofError(QuaidError):
-    """What a host would start did not do what Quaid installed it for."""
+    """The program that a host would start did not do what Quaid installed it for."""
 
     code = "hook_proof"
 

@@ -1,6 +1,6 @@
-"""Which vaults are believed: those in a list of the user's own config that this user owns. No other is read.
+"""The vaults that are read: those in a list of the user's own config that this user owns, and no other.
 
-A folder is no vault of yours because it holds a quaid.toml: a clone, an archive or a shared folder may hold one too.
+A quaid.toml does not make a folder your vault: a clone, an archive or a shared folder may hold one too.
 """
 
 from __future__ import annotations

@@ -33,13 +33,13 @@ def written_by_others(log: Iterable[VaultCommit], own: Collection[str]) -> froze
 
 
 def last_written(log: Iterable[VaultCommit]) -> dict[str, datetime]:
-    """When each file of the vault was last changed by a commit, in UTC."""
+    """Return the time, in UTC, of the last commit that changed each file of the vault."""
     in_time = sorted(log, key=lambda logged: logged.written)
     return {change.path: logged.written for logged in in_time for change in logged.changes}
 
 
 class Branches:
-    """Of one repository; git runs through a callable."""
+    """Worktrees, log and authorship of one repository; git runs through a callable."""
 
     def __init__(self, run: RunGit, repository: Repository) -> None:
         self._run = run
@@ -89,7 +89,7 @@ class Branches:
         return change._replace(path=self._repository.to_vault(change.path), source=source)
 
     def read_blobs(self, blob_ids: Iterable[str]) -> dict[str, bytes]:
-        """What the repository stores under each id that it has, in one process."""
+        """Return the bytes of each blob that the repository has, by id, in one process."""
         return read_blobs(self._run, list(blob_ids))
 
     def human_lines(self, rel_path: str, revision: str, own: Collection[str]) -> frozenset[int]:

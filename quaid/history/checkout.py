@@ -1,4 +1,4 @@
-"""What git knows of a file that need not be the vault's: its repository, the commit it is of, whether it was changed.
+"""The checkout that a file of anybody's lies in: its repository, its last commit, whether it was changed since.
 
 Nothing that a foreign repository configures is run: no hook, no monitor, no filter. So git is not asked whether the
 file was changed; its bytes are compared with those that are committed.
@@ -40,7 +40,7 @@ class Checkout:
 
 
 def find_checkout(path: Path, data: bytes) -> Checkout | None:
-    """Where the file at `path`, holding `data`, is kept; None when it is in no repository."""
+    """Return the checkout that the file at `path`, which holds `data`, lies in; None when it is in no repository."""
     real = path.resolve()
     found = repositories.find_repository(real.parent)
     if found is None:

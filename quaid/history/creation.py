@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What `init` did. `adopted` says that the folder had files of its own."""
+    """The outcome of `init`. `adopted` says that the folder had files of its own."""
 
     root: Path
     adopted: bool

@@ -37,7 +37,7 @@ def without(names: Sequence[str]) -> list[str]:
 
 
 def list_filtered(run: RunGit, names: Sequence[str], paths: Iterable[str]) -> set[str]:
-    """Those of `paths` that go through one of the filters `names`; paths are git's."""
+    """Return those of `paths`, as git knows them, that go through one of the filters `names`."""
     if not names:
         return set()
     told = run("read .gitattributes", "check-attr", "-z", "--stdin", "filter", stdin=join_items(paths))[1]

@@ -1,4 +1,4 @@
-"""What git prints, as data: items, trees, raw diffs, logs and objects. Paths may hold bytes that are not UTF-8."""
+"""The output of git as data: items, trees, raw diffs, logs and objects. Paths may hold bytes that are not UTF-8."""
 
 from __future__ import annotations
 

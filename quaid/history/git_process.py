@@ -45,7 +45,7 @@ class LockHeldError(Exception):
 
 
 def quiet_environment(top: Path) -> dict[str, str]:
-    """What goes with `QUIET` for the work tree at `top`."""
+    """Return the environment that goes with `QUIET` for the work tree at `top`."""
     return {
         "GIT_OPTIONAL_LOCKS": "0",  # not even a status of ours may hold a lock that the user's rebase stumbles over
         "GIT_WORK_TREE": str(top),  # core.worktree may name any folder

@@ -39,7 +39,7 @@ class IndexLock:
         (self.folder / _CLAIM).write_text(f"{self.folder.name}\n", encoding="ascii")
 
     def take(self) -> bool:
-        """Whether it is ours now, or was before. What a killed commit of ours left is taken over."""
+        """Take the lock, also over from a killed commit of ours. Return True if it is ours now, or was before."""
         if self.repository.index_lock.exists():
             if is_abandoned(self.repository):
                 self.claim()
@@ -96,7 +96,7 @@ def alive(folder: Path) -> Iterator[int]:
 
 
 def is_alive(folder: Path) -> bool:
-    """Whether a process that makes a commit in `folder` is running, or one of its git processes."""
+    """Return True if a process that makes a commit in `folder` is running, or one of its git processes."""
     try:
         handle = os.open(folder / ALIVE, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -113,7 +113,7 @@ def is_alive(folder: Path) -> bool:
 
 
 def is_abandoned(repository: Repository) -> bool:
-    """Whether the index is locked by a commit of ours whose process was killed."""
+    """Return True if the index is locked by a commit of ours whose process was killed."""
     owner = _read_owner(repository)
     return owner.startswith(PREFIX) and "/" not in owner and not is_alive(repository.git_dir / owner)
 

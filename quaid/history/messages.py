@@ -1,4 +1,4 @@
-"""What a commit says: the message Quaid writes, and the log read back into commits."""
+"""The words of a commit: the message Quaid writes, and the log read back into commits."""
 
 from __future__ import annotations
 

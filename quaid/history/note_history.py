@@ -42,7 +42,7 @@ class Revision:
 
     @property
     def begins(self) -> bool:
-        """Whether no parent of the commit knows the note."""
+        """Return True if no parent of the commit knows the note."""
         return not any(before is not None for before in self.befores)
 
 
@@ -150,7 +150,7 @@ def _find_source(run: RunGit, commit_id: str, path: str, note_id: str | None) ->
 
 
 def _find_moved(run: RunGit, repository: Repository, rel_path: str, note_id: str) -> tuple[str, str] | None:
-    """Where HEAD has the note, when only the working tree has it at `path`."""
+    """Return where HEAD has the note, when only the working tree has it at `path`."""
     # Not by `git diff`, which may run a filter over files that were saved a moment ago.
     listed = Revisions(run, repository).list_files("HEAD")
     vault = repository.top / repository.prefix
@@ -162,13 +162,13 @@ def _find_moved(run: RunGit, repository: Repository, rel_path: str, note_id: str
 
 
 def find_note(files: Iterable[tuple[str, bytes | None]], note_id: str) -> tuple[str, bytes] | None:
-    """Which of `files` (path, bytes) is the note with this id: the path itself, or the `id` in its head."""
+    """Return the one of `files` (path, bytes) that is the note with this id: its path, or the `id` in its head."""
     found = ((path, data) for path, data in files if data is not None and (path == note_id or _is_same(data, note_id)))
     return next(found, None)
 
 
 def is_meant(reference: str, note_id: str) -> bool:
-    """Whether `reference` is the id, or at least four characters from either end of it."""
+    """Return True if `reference` is the id, or at least four characters from either end of it."""
     is_part = note_id.startswith(reference) or note_id.endswith(reference)
     return reference == note_id or (is_part and len(reference) >= 4)
 
@@ -183,6 +183,6 @@ def _is_same(data: bytes | None, note_id: str | None) -> bool:
 
 
 def read_blobs(run: RunGit, blob_ids: Sequence[str]) -> dict[str, bytes]:
-    """What the repository stores under each id that it has, in one process."""
+    """Return the bytes of each blob that the repository has, by id, in one process."""
     asked = "".join(f"{blob_id}\n" for blob_id in dict.fromkeys(blob_ids))
     return parse_objects(run("read old notes", "cat-file", "--batch", stdin=asked.encode())[1]) if asked else {}

@@ -96,7 +96,7 @@ def recover(
 
 
 def _is_in_use(stray: Path) -> bool:
-    """Whether its maker lives, or has only just begun it."""
+    """Return True if its maker lives, or has only just begun it."""
     if (stray / index_lock.ALIVE).exists():
         return index_lock.is_alive(stray)
     try:

@@ -70,7 +70,7 @@ def propose_branch(folder: Path, branch: str, files: Files, message: str, author
 
 
 def is_merged(folder: Path, commit: str) -> bool:
-    """Whether HEAD of the repository around `folder` has `commit`. One that was squashed or picked is another."""
+    """Return True if HEAD of the repository around `folder` has `commit`. Squashed or picked it is another."""
     repository = repositories.find_repository(folder)
     if repository is None or not _COMMIT_ID.fullmatch(commit):
         return False
@@ -115,7 +115,7 @@ class _Proposal:
         return Proposed(branch, commit, base, is_new=True)
 
     def _plan(self, files: Files, index: Path) -> Changes:
-        """What the commit changes; its blobs are stored."""
+        """Return the changes of the commit; their blobs are stored."""
         old = {path: entry.version for path, entry in list_entries(self.run, list(files), index).items()}
         changes: dict[str, tuple[Version | None, Version]] = {}
         for path, (before, after) in files.items():
@@ -142,10 +142,10 @@ class _Proposal:
         if not all(access(folder, W_OK) for folder in folders):
             raise self._refusal(f"{self._repository.common_dir} cannot be written to", "Apply the patch yourself")
         if self.run("read a branch's name", "check-ref-format", f"refs/heads/{branch}", accept=(0, 1))[0]:
-            raise self._refusal(f"{branch!r} is no name for a branch", "Choose another one")
+            raise self._refusal(f"{branch!r} is not a valid name of a branch", "Choose another one")
 
     def _check_file(self, path: str, before: bytes | None, version: Version | None) -> bytes:
-        """What HEAD has at `path`, which nobody is at work on."""
+        """Return the bytes that HEAD has at `path`, or refuse a file that somebody is at work on."""
         mine = list_entries(self.run, [path]).get(path)
         parents = [self._top / parent for parent in Path(path).parents if parent != Path()]
         problem = ""
@@ -157,7 +157,7 @@ class _Proposal:
             exists = mine is not None or (self._top / path).exists()
             problem = "is not committed" if before is not None or exists else ""
         elif version.mode not in (NEW_FILE, EXECUTABLE):
-            problem = "is no regular file in HEAD"
+            problem = "is not a regular file in HEAD"
         elif mine is None or mine.unmerged or mine.version != version:
             problem = "has changes that are staged and not committed"
         if problem:
@@ -189,7 +189,7 @@ class _Proposal:
         # To git a branch is a file and each / in its name a folder: there cannot be both.
         for name in there:
             if branch.startswith(f"{name}/") or name.startswith(f"{branch}/"):
-                problem = f"beside the branch {name} there can be none called {branch}"
+                problem = f"the branch {name} is in the way of one called {branch}"
                 raise self._refusal(problem, f"Rename that one with: git branch -m {name} NEWNAME")
         return None
 
@@ -220,7 +220,7 @@ class _Proposal:
         return self._run(GitCall("commit", args, text, identity))[1].decode().strip()
 
     def _ask(self, *args: str) -> str:
-        """What git says, empty when it refuses."""
+        """Return the answer of git, empty when it refuses."""
         return self.run("read the repository", *args, accept=(0, 1, 128))[1].decode().strip()
 
     def _said(self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None) -> str:

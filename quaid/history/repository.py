@@ -1,4 +1,4 @@
-"""Where a vault's git directory is and what goes on in it, read from its files: no process, no import of git."""
+"""The git directory of a vault and the operations in progress, read from its files: no process, no import of git."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _READ_IN_TREE = (".gitignore", ".gitattributes", ".gitmodules", ".mailmap")
 
 @dataclass(frozen=True)
 class RepositoryState:
-    """What a repository is in the middle of.
+    """The branch and commit of a repository, and the operation that it is in the middle of.
 
     `head` is None before the first commit, `branch` when HEAD is detached; `operation` is rebase, merge,
     cherry-pick, revert, bisect, am or None; `locked` says that somebody holds index.lock.
@@ -97,7 +97,7 @@ def find_repository(root: Path) -> Repository | None:
 
 
 def check_files(repository: Repository) -> None:
-    """Refuse a repository in which a pipe or a device stands where git reads a file: it would wait for ever.
+    """Refuse a repository in which a pipe or a device stands where git reads a file: git would wait for ever.
 
     Raises:
         GitError: there is one.
@@ -113,7 +113,7 @@ def check_files(repository: Repository) -> None:
 
 
 def find_twin(path: Path, folders: Iterable[Path]) -> Path | None:
-    """Where `path` would be in another work tree of its repository: the first one that is around one of `folders`."""
+    """Return the twin of `path` in another work tree of its repository: the first that is around one of `folders`."""
     try:
         here = find_repository(path if path.is_dir() else path.parent)
         for folder in folders if here is not None else ():
@@ -240,5 +240,5 @@ def _read_operation(git_dir: Path) -> str | None:
 
 
 def is_stripped(variable: str) -> bool:
-    """Whether an inherited environment variable would turn git away from the vault."""
+    """Return True if an inherited environment variable would turn git away from the vault."""
     return variable.startswith("GIT_") and not _KEPT_VARIABLES.fullmatch(variable)

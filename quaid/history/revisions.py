@@ -142,10 +142,11 @@ def resolve(run: RunGit, revision: str) -> str | None:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """The end of the day, minute or second that `text` names, in UTC unless it says otherwise; None when it is no date.
+    """The end of the day, minute or second that `text` names, in UTC unless it says otherwise; None when it is not a
+    date.
 
     Raises:
-        RevisionError: it has the shape of a date and is none.
+        RevisionError: it has the shape of a date and is not one.
     """
     match = _MOMENT.fullmatch(text.strip())
     if match is None:

@@ -63,7 +63,7 @@ class Log:
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """How many commits are newer than each."""
+        """The number of commits that are newer than each."""
         return {commit.id: place for place, commit in enumerate(self.commits)}
 
     @cached_property
@@ -95,7 +95,9 @@ class Log:
         return then or (self.commits[-1].id if self.commits else None)
 
     def is_ancestor(self, commit_id: str, of: str) -> bool:
-        """Whether one commit came before another, on the way to it. No commit has a parent that is newer in the log."""
+        """Return True if one commit came before another, on the way to it. No commit has a parent that is newer in the
+        log.
+        """
         place = self.places[commit_id]
         known, waiting = {of}, [of]
         while waiting and commit_id not in known:
@@ -162,12 +164,12 @@ class SourceRepository:
 
     @cached_property
     def submodules(self) -> Sequence[str]:
-        """Where other repositories are checked out in this one, as HEAD has it."""
+        """The places of other repositories in this one, as HEAD has it."""
         return [path for path, version in self._tree if version.mode == SUBMODULE]
 
     @cached_property
     def checked_out(self) -> Sequence[str]:
-        """Where other repositories should be checked out in this one, as .gitmodules has it: read without a process."""
+        """The places of other repositories in this one, as .gitmodules has it: read without a process."""
         try:
             return _MODULE.findall(repositories.read_text(self.top / ".gitmodules"))
         except OSError:
@@ -265,7 +267,7 @@ class SourceRepository:
         return {blob: int(size) for blob, size in words if size.isdigit()}
 
     def holds(self, path: str, data: bytes) -> bool:
-        """Whether HEAD has `data` at `path`, but for its line ends."""
+        """Return True if HEAD has `data` at `path`, but for its line ends."""
         blob = self.files.get(path)
         kept = self.read_blobs([blob]).get(blob) if blob is not None else None
         return kept is not None and kept.replace(b"\r\n", b"\n") == data.replace(b"\r\n", b"\n")
@@ -292,7 +294,7 @@ def open_repository(folder: Path) -> SourceRepository | None:
 
 
 def _is_out_of_order(commits: Sequence[LoggedCommit]) -> bool:
-    """Whether a commit is newer than one that came after it."""
+    """Return True if a commit is newer than one that came after it."""
     seen: set[str] = set()
     for commit in commits:
         seen.add(commit.id)

@@ -1,4 +1,4 @@
-"""What a commit of ours is to hold, worked out on a private copy of the index; git runs through a callable.
+"""The content of a commit of ours, worked out on a private copy of the index; git runs through a callable.
 
 Four versions of a note matter: the one in HEAD, the one in the user's index, and the edit's before and after.
 Where the first three agree, the note on disk is committed as it is. Where they do not, the user has changes of
@@ -60,7 +60,7 @@ class CommitPart:
 
 
 class Skip(Enum):
-    """Why an edit needs no part."""
+    """The reason why an edit has no part in the commit."""
 
     DONE = "HEAD has it already"
     LEFT = "it cannot be told apart from the user's own uncommitted work"
@@ -76,7 +76,7 @@ class CommitPlan:
 
 @dataclass(frozen=True)
 class Stage:
-    """Where one commit is put together: a private git directory at `folder`, whose index began as the user's.
+    """The place where one commit is put together: a private git directory at `folder`, whose index began as the user's.
 
     `base` is the commit HEAD was at, None before the first one.
     """
@@ -134,7 +134,7 @@ class Stage:
             self.run("update the index", *args, stdin=join_items(lines), index=index)
 
     def is_on_disk(self, part: CommitPart) -> bool:
-        """Whether the file is byte for byte what the edit made it, with the mode the part wants."""
+        """Return True if the file is byte for byte what the edit made it, with the mode the part wants."""
         path = self.repository.top / part.path
         try:
             mode = path.lstat().st_mode
@@ -158,7 +158,7 @@ class Stage:
         return self._store(merged) if code == 0 else None
 
     def is_empty(self) -> bool:
-        """Whether the private index is what HEAD has."""
+        """Return True if the private index is what HEAD has."""
         if self.base is None:
             return False
         args = ("diff-index", "--cached", "--quiet", self.base)
@@ -219,7 +219,7 @@ class Stage:
         return self.run("read a note", "cat-file", "blob", blob)[1]
 
     def _list_staged(self) -> dict[str, Version | None]:
-        """What the user's index changes against HEAD, with HEAD's version of each."""
+        """Return HEAD's version of each path that the user's index changes."""
         if self.base is None:
             return {}
         # An intent to add has to show, or its empty blob would pass for what HEAD has.
@@ -271,7 +271,7 @@ def guard_command(stage: Stage) -> str:
 
 
 def gave_way(stage: Stage) -> bool:
-    """Whether the guard of a commit let somebody else go first."""
+    """Return True if the guard of a commit let somebody else go first."""
     return (stage.folder / _GAVE_WAY).exists()
 
 

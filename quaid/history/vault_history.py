@@ -63,7 +63,7 @@ class History:
 
     @staticmethod
     def find_checkout(path: Path, data: bytes) -> checkout.Checkout | None:
-        """What git knows of any file, holding `data`; None when it is in no repository."""
+        """Return the checkout that any file, holding `data`, lies in; None when it is in no repository."""
         return checkout.find_checkout(path, data)
 
     @staticmethod
@@ -83,7 +83,7 @@ class History:
                 raise explain("create a repository", said, self._root)
 
     def state(self) -> RepositoryState:
-        """What the repository is in the middle of.
+        """Return the state of the repository: branch, commit, operation in progress.
 
         Raises:
             GitError: the vault is in no repository, or in a broken one.
@@ -106,12 +106,12 @@ class History:
 
     @property
     def git_dir(self) -> Path:
-        """Where the repository keeps what belongs to this work tree."""
+        """The folder of the repository that belongs to this work tree."""
         return self._repository.git_dir
 
     @property
     def is_lock_abandoned(self) -> bool:
-        """Whether the index is locked by a commit of ours whose process was killed: `recover` finishes it."""
+        """Return True if the index is locked by a commit of ours whose process was killed: `recover` finishes it."""
         return index_lock.is_abandoned(self._repository)
 
     def commit(
@@ -237,7 +237,7 @@ class History:
 
     @property
     def revisions(self) -> Revisions:
-        """What the vault was at any commit."""
+        """The vault as it was at any commit."""
         return Revisions(self._run, self._repository)
 
     @property
@@ -246,7 +246,7 @@ class History:
         return Branches(self._run, self._repository)
 
     def diff(self, commit_id: str) -> str:
-        """What a commit changed in the vault, as a patch; a merge against its first parent.
+        """Return the changes of a commit in the vault as a patch; a merge's against its first parent.
 
         Raises:
             GitError: there is no such commit.
@@ -275,12 +275,12 @@ class History:
         return None
 
     def has_commit(self, commit_id: str) -> bool:
-        """Whether git has this commit (it may have pruned it)."""
+        """Return True if git has this commit (it may have pruned it)."""
         args = ("cat-file", "-e", f"{commit_id}^{{commit}}")
         return self._run("look for a commit", *args, accept=(0, 1, 128))[0] == 0
 
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
-        """Which of these paths HEAD has, all when it is no commit; asked when they are gone from disk."""
+        """Return those of these paths, gone from disk, that HEAD has; all of them before the first commit."""
         if self.state().head is None:
             return set(rel_paths)
         return set(rel_paths) & self.list_tree("HEAD").keys()

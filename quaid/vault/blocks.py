@@ -23,7 +23,7 @@ _RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$
 _COMMENT = re.compile(r" {0,3}<!--")
 _INLINE = re.compile(r"`+|\n|<!--")
 _MAX_TITLE_LINES = 3
-"""Lines: a longer paragraph above a line of dashes is no title to anybody but a parser."""
+"""Lines: a parser alone takes a longer paragraph above a line of dashes for a title."""
 
 BlockKind = Literal["heading", "text", "fence", "table"]
 
@@ -55,7 +55,7 @@ def split_blocks(lines: Sequence[str], first: int = 1) -> Iterator[Block]:
 
 
 def split_paragraphs(lines: Sequence[str], first: int = 1) -> Iterator[Block]:
-    """The same of a text that is no markdown: what stands between blank lines."""
+    """The same of a text that is not markdown: the paragraphs between blank lines."""
     begin = 0
     for place, line in enumerate([*lines, ""]):
         if not line.strip():
@@ -65,7 +65,7 @@ def split_paragraphs(lines: Sequence[str], first: int = 1) -> Iterator[Block]:
 
 
 def has_open_fence(lines: Sequence[str]) -> bool:
-    """Whether a line opens a code fence that nothing closes."""
+    """Return True if a line opens a code fence that nothing closes."""
     fences = [block for block in split_blocks(lines) if block.kind == "fence"]
     closed = {number for fence in fences for number in range(fence.first, fence.last + 1)}
     return any(_FENCE.match(line) for number, line in enumerate(lines, 1) if number not in closed)
@@ -152,7 +152,7 @@ class _Reader:
         return not _NO_TITLE.match(self._lines[self._begin])
 
     def _is_table(self) -> bool:
-        """Whether a row of names and one of dashes begin here."""
+        """Return True if a row of names and one of dashes begin here."""
         if "|" not in self._lines[self.place] or self.place + 1 == len(self._lines):
             return False
         dashes = self._lines[self.place + 1]

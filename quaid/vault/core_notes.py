@@ -22,13 +22,13 @@ _BULLET = re.compile(r"(?<!\s)\s*[-*+]\s+")
 
 
 def is_long(text: str) -> bool:
-    """Whether a core note is longer than one should be that is read before every conversation."""
+    """Return True if a core note is longer than a note should be that is read before every conversation."""
     return len(text) > MAX_CHARACTERS or text.count("\n") > MAX_LINES
 
 
 def section_titles(text: str) -> list[str]:
     """The headings below which a bullet can be put, `Learned` among them, there or not. One that has headings of its
-    own below it, or that is commented out, is none.
+    own below it, or that is commented out, is left out.
     """
     return list(dict.fromkeys([*(title for title, _ in _places(text)), LEARNED]))
 

@@ -1,4 +1,4 @@
-"""What two versions of a note say differently, in words."""
+"""The differences between two versions of a note, in words."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _compare(rel_path: str, before: bytes | None, after: bytes | None, turn: int
 
 @lru_cache(maxsize=8)  # what one commit left is what the next one found
 def _take_apart(rel_path: str, data: bytes | None) -> dict[tuple[str, str], str]:
-    """What a version says, piece by piece: (what, which of several) -> words."""
+    """Return the pieces of a version: (what it is, which of several) -> words."""
     if data is None:
         return {}
     head = frontmatter.parse(data.decode("utf-8", "replace").replace("\r\n", "\n"))

@@ -27,7 +27,7 @@ QUIET_S, QUIET_EMPTY_S = 0.3, 3.0
 
 
 def is_written(handle: int) -> bool | None:
-    """Whether somebody has an open file open for writing, or mapped; None where the system does not tell.
+    """Return True if somebody has an open file open for writing, or mapped; None where the system does not tell.
 
     A read lease is granted only where nobody has: https://man7.org/linux/man-pages/man2/fcntl.2.html (F_SETLEASE).
     """
@@ -124,14 +124,14 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def find_touched(handles: Sequence[tuple[int, bytes]]) -> Iterator[int]:
-    """Which of the open files, each with the bytes it had, an editor has written to or still has open."""
+    """The places of those open files, each with the bytes it had, that an editor has written to or still has open."""
     for place, (handle, before) in enumerate(handles):
         if is_written(handle) or read_now(handle) != before:
             yield place
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Whether an open file is the one at `path`."""
+    """Return True if an open file is the one at `path`."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except OSError:

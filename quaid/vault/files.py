@@ -19,7 +19,7 @@ MAX_NAME_BYTES = 255
 
 
 class FileStat(NamedTuple):
-    """What the file system says about a note without reading it: a hint that it changed, never a proof.
+    """The data of a note in the file system, without reading it: a hint that it changed, never a proof.
 
     Change time and inode are in it because an editor may keep size and modification time (`cp -p`, rsync).
     """
@@ -62,7 +62,7 @@ def list_notes(root: Path) -> NoteListing:
 
 
 def list_some(root: Path, rel_paths: Iterable[str]) -> NoteListing:
-    """Those of `rel_paths` that are there, judged as `list_notes` judges them."""
+    """List those of `rel_paths` that are there, by the rules of `list_notes`."""
     listed = NoteListing({}, {})
     for rel_path in rel_paths:
         try:
@@ -75,13 +75,13 @@ def list_some(root: Path, rel_paths: Iterable[str]) -> NoteListing:
 
 
 def why_passed_over(rel_path: str, mode: int) -> str | None:
-    """Why a file with a note's name is not read, None for a note. `mode` is that of `lstat`, or of a git tree, which
-    has the same bits for files and links.
+    """Return the reason why a file with a note's name is not read, None for a note. `mode` is that of `lstat`, or of a
+    git tree, which has the same bits for files and links.
     """
     if stat.S_ISLNK(mode):
         return "is a symbolic link; links are never followed"
     if not stat.S_ISREG(mode):
-        return "is no file"
+        return "is not a file"
     if layout.is_conflict_copy(rel_path):
         return "is a copy a sync tool made of a conflict; merge it into the note by hand"
     return None if is_unicode(rel_path) else "has a name that is not UTF-8"
@@ -105,7 +105,8 @@ def read_note(root: Path, rel_path: str, limit: int | None = None) -> bytes | No
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a file that is no note, read as `read_note` reads: neither through a link nor from a pipe or device.
+    """Return the bytes of a file that is not a note, read as `read_note` reads: neither through a link nor from a pipe
+    or device.
 
     Raises:
         FileNotFoundError: there is none.
@@ -118,7 +119,7 @@ def read_file(path: Path) -> bytes:
 
 
 def is_file_in(root: Path, rel_path: str) -> bool:
-    """Whether `rel_path` is a file below `root`, with no link on the way and nothing that leads out of it."""
+    """Return True if `rel_path` is a file below `root`, with no link on the way and nothing that leads out of it."""
     parts = PurePosixPath(rel_path).parts
     if not parts or ".." in parts or parts[0] == "/" or "\0" in rel_path:
         return False
@@ -129,7 +130,7 @@ def is_file_in(root: Path, rel_path: str) -> bool:
 
 
 def can_hold(root: Path, rel_path: str) -> bool:
-    """Whether a file could stand at `rel_path`, or does: its name fits, and nothing else is in the way."""
+    """Return True if a file could stand at `rel_path`, or does: its name fits, and nothing else is in the way."""
     *folders, _ = PurePosixPath(rel_path).parts
     if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in PurePosixPath(rel_path).parts):
         return False
@@ -223,7 +224,7 @@ def printable(rel_path: str) -> str:
 
 
 def _is_linked(root: Path, rel_path: str) -> bool:
-    """Whether a folder between vault and file is a link: what is behind it is not of the vault."""
+    """Return True if a folder between vault and file is a link: what is behind it is not of the vault."""
     *folders, _vault = PurePosixPath(rel_path).parents
     return any((root / folder).is_symlink() for folder in folders)
 

@@ -256,7 +256,9 @@ def _as_read(value: Value | None) -> Any:
 
 
 def _end(head: str, node: Any) -> int:
-    """Where a value's own text ends. YAML's mark of a block is where the next thing begins, comments included."""
+    """Return the offset behind a value's own text. YAML's mark of a block is where the next thing begins, comments
+    included.
+    """
     start, end = int(node.start_mark.index), int(node.end_mark.index)
     if isinstance(node, yaml.ScalarNode):
         return max(start, len(head[:end].rstrip())) if node.style in {"|", ">"} else end

@@ -34,7 +34,7 @@ class TopSection:
 
 
 def top_sections(text: str) -> list[TopSection]:
-    """The top_sections of a note in their order. What stands in the head or in a code fence is no heading."""
+    """Return the sections of levels one and two in their order. Lines in the head or a code fence are not headings."""
     found = list(_headings(text))
     ends = [*(heading.start() for heading in found[1:]), len(text)]
     return [
@@ -60,7 +60,7 @@ def insert_block(text: str, place: int, block: str) -> str:
 
 
 def ends_blank(text: str) -> bool:
-    """Whether what follows `text` stands behind a blank line, or first of all."""
+    """Return True if what follows `text` stands behind a blank line, or first of all."""
     return not text.removeprefix("\ufeff") or bool(_ENDS_BLANK.search(text))
 
 
@@ -83,12 +83,12 @@ def without_control(text: str) -> str:
 
 
 def text_key(text: str) -> str:
-    """What texts that say the same share."""
+    """Return the key that texts share which differ in case, white space or a final full stop only."""
     return notes.text_hash(one_line(text))
 
 
 def drop_known(texts: Iterable[str], known: set[str]) -> Iterator[str]:
-    """Of `texts` those that say something and whose key is not `known`, each once."""
+    """Yield those of `texts` that say something and whose key is not `known`, each once."""
     seen = {*known, text_key("")}
     for text in texts:
         if (its_key := text_key(text)) not in seen:

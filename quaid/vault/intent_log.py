@@ -53,7 +53,7 @@ class Unfinished:
 
 
 def locate(root: Path) -> Path:
-    """Where the intention is kept."""
+    """Return the path of the intention."""
     return state_folder(root) / PENDING_FILE
 
 
@@ -78,7 +78,7 @@ def write(root: Path, change: VaultChange) -> None:
 
 
 def read(root: Path) -> VaultChange | None:
-    """What a killed process was about to do. An intention that is not as Quaid writes them is set aside."""
+    """Return the change that a killed process was about to make. One that is not as Quaid writes them is set aside."""
     for draft in state_folder(root).glob(f".{PENDING_FILE}.*.tmp"):
         draft.unlink(missing_ok=True)
     if not os.path.lexists(locate(root)):
@@ -111,7 +111,7 @@ def set_aside(root: Path, reason: str, edits: Sequence[Edit] = (), leftover: Pat
 
 
 def list_unfinished(root: Path) -> Iterator[Unfinished]:
-    """What was set aside, oldest first, until its owner deletes the folder."""
+    """List the writes that were set aside, oldest first; the owner deletes their folders."""
     for folder in sorted((state_folder(root) / UNFINISHED).glob("*")):
         reason = files.read_note(folder, REASON_FILE, 1000) or b"a write"
         yield Unfinished(folder, reason.decode("utf-8", "replace").strip())
@@ -132,7 +132,7 @@ def _parse(text: bytes) -> VaultChange:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or "\0" in value:
-        raise TypeError("a text is not one")
+        raise TypeError("a value is not a text")
     value.encode()
     return value
 

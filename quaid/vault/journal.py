@@ -25,7 +25,7 @@ _GRAMMAR = re.compile(r"(?P<lead>[ \t]*)(?P<slashes>\\*)(?=#{1,6}(?:\s|$)|```|~~
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """What was written on one day for one trigger, `text[start:end]` with its heading."""
+    """The paragraphs of one day and trigger, `text[start:end]` with their heading."""
 
     day: date
     trigger: str
@@ -35,7 +35,7 @@ class JournalEntry:
 
 
 def parse_entries(text: str) -> list[JournalEntry]:
-    """The dated entries in their order; the owner's other headings are none. Never raises."""
+    """The dated entries in their order; the owner's other headings are left out. Never raises."""
     return list(_entries(text))
 
 

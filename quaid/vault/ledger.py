@@ -70,7 +70,7 @@ def render_ledger(rows: Mapping[str, Use]) -> bytes:
 
 
 def later(one: Use, other: Use) -> Use:
-    """Of two states of one counter on one device, the one that came after.
+    """Return the later of two states of one counter on one device.
 
     A recall raises `accesses`; between two recalls strength can only have been taken away.
     """
@@ -83,7 +83,7 @@ def merge_versions(one: Mapping[str, Use], other: Mapping[str, Use]) -> dict[str
 
 
 def add_ledgers(ledgers: Iterable[Mapping[str, Use]]) -> dict[str, Use]:
-    """What all devices together know; the order of `ledgers` does not matter."""
+    """Return the sums over all devices; the order of `ledgers` does not matter."""
     uses: dict[str, list[Use]] = {}
     for rows in ledgers:
         for note_id, use in rows.items():

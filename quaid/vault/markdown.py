@@ -1,4 +1,4 @@
-"""What markdown says once its markup is gone: plain text, links, edges, sections."""
+"""The text of markdown without its markup: plain text, links, edges, sections."""
 
 from __future__ import annotations
 
@@ -158,8 +158,8 @@ def without_comments(text: str) -> str:
 
 
 def comments(text: str) -> Iterator[tuple[int, int]]:
-    """Where stands what Obsidian (`%%…%%`) and markdown (`<!--…-->`) do not show. A pattern that looks for the end of
-    each takes quadratic time where there is none.
+    """Yield (start, end) of each comment, which Obsidian (`%%…%%`) or markdown (`<!--…-->`) does not show. A pattern
+    that looks for the end of each takes quadratic time where there is none.
     """
     place = 0
     never_closed: set[str] = set()

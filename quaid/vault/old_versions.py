@@ -57,7 +57,7 @@ def _set_aside_changed(root: Path, folder: Path, digest: str) -> str | None:
 
 
 def _is_lost(note: Path, old: Path, data: bytes) -> bool:
-    """Whether a text that was saved a moment ago or longer is in the old version alone."""
+    """Return True if a text that was saved a moment ago or longer is in the old version alone."""
     try:
         is_saved = time.time() - old.stat().st_mtime > file_swap.QUIET_S
         return is_saved and not (note.exists() and (note.samefile(old) or note.read_bytes() == data))

@@ -46,7 +46,7 @@ class SectionSpan:
 
 
 def text_start(text: str) -> int:
-    """Where what may be changed begins: behind the head and the byte order mark."""
+    """Return the offset at which the text that may be changed begins: behind the head and the byte order mark."""
     return frontmatter.body_start(text) or int(text.startswith("\ufeff"))
 
 
@@ -101,7 +101,7 @@ def describe(text: str, replacement: Replacement) -> str:
 
 
 def sections(text: str) -> Iterator[SectionSpan]:
-    """What stands before the first heading, if anything does, and the section of each heading."""
+    """Yield the text before the first heading, if there is any, and the section of each heading."""
     marks = list(_headings(text))
     start = text_start(text)
     first = marks[0][1] if marks else len(text)
@@ -117,12 +117,12 @@ def sections(text: str) -> Iterator[SectionSpan]:
 
 
 def has_open_fence(text: str) -> bool:
-    """Whether a code fence is opened that nothing closes."""
+    """Return True if a code fence is opened that nothing closes."""
     return blocks.has_open_fence([line.removesuffix("\r") for line in _lines(text)])
 
 
 def title_key(title: str) -> str:
-    """What headings that are written alike share, with or without their marks."""
+    """Return the key that headings share which are written alike, with or without their marks."""
     return headings.one_line(re.sub(r"^[ \t]*#{1,6}[ \t]+|(?<![ \t])[ \t]+#+[ \t]*$", "", title)).casefold()
 
 

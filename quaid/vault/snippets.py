@@ -53,7 +53,7 @@ class _Item:
 
 
 def parse_sections(text: str) -> list[SnippetSection]:
-    """The dated sections in their order; the owner's other headings are none. Never raises."""
+    """The dated sections in their order; the owner's other headings are left out. Never raises."""
     return list(_sections(text))
 
 

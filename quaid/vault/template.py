@@ -1,4 +1,4 @@
-"""What `quaid init` puts into a folder, and only where nothing of that name is there."""
+"""The files that `quaid init` puts into a folder, where nothing of that name is there."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def plan_template(root: Path, *, adopt: bool) -> list[Edit]:
 
 
 def has_notes(root: Path) -> bool:
-    """Whether a folder holds anything that is its owner's."""
+    """Return True if a folder holds anything that is its owner's."""
     return root.is_dir() and any(not entry.name.startswith(".git") for entry in root.iterdir())

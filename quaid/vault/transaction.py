@@ -30,7 +30,7 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class History(Protocol):
-    """What a transaction asks of the git side of a vault."""
+    """The git side of a vault as a transaction needs it."""
 
     @property
     def git_dir(self) -> Path:
@@ -139,7 +139,7 @@ def finish_killed(root: Path, history: History, wait_s: float) -> None:
 
 
 def needs_recovery(root: Path) -> bool:
-    """Whether a killed write waits to be finished."""
+    """Return True if a killed write waits to be finished."""
     return os.path.lexists(intent_log.locate(root))
 
 

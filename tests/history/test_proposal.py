@@ -173,7 +173,7 @@ def test_in_the_midst_of_a_merge_nothing_is_made(house):
 @pytest.mark.parametrize("name", ["quaid", "quaid/docs", "quaid/docs/x/y"])
 def test_a_branch_in_the_way_of_the_name_is_named(house, name):
     git(house, "branch", name)
-    refused(house, f"beside the branch {name} there can be none called quaid/docs/x")
+    refused(house, f"the branch {name} is in the way of one called quaid/docs/x")
     git(house, "branch", "-m", name, "elsewhere")
     assert propose(house).is_new
 
