@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from quaid.history.git_output import split_log
@@ -48,9 +49,11 @@ def parse_log(out: bytes, repository: Repository) -> Iterator[Commit]:
 def build_commit(fields: Sequence[str], repository: Repository, files: Sequence[str]) -> Commit:
     """A commit from what `LOG_FORMAT` prints of it and the paths it touches."""
     commit_id, when, author, email, subject, body = fields
+    with suppress(ValueError, OverflowError):
+        when = datetime.fromisoformat(when).astimezone(UTC).isoformat().replace("+00:00", "Z")
     text, trailers = _split_trailers(body.strip("\n"))
     inside = tuple(repository.to_vault(path) for path in files if repository.is_in_vault(path))
-    return Commit(commit_id, _to_utc(when), author, email, subject, text, trailers, inside)
+    return Commit(commit_id, when, author, email, subject, text, trailers, inside)
 
 
 def _split_trailers(body: str) -> tuple[str, dict[str, tuple[str, ...]]]:
@@ -77,10 +80,3 @@ def grep_trailer(key: str, value: str) -> str:
 def escape(text: str) -> str:
     """`text` as an extended regular expression that matches just it."""
     return re.sub(r"([][(){}.*+?^$|\\])", r"\\\1", text)
-
-
-def _to_utc(when: str) -> str:
-    try:
-        return datetime.fromisoformat(when).astimezone(UTC).isoformat().replace("+00:00", "Z")
-    except (ValueError, OverflowError):
-        return when

@@ -31,7 +31,6 @@ Changes = Mapping[str, tuple[Version | None, Version]]
 
 FOLDER = "quaid/docs"
 _OWN = ("-c", "core.splitIndex=false", "-c", "i18n.commitEncoding=UTF-8")
-_COMMIT_ID = re.compile(r"[0-9a-f]{7,64}")
 _MAX_SLUG = 60
 
 
@@ -67,15 +66,6 @@ def propose_branch(folder: Path, branch: str, files: Files, message: str, author
     if repository is None:
         raise ProposalError(folder, "it is in no work tree of git", "Change the file in your editor")
     return _Proposal(repository).make(branch, files, message, author)
-
-
-def is_merged(folder: Path, commit: str) -> bool:
-    """Return True if HEAD of the repository around `folder` has `commit`. Squashed or picked it is another."""
-    repository = repositories.find_repository(folder)
-    if repository is None or not _COMMIT_ID.fullmatch(commit):
-        return False
-    args = ("merge-base", "--is-ancestor", commit, "HEAD")
-    return _Proposal(repository).run("look for a commit", *args, accept=(0, 1, 128))[0] == 0
 
 
 class _Proposal:
@@ -142,7 +132,7 @@ class _Proposal:
         if not all(access(folder, W_OK) for folder in folders):
             raise self._refusal(f"{self._repository.common_dir} cannot be written to", "Apply the patch yourself")
         if self.run("read a branch's name", "check-ref-format", f"refs/heads/{branch}", accept=(0, 1))[0]:
-            raise self._refusal(f"{branch!r} is not a valid name of a branch", "Choose another one")
+            raise self._refusal(f"{branch!r} is not a valid branch name", "Choose another one")
 
     def _check_file(self, path: str, before: bytes | None, version: Version | None) -> bytes:
         """Return the bytes that HEAD has at `path`, or refuse a file that somebody is at work on."""

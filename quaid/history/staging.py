@@ -96,7 +96,11 @@ class Stage:
             self._check_not_nested(path)
         staged = self._list_staged()
         entries = list_entries(self.run, list(edits), self.index)
-        linked = {path for path in edits if self._is_linked(path)}
+        linked = {
+            path
+            for path in edits
+            if any(place.is_symlink() for place in (self.repository.top / path, *self._list_parents(path)))
+        }
         ignored = self._find_ignored([path for path in edits if path not in {*entries, *staged, *linked}])
         self._start_from_base(is_clean=not staged)
         plan = CommitPlan()
@@ -245,9 +249,6 @@ class Stage:
         for parent in self._list_parents(path):
             if (parent / ".git").exists():
                 raise GitError(f"commit {path}", f"it belongs to another repository, {parent}. Open a vault there.")
-
-    def _is_linked(self, path: str) -> bool:
-        return any(place.is_symlink() for place in (self.repository.top / path, *self._list_parents(path)))
 
     def _list_parents(self, path: str) -> list[Path]:
         """The folders between the work tree's top and the file."""

@@ -122,7 +122,10 @@ def _parse(text: bytes) -> VaultChange:
 
     data: dict[str, Any] = json.loads(text)
     message = Message(_text(data["subject"]), _text(data["body"]), tuple(map(_pair, data["trailers"])))
-    edits = tuple(Edit(_path(path), _decode(before), _decode(after)) for path, before, after in data["edits"])
+    edits = tuple(Edit(_text(path), _decode(before), _decode(after)) for path, before, after in data["edits"])
+    for edit in edits:
+        if not layout.is_vault_path(edit.rel_path):
+            raise ValueError(f"{edit.rel_path!r} is not a path that Quaid writes")
     author = _pair(data["author"]) if data["author"] else None
     merged = data["merged"]
     if merged is not None and not _COMMIT_ID.fullmatch(merged):
@@ -140,12 +143,6 @@ def _text(value: object) -> str:
 def _pair(values: Any) -> tuple[str, str]:
     one, other = values
     return _text(one), _text(other)
-
-
-def _path(value: object) -> str:
-    if not layout.is_vault_path(path := _text(value)):
-        raise ValueError(f"{path!r} is not a path that Quaid writes")
-    return path
 
 
 def _encode(data: bytes | None) -> str | None:
