@@ -134,8 +134,8 @@ class Memory:
     ) -> Recall:
         """Return the memories that answer `query`, best first.
 
-        `as_of` is a revision or a day. `options` are the fields of `RecallOptions`. `session` asks, through `door`: both
-        are for the recall log, which `keep` False leaves as it is.
+        `as_of` is a revision or a day. `options` are the fields of `RecallOptions`. `session` and `door` say in the
+        recall log who asked; with `keep` False nothing is logged.
 
         Raises:
             RevisionError: no such revision, or none that early.
