@@ -57,7 +57,7 @@ OWNERS = {
     "threadpoolctl": ["index/matrix.py"],
     "pypdf": ["capture/files/pdf.py"],
     "pathspec": ["docs/"],
-    "kingfisher_sdk": ["redaction/redacting.py"],
+    "kingfisher_sdk": ["redaction/detector.py"],
 }
 BANNED = {"torch", "transformers", "sentence_transformers", "sqlite3", "requests"}
 MAX_LINES = 450
