@@ -215,7 +215,7 @@ def recalled(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
 
 
 def remembered(hit: Hit) -> Remembered:
-    text = hit.text if len(hit.text) <= MAX_TEXT else f"{hit.text[:LONGEST_TEXT].rstrip()} …"
+    text = hit.text if len(hit.text) <= MAX_TEXT else f"{hit.text[:MAX_TEXT].rstrip()} …"
     return bare(Remembered(
         id=line(hit.id),
         text=f"{SUPERSEDED} {neutralise(text)}" if hit.superseded else neutralise(text),
