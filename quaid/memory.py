@@ -70,7 +70,7 @@ class Memory:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, owner: str | None = None) -> Self:
-        """The vault at `path`, else `$QUAID_HOME`, else the one around the working folder, else `~/quaid`.
+        """Open the vault at `path`, else `$QUAID_HOME`, else the one around the working folder, else `~/quaid`.
 
         Raises:
             VaultNotFoundError: no vault there.
@@ -96,8 +96,7 @@ class Memory:
         root = Path(path).expanduser().absolute()
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
-        adopted = template.has_notes(root)
-        memory = cls(root, load_settings(root))
+        memory, adopted = cls(root, load_settings(root)), template.has_notes(root)
         return memory, fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
@@ -133,10 +132,10 @@ class Memory:
         keep: bool = True,
         **options: Any,
     ) -> Recall:
-        """The memories that answer `query`, best first.
+        """Return the memories that answer `query`, best first.
 
-        `as_of` is a revision or a day: what was known then. `options` are the fields of `RecallOptions`. `session` is
-        the one that asks, and `door` where it came in, for the recall log; `keep` False leaves no trace in the books.
+        `as_of` is a revision or a day. `options` are the fields of `RecallOptions`. `session` and `door` say in the
+        recall log who asked; with `keep` False nothing is logged.
 
         Raises:
             RevisionError: no such revision, or none that early.
@@ -183,7 +182,7 @@ class Memory:
         return self.answers.ask(lambda: tell(self.root, self.index(), self.answers.owners(), most, longest, cwd))
 
     def index(self) -> apsw.Connection:
-        """A read-only connection to the index, brought up to date first, without what others keep private."""
+        """Return a read-only connection to the index, brought up to date, without what others keep private."""
         self.answers.fresh()
         return self.answers.visible()
 
