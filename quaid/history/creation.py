@@ -47,6 +47,6 @@ def clone_vault(url: str, folder: Path) -> None:
     Raises:
         GitError, GitMissingError, DiskFullError: git would not, or is not there.
     """
-    code, _, said = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
+    code, _, stderr = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
     if code:
-        raise explain("clone the vault", said, folder)
+        raise explain("clone the vault", stderr, folder)

@@ -61,11 +61,11 @@ def quiet_environment(top: Path) -> dict[str, str]:
 
 def run_once(call: GitCall, top: Path) -> tuple[int, bytes]:
     # By -C: where GitPython cannot enter the working folder it is given, it quietly runs git in another.
-    code, out, said = execute(["-C", str(top), *call.args], call.stdin, call.env, call.handles)
+    code, out, stderr = execute(["-C", str(top), *call.args], call.stdin, call.env, call.handles)
     if code in call.accept:
         return code, out
-    held = _LOCK_HELD.search(said)
-    raise LockHeldError(held[1]) if held else explain(call.doing, said, top)
+    held = _LOCK_HELD.search(stderr)
+    raise LockHeldError(held[1]) if held else explain(call.doing, stderr, top)
 
 
 def execute(
@@ -93,10 +93,10 @@ def execute(
     except GitCommandNotFound as error:
         raise GitMissingError from error
     out, err = process.communicate(stdin)
-    said = err.decode("utf-8", "replace")
-    if clean and process.returncode == 127 and said.startswith("env:"):
+    stderr = err.decode("utf-8", "replace")
+    if clean and process.returncode == 127 and stderr.startswith("env:"):
         raise GitMissingError
-    return process.returncode, out, said
+    return process.returncode, out, stderr
 
 
 def ask(repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:
@@ -105,8 +105,8 @@ def ask(repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tupl
     return execute(["-C", str(repository.top), *QUIET, *args], stdin, quiet_environment(repository.top))
 
 
-def explain(doing: str, said: str, top: Path) -> QuaidError:
-    return DiskFullError(top) if _DISK_FULL.search(said) else GitError(doing, said)
+def explain(doing: str, stderr: str, top: Path) -> QuaidError:
+    return DiskFullError(top) if _DISK_FULL.search(stderr) else GitError(doing, stderr)
 
 
 def user_locale() -> dict[str, str]:

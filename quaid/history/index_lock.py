@@ -56,7 +56,7 @@ class IndexLock:
         return self.is_held()
 
     def wait(self, wait_s: float) -> None:
-        """Take it as soon as nobody else has it.
+        """Take the lock as soon as nobody else has it.
 
         Raises:
             LockedError: somebody had it for longer than `wait_s` seconds.
@@ -82,7 +82,7 @@ class IndexLock:
 
 
 @contextmanager
-def alive(folder: Path) -> Iterator[int]:
+def hold_alive(folder: Path) -> Iterator[int]:
     """Lock `folder` for as long as the caller lives, or a child that was given the handle."""
     handle = os.open(folder / ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -105,7 +105,7 @@ def is_alive(folder: Path) -> bool:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # a file system without locks: nobody commits for so long
+    except OSError:  # a file system without locks: no commit takes so long
         return time.time() - os.fstat(handle).st_mtime < MAX_COMMIT_S
     finally:
         os.close(handle)

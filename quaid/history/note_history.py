@@ -1,6 +1,6 @@
 """One note's life in the history: every commit that changed it, with what it said before and after.
 
-Not `git log --follow`: where a note begins, that goes on in whatever other note looks much the same, and facts do.
+Not `git log --follow`: where a note begins, it goes on with another note that looks alike, and facts look alike.
 Here a note that has an id is followed by it. Git runs through a callable.
 """
 

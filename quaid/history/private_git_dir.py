@@ -47,7 +47,7 @@ def open_private_git_dir(repository: Repository, base: str | None) -> Iterator[t
     lock = IndexLock(repository, folder)
     try:
         (folder / "info").mkdir(parents=True)
-        with index_lock.alive(folder) as handle:
+        with index_lock.hold_alive(folder) as handle:
             try:
                 (folder / "commondir").write_bytes(os.fsencode(repository.common_dir) + b"\n")
                 for name in _COPIED:

@@ -122,7 +122,7 @@ class _Proposal:
         listed = join_items(f"{new.mode} {new.blob}\t{path}" for path, (_, new) in changes.items())
         self.run("prepare a commit", "update-index", "-z", "--add", "--index-info", stdin=listed, index=index)
         # In a clone that leaves out objects, files that nothing here is about may be missing.
-        return self._said("write a tree", "write-tree", "--missing-ok", index=index)
+        return self._read("write a tree", "write-tree", "--missing-ok", index=index)
 
     def _check_repository(self, branch: str) -> None:
         if self._ask("rev-parse", "--is-bare-repository") == "true":
@@ -197,7 +197,7 @@ class _Proposal:
         return Proposed(branch, commit, base, is_new=False)
 
     def _store(self, data: bytes) -> str:
-        return self._said("store a file", "hash-object", "-w", "--no-filters", "--stdin", stdin=data)
+        return self._read("store a file", "hash-object", "-w", "--no-filters", "--stdin", stdin=data)
 
     def _commit(self, tree: str, base: str, message: str, author: tuple[str, str]) -> str:
         identity = {
@@ -213,7 +213,7 @@ class _Proposal:
         """Return the answer of git, empty when it refuses."""
         return self.run("read the repository", *args, accept=(0, 1, 128))[1].decode().strip()
 
-    def _said(self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None) -> str:
+    def _read(self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None) -> str:
         return self.run(doing, *args, stdin=stdin, index=index)[1].decode().strip()
 
     def _run(self, call: GitCall) -> tuple[int, bytes]:

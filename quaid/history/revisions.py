@@ -107,7 +107,7 @@ class Revisions:
     def _read_batch(self, files: Sequence[TreeFile]) -> Iterator[tuple[str, bytes]]:
         if not files:
             return
-        # The size git prints is that of the blob, and a filter may change it: a mark nobody can foresee parts them.
+        # The size git prints is that of the blob, and a filter may change it: a random mark separates them.
         mark = secrets.token_hex(16).encode()
         lines = "".join(f"{file.blob} {self._repository.to_git(file.rel_path)}\n" for file in files)
         args = (*filters.without(self._filters), "cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")

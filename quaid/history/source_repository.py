@@ -193,9 +193,9 @@ class SourceRepository:
         # Of a part of the history each commit's parents are those that are in it.
         shape = ("-M", f"-n{most}", *(("--parents",) if paths else ()))
         commits = self._commits(*shape, self.head, "--", *paths)
-        if _is_out_of_order(commits):  # clocks were wrong; to see to it beforehand takes long in a large repository
+        if _is_out_of_order(commits):  # clocks were wrong; this order takes long in a large repository
             commits = self._commits(*shape, "--date-order", self.head, "--", *paths)
-        # What a merge alone has changed is in no other commit; it is asked for apart, for without renames it is cheap.
+        # The changes of a merge itself are in no other commit; asking for them apart, without renames, is cheap.
         if merges := "".join(f"{commit.id}\n" for commit in commits if len(commit.parents) > 1 and not paths):
             merged = {
                 commit.id: commit
@@ -278,9 +278,9 @@ class SourceRepository:
         return parse_objects(self._ask("read files", "cat-file", "--batch", "--buffer", stdin=asked)) if asked else {}
 
     def _ask(self, doing: str, *args: str, stdin: bytes = b"", accept: Sequence[int] = (0,)) -> bytes:
-        code, out, said = ask(self._repository, args, stdin)
+        code, out, stderr = ask(self._repository, args, stdin)
         if code not in accept:
-            raise GitError(f"{doing} of {self.top}", said)
+            raise GitError(f"{doing} of {self.top}", stderr)
         return out
 
 

@@ -78,9 +78,9 @@ class History:
             GitError, GitMissingError: git would not or is not there.
         """
         if repositories.find_repository(self._root) is None:
-            code, _, said = execute(["-C", str(self._root), "init", "-q", "-b", "main"], b"", {})
+            code, _, stderr = execute(["-C", str(self._root), "init", "-q", "-b", "main"], b"", {})
             if code:
-                raise explain("create a repository", said, self._root)
+                raise explain("create a repository", stderr, self._root)
 
     def state(self) -> RepositoryState:
         """Return the state of the repository: branch, commit, operation in progress.

@@ -1,8 +1,7 @@
 """A markdown text by its lines: headings, code fences, tables, text, each with the lines it stands on.
 
-What a parser of markdown makes of a text no longer says where it stood. A line tells enough of what it is to cut a text
-without harming it: nothing that looks like a heading inside of code or a comment is one, and what has no end hides
-nothing.
+The tree of a markdown parser does not say on which lines a block stood, so lines are read instead: enough to cut a text
+without harming it. Nothing inside of code or a comment is a heading, and a fence without an end hides nothing.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def list_some(root: Path, rel_paths: Iterable[str]) -> NoteListing:
         except OSError:
             continue
         if not _is_linked(root, rel_path):
-            _judge(rel_path, found, listed)
+            _classify(rel_path, found, listed)
     return listed
 
 
@@ -88,8 +88,8 @@ def why_passed_over(rel_path: str, mode: int) -> str | None:
 
 
 def read_note(root: Path, rel_path: str, limit: int | None = None) -> bytes | None:
-    """The file's bytes, None when it is gone. `O_NOFOLLOW`: a note swapped for a link is not read, nor does one
-    swapped for a pipe keep us waiting (`O_NONBLOCK`).
+    """The file's bytes, None when it is gone. `O_NOFOLLOW`: a note swapped for a link is not read, and
+    one swapped for a pipe is not waited for (`O_NONBLOCK`).
     """
     try:
         handle = os.open(root / rel_path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
@@ -190,7 +190,7 @@ def _list_folder(
         name = entry.name
         try:
             found = entry.stat(follow_symlinks=False) if is_note_name(name) else None
-            # The ordinary note, ten thousand times in every sweep; whatever is odd about a file is judged below.
+            # The ordinary note, ten thousand times in every sweep; anything odd about a file is looked at below.
             is_ordinary = is_plain and name.isascii() and "conflict" not in name.lower()
             if found is not None and is_regular(found.st_mode) and is_ordinary:
                 notes[prefix + name] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
@@ -198,12 +198,12 @@ def _list_folder(
                 if not layout.skips_folder(name):
                     pending.append((f"{prefix}{name}/", entry.path))
             elif found is not None:
-                _judge(prefix + name, found, listed)
+                _classify(prefix + name, found, listed)
         except OSError:  # gone between listing and asking
             continue
 
 
-def _judge(rel_path: str, found: os.stat_result, listed: NoteListing) -> None:
+def _classify(rel_path: str, found: os.stat_result, listed: NoteListing) -> None:
     """Put a file with a note's name among the notes, or say why not."""
     if stat.S_ISDIR(found.st_mode):
         return

@@ -43,14 +43,14 @@ def top_sections(text: str) -> list[TopSection]:
     ]
 
 
-def insert_block(text: str, place: int, block: str) -> str:
-    """`text` with `block`, lines without a final newline, at `place`, a line's start or the end.
+def insert_block(text: str, offset: int, block: str) -> str:
+    """`text` with `block`, lines without a final newline, at `offset`, a line's start or the end.
 
     A blank line parts it from its neighbours. A missing final newline stays missing.
     """
     newline = newline_of(text)
     block = block.replace("\n", newline)
-    before, after = text[:place], text[place:]
+    before, after = text[:offset], text[offset:]
     written = before.removeprefix("\ufeff")
     if written and not written.endswith("\n"):
         return f"{before}{newline}{newline}{block}{after}"
@@ -68,9 +68,9 @@ def newline_of(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def line_end(text: str, place: int) -> int:
-    """The offset behind the line that `place` is in."""
-    return text.find("\n", place) + 1 or len(text)
+def line_end(text: str, offset: int) -> int:
+    """The offset behind the line that `offset` is in."""
+    return text.find("\n", offset) + 1 or len(text)
 
 
 def one_line(text: str) -> str:

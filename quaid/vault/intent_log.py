@@ -1,5 +1,5 @@
-"""The intention of a write, on disk from before its first file until after its commit; and what came of those that
-could not be finished.
+"""The intention of a write, on disk from before its first file until after its commit; and the writes that could not
+be finished.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class VaultChange:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Something that a killed process began and that could not be finished: what is left of it is in `folder`."""
+    """A write of a killed process that could not be finished; the rest of it is in `folder`."""
 
     folder: Path
     reason: str

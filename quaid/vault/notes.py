@@ -313,7 +313,7 @@ def _shape_title(_body: str, stem: str, names: Sequence[str], fields: _Fields) -
 
 
 def _shape_review(_body: str, _stem: str, _names: Sequence[str], _fields: _Fields) -> _Shaped:
-    return "", ()  # what is asked about a memory is none: a list of what was asked in vain would answer it
+    return "", ()  # a question about a memory is not one: a list of unanswered questions would answer them
 
 
 _SHAPES: dict[Kind, Callable[[str, str, Sequence[str], _Fields], _Shaped]] = {

@@ -32,7 +32,7 @@ def keep(root: Path, git_dir: Path, edit: Edit) -> None:
         os.link(root / edit.rel_path, kept, follow_symlinks=False)
 
 
-def look(root: Path, git_dir: Path) -> None:
+def set_aside_saved(root: Path, git_dir: Path) -> None:
     """Set aside what editors have written into old versions since, and let go of those that are an hour old."""
     for folder in sorted((git_dir / FOLDER).glob("*")):
         named = _NAME.fullmatch(folder.name)

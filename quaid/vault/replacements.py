@@ -1,6 +1,6 @@
 """Exact pieces of a text, found and replaced: what a model proposes becomes bytes, and no other byte changes.
 
-A model is shown bare newlines, whatever the text has; what it puts there gets those of the place it stands at.
+A model is shown bare newlines, whatever the text has; its answer gets those of the place where it is put.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from quaid.vault import blocks, frontmatter, headings
 
 FindProblem = Callable[[str, str], str]
-"""What is found and what is to stand there, both with bare newlines -> why it cannot; empty when it can."""
+"""(old, new) text, both with bare newlines -> the problem with that change, empty when there is none."""
 _SHORT, _LONG = 60, 200
 """Characters that are quoted of a piece of text: to the model, and to who decides."""
 
@@ -33,8 +33,8 @@ class Replacement:
 class SectionSpan:
     """`text[start:end]`, a heading and all below it, headings of deeper levels among it.
 
-    `titles` is the path of headings, outermost first; empty for what stands before the first one. `body` is the place
-    behind the heading, `next` that of the next heading of whatever level.
+    `titles` is the path of headings, outermost first; empty for what stands before the first one. `body` is the offset
+    behind the heading, `next` that of the next heading of any level.
     """
 
     titles: tuple[str, ...]

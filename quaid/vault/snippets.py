@@ -92,7 +92,7 @@ def remove_bullets(text: str, bullets: Collection[str]) -> str:
     """
     gone = set(map(headings.text_key, bullets))
     for section in reversed(list(_sections(text))):
-        items = [item for item in _items(text, section) if headings.text_key(_said(item)) in gone]
+        items = [item for item in _items(text, section) if headings.text_key(_bullet_text(item)) in gone]
         kept = text[section.body : section.end]
         for item in reversed(items):
             kept = kept[: item.start - section.body] + kept[item.end - section.body :]
@@ -114,11 +114,11 @@ def _sections(text: str) -> Iterator[SnippetSection]:
         except ValueError:
             continue
         if title and when:
-            bullets = tuple(map(_said, _items(text, section)))
+            bullets = tuple(map(_bullet_text, _items(text, section)))
             yield SnippetSection(title["trigger"], when, bullets, section.start, section.body, section.end)
 
 
-def _said(item: _Item) -> str:
+def _bullet_text(item: _Item) -> str:
     return headings.change_escapes(_GRAMMAR, " ".join(item.lines), lambda slashes: slashes[1:])
 
 

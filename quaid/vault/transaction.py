@@ -25,7 +25,7 @@ __all__ = ["PENDING_FILE", "VaultChange", "apply", "begin", "finish_killed", "li
 
 MAX_WATCHED = 16
 """Old files that are held open until a write is over, of which there may be thousands."""
-_PASSING = (LockedError, NoteChangedError, DiskFullError, GitMissingError)
+_TEMPORARY = (LockedError, NoteChangedError, DiskFullError, GitMissingError)
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -82,8 +82,8 @@ def apply(root: Path, change: VaultChange, history: History) -> Committed:
         LockedError: an editor does not end saving one.
         QuaidError: the disk or git refused; the files are as before.
     """
-    old_versions.look(root, history.git_dir)
-    with _watching(root, change.edits, history.git_dir) as old:
+    old_versions.set_aside_saved(root, history.git_dir)
+    with _holding_old_files(root, change.edits, history.git_dir) as old:
         intent_log.write(root, change)
         done: list[Edit] = []
         try:
@@ -94,10 +94,10 @@ def apply(root: Path, change: VaultChange, history: History) -> Committed:
         except BaseException:
             _roll_back(root, done)
             intent_log.clear(root)
-            _bring_back(root, old)
+            _restore_saved(root, old)
             raise
         intent_log.clear(root)
-        _bring_back(root, old)
+        _restore_saved(root, old)
     return committed
 
 
@@ -119,14 +119,14 @@ def _recover(root: Path, history: History) -> VaultChange | None:
         _finish(root, change, history)
     except QuaidError as error:
         cause = error.__cause__
-        if isinstance(error, _PASSING) or (isinstance(cause, OSError) and cause.errno in _REFUSED):
+        if isinstance(error, _TEMPORARY) or (isinstance(cause, OSError) and cause.errno in _REFUSED):
             raise  # the same may go through later
         _roll_back(root, change.edits)
         reason = f'"{change.message.subject}" could not be finished: {error}'
         intent_log.set_aside(root, reason, change.edits, intent_log.locate(root))
         finished = None
     for leftover in files.iterate_leftovers(root):
-        _tidy(root, leftover, change)
+        _remove_leftover(root, leftover, change)
     intent_log.clear(root)
     return finished
 
@@ -169,19 +169,19 @@ def _finish(root: Path, change: VaultChange, history: History) -> None:
     # What somebody has rewritten since then is theirs; the rest is finished.
     ours = [edit for edit in change.edits if files.read_note(root, edit.rel_path) in (edit.before, edit.after)]
     missing = [edit for edit in ours if files.read_note(root, edit.rel_path) != edit.after]
-    with _watching(root, missing, history.git_dir) as old:
+    with _holding_old_files(root, missing, history.git_dir) as old:
         for edit in missing:
             files.write_note(root, edit.rel_path, edit.before, edit.after)
         if ours:
             # A merge whose other side git has pruned meanwhile is a commit like any other.
             merged = change.merged if change.merged and history.has_commit(change.merged) else None
             history.commit(ours, change.message, author=change.author, merged=merged)
-        _bring_back(root, old)
+        _restore_saved(root, old)
 
 
 @contextmanager
-def _watching(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iterator[list[tuple[int, Edit]]]:
-    """The old files of `edits`, open, as soon as no editor is saving one of them.
+def _holding_old_files(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iterator[list[tuple[int, Edit]]]:
+    """Yield the old files of `edits`, open, as soon as no editor is saving one of them.
 
     Raises:
         NoteChangedError: a file is not what its edit was planned on.
@@ -214,8 +214,8 @@ def _open_old(root: Path, edit: Edit, stack: ExitStack) -> int | None:
     return handle
 
 
-def _bring_back(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
-    """Look at the old files a last time: the text of an editor that had one open belongs to the note."""
+def _restore_saved(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
+    """Look at the old files a last time: text that an editor saved into one belongs to the note."""
     for place in file_swap.find_touched([(handle, edit.before or b"") for handle, edit in old]):
         handle, edit = old[place]
         if file_swap.is_at(handle, root / edit.rel_path):
@@ -235,7 +235,7 @@ def _roll_back(root: Path, done: Sequence[Edit]) -> None:
             files.write_note(root, edit.rel_path, edit.after, edit.before)
 
 
-def _tidy(root: Path, leftover: Path, change: VaultChange) -> None:
+def _remove_leftover(root: Path, leftover: Path, change: VaultChange) -> None:
     """Remove what a killed write left of a file, unless it holds what nobody else has."""
     data = files.read_note(leftover.parent, leftover.name) or b""
     if any(text is not None and text.startswith(data) for edit in change.edits for text in (edit.before, edit.after)):

@@ -222,7 +222,7 @@ def test_only_one_has_the_lock_of_the_index_with_hard_links_or_without(vault, tm
     if not has_links:
         monkeypatch.setattr(os, "link", refuse)
     for take in (IndexLock.take, take_by_shell):
-        with index_lock.alive(locks[0].folder):
+        with index_lock.hold_alive(locks[0].folder):
             assert [take(lock) for lock in (*locks, locks[0])] == [True, False, True]
             locks[1].release()
             assert locks[0].is_held()

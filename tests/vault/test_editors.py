@@ -81,7 +81,7 @@ def test_a_save_in_place_and_what_was_not_committed_survive_a_write(vault: Vault
     found = writing.path.read_bytes()
     if system == "no leases":  # on a busy machine a save may come so late that it is only kept
         time.sleep(file_swap.QUIET_S)
-        old_versions.look(vault.root, writing.history.git_dir)
+        old_versions.set_aside_saved(vault.root, writing.history.git_dir)
         found += b"\n".join(
             (kept.folder / "files" / NOTE).read_bytes() for kept in transaction.list_unfinished(vault.root)
         )
@@ -219,6 +219,6 @@ def test_text_saved_long_after_a_write_is_kept_where_nobody_tells_who_has_a_file
     writing.write()
     assert len(list(transaction.list_unfinished(vault.root))) == 1
     monkeypatch.setattr(old_versions, "MAX_AGE_S", -1.0)
-    old_versions.look(vault.root, writing.history.git_dir)
+    old_versions.set_aside_saved(vault.root, writing.history.git_dir)
     assert list((vault.root / ".git" / old_versions.FOLDER).iterdir()) == []
     assert vault.status() == ""
