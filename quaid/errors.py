@@ -72,10 +72,8 @@ class VaultReadOnlyError(QuaidError):
     code = "read_only"
 
     def __init__(self, path: object, reason: str) -> None:
-        super().__init__(
-            f"{path} cannot be written ({reason}): nothing was changed. Make the folder writable and try again."
-        )
         self.reason = f"{path} cannot be written ({reason})"
+        super().__init__(f"{self.reason}: nothing was changed. Make the folder writable and try again.")
 
 
 class DiskFullError(QuaidError):
@@ -90,10 +88,8 @@ class DiskFailedError(QuaidError):
     code = "disk_failed"
 
     def __init__(self, path: object, reason: str) -> None:
-        super().__init__(
-            f"{path} could not be read or written ({reason}): the disk or its limits refuse. Check them and try again."
-        )
         self.reason = f"{path} could not be read or written ({reason})"
+        super().__init__(f"{self.reason}: the disk or its limits refuse. Check them and try again.")
 
 
 class StateDamagedError(QuaidError):
@@ -252,11 +248,11 @@ class MassRemovalError(QuaidError):
     code = "mass_removal"
 
     def __init__(self, gone: int, known: int) -> None:
+        self.reason = f"{gone:,} of {known:,} notes vanished since the last sync"
         super().__init__(
-            f"{gone:,} of {known:,} notes vanished since the last sync and git does not say why. "
+            f"{self.reason} and git does not say why. "
             "If that is right: quaid sync --accept-removals. If not, bring them back: git checkout -- ."
         )
-        self.reason = f"{gone:,} of {known:,} notes vanished since the last sync"
 
 
 class WeightsMissingError(QuaidError):

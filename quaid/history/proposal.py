@@ -111,7 +111,9 @@ class _Proposal:
         for path, (before, after) in files.items():
             version = old.get(path)
             kept = self._check_file(path, before, version)
-            new = Version(version.mode if version else NEW_FILE, self._store(_as_kept(kept, before, after)))
+            data = _as_kept(kept, before, after)
+            blob = self._read("store a file", "hash-object", "-w", "--no-filters", "--stdin", stdin=data)
+            new = Version(version.mode if version else NEW_FILE, blob)
             if new != version:
                 changes[path] = (version, new)
         if not changes:
@@ -175,29 +177,20 @@ class _Proposal:
         wanted = ("--format=%(refname:lstrip=2) %(objectname)", f"refs/heads/{branch.partition('/')[0]}")
         there = dict(line.split() for line in self._ask("for-each-ref", *wanted).splitlines())
         if branch in there:
-            return self._recognise(branch, there[branch], changes)
+            commit = there[branch]
+            base = self._ask("rev-parse", "-q", "--verify", f"{commit}^")
+            args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, commit)
+            raw = self.run("read a commit", *args)[1] if base else b""
+            if {path: (old, new) for path, old, new in parse_raw(raw)} != changes:
+                next_step = f"Merge it, or delete it with: git branch -D {branch}"
+                raise self._refusal(f"the branch {branch} is there and holds something else", next_step)
+            return Proposed(branch, commit, base, is_new=False)
         # To git a branch is a file and each / in its name a folder: there cannot be both.
         for name in there:
             if branch.startswith(f"{name}/") or name.startswith(f"{branch}/"):
                 problem = f"the branch {name} is in the way of one called {branch}"
                 raise self._refusal(problem, f"Rename that one with: git branch -m {name} NEWNAME")
         return None
-
-    def _recognise(self, branch: str, commit: str, changes: Changes) -> Proposed:
-        """The branch that is there, if it has these changes and nothing else."""
-        base = self._ask("rev-parse", "-q", "--verify", f"{commit}^")
-        args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, commit)
-        raw = self.run("read a commit", *args)[1] if base else b""
-        made = {path: (old, new) for path, old, new in parse_raw(raw)}
-        if made != changes:
-            raise self._refusal(
-                f"the branch {branch} is there and holds something else",
-                f"Merge it, or delete it with: git branch -D {branch}",
-            )
-        return Proposed(branch, commit, base, is_new=False)
-
-    def _store(self, data: bytes) -> str:
-        return self._read("store a file", "hash-object", "-w", "--no-filters", "--stdin", stdin=data)
 
     def _commit(self, tree: str, base: str, message: str, author: tuple[str, str]) -> str:
         identity = {

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -152,19 +153,14 @@ def wait_until_ready(
         LockedError: it did not end in time.
     """
     reason = _find_obstacle(repository, is_abandoned)
-    if reason is None:
-        return
-    if say is not None:
+    if reason is not None and say is not None:
         say(f"Waiting up to {wait_s:g} s: {reason[0]}")
-    from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
-
-    retrying = Retrying(
-        retry=retry_if_not_result(lambda found: found is None), stop=stop_after_delay(wait_s), wait=wait_fixed(POLL_S)
-    )
-    try:
-        retrying(_find_obstacle, repository, is_abandoned)
-    except RetryError as error:
-        raise LockedError(*(error.last_attempt.result() or reason)) from None
+    until = time.monotonic() + wait_s
+    while reason is not None:
+        if time.monotonic() >= until:
+            raise LockedError(*reason)
+        time.sleep(POLL_S)
+        reason = _find_obstacle(repository, is_abandoned)
 
 
 def describe_lock(path: object) -> tuple[str, str]:

@@ -102,7 +102,10 @@ class Stage:
             if any(place.is_symlink() for place in (self.repository.top / path, *self._list_parents(path)))
         }
         ignored = self._find_ignored([path for path in edits if path not in {*entries, *staged, *linked}])
-        self._start_from_base(is_clean=not staged)
+        if self.base is None:
+            self.run("begin an index", "read-tree", "--empty", index=self.index)
+        elif staged or not self.index.exists():
+            self.run("read HEAD", "read-tree", "--reset", self.base, index=self.index)
         plan = CommitPlan()
         for path, edit in edits.items():
             entry = entries.get(path)
@@ -155,7 +158,7 @@ class Stage:
         names = ("current", "old", "new")
         with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
             for name, blob in zip(names, (version.blob, old, new), strict=True):
-                (Path(folder) / name).write_bytes(self._read_blob(blob))
+                (Path(folder) / name).write_bytes(self.run("read a note", "cat-file", "blob", blob)[1])
             paths = [str(Path(folder) / name) for name in names]
             # Any other code counts conflicts, or says that a side is binary.
             code, merged = self.run("merge a note", "merge-file", "-p", "--quiet", *paths, accept=range(256))
@@ -219,9 +222,6 @@ class Stage:
         how = "--no-filters" if path is None else f"--path={path}"
         return self.run("store a note", "hash-object", "-w", "--stdin", how, stdin=data)[1].decode().strip()
 
-    def _read_blob(self, blob: str) -> bytes:
-        return self.run("read a note", "cat-file", "blob", blob)[1]
-
     def _list_staged(self) -> dict[str, Version | None]:
         """Return HEAD's version of each path that the user's index changes."""
         if self.base is None:
@@ -230,13 +230,6 @@ class Stage:
         args = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--ita-visible-in-index", self.base)
         _, out = self.run("compare the index with HEAD", "diff-index", *args, index=self.index)
         return {path: old for path, old, _ in parse_raw(out)}
-
-    def _start_from_base(self, *, is_clean: bool) -> None:
-        """Make the private index HEAD's; `is_clean` says that it is so already."""
-        if self.base is None:
-            self.run("begin an index", "read-tree", "--empty", index=self.index)
-        elif not is_clean or not self.index.exists():
-            self.run("read HEAD", "read-tree", "--reset", self.base, index=self.index)
 
     def _find_ignored(self, paths: Sequence[str]) -> set[str]:
         if not paths:

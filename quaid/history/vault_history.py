@@ -6,6 +6,7 @@ Every process runs in the work tree's top folder; paths go in and out vault-rela
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -422,21 +423,14 @@ class History:
     def _run_patiently(self, call: GitCall) -> tuple[int, bytes]:
         """Run git, again and again for `git.wait_s` while another program holds the lock it needs."""
         repositories.check_files(self._repository)
-        try:
-            return run_once(call, self._repository.top)
-        except LockHeldError:
-            from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
-
-        retrying = Retrying(
-            retry=retry_if_exception_type(LockHeldError),
-            stop=stop_after_delay(self._settings.wait_s),
-            wait=wait_fixed(repositories.POLL_S),
-            reraise=True,
-        )
-        try:
-            return retrying(run_once, call, self._repository.top)
-        except LockHeldError as error:
-            raise LockedError(*repositories.describe_lock(error)) from None
+        until = time.monotonic() + self._settings.wait_s
+        while True:
+            try:
+                return run_once(call, self._repository.top)
+            except LockHeldError as error:
+                if time.monotonic() >= until:
+                    raise LockedError(*repositories.describe_lock(error)) from None
+            time.sleep(repositories.POLL_S)
 
 
 class _HeadMovedError(Exception):

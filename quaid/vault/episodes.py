@@ -97,10 +97,7 @@ def forget_turn(body: str, number: int) -> str:
     Raises:
         BadInputError: no turn has that number.
     """
-    blocks = [block for block in _find_blocks(body) if block.number == number]
-    if not blocks:
-        raise BadInputError(f"No turn is numbered {number} in this episode. Look at its block ids (^t{number}).")
-    for block in reversed(blocks):
+    for block in reversed(_find_turn(body, number)):
         if block.text_start < block.text_end:
             body = body[: block.text_start] + FORGOTTEN + body[block.text_end :]
     return body
@@ -112,10 +109,8 @@ def restore_turn(body: str, before: str, number: int) -> str:
     Raises:
         BadInputError: one of the two has no such turn.
     """
-    old = [block for block in _find_blocks(before) if block.number == number]
-    new = [block for block in _find_blocks(body) if block.number == number]
-    if not old or len(old) != len(new):
-        raise BadInputError(f"No turn is numbered {number} in this episode. Look at its block ids (^t{number}).")
+    old = _find_turn(before, number)
+    new = _find_turn(body, number, len(old))
     for then, now in zip(reversed(old), reversed(new), strict=True):
         body = body[: now.start] + before[then.start : then.end] + body[now.end :]
     return body
@@ -196,6 +191,14 @@ def _find_blocks(body: str) -> list[_Block]:
                 block.number = int(block_id["number"])
             waiting, current = [], None
         starts_paragraph = block_id is not None or end == start
+    return blocks
+
+
+def _find_turn(body: str, number: int, count: int | None = None) -> list[_Block]:
+    """Return the blocks, at least one or exactly `count`, that have a turn's number."""
+    blocks = [block for block in _find_blocks(body) if block.number == number]
+    if not blocks or count not in (None, len(blocks)):
+        raise BadInputError(f"No turn is numbered {number} in this episode. Look at its block ids (^t{number}).")
     return blocks
 
 

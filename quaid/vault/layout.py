@@ -189,14 +189,9 @@ def _full_width(refused: re.Match[str]) -> str:
     return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else " " for char in refused[0])
 
 
-def cut_bytes(text: str, most: int) -> str:
-    """As much of `text` as fits `most` bytes: file systems count these, not characters."""
-    return os.fsencode(text)[:most].decode(errors="ignore")
-
-
 def temporary_name(name: str) -> str:
     """A hidden neighbour of `name` that no other process picks, shaped so that every listing skips it."""
-    return f".{cut_bytes(name, 100)}.{time.time_ns():x}{os.urandom(3).hex()}.tmp"
+    return f".{os.fsencode(name)[:100].decode(errors='ignore')}.{time.time_ns():x}{os.urandom(3).hex()}.tmp"
 
 
 def is_temporary_name(name: str) -> bool:
