@@ -48,12 +48,9 @@ def add_bullets(text: str | None, section: str, bullets: Sequence[str]) -> str:
     place = places.get(name_key(section), places.get(name_key(LEARNED)))
     if place is None:
         return headings.insert_block(text, len(text), f"## {LEARNED}\n\n{lines}")
-    before, after = text[:place], text[place:]
-    if not _ITEM.match(before[before.rstrip("\n").rfind("\n") + 1 :]):
-        return headings.insert_block(text, place, lines)
-    newline = headings.newline_of(text)
-    lines = lines.replace("\n", newline)
-    return f"{before}{lines}{newline}{after}" if before.endswith("\n") else f"{before}{newline}{lines}{after}"
+    last_line = text[:place].rstrip("\n").rpartition("\n")[2]
+    insert = headings.insert_lines if _ITEM.match(last_line) else headings.insert_block
+    return insert(text, place, lines)
 
 
 def _places(text: str) -> Iterator[tuple[str, int]]:
@@ -61,7 +58,7 @@ def _places(text: str) -> Iterator[tuple[str, int]]:
     hidden = list(markdown.comments(text))
     for section in headings.top_sections(text):
         title = headings.one_line(section.title)
-        place = headings.line_end(text, section.start + len(text[section.start : section.end].rstrip()) - 1)
+        place = headings.content_end(text, section.start, section.end)
         if not title or _DEEPER.search(text[section.body : section.end]):
             continue
         if not any(start < section.start < end or start < place < end for start, end in hidden):

@@ -59,6 +59,14 @@ def insert_block(text: str, offset: int, block: str) -> str:
     return f"{before}{lead}{block}{newline}{trail}{after}"
 
 
+def insert_lines(text: str, offset: int, lines: str) -> str:
+    """`text` with `lines`, without a final newline, right behind the line that ends at `offset`."""
+    newline = newline_of(text)
+    lines = lines.replace("\n", newline)
+    before, after = text[:offset], text[offset:]
+    return f"{before}{lines}{newline}{after}" if before.endswith("\n") else f"{before}{newline}{lines}{after}"
+
+
 def ends_blank(text: str) -> bool:
     """Return True if what follows `text` stands behind a blank line, or first of all."""
     return not text.removeprefix("\ufeff") or bool(_ENDS_BLANK.search(text))
@@ -68,9 +76,9 @@ def newline_of(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def line_end(text: str, offset: int) -> int:
-    """The offset behind the line that `offset` is in."""
-    return text.find("\n", offset) + 1 or len(text)
+def content_end(text: str, start: int, end: int) -> int:
+    """Return the offset behind the last line of `text[start:end]` that is not blank."""
+    return text.find("\n", start + len(text[start:end].rstrip())) + 1 or len(text)
 
 
 def one_line(text: str) -> str:

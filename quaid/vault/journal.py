@@ -61,7 +61,7 @@ def add_entry(text: str | None, trigger: str, when: datetime, paragraph: str) ->
     if not new:
         return text
     if same:
-        place = headings.line_end(text, same[0].start + len(text[same[0].start : same[0].end].rstrip()))
+        place = headings.content_end(text, same[0].start, same[0].end)
         return headings.insert_block(text, place, new)
     return headings.insert_block(text, _place(entries, day, len(text)), f"## {day} - {trigger}\n\n{new}")
 

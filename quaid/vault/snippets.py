@@ -69,20 +69,22 @@ def add_bullets(text: str | None, trigger: str, when: datetime, bullets: Sequenc
     Returns:
         The whole new text; `text` itself, or the empty text, when nothing is new.
     """
-    trigger = headings.one_line(trigger) or headings.NO_TRIGGER
+    text, trigger = text or "", headings.one_line(trigger) or headings.NO_TRIGGER
     same = [
         section
-        for section in _sections(text or "")
+        for section in _sections(text)
         if section.when.date() == when.date() and name_key(section.trigger) == name_key(trigger)
     ]
     known = {headings.text_key(bullet) for section in same for bullet in section.bullets}
     new = [render_bullet(bullet) for bullet in headings.drop_known(map(headings.one_line, bullets), known)]
     if not new:
-        return text or ""
-    if same:
-        return _extend(text or "", same[-1], new)
-    block = "\n".join([f"## {trigger} - {when.isoformat(' ')[:16]}", "", *new])
-    return headings.insert_block(text or "", len(text or ""), block)
+        return text
+    lines = "\n".join(new)
+    if not same:
+        return headings.insert_block(text, len(text), f"## {trigger} - {when.isoformat(' ')[:16]}\n\n{lines}")
+    if items := _items(text, same[-1]):
+        return headings.insert_lines(text, items[-1].end, lines)
+    return headings.insert_block(text, headings.content_end(text, same[-1].start, same[-1].end), lines)
 
 
 def remove_bullets(text: str, bullets: Collection[str]) -> str:
@@ -136,15 +138,3 @@ def _items(text: str, section: TopSection | SnippetSection) -> list[_Item]:
             items[-1].end = line.end()
         is_after_blank = not words
     return items
-
-
-def _extend(text: str, section: SnippetSection, new: Sequence[str]) -> str:
-    """`text` with list items behind the section's last one, and whatever follows that left where it is."""
-    items = _items(text, section)
-    if not items:
-        place = section.start + len(text[section.start : section.end].rstrip())
-        return headings.insert_block(text, headings.line_end(text, place), "\n".join(new))
-    newline = headings.newline_of(text)
-    lines = newline.join(new)
-    before, after = text[: items[-1].end], text[items[-1].end :]
-    return f"{before}{lines}{newline}{after}" if before.endswith("\n") else f"{before}{newline}{lines}"

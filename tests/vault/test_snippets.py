@@ -170,7 +170,7 @@ def test_the_files_are_those_of_the_core_notes_only():
     ]
     assert layout.journal_path("SOUL.md") == "journal/SOUL.journal.md"
     for name in ("soul.md", "../SOUL.md", "notes.md", ""):
-        with pytest.raises(BadInputError, match="no core note"):
+        with pytest.raises(BadInputError, match="not a core note"):
             layout.snippets_path(name)
-        with pytest.raises(BadInputError, match="no core note"):
+        with pytest.raises(BadInputError, match="not a core note"):
             layout.journal_path(name)
