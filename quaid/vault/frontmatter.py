@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import frontmatter
 import yaml
@@ -59,6 +59,14 @@ class Head:
     problems: tuple[str, ...] = ()
 
 
+class _Place(NamedTuple):
+    """The offsets of a head without its `---` lines, and of the body behind it."""
+
+    start: int
+    end: int
+    body: int
+
+
 class _NoteHandler(YAMLHandler):
     """python-frontmatter's YAML handler, but scalars stay strings and repeated keys are noticed."""
 
@@ -67,8 +75,10 @@ class _NoteHandler(YAMLHandler):
         self.repeated: list[str] = []
 
     def split(self, text: str) -> tuple[str, str]:
-        head, body = _split(text)
-        return text[head[0] : head[1]], text[body:]
+        place = _split(text)
+        if place is None:
+            raise ValueError("no frontmatter")
+        return text[place.start : place.end], text[place.body :]
 
     def load(self, fm: str, **_: object) -> dict[str, Any]:
         pairs = _pairs(_compose(fm))
@@ -79,25 +89,24 @@ class _NoteHandler(YAMLHandler):
 
 def parse(text: str) -> Head:
     """Read a note's head. Never fails: a broken head leaves its flat `key: value` lines and a problem."""
-    if not _OPEN.match(text):
-        return Head(body=text.removeprefix("\ufeff"))
-    if _close(text) is None:
-        looks_like_yaml = _FLAT_LINE.match(text, _OPEN.match(text).end())  # type: ignore[union-attr]
-        if not looks_like_yaml:
-            return Head(body=text.removeprefix("\ufeff"))
-        return Head(_salvage(text), text.removeprefix("\ufeff"), ("the frontmatter is never closed with ---",))
+    opening, whole = _OPEN.match(text), text.removeprefix("\ufeff")
+    if _split(text) is None:
+        if opening and _FLAT_LINE.match(text, opening.end()):
+            return Head(_salvage(text), whole, ("the frontmatter is never closed with ---",))
+        return Head(body=whole)
     handler = _NoteHandler()
     try:
         fields, body = frontmatter.parse(text, handler=handler)
     except yaml.YAMLError as error:
-        return Head(_salvage(text), text.removeprefix("\ufeff"), (f"the frontmatter is not YAML: {_explain(error)}",))
+        return Head(_salvage(text), whole, (f"the frontmatter is not YAML: {_explain(error)}",))
     problems = tuple(f"the key {key!r} stands in the frontmatter more than once" for key in handler.repeated)
     return Head(fields, body, problems)
 
 
 def body_start(text: str) -> int:
     """The offset at which the body begins (0 when there is no head)."""
-    return _split(text)[1] if _OPEN.match(text) and _close(text) else 0
+    place = _split(text)
+    return place.body if place else 0
 
 
 def set_fields(text: str, changes: Mapping[str, Value | None]) -> str:
@@ -169,22 +178,15 @@ def _plain_value(node: Any, left: Iterator[int]) -> Any:
     return "" if node.tag == "tag:yaml.org,2002:null" else node.value
 
 
-def _close(text: str) -> re.Match[str] | None:
+def _split(text: str) -> _Place | None:
     opening = _OPEN.match(text)
-    return _CLOSE.search(text, opening.end()) if opening else None
-
-
-def _split(text: str) -> tuple[tuple[int, int], int]:
-    opening, closing = _OPEN.match(text), _close(text)
-    if opening is None or closing is None:
-        raise ValueError("no frontmatter")
-    after = closing.end() + 1
-    return (opening.end(), closing.start()), min(after, len(text))
+    closing = _CLOSE.search(text, opening.end()) if opening else None
+    return _Place(opening.end(), closing.start(), min(closing.end() + 1, len(text))) if opening and closing else None
 
 
 def _salvage(text: str) -> dict[str, Any]:
-    closing = _close(text)
-    head = text[: closing.start()] if closing else text[:4000].split("\n\n", 1)[0]
+    place = _split(text)
+    head = text[: place.end] if place else text[:4000].split("\n\n", 1)[0]
     fields: dict[str, Any] = {}
     for match in _FLAT_LINE.finditer(head):
         value = match[2].split(" #", 1)[0].strip().strip("\"'")
@@ -204,10 +206,10 @@ def _newline(text: str) -> str:
 
 
 def _set_field(text: str, key: str, value: Value | None) -> str:
-    if _close(text) is None:
+    place = _split(text)
+    if place is None:
         raise FrontmatterBrokenError("the frontmatter is never closed with ---")
-    (start, end), _ = _split(text)
-    head = text[start:end]
+    head = text[place.start : place.end]
     try:
         node = _compose(head)
         before = _pairs(node)
@@ -217,7 +219,7 @@ def _set_field(text: str, key: str, value: Value | None) -> str:
         raise FrontmatterBrokenError("the frontmatter is not a list of keys and values")
     changed = _changed(head, node.value if node else [], key, value, _newline(text))
     _check_changed(before, changed, key, value)
-    return text[:start] + changed + text[end:]
+    return text[: place.start] + changed + text[place.end :]
 
 
 def _changed(head: str, pairs: Sequence[tuple[Any, Any]], key: str, value: Value | None, newline: str) -> str:
