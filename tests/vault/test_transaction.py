@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -61,12 +60,7 @@ AFTER = {"a.md": NEW, "facts/b.md": NEW, "c.md": None}
 
 
 @pytest.fixture
-def vault(tmp_path, monkeypatch):
-    for name in list(os.environ):
-        if name.startswith("GIT_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+def vault(calm, tmp_path):
     subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
     made = Vault(tmp_path)
     state_folder(tmp_path).mkdir(parents=True)
@@ -191,13 +185,11 @@ def kill_after(vault, monkeypatch, writes, *, committed=False):
         done.extend(range(writes))
         raise KilledError
 
-    monkeypatch.setattr(transaction.files, "write_note", write)
-    monkeypatch.setattr(vault.history, "commit", commit)
-    keep_intention(monkeypatch)
-    with pytest.raises(KilledError):
+    with monkeypatch.context() as killed, pytest.raises(KilledError):
+        killed.setattr(transaction.files, "write_note", write)
+        killed.setattr(vault.history, "commit", commit)
+        keep_intention(killed)
         apply(vault.root, vault.change(), vault.history)
-    monkeypatch.undo()
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2, 3])
@@ -367,17 +359,15 @@ def test_a_text_in_a_leftover_that_nobody_else_has_is_kept(vault, monkeypatch):
     vault.assert_tidy()
 
 
-def test_recovery_works_in_a_repository_without_a_commit(tmp_path, monkeypatch):
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+def test_recovery_works_in_a_repository_without_a_commit(calm, tmp_path, monkeypatch):
     subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
     state_folder(tmp_path).mkdir(parents=True)
     made = Vault(tmp_path)
     kill_after_change = made.change(ADDED)
-    monkeypatch.setattr(transaction.files, "write_note", lambda *_: (_ for _ in ()).throw(KilledError))
-    keep_intention(monkeypatch)
-    with pytest.raises(KilledError):
+    with monkeypatch.context() as killed, pytest.raises(KilledError):
+        killed.setattr(transaction.files, "write_note", lambda *_: (_ for _ in ()).throw(KilledError))
+        keep_intention(killed)
         apply(tmp_path, kill_after_change, made.history)
-    monkeypatch.undo()
     assert recover(tmp_path, made.history).key == "call"
     assert made.history.read_at("HEAD", "facts/b.md") == NEW
 
