@@ -138,7 +138,7 @@ class NoteChangedError(QuaidError):
     code = "note_changed"
 
     def __init__(self, rel_path: str) -> None:
-        super().__init__(f"{rel_path} was changed by someone else meanwhile: nothing was overwritten. Try again.")
+        super().__init__(f"{rel_path} was changed by someone else: nothing was overwritten. Try again.")
 
 
 class NoteBrokenError(QuaidError):

@@ -138,7 +138,7 @@ def secure_state(root: Path) -> None:
         if about.st_uid != os.geteuid():
             raise StateFolderError(path, "it belongs to another user")
         if not stat.S_ISDIR(about.st_mode):
-            return  # nothing can be kept there, which whoever wants to will say
+            return  # nothing can be kept there: the first write says so
         if about.st_mode & 0o077:
             with suppress(OSError):  # a disk that takes no writes
                 path.chmod(0o700)

@@ -47,7 +47,7 @@ class Branches:
 
     def add_worktree(self, folder: Path, commit_id: str) -> Path:
         """Check `commit_id` out into the new `folder`; the vault in it."""
-        # --detach: no branch of ours is in the owner's list of branches.
+        # --detach: the owner's list of branches stays theirs.
         self._run("make a worktree", "worktree", "add", "--quiet", "--detach", "--force", str(folder), commit_id)
         return folder / self._repository.prefix if self._repository.prefix else folder
 
@@ -60,7 +60,7 @@ class Branches:
             self._run("forget worktrees", "worktree", "prune")
 
     def reset(self, commit_id: str) -> None:
-        """Have this work tree as it is at `commit_id`, and nothing else in it."""
+        """Set this work tree to `commit_id`; changes that are not committed are lost."""
         self._run("reset the worktree", "reset", "--hard", "--quiet", commit_id)
 
     def log(self) -> list[VaultCommit]:

@@ -45,7 +45,7 @@ def clone_vault(url: str, folder: Path) -> None:
     """Clone the repository at `url` into the new folder `folder`. Nothing that it brings along is run.
 
     Raises:
-        GitError, GitMissingError, DiskFullError: git would not, or is not there.
+        GitError, GitMissingError, DiskFullError: git refused, is not installed, or has no room.
     """
     code, _, stderr = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
     if code:

@@ -47,7 +47,7 @@ class LockHeldError(Exception):
 def quiet_environment(top: Path) -> dict[str, str]:
     """Return the environment that goes with `QUIET` for the work tree at `top`."""
     return {
-        "GIT_OPTIONAL_LOCKS": "0",  # not even a status of ours may hold a lock that the user's rebase stumbles over
+        "GIT_OPTIONAL_LOCKS": "0",  # a mere status must not hold a lock that the user's rebase stumbles over
         "GIT_WORK_TREE": str(top),  # core.worktree may name any folder
         # What a clone left out would be fetched in the midst of anything, by a command that its config names. Before
         # git 2.45 only the second one helps.

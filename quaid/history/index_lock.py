@@ -1,6 +1,6 @@
 """The lock of the user's index, held while a branch moves and the index follows: no commit of theirs falls in between.
 
-It is taken the way git takes it: index.lock is made where none is. It says whose it is, the name of the private folder
+It is taken the way git takes it: by making the file index.lock. It says whose it is, the name of the private folder
 its commit is made in, and that folder's liveness lock tells whether its maker is still at work: what a kill leaves is
 known for ours, and removed; a lock of anybody else never is.
 """

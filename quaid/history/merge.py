@@ -41,7 +41,7 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 def revert_change(before: bytes, after: bytes, now: bytes) -> bytes | None:
     """`now` without what made `after` of `before`; None where the same lines of the body were changed since.
 
-    A key of the head that was changed again keeps the value it has now: who undoes a wording does not mean the status
+    A key of the head that was changed again keeps the value it has now: undoing a wording does not undo the status
     that came after it.
     """
     plain = merge_lines(after, now, before)

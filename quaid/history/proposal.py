@@ -60,7 +60,7 @@ def propose_branch(folder: Path, branch: str, files: Files, message: str, author
     Raises:
         ProposalError: it cannot be made, and why; nothing was changed.
         LockedError: a rebase, a merge or another git is in progress.
-        GitError, GitMissingError, DiskFullError: git would not, is not there, or has no room.
+        GitError, GitMissingError, DiskFullError: git refused, is not installed, or has no room.
     """
     repository = repositories.find_repository(folder)
     if repository is None:
@@ -93,7 +93,7 @@ class _Proposal:
                 return known
             tree = self._write_tree(changes, index)
         commit = self._commit(tree, base, message, author)
-        # Against no commit at all: a branch that somebody made meanwhile is not overwritten.
+        # Against no commit at all: a branch that somebody has just made is not overwritten.
         moved = ("update-ref", "--no-deref", "-m", "quaid: proposal", f"refs/heads/{branch}", commit, "0" * len(base))
         try:
             self.run("make a branch", *moved)

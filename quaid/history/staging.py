@@ -1,4 +1,4 @@
-"""The content of a commit of ours, worked out on a private copy of the index; git runs through a callable.
+"""The content of Quaid's commit, worked out on a private copy of the index; git runs through a callable.
 
 Four versions of a note matter: the one in HEAD, the one in the user's index, and the edit's before and after.
 Where the first three agree, the note on disk is committed as it is. Where they do not, the user has changes of
@@ -62,7 +62,7 @@ class CommitPart:
 class Skip(Enum):
     """The reason why an edit has no part in the commit."""
 
-    DONE = "HEAD has it already"
+    DONE = "HEAD already has it"
     LEFT = "it cannot be told apart from the user's own uncommitted work"
 
 

@@ -76,7 +76,7 @@ class History:
         """Make the vault a repository with the branch main, unless one encloses it already.
 
         Raises:
-            GitError, GitMissingError: git would not or is not there.
+            GitError, GitMissingError: git refused or is not installed.
         """
         if repositories.find_repository(self._root) is None:
             code, _, stderr = execute(["-C", str(self._root), "init", "-q", "-b", "main"], b"", {})
@@ -133,7 +133,7 @@ class History:
         Raises:
             GitError: git, a hook or the signing program refused, or an edit is inside a submodule.
             LockedError: another program was at work for longer than `git.wait_s`.
-            GitMissingError, DiskFullError, VaultReadOnlyError: as they say.
+            GitMissingError, DiskFullError, VaultReadOnlyError: nothing was committed.
         """
         by_path = {self._repository.to_git(edit.rel_path): edit for edit in edits}
         for attempt in range(ATTEMPTS):
@@ -148,8 +148,8 @@ class History:
         raise LockedError(f"Other commits keep arriving in {self._repository.top}")
 
     def recover(self) -> None:
-        """Finish what a killed process left half done; `commit` does it first, whoever opens a vault may. A user's
-        index that lags behind a commit of ours would undo it with the user's next commit.
+        """Finish what a killed process left half done; `commit` does it first. Else the user's index
+        would lag behind Quaid's commit, and undo it with the user's next one.
         """
         with files.explaining(self._repository.top / ".git"):
             private_git_dir.recover(
@@ -377,7 +377,7 @@ class History:
         ours = (self._settings.name, self._settings.email)
         name, email = author or ours
         identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
-        # A signature is the committer's: who has git sign has it sign as themselves.
+        # A signature is the committer's: a user who has git sign signs in their own name.
         if not (self._ask_config("--type=bool", "commit.gpgsign") == "true" and self._ask_config("user.email")):
             identity |= {"GIT_COMMITTER_NAME": ours[0], "GIT_COMMITTER_EMAIL": ours[1]}
         return identity
@@ -434,4 +434,4 @@ class History:
 
 
 class _HeadMovedError(Exception):
-    """Somebody committed or switched branches while a commit of ours was being made."""
+    """Somebody committed or switched branches while Quaid made a commit."""

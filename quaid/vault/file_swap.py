@@ -1,9 +1,9 @@
-"""A new file put in the place of an old one, or the old one taken away, while editors may be saving it.
+"""Replace or remove a file that an editor may be saving at the same time.
 
-An editor that saves in place opens the file, often empties it, and writes a moment later. Were the file exchanged in
-between, its text would go into a file that has no name any more. So Quaid waits until nobody has the file open for
-writing, looks again at what came out of the exchange and puts it back where it was touched, and looks a last time when
-the write is over.
+An editor that saves in place opens the file, often empties it, and writes a moment later. If the file were swapped in
+between, its text would go into a file without a name. So Quaid waits until nobody has the file open for
+writing, checks the old file again after the swap and swaps back if it was touched, and checks a last time when the
+write is over.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_SAVE_S = 5.0
 """How long an editor is waited for."""
 POLL_S = 0.02
 QUIET_S, QUIET_EMPTY_S = 0.3, 3.0
-"""How long a file is not written before it is taken for saved, where the system does not tell who has it open."""
+"""A file that was not written for so long counts as saved, where the system does not tell who has it open."""
 
 
 def is_written(handle: int) -> bool | None:
@@ -79,7 +79,7 @@ def replace(temporary: Path, path: Path, before: bytes, after: bytes) -> bool:
     if is_untouched(temporary, before):
         return True
     swap(temporary, path)
-    if not is_untouched(temporary, after):  # saved once more meanwhile: the newest stays
+    if not is_untouched(temporary, after):  # saved once more: the newest stays
         swap(temporary, path)
     return False
 
@@ -101,7 +101,7 @@ def move_to_new(temporary: Path, path: Path) -> None:
     """Give `temporary` the name `path`; the old name may stay.
 
     Raises:
-        FileExistsError: somebody made a file of that name meanwhile.
+        FileExistsError: somebody has made a file of that name.
     """
     try:
         os.link(temporary, path)

@@ -262,7 +262,7 @@ def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> N
 
 
 def explain(error: OSError, path: Path) -> Exception:
-    """The disk's refusal as one of Quaid's errors; anything unexpected as it is."""
+    """Return the disk's refusal as one of Quaid's errors; an unexpected one unchanged."""
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return VaultReadOnlyError(path.parent, error.strerror or "no permission")
     if error.errno in {errno.EEXIST, errno.ENOTDIR}:
@@ -274,7 +274,7 @@ def explain(error: OSError, path: Path) -> Exception:
 
 @contextmanager
 def explaining(path: Path) -> Iterator[None]:
-    """The disk's refusals in the block become Quaid's errors about `path`."""
+    """Raise the disk's refusals in the block as Quaid's errors about `path`."""
     try:
         yield
     except OSError as error:

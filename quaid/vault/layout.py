@@ -94,7 +94,7 @@ def is_vault_path(rel_path: str) -> bool:
 
 def is_conflict_copy(rel_path: str) -> bool:
     """A copy a sync tool made because two devices disagreed: reported, never indexed as memory."""
-    name = rel_path.rpartition("/")[2]  # asked of every note in every sweep: most are let go by the first test
+    name = rel_path.rpartition("/")[2]  # asked of every note in every sweep: the first test suffices for most
     return "conflict" in name.lower() and _CONFLICT_COPY.search(name) is not None
 
 

@@ -1,7 +1,7 @@
 """Old versions of notes that stay reachable for an hour, where the system does not tell who has a file open.
 
-There an editor may hold a note open, and save it long after Quaid has put a new file in its place. What it then writes
-into the old one is found by the next write, and set aside with the name of its note.
+There an editor may hold a note open, and save it long after Quaid has put a new file in its place. The next write finds
+that text and sets it aside under the name of the note.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def keep(root: Path, git_dir: Path, edit: Edit) -> None:
 
 
 def set_aside_saved(root: Path, git_dir: Path) -> None:
-    """Set aside what editors have written into old versions since, and let go of those that are an hour old."""
+    """Set aside text that editors have written into old versions since, and remove versions that are an hour old."""
     for folder in sorted((git_dir / FOLDER).glob("*")):
         named = _NAME.fullmatch(folder.name)
         if named is None or folder.is_symlink():

@@ -19,7 +19,7 @@ def template_folder() -> Path:
 
 
 def plan_template(root: Path, *, adopt: bool) -> list[Edit]:
-    """The files to add. `adopt` leaves a folder that has notes already as much as possible as it is."""
+    """The files to add. `adopt` adds as little as possible to a folder that has notes already."""
     planned = []
     for source in sorted(template_folder().iterdir()):
         rel_path = _DOTTED.get(source.name, source.name)

@@ -1,7 +1,7 @@
 """The one order of a write: lock, finish what a killed write left, guard, write the files, commit.
 
 The steps and what a kill at each leaves behind: the intention is written to pending.json in the vault's state, then the
-files, then the commit, then the intention is removed. Whoever writes next finds a leftover intention and finishes it,
+files, then the commit, then the intention is removed. The next writer finds a leftover intention and finishes it,
 so the vault ends as if nothing had happened; a repeated call recognises its own `key` and does nothing twice. One that
 cannot be finished is undone and set aside: it must not be in the way of every later write.
 """
@@ -166,14 +166,14 @@ def _locked(root: Path, wait_s: float) -> Iterator[None]:
 def _finish(root: Path, change: VaultChange, history: History) -> None:
     if all(history.read_at("HEAD", edit.rel_path) == edit.after for edit in change.edits):
         return
-    # What somebody has rewritten since then is theirs; the rest is finished.
+    # A file that somebody has rewritten since then is left alone; the rest is finished.
     ours = [edit for edit in change.edits if files.read_note(root, edit.rel_path) in (edit.before, edit.after)]
     missing = [edit for edit in ours if files.read_note(root, edit.rel_path) != edit.after]
     with _holding_old_files(root, missing, history.git_dir) as old:
         for edit in missing:
             files.write_note(root, edit.rel_path, edit.before, edit.after)
         if ours:
-            # A merge whose other side git has pruned meanwhile is a commit like any other.
+            # A merge whose other side git has pruned is a commit like any other.
             merged = change.merged if change.merged and history.has_commit(change.merged) else None
             history.commit(ours, change.message, author=change.author, merged=merged)
         _restore_saved(root, old)
