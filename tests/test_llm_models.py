@@ -34,7 +34,7 @@ TODAY = "2026-11-20"
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire._WORKED", {})
+    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
 
 
 @pytest.fixture
@@ -396,7 +396,7 @@ def test_a_key_goes_before_ollama_and_ollama_before_claude(service, claude):
         ("anthropic", "claude-opus-5-5", "claude-haiku-5-5", "ANTHROPIC_API_KEY is set"),
         ("openai", "gpt-5.4", "gpt-5.4-mini", "OPENAI_API_KEY is set"),
         ("ollama", "qwen2.5:7b", "qwen2.5:7b", f"Ollama answers at {service.url}"),
-        ("claude-code", "opus", "haiku", f"{claude}/claude is there"),
+        ("claude-code", "opus", "haiku", f"{claude}/claude was found"),
     ]
     for row, gone in zip(expected, ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OLLAMA_HOST", "PATH"), strict=True):
         was = found(environ)
@@ -404,7 +404,7 @@ def test_a_key_goes_before_ollama_and_ollama_before_claude(service, claude):
         environ[gone] = "127.0.0.1:9" if gone == "OLLAMA_HOST" else ""
     nothing = found(environ)
     assert nothing.provider is None
-    for word in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "no Ollama answers at http://127.0.0.1:9", "no claude"):
+    for word in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "Ollama does not answer at http://127.0.0.1:9", "claude is not"):
         assert word in nothing.why
     assert "quaid config models.provider none" in nothing.next_step
 
