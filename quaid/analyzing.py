@@ -28,7 +28,7 @@ from quaid.projects import file_analysis, source_note
 from quaid.projects.file_analysis import FilePiece
 from quaid.projects.source_file import SourceFile, read_file
 from quaid.projects.source_note import Analysis, Inquiry, KeptNote, NotePlan
-from quaid.reading import Reader, name_relations
+from quaid.reading import name_relations
 from quaid.vault import files, frontmatter, notes
 from quaid.vault.messages import Message
 from quaid.writer import Plan, Written
@@ -161,8 +161,7 @@ class Analyst:
         if not how.again:
             return self._memory.learner.reader.models
         # Kept answers would be the same again.
-        settings = replace(self._settings, models=replace(self._settings.models, cache_days=0))
-        return Reader(self._memory.root, settings, self._memory.index, None).models
+        return self._memory.models.without_answers().start_run()
 
     def _read(self, inquiry: Inquiry, models: Models) -> _Found:
         """What the model makes of the file. Pieces that it has read before, with the same before them, cost nothing."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import apsw
 
     from quaid.bookkeeping import Bookkeeping
+    from quaid.llm import Models
     from quaid.recall.rerank import Judge
     from quaid.sync.as_of import Past, PastIndexes
     from quaid.vault.history import History
@@ -44,7 +45,7 @@ class Answers:
 
     def __init__(
         self, root: Path, settings: Settings, embedding: Embedding, freshness: Freshness, reader: IndexReader,
-        git: Callable[[], History], problem: QuaidError | None = None,
+        git: Callable[[], History], models: Callable[[], Models], problem: QuaidError | None = None,
     ) -> None:  # fmt: skip
         self._root = root
         self._settings = settings
@@ -52,6 +53,7 @@ class Answers:
         self._freshness = freshness
         self._reader = reader
         self._git = git
+        self._models = models
         self._problem = problem
         self._path = state_folder(root) / layout.INDEX_FILE
         self._second = IndexReader(self._path)
@@ -208,19 +210,13 @@ class Answers:
 
     def _open_judge(self) -> Judge | None:
         if self._judge is None and self._settings.models.provider not in {"", "none"}:
-            from quaid.llm import Models
-            from quaid.llm.prompts import user_prompts
-            from quaid.local.model_usage import ModelRecords
             from quaid.recall.rerank import ModelJudge
 
-            state = state_folder(self._root)
-            records = ModelRecords(state / layout.LOCAL_FILE)
-            # A kept answer has the question in it, in other words.
-            answers = records if self._settings.recall.log == "text" else None
-            models = Models(self._settings.models, own_prompts=user_prompts(), usage=records, answers=answers)
+            models = self._models()
             if models.describe().provider is None:
                 return None
-            self._judge = ModelJudge(models)
+            # A kept answer has the question in it, in other words.
+            self._judge = ModelJudge(models if self._settings.recall.log == "text" else models.without_answers())
         return self._judge
 
     def _config(self) -> Iterable[str]:

@@ -33,6 +33,7 @@ from quaid.vault.notes import render_time, split_body
 from quaid.writer import Plan, Writer, Written
 
 if TYPE_CHECKING:
+    from quaid.llm import Models
     from quaid.sync.embedding import Progress
     from quaid.writer import Surroundings
 
@@ -108,12 +109,14 @@ class _MovedOnError(Exception):
 class Learner:
     """One vault's way from conversations to memories."""
 
-    def __init__(self, around: Surroundings, writer: Writer, progress: Progress | None = None) -> None:
+    def __init__(
+        self, around: Surroundings, writer: Writer, models: Callable[[], Models], progress: Progress | None = None
+    ) -> None:
         self._around = around
         self._writer = writer
         self._root = around.root
         self._settings = around.settings
-        self.reader = Reader(around.root, around.settings, around.visible_index, progress)
+        self.reader = Reader(around.root, around.settings, models, around.visible_index, progress)
 
     def take_in(self, conversation: Conversation, how: TakeIn, *, is_lasting: bool) -> Extracted:
         """Keep what is new in a conversation that has turns, with the notes to self that wait for it, and learn from

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -30,7 +31,7 @@ from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
 from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
-from quaid.vault import template
+from quaid.vault import layout, template
 
 if TYPE_CHECKING:
     import apsw
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from quaid.documentation.facade import Documentation
     from quaid.importing import Imported
     from quaid.learning import Extracted, Learner
+    from quaid.llm import Models
     from quaid.provenance import Provenance
     from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
@@ -60,11 +62,8 @@ class Memory:
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)
         self._freshness = Freshness(self.indexer, self._reader.open, settings.recall.embed_budget_s)
-        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, lambda: self.git, problem)
-        self._history: History | None = None
-        self._writer: Writer | None = None
-        self._learner: Learner | None = None
-        self._documentation: Documentation | None = None
+        history, models = (lambda: self.git), (lambda: self.models)
+        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, history, models, problem)
         self._progress: Progress | None = None
         self._say: Callable[[str], None] = lambda _: None
         self.remarks: tuple[str, ...] = ()  # what its user should know of how it was opened
@@ -112,8 +111,8 @@ class Memory:
     def close(self) -> None:
         self._freshness.close()
         self.answers.close()
-        if self._documentation is not None:
-            self._documentation.close()
+        if "documentation" in self.__dict__:
+            self.documentation.close()
 
     def __enter__(self) -> Self:
         return self
@@ -380,40 +379,42 @@ class Memory:
 
     # -- wiring --------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def git(self) -> History:
-        if self._history is None:
-            from quaid.vault.history import History
+        from quaid.vault.history import History
 
-            self._history = History(self.root, self.settings.git)
-        return self._history
+        return History(self.root, self.settings.git)
 
-    @property
+    @cached_property
+    def models(self) -> Models:
+        """The language models, counted in this vault's state; none is looked for before one is asked."""
+        from quaid.llm import Models
+        from quaid.llm.prompts import user_prompts
+        from quaid.local.model_usage import ModelRecords
+
+        records = ModelRecords(state_folder(self.root) / layout.LOCAL_FILE)
+        return Models(self.settings.models, own_prompts=user_prompts(), usage=records, answers=records)
+
+    @cached_property
     def writer(self) -> Writer:
+        from quaid.writer import Writer
+
         if self.problem is not None:
             raise self.problem
-        if self._writer is None:
-            from quaid.writer import Writer
+        return Writer(self.surroundings)
 
-            self._writer = Writer(self.surroundings)
-        return self._writer
-
-    @property
+    @cached_property
     def learner(self) -> Learner:
-        if self._learner is None:
-            from quaid.learning import Learner
+        from quaid.learning import Learner
 
-            self._learner = Learner(self.surroundings, self.writer, self._show)
-        return self._learner
+        return Learner(self.surroundings, self.writer, lambda: self.models, self._show)
 
-    @property
+    @cached_property
     def documentation(self) -> Documentation:
         """The projects of this vault and their documents."""
-        if self._documentation is None:
-            from quaid.documentation.facade import Documentation
+        from quaid.documentation.facade import Documentation
 
-            self._documentation = Documentation(self, self._show)
-        return self._documentation
+        return Documentation(self, self._show)
 
     @property
     def tidier(self) -> Tidier:

@@ -216,13 +216,7 @@ class Tidier:
         return report
 
     def _models(self) -> Models | None:
-        from quaid.llm import Models
-        from quaid.llm.prompts import user_prompts
-        from quaid.local.model_usage import ModelRecords
-
-        state = state_folder(self._root)
-        records = ModelRecords(state / layout.LOCAL_FILE)
-        models = Models(self._memory.settings.models, own_prompts=user_prompts(), usage=records, answers=records)
+        models = self._memory.models
         return None if models.describe().provider is None else models.start_run()
 
     def _keep_house(self, tasks: Collection[str], options: Options, documents: DocsAtNight) -> list[str]:

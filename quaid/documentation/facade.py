@@ -410,7 +410,7 @@ class Documentation:
     def _models(self) -> Models | None:
         if self._memory.settings.models.provider == "none":
             return None
-        models = self._memory.learner.reader.models
+        models = self._memory.models
         return None if models.describe().provider is None else models.start_run()
 
     def _checker(self, projects: Sequence[Project]) -> Checker:

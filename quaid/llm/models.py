@@ -69,6 +69,12 @@ class Models:
         run._budget = Budget(self._settings, self._usage, is_run=True)  # noqa: SLF001 - one of us
         return run
 
+    def without_answers(self) -> Models:
+        """Return the same models, but no answer is kept, and none that was kept is given."""
+        other = copy(self)
+        other._answers = None  # noqa: SLF001 - one of us
+        return other
+
     @property
     def spent(self) -> ModelUsage:
         """What was asked through this object has taken."""
