@@ -1,7 +1,7 @@
-"""What a model takes, in tokens and dollars: estimated before a call, computed after it.
+"""The tokens and dollars of a call: estimated before it, computed after it.
 
 Dollars per million tokens, from the providers' price lists of November 2026. A model that is not listed has no known
-price unless its owner names one (`models.deep_price`); then only the caps in tokens hold.
+price unless the user sets one (`models.deep_price`); then only the caps in tokens hold.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Price:
     input: float
     output: float
     cached: float
-    """For input that came out of the provider's cache."""
+    """For input that is read from the provider's cache."""
     written: float
-    """For input that went into it."""
+    """For input that is written into it."""
     long_from: int = 0
-    """A call with more input than this costs `long_factor` as much; 0 means that length does not matter."""
+    """A call with more input than this costs `long_factor` as much; 0: never."""
     long_factor: float = 1.0
 
 
@@ -56,7 +56,7 @@ _PRICES = {
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens `text` is, rather too many than too few."""
+    """Return an estimate of the tokens in `text`, rather too many than too few."""
     return len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
 
 
@@ -81,7 +81,7 @@ def price_of(model: str, tier: Tier, settings: ModelSettings) -> Price | None:
 
 
 def with_cost(usage: ModelUsage, price: Price | None) -> ModelUsage:
-    """`usage` with what it costs at `price`."""
+    """Return `usage` with its cost at `price`."""
     if price is None:
         return usage._replace(cost_usd=None)
     fresh = usage.input_tokens - usage.cached_tokens - usage.written_tokens
