@@ -22,9 +22,10 @@ from quaid.errors import (
     ModelUnavailableError,
     PromptError,
 )
-from quaid.llm import Models, ModelUsage, PlannedCall
+from quaid.llm import Models
 from quaid.llm.prices import estimate_tokens, price_of, with_cost
 from quaid.local.model_usage import ModelRecords
+from quaid.model import ModelUsage, PlannedCall
 from quaid.place import state_folder
 from quaid.settings import ModelSettings
 

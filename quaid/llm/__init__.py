@@ -1,26 +1,13 @@
-"""Language models in two tiers, deep and fast: over HTTP, or through Claude Code.
+"""Holds the language models: two tiers, deep and fast, over HTTP or through Claude Code; prompts and budgets.
 
-Callers name a tier, by way of a prompt, and never a model. Nothing heavy is imported here and nothing is looked for
-before a model is asked: httpx waits until then.
+Touches only what is for all: httpx through http.py, the gate, settings. Stores of usage and answers are handed in.
+The story begins at `Models.ask`, in models.py; callers name a tier, by way of a prompt, and never a model.
 """
 
 from __future__ import annotations
 
-from quaid.llm.discovery import Description
-from quaid.llm.exchange import Answer, AnswerStore, Check, UsageStore
+from quaid.llm.exchange import Answer
 from quaid.llm.models import Models
 from quaid.llm.prompts import Prompt
-from quaid.model import ModelUsage, PlannedCall, Tier
 
-__all__ = [
-    "Answer",
-    "AnswerStore",
-    "Check",
-    "Description",
-    "ModelUsage",
-    "Models",
-    "PlannedCall",
-    "Prompt",
-    "Tier",
-    "UsageStore",
-]
+__all__ = ["Answer", "Models", "Prompt"]
