@@ -10,8 +10,6 @@ from typing import Literal
 CONVERTER_VERSION = 1
 GRAPH_FILE = "model.onnx"
 GRAPH_WEIGHTS_FILE = "weights.bin"
-PAGE_BYTES = 4096
-"""Weights begin at multiples of it in their file, so that each can be mapped."""
 TOKENIZER_FILE = "tokenizer.json"
 WEIGHTS_FILE = "model.safetensors"
 DESCRIPTION_FILE = "model.json"

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +45,9 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".convert-") as name:
         draft = Path(name) / "build"
         draft.mkdir()
-        description = _describe(source, precision)
-        _write_model(source, draft, description)
+        config = _read_config(source)
+        description = _describe(source, config, precision)
+        _write_model(source, config, draft, description)
         shutil.copyfile(source / TOKENIZER_FILE, draft / TOKENIZER_FILE)
         write_description(draft, description)
         _try_out(source, draft, description)
@@ -66,8 +67,7 @@ def _try_out(source: Path, draft: Path, description: Description) -> None:
         raise _refusal(source, f"it failed its trial: {error.__cause__ or error}") from error
 
 
-def _describe(source: Path, precision: Precision) -> Description:
-    config = _read_config(source)
+def _describe(source: Path, config: Mapping[str, Any], precision: Precision) -> Description:
     sentence = _read_json(source / "sentence_bert_config.json", {})
     prompts = _read_json(source / "config_sentence_transformers.json", {}).get("prompts") or {}
     for file in (WEIGHTS_FILE, TOKENIZER_FILE):
@@ -131,10 +131,9 @@ def _digest(source: Path, prompts: dict[str, str]) -> str:
     return total.hexdigest()
 
 
-def _write_model(source: Path, draft: Path, description: Description) -> None:
+def _write_model(source: Path, config: Mapping[str, Any], draft: Path, description: Description) -> None:
     from safetensors import SafetensorError, safe_open
 
-    config = _read_config(source)
     shape = Shape(
         layers=int(config["num_hidden_layers"]),
         heads=int(config["num_attention_heads"]),

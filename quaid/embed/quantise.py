@@ -9,9 +9,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
 
-from quaid.embed.build import GRAPH_FILE, GRAPH_WEIGHTS_FILE, PAGE_BYTES
+from quaid.embed.bert import store_outside
+from quaid.embed.build import GRAPH_FILE, GRAPH_WEIGHTS_FILE
 from quaid.embed.runtime import load_onnxruntime
 from quaid.errors import EmbeddingError
 
@@ -58,21 +58,11 @@ def _quantise_here(folder: Path) -> None:
     model = onnx.load(whole)
     with (folder / GRAPH_WEIGHTS_FILE).open("wb") as file:
         for tensor in model.graph.initializer:
-            _move_out(tensor, file)
+            if len(tensor.raw_data) >= _LARGE_BYTES:
+                store_outside(tensor, tensor.raw_data, file)
+                tensor.ClearField("raw_data")
     (folder / GRAPH_FILE).write_bytes(model.SerializeToString())
     whole.unlink()
-
-
-def _move_out(tensor: Any, file: BinaryIO) -> None:
-    data = tensor.raw_data
-    if len(data) < _LARGE_BYTES:
-        return
-    file.write(b"\0" * (-file.tell() % PAGE_BYTES))
-    tensor.data_location = tensor.EXTERNAL
-    for key, entry in (("location", GRAPH_WEIGHTS_FILE), ("offset", file.tell()), ("length", len(data))):
-        tensor.external_data.add(key=key, value=str(entry))
-    file.write(data)
-    tensor.ClearField("raw_data")
 
 
 if __name__ == "__main__":

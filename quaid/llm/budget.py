@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 
 from quaid.errors import BudgetExceededError, ModelError, ModelUnavailableError, QuaidError
 from quaid.llm.exchange import UsageStore
@@ -24,35 +23,27 @@ class UsageInMemory:
     """A UsageStore that ends with its process. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._settled: dict[str, ModelUsage] = {}
-        self._running: dict[int, tuple[str, ModelUsage]] = {}
-        self._ids = count()
-        self._lock = threading.Lock()
+        self._calls: list[tuple[str, ModelUsage]] = []
+        self._lock = threading.RLock()
 
     def reserve(self, call: PlannedCall, day: str, check: Callable[[ModelUsage], None]) -> int:
         with self._lock:
-            check(self._sum(day))
-            reservation = next(self._ids)
-            self._running[reservation] = (day, call.most)
-            return reservation
+            check(self.spent(day))
+            self._calls.append((day, call.most))
+            return len(self._calls) - 1
 
     def settle(self, reservation: int, usage: ModelUsage) -> None:
         with self._lock:
-            day, _ = self._running.pop(reservation)
-            self._settled[day] = self._settled.get(day, ModelUsage()) + usage
+            self._calls[reservation] = (self._calls[reservation][0], usage)
 
     def spent(self, day: str) -> ModelUsage:
         with self._lock:
-            return self._sum(day)
-
-    def _sum(self, day: str) -> ModelUsage:
-        running = (usage for when, usage in self._running.values() if when == day)
-        return sum(running, self._settled.get(day, ModelUsage()))
+            return sum((usage for when, usage in self._calls if when == day), ModelUsage())
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A call that is counted at its estimate in the day's store and the run's."""
+    """The numbers of a call that is counted at its estimate, in the store of the day and in that of the run."""
 
     day_id: int
     run_id: int
