@@ -139,7 +139,7 @@ class Wire:
 
         left_s = max(0.05, deadline - time.monotonic())
         connect_s = min(left_s, _LOCAL_CONNECT_S if self.is_local else _REMOTE_CONNECT_S)
-        # A timeout is per read, and a service may trickle: even its headers, which nobody sees before they are whole.
+        # A timeout is per read, and a service may trickle: even its headers, which are not seen before they are whole.
         alarm = threading.Timer(left_s, self._cut)
         alarm.daemon = True
         cuts = self._cuts
@@ -207,17 +207,17 @@ class Wire:
 
 
 class _PassingError(UnreachableError):
-    """A trouble that may be gone in a moment."""
+    """A failure that may pass in a moment."""
 
 
 class Service(Wire):
-    """A model service. `name` is its provider's in the settings, `path` what it is asked at; `key` comes from the
+    """A model service. `name` is the provider in the settings, `path` where it is asked; `key` comes from the
     environment variable `key_env`; `settings` are the keys to check when it refuses.
     """
 
     path = ""
     pull_command = ""
-    """What fetches a model that the service lacks, where there is such a command."""
+    """The command that downloads a missing model, where there is one."""
 
     def __init__(self, name: str, base_url: str, key_env: str, environ: Mapping[str, str], settings: str) -> None:
         super().__init__(base_url)

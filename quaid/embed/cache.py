@@ -53,7 +53,7 @@ class EmbeddingCache:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._connection: Database | None = None
 
     def get_many(self, fingerprint: str, keys: Sequence[str]) -> dict[str, bytes]:
@@ -110,7 +110,9 @@ class EmbeddingCache:
     def close(self) -> None:
         """Release the file. The next call opens it again."""
         with self._lock:
-            self._close()
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
     def __enter__(self) -> Self:
         return self
@@ -127,7 +129,7 @@ class EmbeddingCache:
 
     def _open(self) -> Database:
         if self._connection is not None and not self._connection.is_current():
-            self._close()
+            self.close()
         if self._connection is None:
             from quaid.sqlite import Format, open_database
 
@@ -136,8 +138,3 @@ class EmbeddingCache:
             self._connection = open_database(self._path, form, lambda connection: connection.execute(_SCHEMA))
             self._connection.execute("PRAGMA synchronous = NORMAL")
         return self._connection
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None

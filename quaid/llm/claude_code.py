@@ -132,10 +132,10 @@ def _failure(result: Mapping[str, Any], request: Request) -> ModelUnavailableErr
         return ModelAnswerError(request.model, request.prompt, "claude -p got no answer that fits the schema")
     errors = result.get("errors")
     words = result.get("result") or (errors[0] if isinstance(errors, list) and errors else kind)
-    said = f"{status}: " * bool(status) + " ".join(str(words).split())[:200]
+    message = f"{status}: " * bool(status) + " ".join(str(words).split())[:200]
     if status in {401, 403}:
-        return ModelUnavailableError(f"claude -p is not logged in ({said})", "Log in with: claude")
-    return ModelUnavailableError(f"claude -p got no answer ({said})", "Try again later")
+        return ModelUnavailableError(f"claude -p is not logged in ({message})", "Log in with: claude")
+    return ModelUnavailableError(f"claude -p got no answer ({message})", "Try again later")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -86,7 +86,7 @@ class Pool:
     words: Mapping[int, float]
     likeness: Mapping[int, float]
     fused: Mapping[int, float]
-    """The same chunks by the fusion that chose among them; none for what no channel found."""
+    """Scores by the fusion that chose the candidates; chunks that no channel found have none."""
     session_words: Mapping[int, float] = field(default_factory=dict)
     graph: Mapping[int, float] = field(default_factory=dict)
     """By doc_id."""
