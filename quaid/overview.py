@@ -17,8 +17,8 @@ from quaid.local import quarantine
 from quaid.model import Kind, Use
 from quaid.outbound import list_outbound
 from quaid.place import state_folder
+from quaid.sync.derived_index import SyncOptions
 from quaid.sync.follow import Heartbeat, read_heartbeat
-from quaid.sync.indexer import SyncOptions
 from quaid.vault import files, layout
 from quaid.visible import visible_paths
 

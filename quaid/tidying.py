@@ -28,7 +28,7 @@ from quaid.model import Commit, Edit, Hit
 from quaid.news import Feature, deliver, level_of
 from quaid.place import state_folder
 from quaid.recall.expectation import find_expected, list_meant
-from quaid.sync.indexer import SyncOptions
+from quaid.sync.derived_index import SyncOptions
 from quaid.vault import edits, files, layout
 from quaid.vault.merge import take_back
 from quaid.vault.messages import Message

@@ -20,8 +20,8 @@ from quaid import Memory
 from quaid.index import database, documents
 from quaid.place import state_folder
 from quaid.sync import follow
+from quaid.sync.derived_index import SyncReport
 from quaid.sync.follow import read_heartbeat
-from quaid.sync.indexer import SyncReport
 from quaid.sync.watcher import observe, why_silent
 
 pytestmark = pytest.mark.usefixtures("calm")

@@ -18,6 +18,7 @@ from quaid.projects.catalogue import Catalogue, Doc, find_project, list_docs
 from quaid.projects.registry import Project, State
 from quaid.projects.roots import Root, allow, judge
 from quaid.sqlite import heal
+from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.vault import files, layout, notes
 from quaid.vault.history import History
 from quaid.vault.repository import find_twin
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from quaid.projects.searching import DocsFound
     from quaid.projects.staleness import Freshness
     from quaid.recall.options import Depth
-    from quaid.sync.docs import DocsReport
     from quaid.sync.embedding import Progress
     from quaid.writer import Written
 
@@ -195,7 +195,7 @@ class Documentation:
         admitted = admit(text, keep_lines=True)
         return doc, admitted.text, admitted.redacted
 
-    def sync(self) -> DocsReport:
+    def sync(self) -> SyncReport:
         """Bring the index of the documents in step with them, vectors and all."""
         return self._search.sync(self.catalogue(), progress=self._progress)
 
@@ -230,7 +230,9 @@ class Documentation:
         budget_s = min(settings.recall.embed_budget_s, MOST_EMBED_S)
         try:
             report = self._search.sync(
-                catalogue, budget_s=budget_s, fetch_weights=False, progress=self._progress, wait_ms=SEARCH_WAIT_MS
+                catalogue,
+                SyncOptions(embed_budget_s=budget_s, fetch_weights=False, wait_ms=SEARCH_WAIT_MS),
+                self._progress,
             )
         except QuaidError as error:  # another process is at it, or nothing can be written: then there is what there is
             return [f"stale: {error}"]

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 from quaid.errors import LockedError, QuaidError, VaultNotFoundError
 from quaid.place import state_folder
 from quaid.settings import SyncSettings
-from quaid.sync.indexer import Indexer, SyncReport
+from quaid.sync.derived_index import SyncReport
+from quaid.sync.indexer import Indexer
 from quaid.sync.watcher import concerns_notes, observe, why_silent
 from quaid.vault import files, layout
 from quaid.vault.workshop import process_exists

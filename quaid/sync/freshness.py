@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import UNWRITABLE, LockedError, MassRemovalError
 from quaid.index import database
-from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
+from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.sync.indexer import Indexer
 from quaid.sync.watcher import ChangeListener
 
 if TYPE_CHECKING:
