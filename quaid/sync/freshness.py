@@ -1,4 +1,4 @@
-"""A read is never stale: before it, whatever changed since the last one is indexed."""
+"""Reads that are never stale: whatever changed since the last one is indexed first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import apsw
 
 READ_WAIT_MS = 5_000
-"""A read waits so long for another process that is indexing, then answers from what there is and says so."""
+"""How long a read waits for another process that is indexing, before it answers from what there is and says so."""
 
 
 class Freshness:
@@ -33,7 +33,7 @@ class Freshness:
         self._pending = False
 
     def ensure(self, options: SyncOptions | None = None) -> tuple[SyncReport | None, tuple[str, ...]]:
-        """(what was synced, None if nothing had to be; why the answer may still be stale)."""
+        """Index what changed; return the report, None if nothing had, and why the answer may still be stale."""
         options = options or self._options
         self._asked += 1
         changed = self._changed()
@@ -47,7 +47,7 @@ class Freshness:
         return self._sync(replace(options, only=changed, trust_times=options.trust_times and changed is None))
 
     def rebuild_in_memory(self, known: apsw.Connection | None) -> apsw.Connection:
-        """An index without a file, brought in step with the notes; `known` is the one of the question before."""
+        """Return an index without a file, in step with the notes; `known` is the one of the question before."""
         return self._indexer.rebuild_in_memory(known)
 
     def close(self) -> None:

@@ -18,7 +18,9 @@ MAX_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """`manifest` is equal on two machines with equal files. `differences` are sentences, the first twenty."""
+    """The result of `verify`: `manifest` is equal on two machines with equal files, `differences` are the first
+    `MAX_SHOWN`, as sentences.
+    """
 
     ok: bool
     manifest: str
