@@ -27,9 +27,10 @@ from quaid.place import CONFIG_FILE, LOCAL_FILE, state_folder
 from quaid.recall.answers import Answers
 from quaid.recall.options import RecallOptions
 from quaid.settings import Settings
+from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
-from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
+from quaid.sync.indexer import Indexer
 from quaid.vault import template
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.bookkeeping import Bookkeeping
 from quaid.recall.evaluation import Question, parse_questions
 from quaid.recall.expectation import find_expected, list_meant
-from quaid.sync.indexer import SyncOptions
+from quaid.sync.derived_index import SyncOptions
 from quaid.vault import files, layout, transaction
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from quaid.docs.documentation import Documentation
     from quaid.history.branches import Logged
     from quaid.llm import Models
+    from quaid.sync.derived_index import SyncReport
     from quaid.sync.embedding import Progress
-    from quaid.sync.indexer import SyncReport
 
 GATE_BEST = 3
 """Of a question from the log, so many of the best answers must still be found …"""
