@@ -15,7 +15,7 @@ PACKAGE = ROOT / "quaid"
 
 # Each room and the rooms it may import besides itself and those that all may.
 FOR_ALL = {
-    "config", "errors", "gate", "http", "model", "place", "search_paths", "settings", "sqlite", "text", "trust",
+    "claims", "config", "errors", "gate", "http", "model", "place", "search_paths", "settings", "sqlite", "text", "trust",
     "user_config",
 }  # fmt: skip
 BELOW = {
@@ -28,6 +28,7 @@ BELOW = {
     "settings": set(),
     "sqlite": set(),
     "text": set(),
+    "claims": set(),
     "user_config": {"errors", "place"},
     "trust": {"errors", "place", "sqlite", "user_config"},
     "config": {"errors", "place", "settings", "user_config"},
