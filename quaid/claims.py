@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property, lru_cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from quaid.text.dates import DateMention, find_dates
 from quaid.text.stop_words import STOP_WORDS
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 Fact = TypeVar("Fact")
 
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)*")
-_THOUSANDS = re.compile(r",(?=\d{3}\b)")
+_THOUSANDS = r",(?=\d{3}\b)"
 _NUMBER_WORDS = {
     word: str(number)
     for number, word in enumerate(
@@ -52,13 +51,14 @@ _CALENDAR = frozenset(
 )
 _ARTICLES = frozenset({"a", "an", "the"})
 
-_SENTENCE_END = re.compile(r"[.!?:]\W*\s")
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_VAGUE = re.compile(r"(?i)\b(?:few|several|some|shortly|soon|around|about|roughly|circa|early|late|mid)\b")
-_VAGUE_LEAD = re.compile(r"(?i)\b(?:around|about|roughly|circa|early|late|mid)[\s-]*$")
-_SIDE = re.compile(r"(?i)\b(?:before|after)\b")
-_WEEKDAY = re.compile(r"(?i)(?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)day")
-_OPENS = re.compile(r"[\s,]*\($")
+# Compiled by the first text that needs them, not by the import: `re` keeps what it has compiled.
+_SENTENCE_END = r"[.!?:]\W*\s"
+_YEAR = r"\b(?:19|20)\d\d\b"
+_VAGUE = r"(?i)\b(?:few|several|some|shortly|soon|around|about|roughly|circa|early|late|mid)\b"
+_VAGUE_LEAD = r"(?i)\b(?:around|about|roughly|circa|early|late|mid)[\s-]*$"
+_SIDE = r"(?i)\b(?:before|after)\b"
+_WEEKDAY = r"(?i)(?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_OPENS = r"[\s,]*\($"
 _SLACK = timedelta(days=7)
 
 
@@ -82,7 +82,7 @@ class Reading:
     def numbers(self) -> tuple[tuple[str, str], ...]:
         """Each number, in digits, with the word behind it, which mostly is what is counted; in their order."""
         return tuple(
-            (_NUMBER_WORDS.get(word) or _THOUSANDS.sub("", word), following.rstrip("s"))
+            (_NUMBER_WORDS.get(word) or re.sub(_THOUSANDS, "", word), following.rstrip("s"))
             for word, following in zip_longest(self._in_order, self._in_order[1:], fillvalue="")
             if word[0].isdecimal() or word in _NUMBER_WORDS
         )
@@ -98,7 +98,7 @@ class Reading:
         found, begins, is_initial, end = [], True, False, 0
         for match in _WORD.finditer(self._text):
             between = self._text[end : match.start()]
-            begins = begins or (not is_initial and _SENTENCE_END.search(between) is not None)
+            begins = begins or (not is_initial and re.search(_SENTENCE_END, between) is not None)
             word = match[0].lower().removesuffix("'s")
             if match[0][0].isupper() and not (begins and word in _ARTICLES):
                 found.append((word, begins))
@@ -237,9 +237,11 @@ def _differ_in_numbers(left: Collection[tuple[str, str]], right: Collection[tupl
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
-    """What of a text must not get mixed up beside another: its `numbers` and `names` are none of its dates'."""
+class _Meaning(NamedTuple):
+    """What of a text must not get mixed up beside another: its `numbers` and `names` are none of its dates'.
+
+    A named tuple, for a dataclass takes half a millisecond of every start to make.
+    """
 
     windows: tuple[Window, ...]
     numbers: frozenset[tuple[str, str]]
@@ -258,7 +260,7 @@ def _understand(text: str, other: str) -> _Meaning:
 
 
 def _latest_year(text: str) -> int | None:
-    return max(map(int, _YEAR.findall(text)), default=None)
+    return max(map(int, re.findall(_YEAR, text)), default=None)
 
 
 @lru_cache(maxsize=32768)  # a text is in many pairs
@@ -277,19 +279,19 @@ def _windows(text: str, mentions: Sequence[DateMention]) -> Iterator[Window]:
     """Vague times are as wide as they may be meant; `(8-9 July)` behind a date says what that date is."""
     for place, mention in enumerate(mentions):
         following = mentions[place + 1] if place + 1 < len(mentions) else None
-        if following is not None and _OPENS.fullmatch(text[mention.span[1] : following.span[0]]):
+        if following is not None and re.fullmatch(_OPENS, text[mention.span[1] : following.span[0]]):
             continue
-        if len(mentions) > 1 and _WEEKDAY.fullmatch(mention.text):
+        if len(mentions) > 1 and re.fullmatch(_WEEKDAY, mention.text):
             continue
         yield _widened(text, mention)
 
 
 def _widened(text: str, mention: DateMention) -> Window:
     lead = text[max(0, mention.span[0] - 12) : mention.span[0]]
-    if not _VAGUE.search(mention.text) and not _VAGUE_LEAD.search(lead):
+    if not re.search(_VAGUE, mention.text) and not re.search(_VAGUE_LEAD, lead):
         return mention.start, mention.end
     start, end = mention.start, mention.end
-    side = _SIDE.search(mention.text)
+    side = re.search(_SIDE, mention.text)
     if side is not None:  # `a few weeks before 15 July`: any day until then
         anchors = find_dates(mention.text[side.end() :], datetime(end.year, 12, 31, tzinfo=UTC))
         for anchor in anchors:
