@@ -52,7 +52,7 @@ _CALENDAR = frozenset(
 _ARTICLES = frozenset({"a", "an", "the"})
 
 # Compiled by the first text that needs them, not by the import: `re` keeps what it has compiled.
-_SENTENCE_END = r"[.!?:]\W*\s"
+_SENTENCE_END = r"(?s)[^.!?:]*[.!?:].*\s"
 _YEAR = r"\b(?:19|20)\d\d\b"
 _VAGUE = r"(?i)\b(?:few|several|some|shortly|soon|around|about|roughly|circa|early|late|mid)\b"
 _VAGUE_LEAD = r"(?i)\b(?:around|about|roughly|circa|early|late|mid)[\s-]*$"
@@ -98,7 +98,7 @@ class Reading:
         found, begins, is_initial, end = [], True, False, 0
         for match in _WORD.finditer(self._text):
             between = self._text[end : match.start()]
-            begins = begins or (not is_initial and re.search(_SENTENCE_END, between) is not None)
+            begins = begins or (not is_initial and re.match(_SENTENCE_END, between) is not None)
             word = match[0].lower().removesuffix("'s")
             if match[0][0].isupper() and not (begins and word in _ARTICLES):
                 found.append((word, begins))
