@@ -98,7 +98,7 @@ BELOW["__main__"] = {"cli", "hooks"}
 OWNERS = {
     "git": ["vault/git_process.py"],
     "frontmatter": ["vault/frontmatter.py"],
-    "yaml": ["vault/frontmatter.py"],
+    "yaml": ["vault/frontmatter.py", "projects/significance.py"],
     "mistune": ["vault/markdown.py"],
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/"],
