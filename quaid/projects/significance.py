@@ -110,7 +110,7 @@ def _blocks_of(text: str, name: str) -> list[str]:
         elif is_open and line.strip() and not _BEGINS_BLOCK.match(line):
             blocks[-1] += " " + " ".join(line.split())
         elif line.strip():
-            blocks.append(line[: len(line) - len(line.lstrip())] + " ".join(line.split()))
+            blocks.append(" ".join([line[: len(line) - len(line.lstrip())], *line.split()]))
         if fence:
             is_end = number and line.strip().startswith(fence) and not line.strip().strip(fence[0])
             fence = "" if is_end else fence
@@ -192,5 +192,5 @@ def _yaml_events(text: str) -> list[object] | None:
                 for event in yaml.parse(text, yaml.CLoader)
             ),
         ]
-    except yaml.YAMLError:
+    except (yaml.YAMLError, UnicodeError):
         return None
