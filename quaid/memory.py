@@ -412,9 +412,8 @@ class Memory:
         """The projects of this vault and their documents."""
         from quaid.docs.documentation import Documentation
 
-        return Documentation(
-            self.dependencies, lambda: self.writer, lambda: self.models, self.answers.helpers, self._show
-        )
+        helpers = self.answers.helpers
+        return Documentation(self.dependencies, lambda: self.writer, lambda: self.models, helpers, self._show)
 
     @property
     def janitor(self) -> Janitor:
