@@ -39,7 +39,7 @@ ALLOWED = read_table() | {"__init__": {"memory", "model"}, "__main__": {"cli", "
 OWNERS = {
     "git": ["history/git_process.py"],
     "frontmatter": ["vault/frontmatter.py"],
-    "yaml": ["vault/frontmatter.py"],
+    "yaml": ["vault/frontmatter.py", "docs/significance.py"],
     "mistune": ["vault/markdown.py"],
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/"],
