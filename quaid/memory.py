@@ -34,10 +34,10 @@ from quaid.vault import template
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.capture.analyst import Analyzed
-    from quaid.capture.imports import Imported
-    from quaid.capture.learner import Extracted, Learner
-    from quaid.capture.writer import Dependencies, Writer, Written
+    from quaid.capture.extractor import Extractor, ExtractResult
+    from quaid.capture.files.analyzer import AnalyzeResult
+    from quaid.capture.importer import ImportResult
+    from quaid.capture.writer import Dependencies, Writer, WriteResult
     from quaid.docs.documentation import Documentation
     from quaid.history.creation import Created
     from quaid.history.vault_history import History
@@ -62,7 +62,7 @@ class Memory:
         self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, lambda: self.git, problem)
         self._history: History | None = None
         self._writer: Writer | None = None
-        self._learner: Learner | None = None
+        self._extractor: Extractor | None = None
         self._documentation: Documentation | None = None
         self._progress: Progress | None = None
         self._say: Callable[[str], None] = lambda _: None
@@ -193,22 +193,22 @@ class Memory:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def remember(self, text: str, **details: Any) -> Written:
+    def remember(self, text: str, **details: Any) -> WriteResult:
         """Store a fact, or confirm the one that says it already. `details` are the fields of `FactDetails`.
 
         Raises:
             FactTooShortError: fewer than three words.
         """
-        from quaid.capture.facts import FactDetails
+        from quaid.capture.fact_note import FactDetails
 
         known = FactDetails(**{"owner": self.settings.owner, **_frozen(details)})
         return self.writer.remember(text, known)
 
-    def link(self, subject: str, relation: str, target: str) -> Written:
+    def link(self, subject: str, relation: str, target: str) -> WriteResult:
         """Put `subject -relation-> target` into the graph, normalised, with entity notes made on the way."""
         return self.writer.link(Edge(subject, relation, target))
 
-    def forget(self, reference: str) -> Written:
+    def forget(self, reference: str) -> WriteResult:
         """Take a fact, an entity, an episode or one turn out of the memory. git keeps it; `restore` brings it back.
 
         Raises:
@@ -216,11 +216,11 @@ class Memory:
         """
         return self.writer.forget(reference)
 
-    def restore(self, reference: str) -> Written:
+    def restore(self, reference: str) -> WriteResult:
         """Bring back what was forgotten, as it was."""
         return self.writer.restore(reference)
 
-    def configure(self, key: str, raw: str) -> Written:
+    def configure(self, key: str, raw: str) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; `raw` is the value as typed in a shell.
 
         Raises:
@@ -230,7 +230,7 @@ class Memory:
 
     def note(self, text: str, session: str | None = None) -> int:
         """Queue a line for the next extraction of `session` (or of any), and return how many are waiting."""
-        from quaid.capture.reader import queue_note
+        from quaid.capture.conversation_reader import queue_note
 
         if not self.indexer.is_there():
             raise VaultNotFoundError(self.root)
@@ -242,10 +242,11 @@ class Memory:
         *,
         session: str | None = None,
         **how: Any,
-    ) -> Extracted:
+    ) -> ExtractResult:
         """Keep a conversation (a transcript file, an open stream, or turns) and learn from what is new in it.
 
-        `how` are the fields of `TakeIn`. A model that could not be asked is the answer's `problem`, and is not raised.
+        `how` are the fields of `ExtractOptions`. A model that could not be asked is the answer's
+        `problem`, and is not raised.
 
         Raises:
             BadInputError: it is no transcript Quaid knows, or holds several conversations.
@@ -267,7 +268,7 @@ class Memory:
         *,
         session: str | None = None,
         **how: Any,
-    ) -> Iterator[Extracted]:
+    ) -> Iterator[ExtractResult]:
         """Do the same for every conversation of an archive that has turns. Once nobody answers, no model is asked.
 
         Raises:
@@ -278,16 +279,18 @@ class Memory:
         is_lasting = isinstance(source, (str, os.PathLike))
         return self._extract(read_conversations(source, session), is_lasting=is_lasting, **how)
 
-    def _extract(self, conversations: Iterable[Conversation], *, is_lasting: bool, **how: Any) -> Iterator[Extracted]:
-        from quaid.capture.learner import TakeIn
+    def _extract(
+        self, conversations: Iterable[Conversation], *, is_lasting: bool, **how: Any
+    ) -> Iterator[ExtractResult]:
+        from quaid.capture.extractor import ExtractOptions
 
-        wanted = TakeIn(**how)
-        self.learner.reader.begin_run()
+        wanted = ExtractOptions(**how)
+        self.extractor.reader.begin_run()
         found = 0
         for conversation in conversations:
             if conversation.turns:
                 found += 1
-                done = self.learner.take_in(conversation, wanted, is_lasting=is_lasting)
+                done = self.extractor.extract(conversation, wanted, is_lasting=is_lasting)
                 yield done
                 if isinstance(done.problem, TROUBLE_FOR_ALL):
                     wanted = replace(wanted, facts=False)
@@ -297,41 +300,41 @@ class Memory:
 
     def list_waiting(self) -> tuple[str, ...]:
         """Return the paths of the episodes that no model has drawn facts from, oldest first."""
-        from quaid.capture import lookups
+        from quaid.capture import note_finder
 
-        return lookups.list_waiting(self.root, self.index())
+        return note_finder.list_waiting(self.root, self.index())
 
-    def extract_waiting(self, **how: Any) -> Iterator[Extracted]:
+    def extract_waiting(self, **how: Any) -> Iterator[ExtractResult]:
         """Learn from the conversations that no model has drawn facts from, oldest first. `how` as for `extract`."""
-        from quaid.capture.learner import TakeIn
+        from quaid.capture.extractor import ExtractOptions
 
-        self.learner.reader.begin_run()
+        self.extractor.reader.begin_run()
         for path in self.list_waiting():
-            yield self.learner.work_off(path, TakeIn(**how))
+            yield self.extractor.extract_kept(path, ExtractOptions(**how))
         self._catch_up()
 
-    def analyze(self, path: str | os.PathLike[str], **how: Any) -> Analyzed:
-        """Learn from a text, markdown or PDF file if it has changed. `how` are the fields of `HowTo`.
+    def analyze(self, path: str | os.PathLike[str], **how: Any) -> AnalyzeResult:
+        """Learn from a text, markdown or PDF file if it has changed. `how` are the fields of `AnalyzeOptions`.
 
         Raises:
             BadInputError: it cannot be read, or is a memory itself.
             ModelError: no model answered.
         """
-        from quaid.capture.analyst import Analyst, HowTo
+        from quaid.capture.files.analyzer import AnalyzeOptions, FileAnalyzer
 
-        done = Analyst(self.dependencies, self.writer, self.learner.reader, self._show).analyze(
-            Path(path), HowTo(**how)
+        done = FileAnalyzer(self.dependencies, self.writer, self.extractor.reader, self._show).analyze(
+            Path(path), AnalyzeOptions(**how)
         )
         self._catch_up()
         return done
 
-    def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> Imported:
+    def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> ImportResult:
         """Take in what another memory holds. `options` are the fields of `ImportOptions`.
 
         Raises:
             BadInputError: it is nothing that Quaid knows.
         """
-        from quaid.capture.imports import ImportOptions, import_from
+        from quaid.capture.importer import ImportOptions, import_from
 
         wanted = ImportOptions(**{"owner": self.settings.owner, **options})
         given = Path(source).expanduser().absolute() if isinstance(source, (str, os.PathLike)) else source
@@ -397,12 +400,12 @@ class Memory:
         return self._writer
 
     @property
-    def learner(self) -> Learner:
-        if self._learner is None:
-            from quaid.capture.learner import Learner
+    def extractor(self) -> Extractor:
+        if self._extractor is None:
+            from quaid.capture.extractor import Extractor
 
-            self._learner = Learner(self.dependencies, self.writer, self._show)
-        return self._learner
+            self._extractor = Extractor(self.dependencies, self.writer, self._show)
+        return self._extractor
 
     @property
     def documentation(self) -> Documentation:
@@ -411,7 +414,7 @@ class Memory:
             from quaid.docs.documentation import Documentation
 
             self._documentation = Documentation(
-                self.dependencies, lambda: self.writer, lambda: self.learner.reader.models, self.answers.helpers,
+                self.dependencies, lambda: self.writer, lambda: self.extractor.reader.models, self.answers.helpers,
                 self._show,
             )  # fmt: skip
         return self._documentation

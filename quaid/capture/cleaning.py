@@ -19,8 +19,8 @@ _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HIDDEN = frozenset({"quaid-memory", "system-reminder", "private"})
 _MEMORY_LINES = re.compile(r"^[ \t]*\[MEMORY\].*(?:\n[ \t]+\S.*)*\n?", re.MULTILINE)
-_LONGEST_RUN = 400
-_BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_LONGEST_RUN + 1},}}={{0,2}}")
+_MAX_BASE64_CHARS = 400
+_BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_MAX_BASE64_CHARS + 1},}}={{0,2}}")
 _BLANK_LINES = re.compile(r"\n{4,}")
 _STRAY_INDENT = re.compile(r"\A {1,3}(?=\S[^\n]*(?:\n\S|\Z))")
 _FENCE = re.compile(r" {0,3}(?P<marker>`{3,}|~{3,})(?P<info>.*)")
@@ -54,7 +54,7 @@ def _clean_once(text: str) -> str:
         text = without(text, hidden_spans(text, _HIDDEN))
     if "[MEMORY]" in text:
         text = _MEMORY_LINES.sub("", text)
-    if len(text) > _LONGEST_RUN:
+    if len(text) > _MAX_BASE64_CHARS:
         text = _BASE64.sub(_placeholder, text)
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
     text = _BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text))

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from quaid.capture.importers import exported
+from quaid.capture.importers import quaid_export
 from quaid.errors import BadInputError
 from quaid.model import Kind, Note
 from quaid.recall.visibility import may_see
@@ -83,11 +83,11 @@ def _is_export(path: Path) -> bool:
 def _list_paths(root: Path) -> list[str]:
     counted = (f"{ledger.USAGE_DIR}/{path.name}" for path in sorted((root / ledger.USAGE_DIR).glob("*.tsv")))
     found = sorted(files.list_notes(root).notes) + list(counted)
-    return [path for path in found if exported.is_exported(path)]
+    return [path for path in found if quaid_export.is_exported(path)]
 
 
 def _as_row(path: str, data: bytes) -> dict[str, Any]:
-    row: dict[str, Any] = {"v": exported.VERSION, "path": path, "kind": LEDGER}
+    row: dict[str, Any] = {"v": quaid_export.VERSION, "path": path, "kind": LEDGER}
     if path.endswith(".md"):
         row |= _describe(notes.parse_note(path, data, max_bytes=len(data) + 1))
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from quaid.capture.facts import MINIMUM_WORDS, count_words
+from quaid.capture.fact_note import MINIMUM_WORDS, count_words
 from quaid.janitor import questions, wording
 from quaid.janitor.task_context import Context
 from quaid.text.quoting import neutralise

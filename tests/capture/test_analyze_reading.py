@@ -12,7 +12,7 @@ from pdfs import encrypted, make_pdf
 from vaults import refused
 
 from quaid.capture.files import source_file
-from quaid.capture.files.analysis import split_file
+from quaid.capture.files.file_pieces import split_file
 from quaid.capture.files.source_file import PART_CHARS, Part, read_file
 from quaid.errors import BadInputError
 
@@ -103,9 +103,9 @@ def test_folders_pipes_and_what_is_not_there_are_refused(tmp_path):
 
 def test_what_is_too_large_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = put(tmp_path, "big.txt", "word " * 100)
-    monkeypatch.setattr(source_file, "MOST_CHARS", 200)
+    monkeypatch.setattr(source_file, "MAX_CHARS", 200)
     assert "characters of text" in str(refused(lambda: read_file(path), BadInputError))
-    monkeypatch.setattr(source_file, "MOST_BYTES", 200)
+    monkeypatch.setattr(source_file, "MAX_BYTES", 200)
     assert "MB are read" in str(refused(lambda: read_file(path), BadInputError))
 
 

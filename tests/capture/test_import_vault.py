@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from vaults import assert_verified, calm, copy_vault, refused, texts, vault
 
-from quaid.capture.importers.found import Found, FoundFact
-from quaid.capture.importers.planning import derive_id, list_candidates
-from quaid.capture.imports import ImportOptions, import_from
+from quaid.capture.importer import ImportOptions, import_from
+from quaid.capture.importers.import_content import ImportContent, ImportedFact
+from quaid.capture.importers.import_plan import derive_id, list_candidates
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.place import state_folder
@@ -284,7 +284,7 @@ def test_what_cannot_be_read_is_refused_with_the_next_step(vault, tmp_path):
 
 
 def test_ten_thousand_facts_whose_words_make_no_slug_get_files_of_their_own(vault):
-    found = Found(admit, facts=[FoundFact(f"麻耶は{n}番目の 茶 が 好き", str(n)) for n in range(10_000)])
+    found = ImportContent(admit, facts=[ImportedFact(f"麻耶は{n}番目の 茶 が 好き", str(n)) for n in range(10_000)])
     candidates, _ = list_candidates(found, "mem0", "default")
     tails = Counter(candidate.id[-5:] for candidate in candidates)
     shared = [candidate for candidate in candidates if tails[candidate.id[-5:]] > 1]

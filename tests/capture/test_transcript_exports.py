@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from quaid.capture.transcripts import documents, read_transcript, read_transcripts
+from quaid.capture.transcripts import json_stream, read_transcript, read_transcripts
 from quaid.errors import BadInputError
 
 
@@ -186,12 +186,12 @@ def test_an_export_that_breaks_off_in_its_first_conversation_is_refused():
 
 
 def test_a_conversation_beyond_all_measure_is_skipped(monkeypatch):
-    monkeypatch.setattr(documents, "CONVERSATION_LIMIT", 3000)
+    monkeypatch.setattr(json_stream, "CONVERSATION_LIMIT", 3000)
     found = [claude({"sender": "human", "text": "x" * size}, session=str(size)) for size in (10, 100_000, 20, 30)]
     text = json.dumps(found)
     pieces = (text[start : start + 500].encode() for start in range(0, len(text), 500))
-    skipped = documents.Counter()
-    read = documents.read_documents(pieces, lambda value: "chat_messages" in value, skipped)
+    skipped = json_stream.Counter()
+    read = json_stream.read_documents(pieces, lambda value: "chat_messages" in value, skipped)
     assert [value["uuid"] for value in read] == ["10", "20", "30"]
     assert skipped == {"unreadable conversation": 1}
 
@@ -201,8 +201,8 @@ def test_where_the_pieces_end_makes_no_difference(size):
     text = json.dumps([claude({"text": 'é"\\ {[,🌱'}, session=f"c{n}", n=[1.5e-7, True, None]) for n in range(5)])
     data = text.encode("utf-16") if size == 7 else text.encode()
     pieces = (data[start : start + size] for start in range(0, len(data), size))
-    skipped = documents.Counter()
-    assert list(documents.read_documents(pieces, lambda _: True, skipped)) == json.loads(text)
+    skipped = json_stream.Counter()
+    assert list(json_stream.read_documents(pieces, lambda _: True, skipped)) == json.loads(text)
     assert not skipped
 
 

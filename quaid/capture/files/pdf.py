@@ -12,7 +12,7 @@ from quaid.errors import BadInputError
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
-MOST_PAGES = 2_000
+MAX_PAGES = 2_000
 
 
 def read_pdf(path: Path, data: bytes) -> tuple[str | None, list[str], tuple[str, ...]]:
@@ -28,9 +28,9 @@ def read_pdf(path: Path, data: bytes) -> tuple[str | None, list[str], tuple[str,
         count = len(reader.pages)
     except Exception as error:  # a damaged file makes the library stumble in many ways
         raise _broken(path, error) from error
-    if count > MOST_PAGES:
+    if count > MAX_PAGES:
         raise BadInputError(
-            f"{path} has {count:,} pages, and up to {MOST_PAGES:,} are read. Give the part that matters."
+            f"{path} has {count:,} pages, and up to {MAX_PAGES:,} are read. Give the part that matters."
         )
     texts: list[str] = []
     unread: list[int] = []

@@ -18,8 +18,8 @@ from quaid.vault import frontmatter, markdown
 from quaid.vault.headings import without_control
 
 MEGABYTE = 1_000_000
-MOST_BYTES = 50 * MEGABYTE
-MOST_CHARS = 2 * MEGABYTE
+MAX_BYTES = 50 * MEGABYTE
+MAX_CHARS = 2 * MEGABYTE
 """Of text: half a million tokens, which is as much as one file should cost."""
 PART_CHARS = 2_000
 """Longer parts are split: a few of them are shown again with the next piece, to understand it by."""
@@ -111,9 +111,9 @@ def _filled(
     split = tuple(_split(parts))
     if not split:
         raise BadInputError(f"{found.path} holds no text. Give a file with something to read in it.")
-    if sum(len(part.text) for part in split) > MOST_CHARS:
+    if sum(len(part.text) for part in split) > MAX_CHARS:
         raise BadInputError(
-            f"{found.path} holds more than {MOST_CHARS // MEGABYTE} million characters of text. "
+            f"{found.path} holds more than {MAX_CHARS // MEGABYTE} million characters of text. "
             "Give the part that matters."
         )
     title = " ".join(without_control(title).split())
@@ -134,13 +134,13 @@ def _read_bytes(path: Path) -> bytes:
             raise BadInputError(f"{path} is a folder. Give its files one by one: quaid analyze {path}/*.md")
         if not stat.S_ISREG(found.st_mode):
             raise BadInputError(f"{path} is no regular file. Give a text, markdown or PDF file.")
-        if found.st_size > MOST_BYTES:
+        if found.st_size > MAX_BYTES:
             raise BadInputError(
-                f"{path} has {found.st_size / MEGABYTE:,.0f} MB, and files up to {MOST_BYTES // MEGABYTE} MB are read. "
+                f"{path} has {found.st_size / MEGABYTE:,.0f} MB, and files up to {MAX_BYTES // MEGABYTE} MB are read. "
                 "Give the part of it that matters."
             )
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise BadInputError(f"There is no file {path}. Check the path.") from error
     except (OSError, ValueError) as error:  # a name with a NUL

@@ -15,7 +15,7 @@ from posixpath import basename, splitext
 from typing import Any, NamedTuple
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.importers.found import Found, FoundEntity, FoundFact, Source
+from quaid.capture.importers.import_content import ImportContent, ImportedEntity, ImportedFact, ImportSource
 from quaid.errors import BadInputError
 from quaid.model import FACT_TYPES, Edge, name_key
 from quaid.vault import frontmatter, markdown, notes
@@ -66,14 +66,14 @@ class _Subject:
     prose: str = ""
 
 
-def recognises(source: Source) -> bool:
+def recognises(source: ImportSource) -> bool:
     """Most notes have a permalink, as basic-memory gives each one, and some line of theirs is in its grammar."""
     heads = [(frontmatter.parse(text), text) for text in source.notes.values()]
     marked = [head.body for head, _ in heads if isinstance(head.fields.get("permalink"), str)]
     return 2 * len(marked) > len(heads) and any(_is_known(line) for body in marked for line in body.split("\n"))
 
 
-def read(source: Source, found: Found) -> None:
+def read(source: ImportSource, found: ImportContent) -> None:
     subjects = [_read_note(path, text, found) for path, text in source.notes.items()]
     if not subjects:
         raise BadInputError(f"{source.name} holds no markdown. Give the folder that basic-memory keeps a project in.")
@@ -92,7 +92,7 @@ def read(source: Source, found: Found) -> None:
         found.entities[subject.title] = _as_entity(subject, called.get(subject.title, set()))
 
 
-def _read_note(path: str, text: str, found: Found) -> _Subject:
+def _read_note(path: str, text: str, found: ImportContent) -> _Subject:
     head = frontmatter.parse(clean_text(found.admitted(path, text)))
     stem = splitext(basename(path))[0]
     title = head.fields.get("title")
@@ -113,7 +113,7 @@ def _read_note(path: str, text: str, found: Found) -> _Subject:
     return subject
 
 
-def _take(line: str, subject: _Subject, found: Found) -> bool:
+def _take(line: str, subject: _Subject, found: ImportContent) -> bool:
     """Whether a line is an observation or a relation, which then is the subject's."""
     item = _ITEM.match(line)
     if item is None:
@@ -186,14 +186,14 @@ def _link_key(target: str) -> str:
     return name_key(target.removesuffix(".md"))
 
 
-def _as_fact(subject: _Subject, line: _Line) -> FoundFact:
+def _as_fact(subject: _Subject, line: _Line) -> ImportedFact:
     says_whom = name_key(subject.title) in name_key(line.text)
     text = line.text if says_whom else f"{subject.title}: {line.text}"
     if line.context:
         text = f"{text} ({line.context})"
     category = line.category.casefold()
     fact_type = _CATEGORIES.get(category, category)
-    return FoundFact(
+    return ImportedFact(
         text,
         subject.place,
         fact_type if fact_type in FACT_TYPES else "fact",
@@ -202,7 +202,7 @@ def _as_fact(subject: _Subject, line: _Line) -> FoundFact:
     )
 
 
-def _as_entity(subject: _Subject, called: set[str]) -> FoundEntity:
+def _as_entity(subject: _Subject, called: set[str]) -> ImportedEntity:
     given = subject.fields.get("aliases")
     aliases = [alias for alias in given if isinstance(alias, str)] if isinstance(given, list) else []
     names = {name_key(subject.title): subject.title}
@@ -210,7 +210,7 @@ def _as_entity(subject: _Subject, called: set[str]) -> FoundEntity:
         if alias.strip():
             names.setdefault(name_key(alias), alias.strip())
     kind = subject.fields.get("type")
-    return FoundEntity(
+    return ImportedEntity(
         subject.title,
         _TYPES.get(kind.casefold(), "concept") if isinstance(kind, str) else "concept",
         tuple(names.values())[1:],

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Protocol, cast
 
-from quaid.capture.importers import basic_memory, exported, markdown_memories, mem0, note_folder
-from quaid.capture.importers.found import Found, Source
+from quaid.capture.importers import basic_memory, markdown_memories, mem0, note_folder, quaid_export
+from quaid.capture.importers.import_content import ImportContent, ImportSource
 from quaid.errors import BadInputError
 
 
-class Format(Protocol):
+class ImportFormat(Protocol):
     """What a module must have to be in `FORMATS`."""
 
     NAME: str
     """As `--from` takes it and a commit names it."""
 
-    def recognises(self, source: Source) -> bool:
+    def recognises(self, source: ImportSource) -> bool:
         """Whether `source` is of this format, told by its content."""
         ...
 
-    def read(self, source: Source, found: Found) -> None:
+    def read(self, source: ImportSource, found: ImportContent) -> None:
         """Put all that the source states into `found`, each text through `found.admitted`.
 
         Raises:
@@ -28,11 +28,11 @@ class Format(Protocol):
         ...
 
 
-FORMATS = cast("tuple[Format, ...]", (exported, mem0, basic_memory, markdown_memories, note_folder))
+FORMATS = cast("tuple[ImportFormat, ...]", (quaid_export, mem0, basic_memory, markdown_memories, note_folder))
 """Asked in this order; a folder of notes is whatever has markdown, so it stays last."""
 
 
-def choose_format(source: Source, name: str | None = None) -> Format:
+def choose_format(source: ImportSource, name: str | None = None) -> ImportFormat:
     """The format called `name`, else the one that recognises `source`.
 
     Raises:

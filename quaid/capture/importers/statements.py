@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from quaid.vault import markdown
 
-LONGEST = 400
+MAX_STATEMENT_CHARS = 400
 """Characters of a statement, about; a longer paragraph becomes several, cut between sentences."""
-LONGEST_LABEL = 80
+MAX_LABEL_CHARS = 80
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:[^ \t#]|[ \t#]+(?=[^ \t#]))*+)[ \t#]*$")
@@ -189,7 +189,7 @@ def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
         labels = tuple(dict.fromkeys([*block.headings, *block.parents]))
         when = _WHEN.match(block.text)
         shown = _shown(block.text[when.end() :] if when else block.text)
-        for said in markdown.split_text(shown, LONGEST):
+        for said in markdown.split_text(shown, MAX_STATEMENT_CHARS):
             text = _standing_alone(said, labels)
             if _count_words(text) < 3:
                 left_out["lines of fewer than three words"] += 1
@@ -221,7 +221,7 @@ def _standing_alone(said: str, labels: tuple[str, ...]) -> str:
     """`said`, with what it is about in front where it does not say so itself."""
     if _SENTENCE.match(said) and not _UNRESOLVED.match(said):
         return said
-    kept = [label for label in labels if len(label) <= LONGEST_LABEL and not says_nothing(label)][-2:]
+    kept = [label for label in labels if len(label) <= MAX_LABEL_CHARS and not says_nothing(label)][-2:]
     missing = [label for label in kept if label.casefold() not in said.casefold()]
     return f"{', '.join(missing)}: {said}" if missing else said
 

@@ -27,19 +27,27 @@ from quaid.capture.transcripts import (
     openclaw,
     plain_text,
 )
-from quaid.capture.transcripts.documents import read_documents, spot_keys
+from quaid.capture.transcripts.json_stream import read_documents, spot_keys
 from quaid.capture.transcripts.lines import LINE_LIMIT_BYTES, read_lines
 from quaid.errors import BadInputError
 from quaid.model import Conversation, Turn
 
-__all__ = ["DOCUMENTS", "FORMATS", "Document", "Format", "read_conversations", "read_transcript", "read_transcripts"]
+__all__ = [
+    "DOCUMENTS",
+    "FORMATS",
+    "DocumentFormat",
+    "LineFormat",
+    "read_conversations",
+    "read_transcript",
+    "read_transcripts",
+]
 
 _ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _HEAD_LINES = 24
 _START_BYTES = 2**18
 
 
-class Format(Protocol):
+class LineFormat(Protocol):
     """What a module must have to be in `FORMATS`: a format of lines."""
 
     NAME: str
@@ -54,7 +62,7 @@ class Format(Protocol):
         ...
 
 
-class Document(Protocol):
+class DocumentFormat(Protocol):
     """What a module must have to be in `DOCUMENTS`: a format in which a conversation is a JSON object."""
 
     NAME: str
@@ -68,29 +76,29 @@ class Document(Protocol):
         ...
 
 
-FORMATS = cast("tuple[Format, ...]", (claude_code, codex, gemini, openclaw, hermes, generic_jsonl, plain_text))
+FORMATS = cast("tuple[LineFormat, ...]", (claude_code, codex, gemini, openclaw, hermes, generic_jsonl, plain_text))
 """Asked in this order; plain text takes whatever is text and not JSON, so it stays last."""
 
-DOCUMENTS = cast("tuple[Document, ...]", (chatgpt, claude_ai, gemini))
+DOCUMENTS = cast("tuple[DocumentFormat, ...]", (chatgpt, claude_ai, gemini))
 
-AGENTS = cast("tuple[Format, ...]", (claude_code, codex, gemini, openclaw))
-SPOOL = cast("tuple[Format, ...]", (generic_jsonl,))
-_AGENTS_DOCUMENTS = cast("tuple[Document, ...]", (gemini,))
+AGENTS = cast("tuple[LineFormat, ...]", (claude_code, codex, gemini, openclaw))
+SPOOL = cast("tuple[LineFormat, ...]", (generic_jsonl,))
+_AGENTS_DOCUMENTS = cast("tuple[DocumentFormat, ...]", (gemini,))
 
 
 @dataclass(frozen=True, slots=True)
-class AgentsLog(os.PathLike[str]):
+class AgentLog(os.PathLike[str]):
     """A file that an agent's program or its hook wrote: `opening` opens it, and nothing but `formats` is read."""
 
     path: str
     opening: Callable[[], IO[bytes]]
-    formats: tuple[Format, ...] = AGENTS
+    formats: tuple[LineFormat, ...] = AGENTS
 
     def __fspath__(self) -> str:
         return self.path
 
 
-def read_transcripts(source: Path | AgentsLog | IO[bytes], *, session: str | None = None) -> Iterator[Conversation]:
+def read_transcripts(source: Path | AgentLog | IO[bytes], *, session: str | None = None) -> Iterator[Conversation]:
     """The conversations of a transcript or an export, each as soon as it is read; `session` overrules the one it names.
 
     A session in which nobody said anything is a conversation without turns. Lines and conversations that are unreadable
@@ -100,10 +108,10 @@ def read_transcripts(source: Path | AgentsLog | IO[bytes], *, session: str | Non
         BadInputError: when read from. The file cannot be opened, is empty or binary, is JSON of an unknown kind or a
             broken archive, or `session` was given for several conversations.
     """
-    name = os.fspath(source) if isinstance(source, (Path, AgentsLog)) else _stream_name(source)
+    name = os.fspath(source) if isinstance(source, (Path, AgentLog)) else _stream_name(source)
     skipped: Counter[str] = Counter()
     try:
-        if isinstance(source, AgentsLog):
+        if isinstance(source, AgentLog):
             with source.opening() as stream:
                 yield from _finish(_read_log(stream, name, source.formats, skipped), skipped, name, session)
         elif isinstance(source, Path):
@@ -182,7 +190,9 @@ def _read(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[Conve
         )
 
 
-def _read_log(stream: IO[bytes], name: str, formats: Sequence[Format], skipped: Counter[str]) -> Iterator[Conversation]:
+def _read_log(
+    stream: IO[bytes], name: str, formats: Sequence[LineFormat], skipped: Counter[str]
+) -> Iterator[Conversation]:
     start = _read_start(stream)
     whole = cast("IO[bytes]", io.BufferedReader(_Rewound(start, stream), _START_BYTES))
     keys = spot_keys(start) if formats == AGENTS else frozenset()
@@ -205,18 +215,18 @@ def _read_member(chunks: Iterator[bytes], skipped: Counter[str]) -> Iterator[Con
         skipped["unknown file"] += 1
 
 
-def _read_documents(chunks: Iterator[bytes], document: Document, skipped: Counter[str]) -> Iterator[Conversation]:
+def _read_documents(chunks: Iterator[bytes], document: DocumentFormat, skipped: Counter[str]) -> Iterator[Conversation]:
     for found in read_documents(chunks, lambda found: document.recognises_document(found.keys()), skipped):
         left_out: Counter[str] = Counter()
         conversation = document.read_document(found, left_out)
         yield replace(conversation, skipped=left_out)
 
 
-def _find_format(head: Sequence[str]) -> Format | None:
+def _find_format(head: Sequence[str]) -> LineFormat | None:
     return next((form for form in FORMATS if form.recognises(head)), None)
 
 
-def _find_document(start: bytes) -> Document | None:
+def _find_document(start: bytes) -> DocumentFormat | None:
     keys = spot_keys(start)
     return next((form for form in DOCUMENTS if form.recognises_document(keys)), None)
 
@@ -283,7 +293,7 @@ def read_conversations(
     source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], session: str | None
 ) -> Iterator[Conversation]:
     """The conversations of a file, of an open stream, or one of turns as they are given, cleaned."""
-    if isinstance(source, AgentsLog):
+    if isinstance(source, AgentLog):
         yield from read_transcripts(source, session=session)
     elif isinstance(source, (str, os.PathLike)):
         yield from read_transcripts(Path(source), session=session)

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts.said import Piece, make_conversation, walk_back
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, make_conversation, walk_back
 from quaid.model import Conversation
 
 NAME = "ChatGPT exports"
@@ -56,23 +56,23 @@ def _newest(nodes: dict[str, dict[str, Any]]) -> str | None:
     return max(reversed(nodes), key=key, default=None)
 
 
-def _pieces(message: object, skipped: Counter[str]) -> Iterator[Piece]:
+def _pieces(message: object, skipped: Counter[str]) -> Iterator[Utterance]:
     if not isinstance(message, dict):
         return
     author = message.get("author")
     role = author.get("role") if isinstance(author, dict) else None
-    reason = _why_nobody_said_it(message, role)
+    reason = _skip_reason(message, role)
     if reason:
         skipped[reason] += 1
         return
     text = clean_text(_CITATION.sub("", "\n\n".join(_parts(message["content"], skipped))))
     if text:
-        yield Piece(str(role), text, parse_timestamp(message.get("create_time")))
+        yield Utterance(str(role), text, parse_timestamp(message.get("create_time")))
     else:
         skipped["empty"] += 1
 
 
-def _why_nobody_said_it(message: dict[str, Any], role: object) -> str | None:
+def _skip_reason(message: dict[str, Any], role: object) -> str | None:
     metadata = message.get("metadata")
     content = message.get("content")
     kind = content.get("content_type", "text") if isinstance(content, dict) else None

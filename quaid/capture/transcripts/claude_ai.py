@@ -12,8 +12,8 @@ from typing import Any
 
 from quaid.capture.cleaning import clean_name, clean_text
 from quaid.capture.transcripts.lines import find_texts
-from quaid.capture.transcripts.said import Piece, make_conversation, walk_back
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, make_conversation, walk_back
 from quaid.model import Conversation
 
 NAME = "Claude.ai exports"
@@ -52,7 +52,7 @@ def _branch(messages: list[dict[str, Any]], leaf: object) -> list[int]:
     return walk_back(numbers.get(leaf, last) if isinstance(leaf, str) else last, parents)
 
 
-def _pieces(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Piece]:
+def _pieces(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Utterance]:
     sender = message.get("sender")
     role = _ROLES.get(sender) if isinstance(sender, str) else None
     if role is None:
@@ -66,6 +66,6 @@ def _pieces(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Piece]:
     said = content if isinstance(content, list) and content else message.get("text")
     text = clean_text("\n\n".join(text for text in find_texts(said, skipped) if text.strip()))
     if text:
-        yield Piece(role, text, parse_timestamp(message.get("created_at")))
+        yield Utterance(role, text, parse_timestamp(message.get("created_at")))
     else:
         skipped["empty"] += 1

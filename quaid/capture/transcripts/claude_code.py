@@ -15,8 +15,8 @@ from typing import Any
 
 from quaid.capture.cleaning import clean_text
 from quaid.capture.transcripts.lines import find_texts, list_objects, read_objects
-from quaid.capture.transcripts.said import Piece, clean_typed, find_project, make_conversation
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, clean_typed, find_project, make_conversation
 from quaid.model import Conversation
 
 NAME = "Claude Code sessions"
@@ -54,7 +54,7 @@ _MACHINE_TEXTS = (
 _PEOPLE = frozenset({"human", "channel"})
 _BLOCKED = "UserPromptSubmit operation blocked by hook"
 _ORIGINAL_PROMPT = "Original prompt:"
-_MOST_HOOKS = 50
+_MAX_HOOKS = 50
 
 
 @dataclass(slots=True)
@@ -112,11 +112,11 @@ class _Session:
     session: str | None = None
     project: str | None = None
     tree: _Tree = field(default_factory=_Tree)
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[Utterance] = field(default_factory=list)
     """What was said; the place of a piece is its line's number in the tree, the source of an answer its message id."""
     answers: dict[str, list[int]] = field(default_factory=dict)
     """The lines of each answer, by its message id."""
-    queued: list[Piece] = field(default_factory=list)
+    queued: list[Utterance] = field(default_factory=list)
     """What the user typed while the agent was at work; these hang beside the tree."""
     beside: set[int] = field(default_factory=set)
     """The lines of attachments."""
@@ -191,7 +191,7 @@ def _note_block(line: dict[str, Any], node: int, session: _Session) -> None:
     if not isinstance(content, str) or not content.startswith(_BLOCKED):
         return
     parents = session.tree.find_parents(node)
-    for _ in range(_MOST_HOOKS):
+    for _ in range(_MAX_HOOKS):
         if not parents or parents[0] not in session.beside:
             break
         parents = session.tree.find_parents(parents[0])
@@ -204,9 +204,9 @@ def _node_beside(line: dict[str, Any], tree: _Tree) -> int:
     return tree.add(line) if isinstance(line.get("uuid"), str) or tree.newest is None else tree.newest
 
 
-def _pieces(line: dict[str, Any], node: int, skipped: Counter[str]) -> Iterator[Piece]:
+def _pieces(line: dict[str, Any], node: int, skipped: Counter[str]) -> Iterator[Utterance]:
     message = line.get("message")
-    reason = _why_nobody_said_it(line, message)
+    reason = _skip_reason(line, message)
     if reason or not isinstance(message, dict):
         skipped[reason or "unknown type"] += 1
         return
@@ -214,7 +214,7 @@ def _pieces(line: dict[str, Any], node: int, skipped: Counter[str]) -> Iterator[
     source = _message_id(line) or node
     at = parse_timestamp(line.get("timestamp"))
     for text in _said(message.get("content"), line["type"], skipped):
-        yield Piece(line["type"], text, at, node, source)
+        yield Utterance(line["type"], text, at, node, source)
 
 
 def _message_id(line: dict[str, Any]) -> str | None:
@@ -223,7 +223,7 @@ def _message_id(line: dict[str, Any]) -> str | None:
     return message_id if isinstance(message_id, str) else None
 
 
-def _why_nobody_said_it(line: dict[str, Any], message: object) -> str | None:
+def _skip_reason(line: dict[str, Any], message: object) -> str | None:
     if line.get("isCompactSummary"):
         return "compact summary"
     if line.get("isMeta"):
@@ -257,14 +257,14 @@ def _machine_text(text: str) -> str | None:
     return next((reason for start, reason in _MACHINE_TEXTS if opening.startswith(start)), None)
 
 
-def _queued_pieces(line: dict[str, Any], node: int, skipped: Counter[str]) -> Iterator[Piece]:
+def _queued_pieces(line: dict[str, Any], node: int, skipped: Counter[str]) -> Iterator[Utterance]:
     attachment = line.get("attachment")
     if not isinstance(attachment, dict) or not _is_typed_by_user(attachment):
         skipped["attachment"] += 1
         return
     at = parse_timestamp(line.get("timestamp"))
     for text in _said(attachment.get("prompt"), "user", skipped):
-        yield Piece("user", text, at, node)
+        yield Utterance("user", text, at, node)
 
 
 def _is_typed_by_user(attachment: dict[str, Any]) -> bool:
@@ -272,7 +272,7 @@ def _is_typed_by_user(attachment: dict[str, Any]) -> bool:
     return attachment.get("type") == "queued_command" and is_prompt
 
 
-def _follow(session: _Session, skipped: Counter[str]) -> list[Piece]:
+def _follow(session: _Session, skipped: Counter[str]) -> list[Utterance]:
     """The pieces on the way to the newest message, in the order of the file."""
     tree = session.tree
     path = tree.walk_from([] if tree.newest is None else [tree.newest])

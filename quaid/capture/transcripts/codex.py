@@ -17,8 +17,8 @@ from typing import Any
 
 from quaid.capture.cleaning import clean_text
 from quaid.capture.transcripts.lines import find_texts, list_objects, read_objects
-from quaid.capture.transcripts.said import Piece, clean_typed, find_project, make_conversation
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, clean_typed, find_project, make_conversation
 from quaid.model import Conversation
 
 NAME = "Codex CLI rollouts"
@@ -51,7 +51,7 @@ _REQUEST = re.compile(
 class _Entry:
     """Something said, in an item or an event, or so many turns taken back."""
 
-    piece: Piece
+    piece: Utterance
     is_event: bool = False
     turns_taken_back: int = 0
 
@@ -131,7 +131,7 @@ def _read_item(payload: dict[str, Any], at: datetime | None, skipped: Counter[st
         skipped["system or tool"] += 1
     else:
         for raw in find_texts(payload.get("content"), skipped):
-            yield _Entry(Piece(role, _clean(raw, role), at))
+            yield _Entry(Utterance(role, _clean(raw, role), at))
 
 
 def _read_event(payload: dict[str, Any], at: datetime | None, skipped: Counter[str]) -> Iterator[_Entry]:
@@ -139,9 +139,9 @@ def _read_event(payload: dict[str, Any], at: datetime | None, skipped: Counter[s
     role = _EVENTS.get(kind) if isinstance(kind, str) else None
     turns = payload.get("num_turns")
     if role and isinstance(payload.get("message"), str):
-        yield _Entry(Piece(role, _clean(payload["message"], role), at), is_event=True)
+        yield _Entry(Utterance(role, _clean(payload["message"], role), at), is_event=True)
     elif kind == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
-        yield _Entry(Piece("", ""), turns_taken_back=turns)
+        yield _Entry(Utterance("", ""), turns_taken_back=turns)
     else:
         skipped["bookkeeping"] += 1
 
@@ -152,12 +152,12 @@ def _clean(raw: str, role: str) -> str:
     return text if role == "assistant" or _INJECTED.match(text) else clean_typed(_REQUEST.sub("", text))
 
 
-def _replay(entries: Sequence[_Entry], skipped: Counter[str]) -> list[Piece]:
+def _replay(entries: Sequence[_Entry], skipped: Counter[str]) -> list[Utterance]:
     typed = {entry.piece.text for entry in entries if entry.is_event and entry.piece.role == "user"}
     in_items = {
         entry.piece.role for entry in entries if not entry.is_event and not _is_injected(entry.piece, typed, skipped)
     }
-    said: list[Piece] = []
+    said: list[Utterance] = []
     for entry in entries:
         if entry.turns_taken_back:
             _take_back(said, entry.turns_taken_back, skipped)
@@ -166,7 +166,7 @@ def _replay(entries: Sequence[_Entry], skipped: Counter[str]) -> list[Piece]:
     return said
 
 
-def _is_injected(piece: Piece, typed: set[str], skipped: Counter[str] | None = None) -> bool:
+def _is_injected(piece: Utterance, typed: set[str], skipped: Counter[str] | None = None) -> bool:
     is_unsaid = not piece.text
     if piece.role == "user" and not is_unsaid:
         # New kinds of these appear with every release; where there are events, they know better.
@@ -177,7 +177,7 @@ def _is_injected(piece: Piece, typed: set[str], skipped: Counter[str] | None = N
     return is_unsaid
 
 
-def _take_back(said: list[Piece], turns: int, skipped: Counter[str]) -> None:
+def _take_back(said: list[Utterance], turns: int, skipped: Counter[str]) -> None:
     while said and turns:
         turns -= said.pop().role == "user"
         skipped["abandoned branch"] += 1

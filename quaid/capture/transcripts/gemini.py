@@ -15,8 +15,8 @@ from typing import Any
 
 from quaid.capture.cleaning import clean_text
 from quaid.capture.transcripts.lines import list_objects, read_objects
-from quaid.capture.transcripts.said import Piece, clean_typed, find_project, make_conversation
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, clean_typed, find_project, make_conversation
 from quaid.model import Conversation
 
 NAME = "Gemini CLI sessions"
@@ -43,7 +43,7 @@ def recognises_document(keys: Collection[str]) -> bool:
 def read(lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
     """One conversation: what the terminal shows at the end of the log. A helper agent's session has no turns."""
     metadata: dict[str, Any] = {}
-    said: dict[str, tuple[list[Piece], Counter[str]]] = {}
+    said: dict[str, tuple[list[Utterance], Counter[str]]] = {}
     for found in read_objects(lines, skipped):
         if isinstance(found.get("$rewindTo"), str):
             _rewind(said, found["$rewindTo"], skipped)
@@ -77,7 +77,7 @@ def _is_answer(found: dict[str, Any]) -> bool:
     return found.get("type") == "gemini" and {"id", "content"} <= found.keys()
 
 
-def _read_messages(metadata: dict[str, Any], skipped: Counter[str]) -> list[Piece]:
+def _read_messages(metadata: dict[str, Any], skipped: Counter[str]) -> list[Utterance]:
     messages = metadata.get("messages")
     listed = messages if isinstance(messages, list) else []
     return [piece for message in listed if isinstance(message, dict) for piece in _pieces(message, skipped)]
@@ -92,7 +92,7 @@ def _rewind(said: dict[str, Any], target: str, skipped: Counter[str]) -> None:
         skipped["abandoned branch"] += 1
 
 
-def _make(metadata: dict[str, Any], pieces: list[Piece], skipped: Counter[str]) -> Conversation:
+def _make(metadata: dict[str, Any], pieces: list[Utterance], skipped: Counter[str]) -> Conversation:
     if metadata.get("kind") == "subagent":
         skipped["sidechain"] += len(pieces)
         pieces = []
@@ -102,7 +102,7 @@ def _make(metadata: dict[str, Any], pieces: list[Piece], skipped: Counter[str]) 
     return make_conversation(pieces, "gemini", metadata.get("sessionId"), started, project)
 
 
-def _pieces(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Piece]:
+def _pieces(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Utterance]:
     kind = message.get("type")
     role = _ROLES.get(kind) if isinstance(kind, str) else None
     if role is None:
@@ -113,7 +113,7 @@ def _pieces(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Piece]:
     texts = list(_find_texts(content or message.get("content"), skipped))
     text = clean_text("".join(texts)) if role == "assistant" else clean_typed("\n\n".join(filter(str.strip, texts)))
     if text and not (role == "user" and _COMMAND.match(text)):
-        yield Piece(role, text, parse_timestamp(message.get("timestamp")))
+        yield Utterance(role, text, parse_timestamp(message.get("timestamp")))
     else:
         skipped["command" if text else "empty"] += 1
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from quaid.capture.cleaning import clean_text
 from quaid.capture.transcripts.lines import find_texts, list_objects, read_objects
-from quaid.capture.transcripts.said import Piece, clean_typed, make_conversation
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, clean_typed, make_conversation
 from quaid.model import Conversation
 
 NAME = "Hermes event streams"
@@ -22,8 +22,8 @@ NAME = "Hermes event streams"
 
 @dataclass(slots=True)
 class _Session:
-    turns: list[Piece] = field(default_factory=list)
-    calls: list[Piece] = field(default_factory=list)
+    turns: list[Utterance] = field(default_factory=list)
+    calls: list[Utterance] = field(default_factory=list)
     asked: tuple[int, str] = (0, "")
     """How many messages of the user the last call had, and the last of them."""
 
@@ -69,13 +69,13 @@ def _read_event(found: dict[str, Any], session: _Session, skipped: Counter[str])
     at = parse_timestamp(found.get("timestamp"))
     if found.get("name") == "hermes.turn":
         role = "assistant" if is_end else "user"
-        session.turns += [Piece(role, text, at) for text in _clean(data.get(role), role, skipped)]
+        session.turns += [Utterance(role, text, at) for text in _clean(data.get(role), role, skipped)]
     elif found.get("category") != "llm":
         skipped["tool call" if found.get("category") == "tool" else "bookkeeping"] += 1
     elif is_end:
-        session.calls += [Piece("assistant", text, at) for text in _clean(_answer(data), "assistant", skipped)]
+        session.calls += [Utterance("assistant", text, at) for text in _clean(_answer(data), "assistant", skipped)]
     else:
-        session.calls += [Piece("user", text, at) for text in _clean(_question(data, session), "user", skipped)]
+        session.calls += [Utterance("user", text, at) for text in _clean(_question(data, session), "user", skipped)]
 
 
 def _question(data: dict[str, Any], session: _Session) -> object:

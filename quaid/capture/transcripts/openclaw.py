@@ -16,8 +16,8 @@ from typing import Any
 
 from quaid.capture.cleaning import clean_text
 from quaid.capture.transcripts.lines import find_texts, list_objects, read_objects
-from quaid.capture.transcripts.said import Piece, clean_typed, find_project, make_conversation, walk_back
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, clean_typed, find_project, make_conversation, walk_back
 from quaid.model import Conversation
 
 NAME = "OpenClaw sessions"
@@ -49,7 +49,7 @@ class _Session:
     numbers: dict[str, int] = field(default_factory=dict)
     parents: dict[int, int | None] = field(default_factory=dict)
     last_kind: str = ""
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[Utterance] = field(default_factory=list)
     """What was said; the place of a piece is its entry's number."""
 
 
@@ -115,7 +115,7 @@ def _find_parent(found: dict[str, Any], session: _Session) -> int | None:
     return None if is_root and session.last_kind not in _BEGINNINGS_ANEW else before
 
 
-def _pieces(found: dict[str, Any], number: int, skipped: Counter[str]) -> Iterator[Piece]:
+def _pieces(found: dict[str, Any], number: int, skipped: Counter[str]) -> Iterator[Utterance]:
     message = found.get("message")
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or role not in ("user", "assistant"):
@@ -128,7 +128,7 @@ def _pieces(found: dict[str, Any], number: int, skipped: Counter[str]) -> Iterat
             skipped[reason] += 1
         else:
             # What a channel delivered is written down once more by the gateway.
-            yield Piece(role, text, at, number, source="answer")
+            yield Utterance(role, text, at, number, source="answer")
 
 
 def _said(raw: str, role: str) -> tuple[str, str | None]:

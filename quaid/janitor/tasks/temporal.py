@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quaid.capture.extract import with_dates
+from quaid.capture.extraction import with_dates
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.janitor import judging, verbs

@@ -14,11 +14,13 @@ from datetime import date, datetime
 from typing import Any, TypeVar
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.facts import MINIMUM_WORDS, count_words
-from quaid.capture.pieces import Material, Piece, SaidTurn
+from quaid.capture.fact_note import MINIMUM_WORDS, FactDetails, count_words
+from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import normalise_edge
+from quaid.capture.storing import NewFact
 from quaid.errors import BadInputError
 from quaid.model import CORE_FILES, Edge
+from quaid.recall.intent import is_technical
 from quaid.vault.notes import text_hash
 
 T = TypeVar("T")
@@ -131,7 +133,43 @@ def keep_at_most(extraction: Extraction, most: int) -> Extraction:
     return replace(extraction, facts=kept, left_out=(*extraction.left_out, *left))
 
 
-def _read_fact(raw: Mapping[str, Any], said: Mapping[int, SaidTurn], material: Material) -> ExtractedFact:
+def new_facts(found: Extraction, material: Material, owner: str, episode_name: str | None) -> list[NewFact]:
+    """The facts of `found`, pending, citing turns of the episode; without its name they cite nothing."""
+    return [
+        NewFact(
+            fact.text,
+            replace(
+                details_of(fact, owner, fact.project),
+                source=fact.source,
+                extraction_confidence=fact.confidence if fact.source == "assistant" else None,
+                session=material.session,
+                turns=tuple(f"[[{episode_name}#^t{turn}]]" for turn in fact.turns) if episode_name else (),
+            ),
+        )
+        for fact in found.facts
+    ]
+
+
+def details_of(fact: ExtractedFact, owner: str, project: str | None) -> FactDetails:
+    """What a model has said of a fact, as a pending one of `owner` and `project`."""
+    return FactDetails(
+        type=fact.category,
+        status="pending",
+        owner=owner,
+        confidence=fact.confidence,
+        durability=fact.durability,
+        privacy=fact.privacy,
+        speaker=fact.speaker,
+        project=project,
+        technical=project is not None and is_technical(fact.text),
+        valid_from=fact.valid_from,
+        valid_until=fact.valid_until,
+        keywords=fact.keywords,
+        edges=fact.edges,
+    )
+
+
+def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], material: Material) -> ExtractedFact:
     turns = tuple(dict.fromkeys(turn for turn in _cited(raw["turns"]) if turn in said))
     first = next((said[turn] for turn in turns), None)
     told = (first.said_at if first else None) or material.started
@@ -153,7 +191,7 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, SaidTurn], material: M
     )
 
 
-def _why_not(fact: ExtractedFact, said: Mapping[int, SaidTurn]) -> str:
+def _why_not(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> str:
     """Why a fact must not be kept; empty when it may."""
     if count_words(fact.text) < MINIMUM_WORDS:
         return f"fewer than {MINIMUM_WORDS} words"

@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from quaid.model import Conversation, Edit, Turn
 from quaid.vault import episodes, frontmatter, layout, notes
 
-_OWN = "Note to self"
-_FEWEST_SHARED = 2
+NOTE_SPEAKER = "Note to self"
+_MIN_SHARED_TURNS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def find_fork(kept: KeptEpisode, conversation: Conversation) -> Fork | None:
     chance. Of several parents the one with the most shared turns is the nearest.
     """
     shared = shared_start(kept, conversation)
-    if shared < _FEWEST_SHARED:
+    if shared < _MIN_SHARED_TURNS:
         return None
     return Fork(kept.rel_path, shared, _said_turns(kept)[shared - _inherited(kept.data) - 1].number or shared)
 
@@ -110,7 +110,7 @@ def plan_episode(
     session that left another one (`fork`; asked for only when the session has no episode yet) what follows the fork is
     written; until something does, nothing is.
     """
-    own = [Turn(_OWN, text, "note", now) for text in notes_to_self]
+    own = [Turn(NOTE_SPEAKER, text, "note", now) for text in notes_to_self]
     if kept is None:
         shared = fork.turns if fork else 0
         return _plan_new(session, conversation, [*conversation.turns[shared:], *own], now, owner, fork)
@@ -222,7 +222,7 @@ def _is_prefix(kept: KeptEpisode, conversation: Conversation) -> bool:
 def _said_turns(kept: KeptEpisode) -> list[episodes.EpisodeTurn]:
     head = frontmatter.parse(kept.data.decode("utf-8", errors="replace"))
     started = notes.parse_time(str(head.fields.get("started") or ""))
-    return [turn for turn in episodes.parse_turns(head.body, started) if turn.speaker != _OWN]
+    return [turn for turn in episodes.parse_turns(head.body, started) if turn.speaker != NOTE_SPEAKER]
 
 
 def _minute(at: datetime | None) -> str | None:

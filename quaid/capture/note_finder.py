@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture import dedupe, episode, linking
-from quaid.capture.storing import KnownFact, NewFact, Same
+from quaid.capture import dedupe, entity_note, episode_note
+from quaid.capture.storing import Duplicate, KnownFact, NewFact
 from quaid.errors import EmbeddingError
 from quaid.index import database, documents, vectors
 from quaid.index.documents import Document
@@ -28,7 +28,7 @@ _EXTRACTED = re.compile(rb"^extracted:", re.MULTILINE)
 _HEAD_BYTES = 8192
 
 
-class Lookups:
+class NoteFinder:
     """One vault's, asked of a fresh index."""
 
     def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
@@ -36,12 +36,12 @@ class Lookups:
         self._settings = settings
         self._embedding = embedding
 
-    def find_same(self, index: apsw.Connection, new: Sequence[NewFact]) -> list[Same]:
+    def find_duplicates(self, index: apsw.Connection, new: Sequence[NewFact]) -> list[Duplicate]:
         """For each fact the owner's living one that says it already, else an earlier one of `new` that does."""
         if not new:
             return []
         hashes = [notes.text_hash(markdown.plain(fact.statement)) for fact in new]
-        found: list[Same] = [
+        found: list[Duplicate] = [
             self._known(documents.find_by_text(index, text_hash, fact.details.owner, fact.details.valid_until))
             for text_hash, fact in zip(hashes, new, strict=True)
         ]
@@ -51,7 +51,7 @@ class Lookups:
             found[place] = found[place] or alike.get(place) or _earlier(place, new, hashes, found, likeness)
         return found
 
-    def find_entity(self, index: apsw.Connection, name: str) -> linking.EntityNote | None:
+    def find_entity(self, index: apsw.Connection, name: str) -> entity_note.EntityNote | None:
         """The note of what is called so, else the file that has taken the name and that `index` does not show."""
         found = documents.find_documents(
             index,
@@ -61,27 +61,29 @@ class Lookups:
         for document in found:
             data = files.read_note(self._root, document.path)
             if data is not None:
-                return linking.EntityNote(note_name(document.path), document.path, data)
+                return entity_note.EntityNote(note_name(document.path), document.path, data)
         path = layout.entity_path(name)
         data = files.read_note(self._root, path)
-        return linking.EntityNote(note_name(path), path, data) if data is not None else None
+        return entity_note.EntityNote(note_name(path), path, data) if data is not None else None
 
-    def find_episode(self, index: apsw.Connection, session: str) -> episode.KeptEpisode | None:
+    def find_episode(self, index: apsw.Connection, session: str) -> episode_note.KeptEpisode | None:
         """The episode note of a session."""
         return next(self._episodes(index, "session = ?", (session,)), None)
 
-    def find_episodes(self, index: apsw.Connection, started: str, but: str) -> list[episode.KeptEpisode]:
+    def find_episodes(self, index: apsw.Connection, started: str, but: str) -> list[episode_note.KeptEpisode]:
         """The episodes that began at `started`, as frontmatter writes it, all but that of one session."""
         return list(self._episodes(index, "created = ? AND session <> ?", (started, but)))
 
-    def _episodes(self, index: apsw.Connection, where: str, values: Sequence[str]) -> Iterator[episode.KeptEpisode]:
+    def _episodes(
+        self, index: apsw.Connection, where: str, values: Sequence[str]
+    ) -> Iterator[episode_note.KeptEpisode]:
         for document in documents.find_documents(index, f"kind = 'episode' AND {where}", values):
             data = files.read_note(self._root, document.path)
             if data is not None:
-                yield episode.KeptEpisode(document.path, data)
+                yield episode_note.KeptEpisode(document.path, data)
 
     def _find_alike(
-        self, index: apsw.Connection, new: Sequence[NewFact], found: Sequence[Same], likeness: _Likeness
+        self, index: apsw.Connection, new: Sequence[NewFact], found: Sequence[Duplicate], likeness: _Likeness
     ) -> dict[int, KnownFact]:
         """Place of a fact without a twin so far -> the known one that says the same in other words."""
         nearest = {
@@ -143,7 +145,7 @@ class _Likeness:
 
 
 def _earlier(
-    place: int, new: Sequence[NewFact], hashes: Sequence[str], found: Sequence[Same], likeness: _Likeness | None
+    place: int, new: Sequence[NewFact], hashes: Sequence[str], found: Sequence[Duplicate], likeness: _Likeness | None
 ) -> int | None:
     """The first fact before `place` that says the same and is itself not the same as another."""
     fact = new[place]

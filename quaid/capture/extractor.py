@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from quaid.capture import episode, storing
-from quaid.capture.extract import Extraction, LeftOut
-from quaid.capture.lesson import Lesson, commit_message, new_facts
-from quaid.capture.naming import Names
-from quaid.capture.pieces import NOTE_SPEAKER, material_of
-from quaid.capture.reader import Answered, Posed, Reader
+from quaid.capture import episode_note, storing
+from quaid.capture.commit_message import commit_message
+from quaid.capture.conversation_reader import BuiltPrompt, ConversationReader, HostAnswer, Reading
+from quaid.capture.entity_names import EntityNames
+from quaid.capture.extraction import Extraction, LeftOut, new_facts
+from quaid.capture.prompt_pieces import NOTE_SPEAKER, read_material
 from quaid.capture.storing import FactsPlan, StoredFact
-from quaid.capture.writer import Plan, Writer, Written
+from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.errors import BadInputError, LockedError, NoteBrokenError, NoteNotFoundError, QuaidError
 from quaid.index import graph
 from quaid.local.in_flight import extracting
@@ -41,17 +41,17 @@ ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class TakeIn:
-    """How a conversation is taken in. Without `facts` no model is asked; with `answered` none need be."""
+class ExtractOptions:
+    """How a conversation is taken in. Without `facts` no model is asked; with an `answer` none need be."""
 
     facts: bool = True
     dry_run: bool = False
     trigger: str = TRIGGER
-    answered: Answered | None = None
+    answer: HostAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractResult:
     """What `extract` did with one conversation.
 
     `waiting` says that there is something in it that no model has drawn facts from; `problem` why not, where one was
@@ -100,11 +100,11 @@ class _Draft:
         return bool(self.text) and "extracted" not in frontmatter.parse(self.text).fields
 
 
-class _MovedOnError(Exception):
+class _EpisodeChangedError(Exception):
     """The episode is no longer the one that was read: somebody else has added to it or edited it meanwhile."""
 
 
-class Learner:
+class Extractor:
     """One vault's way from conversations to memories."""
 
     def __init__(self, dependencies: Dependencies, writer: Writer, progress: Progress | None = None) -> None:
@@ -112,9 +112,9 @@ class Learner:
         self._writer = writer
         self._root = dependencies.root
         self._settings = dependencies.settings
-        self.reader = Reader(dependencies.root, dependencies.settings, dependencies.visible_index, progress)
+        self.reader = ConversationReader(dependencies.root, dependencies.settings, dependencies.visible_index, progress)
 
-    def take_in(self, conversation: Conversation, how: TakeIn, *, is_lasting: bool) -> Extracted:
+    def extract(self, conversation: Conversation, options: ExtractOptions, *, is_lasting: bool) -> ExtractResult:
         """Keep what is new in a conversation that has turns, with the notes to self that wait for it, and learn from
         it. One that is not `is_lasting`, a stream, is kept before a model is asked: nobody could give it again.
 
@@ -124,9 +124,9 @@ class Learner:
         safe, redacted = _admitted(conversation)
         state = state_folder(self._root)
         with extracting(state), _Queue(state / LOCAL_FILE) as queue:
-            keep_first = how.facts and not (is_lasting or how.dry_run or self._keeps_no_text)
-            kept = self._take_in(safe, replace(how, facts=False), queue) if keep_first else None
-            done = self._take_in(safe, how, queue)
+            keep_first = options.facts and not (is_lasting or options.dry_run or self._keeps_no_text)
+            kept = self._take_in(safe, replace(options, facts=False), queue) if keep_first else None
+            done = self._take_in(safe, options, queue)
         new_turns, commit = (kept.new_turns, done.commit or kept.commit) if kept else (done.new_turns, done.commit)
         return replace(
             done,
@@ -137,57 +137,65 @@ class Learner:
             redacted=redacted,
         )
 
-    def work_off(self, path: str, how: TakeIn) -> Extracted:
+    def extract_kept(self, path: str, options: ExtractOptions) -> ExtractResult:
         """Learn from the kept episode at `path`. That it is gone or broken is its `problem`: others wait behind it."""
         try:
             with extracting(state_folder(self._root)):
-                return self._learn(lambda: self._kept_draft(path), _key(path), how)[0]
+                return self._learn(lambda: self._kept_draft(path), _key(path), options)[0]
         except (NoteNotFoundError, NoteBrokenError) as error:
-            return Extracted(note_name(path), path, turns=0, new_turns=0, problem=error)
+            return ExtractResult(note_name(path), path, turns=0, new_turns=0, problem=error)
 
-    def pose(self, path: str) -> Posed | None:
+    def build_prompt(self, path: str) -> BuiltPrompt | None:
         """What there is to ask about the kept episode at `path`, for a model that Quaid cannot reach.
 
         Raises:
             NoteNotFoundError, NoteBrokenError
         """
-        return self.reader.pose(self._kept_draft(path).text)
+        return self.reader.build_prompt(self._kept_draft(path).text)
 
-    def _take_in(self, conversation: Conversation, how: TakeIn, queue: _Queue) -> Extracted:
-        key = _key(conversation.session, conversation.turns, how)
-        done, noted = self._learn(lambda: self._draft(conversation, queue), key, how)
-        if not how.dry_run:
+    def _take_in(self, conversation: Conversation, options: ExtractOptions, queue: _Queue) -> ExtractResult:
+        key = _key(conversation.session, conversation.turns, options)
+        done, noted = self._learn(lambda: self._draft(conversation, queue), key, options)
+        if not options.dry_run:
             queue.remove(noted)
         return done
 
     # -- the order of things -------------------------------------------------------------------------------------
 
-    def _learn(self, draft_now: Callable[[], _Draft], key: str, how: TakeIn) -> tuple[Extracted, list[int]]:
+    def _learn(
+        self, draft_now: Callable[[], _Draft], key: str, options: ExtractOptions
+    ) -> tuple[ExtractResult, list[int]]:
         """What was done, and the notes to self that it took along."""
-        is_able = how.facts and (how.answered is not None or self.reader.is_able())
+        is_able = options.facts and (options.answer is not None or self.reader.is_able())
         if is_able:
             self._dependencies.embedding.warm()
         for _ in range(ATTEMPTS):
             draft = draft_now()
             if is_able:
                 self._plan_mark(draft, 0)  # a head that could not be marked is told before anything is paid for
-            lesson = self._read(draft, how) if is_able else None
-            if self._keeps_no_text and (lesson is None or lesson.extraction is None):
-                raise _nothing_to_do(lesson)
+            reading = self._read(draft, options) if is_able else None
+            if self._keeps_no_text and (reading is None or reading.extraction is None):
+                raise _nothing_to_do(reading)
             try:
-                plan = self._plan(draft, lesson, how) if how.dry_run else self._write(draft_now, lesson, key, how)
-            except _MovedOnError:
+                plan = (
+                    self._plan(draft, reading, options)
+                    if options.dry_run
+                    else self._write(draft_now, reading, key, options)
+                )
+            except _EpisodeChangedError:
                 continue
-            return _extracted(plan, lesson, is_dry_run=how.dry_run), plan.told["noted"]
+            return _extracted(plan, reading, is_dry_run=options.dry_run), plan.told["noted"]
         raise LockedError(f"The conversation {draft.session} keeps being added to")
 
-    def _read(self, draft: _Draft, how: TakeIn) -> Lesson:
-        if how.answered is not None:
-            return self.reader.accept(how.answered, draft.text, everything=self._keeps_no_text)
+    def _read(self, draft: _Draft, options: ExtractOptions) -> Reading:
+        if options.answer is not None:
+            return self.reader.accept_answer(options.answer, draft.text, everything=self._keeps_no_text)
         return self.reader.read(draft.text, everything=self._keeps_no_text)
 
-    def _write(self, draft_now: Callable[[], _Draft], lesson: Lesson | None, key: str, how: TakeIn) -> Plan:
-        return self._writer.write(key, lambda: self._plan(draft_now(), lesson, how))
+    def _write(
+        self, draft_now: Callable[[], _Draft], reading: Reading | None, key: str, options: ExtractOptions
+    ) -> WritePlan:
+        return self._writer.write(key, lambda: self._plan(draft_now(), reading, options))
 
     @property
     def _keeps_no_text(self) -> bool:
@@ -203,7 +211,7 @@ class Learner:
         own = [text for _, text in waiting if text not in there]
         try:
             fork = None if kept else self._find_fork(session, conversation)
-            planned = episode.plan_episode(session, conversation, kept, _now(), own, self._settings.owner, fork)
+            planned = episode_note.plan_episode(session, conversation, kept, _now(), own, self._settings.owner, fork)
         except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
             raise _broken(kept.rel_path if kept else session, error) from error
         data = planned.edit.after if planned.edit else kept.data if kept else None
@@ -220,69 +228,72 @@ class Learner:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise _broken(path, error) from error
-        return _Draft(material_of(text).session or note_name(path), path, text, None)
+        return _Draft(read_material(text).session or note_name(path), path, text, None)
 
-    def _find_session(self, conversation: Conversation) -> tuple[str, episode.KeptEpisode | None]:
+    def _find_session(self, conversation: Conversation) -> tuple[str, episode_note.KeptEpisode | None]:
         index = self._dependencies.fresh_index()
-        find = self._writer.lookups.find_episode
+        find = self._writer.finder.find_episode
         if conversation.session is not None:
             return conversation.session, find(index, conversation.session)
-        for session in episode.candidate_sessions(conversation):
+        for session in episode_note.candidate_sessions(conversation):
             kept = find(index, session)
-            if kept is None or episode.continues(kept, conversation):
+            if kept is None or episode_note.continues(kept, conversation):
                 return session, kept
         raise AssertionError("unreachable")
 
-    def _find_fork(self, session: str, conversation: Conversation) -> episode.Fork | None:
+    def _find_fork(self, session: str, conversation: Conversation) -> episode_note.Fork | None:
         """The session that this one left, whose turns it repeats: they began in the same moment."""
         started = conversation.started or next((turn.at for turn in conversation.turns if turn.at), None)
         if started is None:
             return None
-        others = self._writer.lookups.find_episodes(self._dependencies.fresh_index(), render_time(started), session)
-        forks = [fork for kept in others if (fork := episode.find_fork(kept, conversation))]
+        others = self._writer.finder.find_episodes(self._dependencies.fresh_index(), render_time(started), session)
+        forks = [fork for kept in others if (fork := episode_note.find_fork(kept, conversation))]
         return max(forks, key=lambda fork: fork.turns, default=None)
 
     # -- the plan ------------------------------------------------------------------------------------------------
 
-    def _plan(self, draft: _Draft, lesson: Lesson | None, how: TakeIn) -> Plan:
-        if lesson is None or lesson.extraction is None:
+    def _plan(self, draft: _Draft, reading: Reading | None, options: ExtractOptions) -> WritePlan:
+        if reading is None or reading.extraction is None:
             return _plan_keeping(draft)
-        material = lesson.material
-        through = how.answered.through if how.answered else None
-        if material_of(draft.text, everything=self._keeps_no_text, through=through).fingerprint != material.fingerprint:
-            raise _MovedOnError
+        material = reading.material
+        through = options.answer.through if options.answer else None
+        if (
+            read_material(draft.text, everything=self._keeps_no_text, through=through).fingerprint
+            != material.fingerprint
+        ):
+            raise _EpisodeChangedError
         if not material.turns and draft.edit is None and not draft.is_unmarked:
             return _plan_keeping(draft)
         when = material.ended or _now()
-        stored = self._plan_facts(draft, lesson, lesson.extraction, when)
+        stored = self._plan_facts(draft, reading, reading.extraction, when)
         edits = (
             self._plan_mark(draft, material.last),
             *stored.edits,
-            *self._plan_core(lesson.extraction, how.trigger, when),
+            *self._plan_core(reading.extraction, options.trigger, when),
         )
         told = {
-            **_told_of(draft),
+            **_details_of(draft),
             "waiting": self._is_rest(draft, material.last),
             "facts": [[fact.id, fact.path, fact.text, fact.outcome] for fact in stored.stored],
             "entities": list(stored.entities),
             "edges": stored.edges,
         }
-        return Plan(Written(draft.session, draft.path, "kept"), edits, commit_message(lesson, stored), told)
+        return WritePlan(WriteResult(draft.session, draft.path, "kept"), edits, commit_message(reading, stored), told)
 
-    def _plan_facts(self, draft: _Draft, lesson: Lesson, found: Extraction, when: datetime) -> FactsPlan:
+    def _plan_facts(self, draft: _Draft, reading: Reading, found: Extraction, when: datetime) -> FactsPlan:
         index = self._dependencies.fresh_index()
-        lookups = self._writer.lookups
-        material = lesson.material
+        finder = self._writer.finder
+        material = reading.material
         new = new_facts(found, material, self._settings.owner, None if self._keeps_no_text else note_name(draft.path))
         visible = self._dependencies.visible_index()
-        names = Names.of(
+        names = EntityNames.of(
             graph.entity_names(visible),
-            lambda name: lookups.find_entity(visible, name),
+            lambda name: finder.find_entity(visible, name),
             when,
             speakers=[turn.speaker for turn in (*material.earlier, *material.turns)],
             owner=self._settings.owner_name,
         )
-        return storing.plan_facts(new, lookups.find_same(index, new), names, when, lesson.renamed)
+        return storing.plan_facts(new, finder.find_duplicates(index, new), names, when, reading.renamed)
 
     def _plan_mark(self, draft: _Draft, last: int) -> Edit:
         """The episode, marked as learned from; without what was said where that is not to be kept."""
@@ -300,7 +311,7 @@ class Learner:
         """Whether something was said after the turn `last` that waits to be learned from."""
         if self._keeps_no_text:
             return False
-        return any(turn.number > last for turn in material_of(draft.text, everything=True).turns)
+        return any(turn.number > last for turn in read_material(draft.text, everything=True).turns)
 
     def _plan_core(self, found: Extraction, trigger: str, when: datetime) -> Iterator[Edit]:
         """Snippets and journal, file by file."""
@@ -361,19 +372,19 @@ def _admitted(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]
     return replace(conversation, turns=tuple(turns), session=session), tuple(redacted)
 
 
-def _notes_in(kept: episode.KeptEpisode) -> frozenset[str]:
-    turns = material_of(kept.data.decode("utf-8", errors="replace"), everything=True).turns
+def _notes_in(kept: episode_note.KeptEpisode) -> frozenset[str]:
+    turns = read_material(kept.data.decode("utf-8", errors="replace"), everything=True).turns
     return frozenset(turn.text for turn in turns if turn.is_note)
 
 
-def _nothing_to_do(lesson: Lesson | None) -> QuaidError:
-    return (lesson and lesson.problem) or BadInputError(
+def _nothing_to_do(reading: Reading | None) -> QuaidError:
+    return (reading and reading.problem) or BadInputError(
         "capture.episodes is facts-only and no model is there to draw facts: nothing was kept. "
         "Keep conversations with: quaid config capture.episodes keep"
     )
 
 
-def _plan_keeping(draft: _Draft) -> Plan:
+def _plan_keeping(draft: _Draft) -> WritePlan:
     """The episode alone; one that has grown waits again."""
     edit = draft.edit
     if edit is not None and edit.before is not None and edit.after is not None:
@@ -382,22 +393,22 @@ def _plan_keeping(draft: _Draft) -> Plan:
     message = Message(
         f"keep: {draft.new_turns} turns of session {draft.session}", trailers=(("Quaid-Session", draft.session),)
     )
-    written = Written(draft.session, draft.path, "kept" if edit else "unchanged")
-    return Plan(written, (edit,) if edit else (), message, _told_of(draft))
+    written = WriteResult(draft.session, draft.path, "kept" if edit else "unchanged")
+    return WritePlan(written, (edit,) if edit else (), message, _details_of(draft))
 
 
-def _told_of(draft: _Draft) -> dict[str, Any]:
+def _details_of(draft: _Draft) -> dict[str, Any]:
     return {
-        "turns": len(material_of(draft.text, everything=True).turns),
+        "turns": len(read_material(draft.text, everything=True).turns),
         "new_turns": draft.new_turns,
         "noted": list(draft.noted),
-        "waiting": bool(material_of(draft.text).turns),
+        "waiting": bool(read_material(draft.text).turns),
     }
 
 
-def _extracted(plan: Plan, lesson: Lesson | None, *, is_dry_run: bool) -> Extracted:
+def _extracted(plan: WritePlan, reading: Reading | None, *, is_dry_run: bool) -> ExtractResult:
     told = plan.told
-    done = Extracted(
+    done = ExtractResult(
         session=plan.written.id,
         path=plan.written.path,
         turns=told["turns"],
@@ -410,20 +421,20 @@ def _extracted(plan: Plan, lesson: Lesson | None, *, is_dry_run: bool) -> Extrac
         edges=told.get("edges", 0),
         is_dry_run=is_dry_run,
     )
-    if lesson is None:
+    if reading is None:
         return done
-    found = lesson.extraction or Extraction()
+    found = reading.extraction or Extraction()
     return replace(
         done,
         snippets={file: len(lines) for file, lines in found.snippets.items()},
         journal=tuple(found.journal),
         left_out=found.left_out,
-        quarantined=lesson.quarantined,
-        model=lesson.model,
-        prompt=lesson.prompt,
-        usage=lesson.usage,
-        problem=lesson.problem,
-        degraded=lesson.degraded,
+        quarantined=reading.quarantined,
+        model=reading.model,
+        prompt=reading.prompt,
+        usage=reading.usage,
+        problem=reading.problem,
+        degraded=reading.degraded,
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from quaid.capture import relations
-from quaid.capture.linking import EntityNote, plan_entity
+from quaid.capture.entity_note import EntityNote, plan_entity
 from quaid.model import Edge, Edit, name_key, note_name
 from quaid.vault import frontmatter, layout
 
@@ -23,14 +23,14 @@ FindNote = Callable[[str], "EntityNote | None"]
 
 _ARTICLE = re.compile(r"\A(?:the|a|an|my|our|his|her|their)\s+(?=\S)", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['\u2019]s\b|s['\u2019](?=\s)")
-_SMALL = frozenset("in to with about for from on at by that who which made".split())  # noqa: SIM905 - words read best as words
+_PHRASE_WORDS = frozenset("in to with about for from on at by that who which made".split())  # noqa: SIM905 - words read best as words
 _OWNER_KEYS = ("user", "the user", "i", "me")
-_LONGEST_NAME = 60
-_MOST_WORDS = 5
+_MAX_NAME_CHARS = 60
+_MAX_WORDS = 5
 
 
 @dataclass(slots=True)
-class Names:
+class EntityNames:
     """The names a plan meets. `edits` are what must be written for them: new entity notes, and aliases of old ones."""
 
     find_note: FindNote
@@ -56,7 +56,7 @@ class Names:
         *,
         speakers: Iterable[str] = (),
         owner: str = "",
-    ) -> Names:
+    ) -> EntityNames:
         """`pairs` are (name or alias as written, name of its note) of all entity notes; `owner` is whom User means."""
         written = list(pairs)
         known: dict[str, str] = {}
@@ -159,14 +159,14 @@ def is_name(text: str) -> bool:
     Only names get notes. A phrase stays an end of its edge: it can be found, and a note can be made for it by hand.
     """
     words = text.split()
-    if not words or len(text) > _LONGEST_NAME or _POSSESSIVE.search(text) or not text[0].isalpha():
+    if not words or len(text) > _MAX_NAME_CHARS or _POSSESSIVE.search(text) or not text[0].isalpha():
         return False
     if words[0].casefold() in _NO_FIRST_WORDS or text.casefold() == "assistant":
         return False
     is_title = all(word[0].isupper() or not word[0].isalpha() for word in words if word.casefold() not in _LINKING)
     if is_title:
-        return words[0][0].isupper() and len(words) <= _MOST_WORDS * 2
-    return any(map(str.isupper, words[0])) and len(words) <= _MOST_WORDS and not _SMALL.intersection(words)
+        return words[0][0].isupper() and len(words) <= _MAX_WORDS * 2
+    return any(map(str.isupper, words[0])) and len(words) <= _MAX_WORDS and not _PHRASE_WORDS.intersection(words)
 
 
 _NO_FIRST_WORDS = frozenset("the a an i my our his her their user".split())  # noqa: SIM905 - as above

@@ -18,7 +18,7 @@ NOT_MARKDOWN = "files that are no markdown"
 
 
 @dataclass(frozen=True)
-class Source:
+class ImportSource:
     """The files of what is imported, path -> bytes, by path. `name` is its own name, without the folders around it; a
     single file's path is that name. `passed_over` counts files that were not read, by reason.
     """
@@ -42,7 +42,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFact:
+class ImportedFact:
     """A statement. `place` is where the source has it: the file, permalink or id that makes it this one.
 
     `created` and `valid_from` are what the source says of its age, None where it says nothing.
@@ -59,7 +59,7 @@ class FoundFact:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundEntity:
+class ImportedEntity:
     """A person, place or thing; `prose` is what its own note says of it besides facts and edges."""
 
     name: str
@@ -71,7 +71,7 @@ class FoundEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class ImportedFile:
     """A file to be kept as it is, at `rel_path` of the vault."""
 
     rel_path: str
@@ -79,7 +79,7 @@ class FoundFile:
 
 
 @dataclass(slots=True)
-class Found:
+class ImportContent:
     """What a reader gathers. `left_out` counts by reason, `redacted` names for each place what the gate took out.
 
     `into` is the folder of the vault for files that are kept as they are, `keeps_owners` whether a memory belongs to
@@ -89,10 +89,10 @@ class Found:
     admit: Admit
     into: str = ""
     keeps_owners: bool = False
-    facts: list[FoundFact] = field(default_factory=list)
-    entities: dict[str, FoundEntity] = field(default_factory=dict)
+    facts: list[ImportedFact] = field(default_factory=list)
+    entities: dict[str, ImportedEntity] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
-    files: list[FoundFile] = field(default_factory=list)
+    files: list[ImportedFile] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     redacted: dict[str, tuple[str, ...]] = field(default_factory=dict)
 

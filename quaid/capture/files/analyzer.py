@@ -13,17 +13,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture import extract, storing
-from quaid.capture.extract import Extraction, LeftOut
-from quaid.capture.files import analysis, source_note
-from quaid.capture.files.analysis import FilePiece
+from quaid.capture import extraction, storing
+from quaid.capture.commit_message import listed
+from quaid.capture.conversation_reader import ConversationReader
+from quaid.capture.entity_names import EntityNames
+from quaid.capture.extraction import Extraction, LeftOut
+from quaid.capture.files import file_pieces, source_note
+from quaid.capture.files.file_pieces import FilePiece
 from quaid.capture.files.source_file import SourceFile, read_file
-from quaid.capture.files.source_note import Analysis, Inquiry, KeptNote, NotePlan
-from quaid.capture.lesson import listed
-from quaid.capture.naming import Names
-from quaid.capture.reader import Reader, name_relations
-from quaid.capture.storing import FactsPlan, KnownFact, Same, StoredFact
-from quaid.capture.writer import Plan, Written
+from quaid.capture.files.source_note import AnalysisOutcome, AnalysisRequest, SourceNote, SourceNotePlan
+from quaid.capture.relation_naming import name_relations
+from quaid.capture.storing import Duplicate, FactsPlan, KnownFact, StoredFact
+from quaid.capture.writer import WritePlan, WriteResult
 from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError, NoteBrokenError
 from quaid.index import documents, graph
 from quaid.local import quarantine
@@ -44,7 +45,7 @@ _OURS = ("facts", "entities", "episodes", "snippets", "journal", "review", "sour
 
 
 @dataclass(frozen=True, slots=True)
-class HowTo:
+class AnalyzeOptions:
     """How a file is analyzed. `again` asks the model even when neither file nor question has changed."""
 
     focus: str = ""
@@ -62,13 +63,13 @@ class MissingFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Analyzed:
+class AnalyzeResult:
     """What became of one file. `outcome` is analyzed, or unchanged: then nothing was asked and nothing written.
 
     `missing` are facts that an earlier state of the file held, `degraded` names what had to be done without.
     """
 
-    inquiry: Inquiry
+    request: AnalysisRequest
     note: str
     outcome: str
     summary: str = ""
@@ -88,7 +89,7 @@ class Analyzed:
 
     @property
     def file(self) -> SourceFile:
-        return self.inquiry.file
+        return self.request.file
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +106,21 @@ class _Found:
     degraded: tuple[str, ...] = ()
 
 
-class Analyst:
+class FileAnalyzer:
     """Analyzes files for one vault."""
 
     def __init__(
-        self, dependencies: Dependencies, writer: Writer, reader: Reader, progress: Progress | None = None
+        self, dependencies: Dependencies, writer: Writer, reader: ConversationReader, progress: Progress | None = None
     ) -> None:
         self._dependencies = dependencies
         self._root = dependencies.root
         self._settings = dependencies.settings
         self._writer = writer
         self._reader = reader
-        self._lookups = writer.lookups
+        self._finder = writer.finder
         self._progress = progress
 
-    def analyze(self, path: Path, how: HowTo) -> Analyzed:
+    def analyze(self, path: Path, options: AnalyzeOptions) -> AnalyzeResult:
         """Learn from a text, markdown or PDF file, if it or the question has changed since the last time.
 
         Raises:
@@ -129,63 +130,67 @@ class Analyst:
         """
         self._refuse_memories(path)
         file = read_file(path)
-        focus = " ".join(_safe(how.focus).split())
-        inquiry = Inquiry(file, self._dependencies.history().find_checkout(path, file.data), focus, how.project)
-        kept = self._find_note(inquiry)[1]
-        models = self._models(how)
-        prompt = models.prompt(analysis.PROMPT)
-        if kept is not None and kept.is_current(inquiry, prompt.label) and not how.again:
-            return Analyzed(inquiry, kept.rel_path, "unchanged", prompt=prompt.label)
-        found = self._read(inquiry, models)
+        focus = " ".join(_safe(options.focus).split())
+        request = AnalysisRequest(
+            file, self._dependencies.history().find_checkout(path, file.data), focus, options.project
+        )
+        kept = self._find_note(request)[1]
+        models = self._models(options)
+        prompt = models.prompt(file_pieces.PROMPT)
+        if kept is not None and kept.is_current(request, prompt.label) and not options.again:
+            return AnalyzeResult(request, kept.rel_path, "unchanged", prompt=prompt.label)
+        found = self._read(request, models)
         named = name_relations(models, found.extraction, self._dependencies.seen_index())
         found = replace(found, renamed=named.renamed, usage=found.usage + named.usage, degraded=named.degraded)
-        if how.dry_run:
-            plan = self._plan(inquiry, found)
+        if options.dry_run:
+            plan = self._plan(request, found)
         else:
-            plan = self._writer.write(_key(inquiry, prompt.label), lambda: self._plan(inquiry, found))
-        return _analyzed(inquiry, found, plan, is_dry_run=how.dry_run)
+            plan = self._writer.write(_key(request, prompt.label), lambda: self._plan(request, found))
+        return _analyzed(request, found, plan, is_dry_run=options.dry_run)
 
     def _refuse_memories(self, path: Path) -> None:
         real, root = path.resolve(), self._root.resolve()
         if real.is_relative_to(root) and real.relative_to(root).parts[:1] and real.relative_to(root).parts[0] in _OURS:
             raise BadInputError(f"{path} is a memory already. Give a file that is not one of Quaid's own notes.")
 
-    def _find_note(self, inquiry: Inquiry) -> tuple[str, KeptNote | None]:
+    def _find_note(self, request: AnalysisRequest) -> tuple[str, SourceNote | None]:
         """Where the source note of a file is, or is to be, and what is there."""
-        for rel_path in inquiry.note_paths():
+        for rel_path in request.note_paths():
             data = files.read_note(self._root, rel_path)
-            kept = KeptNote.of(rel_path, data) if data is not None else None
-            if kept is None or kept.is_of(inquiry):
+            kept = SourceNote.of(rel_path, data) if data is not None else None
+            if kept is None or kept.is_of(request):
                 return rel_path, kept
         raise AssertionError("unreachable")
 
     # -- the model -----------------------------------------------------------------------------------------------
 
-    def _models(self, how: HowTo) -> Models:
-        if not how.again:
+    def _models(self, options: AnalyzeOptions) -> Models:
+        if not options.again:
             return self._reader.models
         # Kept answers would be the same again.
         settings = replace(self._settings, models=replace(self._settings.models, cache_days=0))
-        return Reader(self._root, settings, self._dependencies.seen_index, None).models
+        return ConversationReader(self._root, settings, self._dependencies.seen_index, None).models
 
-    def _read(self, inquiry: Inquiry, models: Models) -> _Found:
+    def _read(self, request: AnalysisRequest, models: Models) -> _Found:
         """What the model makes of the file. Pieces that it has read before, with the same before them, cost nothing."""
         from quaid.redaction import admit_all
 
-        prompt = models.prompt(analysis.PROMPT)
-        pieces = analysis.split_file(inquiry.file, self._settings.capture.piece_tokens, inquiry.focus, inquiry.project)
+        prompt = models.prompt(file_pieces.PROMPT)
+        pieces = file_pieces.split_file(
+            request.file, self._settings.capture.piece_tokens, request.focus, request.project
+        )
         parts: list[Extraction] = []
         summary, model, usage = "", "", ModelUsage()
         for number, piece in enumerate(pieces):
             if self._progress and len(pieces) > 1:
-                self._progress(f"Reading {inquiry.file.path.name}", number, len(pieces))
+                self._progress(f"Reading {request.file.path.name}", number, len(pieces))
             answer = self._ask(models, prompt, piece, summary)
             model, usage = answer.model, usage + answer.usage
             safe: Any = admit_all(answer.value)[0]
             parts.append(piece.read(safe))
-            summary = analysis.clean_summary(safe["summary"]) or summary
-        extraction = extract.keep_at_most(extract.merge(parts), self._settings.capture.max_facts)
-        return _Found(extraction, summary, len(pieces), model, prompt.label, usage)
+            summary = file_pieces.clean_summary(safe["summary"]) or summary
+        found = extraction.keep_at_most(extraction.merge(parts), self._settings.capture.max_facts)
+        return _Found(found, summary, len(pieces), model, prompt.label, usage)
 
     def _ask(self, models: Models, prompt: Prompt, piece: FilePiece, so_far: str) -> Answer:
         try:
@@ -201,18 +206,18 @@ class Analyst:
 
     # -- the plan ------------------------------------------------------------------------------------------------
 
-    def _plan(self, inquiry: Inquiry, found: _Found) -> Plan:
+    def _plan(self, request: AnalysisRequest, found: _Found) -> WritePlan:
         index, now = self._dependencies.fresh_index(), datetime.now(UTC)
         visible = self._dependencies.visible_index()
-        rel_path, kept = self._find_note(inquiry)
+        rel_path, kept = self._find_note(request)
         drawn = _drawn(index, [*kept.facts, *kept.former]) if kept else {}
         forgotten = self._forgotten([name for name, document in drawn.items() if document is None])
         extraction, left_out = _without(found.extraction, forgotten)
         found = replace(found, extraction=extraction)
-        stored = self._plan_facts(index, inquiry, found, note_name(rel_path), drawn, now)
+        stored = self._plan_facts(index, request, found, note_name(rel_path), drawn, now)
         names = list(dict.fromkeys(note_name(fact.path) for fact in stored.stored))
-        analysis = Analysis(names, found.summary, found.prompt, found.model)
-        planned = _plan_note(rel_path, inquiry, kept, analysis, [name for name in drawn if drawn[name]], now)
+        analysis = AnalysisOutcome(names, found.summary, found.prompt, found.model)
+        planned = _plan_note(rel_path, request, kept, analysis, [name for name in drawn if drawn[name]], now)
         missing = [
             MissingFact(document.id, text)
             for document in map(drawn.get, planned.missing)
@@ -225,29 +230,29 @@ class Analyst:
             "edges": stored.edges,
             "left_out": [[item.text, item.reason] for item in (*extraction.left_out, *left_out)],
         }
-        message = _message(inquiry, found, stored, missing)
-        return Plan(Written(rel_path, rel_path, "kept"), (*stored.edits, planned.edit), message, told)
+        message = _message(request, found, stored, missing)
+        return WritePlan(WriteResult(rel_path, rel_path, "kept"), (*stored.edits, planned.edit), message, told)
 
     def _plan_facts(
         self,
         index: apsw.Connection,
-        inquiry: Inquiry,
+        request: AnalysisRequest,
         found: _Found,
         note: str,
         drawn: Collection[str],
         now: datetime,
     ) -> FactsPlan:
         settings = self._settings
-        new = analysis.new_facts(found.extraction, inquiry.file, note, settings.owner, inquiry.project)
+        new = file_pieces.new_facts(found.extraction, request.file, note, settings.owner, request.project)
         visible = self._dependencies.visible_index()
-        names = Names.of(
+        names = EntityNames.of(
             graph.entity_names(visible),
-            lambda name: self._lookups.find_entity(visible, name),
+            lambda name: self._finder.find_entity(visible, name),
             now,
             speakers=[fact.details.speaker for fact in new if fact.details.speaker],
             owner=settings.owner_name,
         )
-        same = [_as_witness(twin, drawn) for twin in self._lookups.find_same(index, new)]
+        same = [_as_witness(duplicate, drawn) for duplicate in self._finder.find_duplicates(index, new)]
         return storing.plan_facts(new, same, names, now, found.renamed)
 
     def _forgotten(self, names: Iterable[str]) -> dict[str, str]:
@@ -283,32 +288,37 @@ def _without(found: Extraction, forgotten: Mapping[str, str]) -> tuple[Extractio
     return replace(found, facts=facts), left_out
 
 
-def _as_witness(twin: Same, drawn: Collection[str]) -> Same:
+def _as_witness(duplicate: Duplicate, drawn: Collection[str]) -> Duplicate:
     """A known fact, made such that this file confirms it once: not when its name is among those it has given before.
 
     `plan_facts` tells that by the session, and facts of files have none.
     """
-    if not isinstance(twin, KnownFact):
-        return twin
-    return replace(twin, session=None if note_name(twin.rel_path) in drawn else twin.session or "none")
+    if not isinstance(duplicate, KnownFact):
+        return duplicate
+    return replace(duplicate, session=None if note_name(duplicate.rel_path) in drawn else duplicate.session or "none")
 
 
 def _plan_note(
-    rel_path: str, inquiry: Inquiry, kept: KeptNote | None, analysis: Analysis, living: Sequence[str], now: datetime
-) -> NotePlan:
+    rel_path: str,
+    request: AnalysisRequest,
+    kept: SourceNote | None,
+    analysis: AnalysisOutcome,
+    living: Sequence[str],
+    now: datetime,
+) -> SourceNotePlan:
     try:
-        return source_note.plan_note(rel_path, inquiry, kept, analysis, living, now)
+        return source_note.plan_note(rel_path, request, kept, analysis, living, now)
     except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
         problem = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise NoteBrokenError(rel_path, problem) from error
 
 
-def _message(inquiry: Inquiry, found: _Found, stored: FactsPlan, missing: Sequence[MissingFact]) -> Message:
+def _message(request: AnalysisRequest, found: _Found, stored: FactsPlan, missing: Sequence[MissingFact]) -> Message:
     """`analyze: 12 facts from lease.pdf`, and what they are."""
     new = [fact for fact in stored.stored if fact.outcome == "created"]
     confirmed = [fact for fact in stored.stored if fact.outcome == "confirmed"]
-    name = files.shown(inquiry.file.path.name)
-    body = [f"{inquiry.path}, read by {found.model}."]
+    name = files.shown(request.file.path.name)
+    body = [f"{request.path}, read by {found.model}."]
     body += listed("New", [fact.text for fact in new])
     body += listed("Confirmed", [fact.text for fact in confirmed])
     body += listed("No longer in the file", [fact.text for fact in missing])
@@ -319,10 +329,10 @@ def _message(inquiry: Inquiry, found: _Found, stored: FactsPlan, missing: Sequen
     return Message(subject, "\n\n".join(body), tuple(trailers))
 
 
-def _analyzed(inquiry: Inquiry, found: _Found, plan: Plan, *, is_dry_run: bool) -> Analyzed:
+def _analyzed(request: AnalysisRequest, found: _Found, plan: WritePlan, *, is_dry_run: bool) -> AnalyzeResult:
     told = plan.told
-    return Analyzed(
-        inquiry,
+    return AnalyzeResult(
+        request,
         plan.written.path,
         "analyzed",
         found.summary,
@@ -342,6 +352,6 @@ def _analyzed(inquiry: Inquiry, found: _Found, plan: Plan, *, is_dry_run: bool) 
     )
 
 
-def _key(inquiry: Inquiry, prompt: str) -> str:
-    parts = ("analyze", inquiry.repository, inquiry.path, inquiry.file.checksum, inquiry.focus, prompt)
+def _key(request: AnalysisRequest, prompt: str) -> str:
+    parts = ("analyze", request.repository, request.path, request.file.checksum, request.focus, prompt)
     return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from quaid import redaction
-from quaid.capture.facts import FactDetails
+from quaid.capture.fact_note import FactDetails
 from quaid.capture.importers import note_folder
 from quaid.capture.importers.formats import choose_format
-from quaid.capture.importers.found import Admit, Found, Source
-from quaid.capture.importers.planning import Candidate, ImportPlan, Progress, Vault, list_candidates, plan_import
-from quaid.capture.writer import Dependencies, Plan, Writer, Written
+from quaid.capture.importers.import_content import Admit, ImportContent, ImportSource
+from quaid.capture.importers.import_plan import (
+    ImportCandidate,
+    ImportPlan,
+    Progress,
+    VaultState,
+    list_candidates,
+    plan_import,
+)
+from quaid.capture.writer import Dependencies, WritePlan, Writer, WriteResult
 from quaid.errors import BadInputError
 from quaid.index import documents, graph
 from quaid.model import CORE_FILES, Kind, Message, name_key, note_name
@@ -47,7 +54,7 @@ class ImportOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """What an import wrote, or on a dry run would write.
 
     `counts` are facts, entities, edges and notes; `known` is what the vault had already; `left_out` counts by reason;
@@ -77,7 +84,7 @@ def import_from(
     *,
     progress: Progress | None = None,
     admit: Admit | None = None,
-) -> Imported:
+) -> ImportResult:
     """Take what `source` holds into the vault, as one commit.
 
     Twice the same changes nothing the second time.
@@ -90,7 +97,7 @@ def import_from(
     form = choose_format(held, options.format)
     into = _folder_for(options.into, held.name) if form is note_folder else ""
     size = sum(map(len, held.files.values()))
-    found = Found(_counted(admit or _gate(), size, tell), into=into, keeps_owners=options.keep_owners)
+    found = ImportContent(_counted(admit or _gate(), size, tell), into=into, keeps_owners=options.keep_owners)
     found.left_out.update(held.passed_over)
     form.read(held, found)
     candidates, doubled = list_candidates(found, form.NAME, options.owner)
@@ -98,9 +105,9 @@ def import_from(
     details = FactDetails(source="import", project=options.project, imported_from=form.NAME)
     now = datetime.now(UTC)
 
-    def plan() -> tuple[Imported, ImportPlan]:
+    def plan() -> tuple[ImportResult, ImportPlan]:
         planned = plan_import(found, candidates, details, _look_up(dependencies, writer, candidates), now)
-        imported = Imported(
+        imported = ImportResult(
             held.name, form.NAME, dict(+planned.counts), planned.known, dict(+planned.left_out),
             {place: tuple(dict.fromkeys(secrets)) for place, secrets in found.redacted.items()},
             tuple(planned.clashes), _namesakes(dependencies.visible_index(), found), tuple(planned.examples[:EXAMPLES]),
@@ -108,22 +115,24 @@ def import_from(
         )  # fmt: skip
         return imported, planned
 
-    def plan_write() -> Plan:
+    def plan_write() -> WritePlan:
         imported, planned = plan()
         tell("Writing", 0, len(planned.edits))
-        return Plan(Written(held.name, "", "imported"), tuple(planned.edits), _message(imported), told=asdict(imported))
+        return WritePlan(
+            WriteResult(held.name, "", "imported"), tuple(planned.edits), _message(imported), told=asdict(imported)
+        )
 
     if options.dry_run:
         return plan()[0]
     done = writer.write(_key(held, options), plan_write)
-    told = Imported(**{key: _frozen(value) for key, value in done.told.items()})
+    told = ImportResult(**{key: _frozen(value) for key, value in done.told.items()})
     return replace(told, commit=done.written.commit, left=done.written.left)
 
 
 # -- the source ------------------------------------------------------------------------------------------------------
 
 
-def read_source(path: Path, root: Path) -> Source:
+def read_source(path: Path, root: Path) -> ImportSource:
     """A file, or a folder with all in it that is not hidden, a link or a vault of its own.
 
     Raises:
@@ -136,7 +145,7 @@ def read_source(path: Path, root: Path) -> Source:
         raise BadInputError(f"{path} is in the vault already: its notes are recalled as they are. Give another source.")
     if path.is_file():
         name = redaction.admit_name(path.name)
-        return Source(name, {name: _read_file(path)}, is_folder=False)
+        return ImportSource(name, {name: _read_file(path)}, is_folder=False)
     if not path.is_dir():
         raise BadInputError(f"{path} is neither a file nor a folder. Give one of these.")
     passed_over: Counter[str] = Counter()
@@ -148,18 +157,18 @@ def read_source(path: Path, root: Path) -> Source:
             passed_over["files that cannot be read"] += 1
     if not held:
         raise BadInputError(f"{path} holds no files that can be read. Give the folder that holds the memories.")
-    return Source(
+    return ImportSource(
         redaction.admit_name(place.name), held, has_obsidian=(place / ".obsidian").is_dir(), passed_over=passed_over
     )
 
 
-def read_stream(stream: IO[bytes]) -> Source:
+def read_stream(stream: IO[bytes]) -> ImportSource:
     """What comes on stdin: JSON or markdown, as its first character says."""
     data = stream.read()
     if not data.strip():
         raise BadInputError("Nothing came on stdin. Pipe an export or a markdown file into it.")
     name = "stdin.json" if data.lstrip()[:1] in {b"{", b"["} else "stdin.md"
-    return Source(name, {name: data}, is_folder=False)
+    return ImportSource(name, {name: data}, is_folder=False)
 
 
 def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
@@ -219,7 +228,7 @@ def _folder_for(into: str | None, name: str) -> str:
 # -- the vault -------------------------------------------------------------------------------------------------------
 
 
-def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[Candidate]) -> Vault:
+def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[ImportCandidate]) -> VaultState:
     index, visible = dependencies.fresh_index(), dependencies.visible_index()
     wanted = json.dumps([candidate.id for candidate in candidates])
     by_id = {
@@ -231,18 +240,18 @@ def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[Ca
         if candidate.id not in by_id
         and documents.find_by_text(index, candidate.text_hash, candidate.owner, candidate.fact.valid_until)
     }
-    return Vault(
+    return VaultState(
         frozenset(by_id),
         frozenset(by_text),
         lambda path: files.read_note(dependencies.root, path),
         lambda path: files.can_hold(dependencies.root, path),
-        lambda name: writer.lookups.find_entity(visible, name),
+        lambda name: writer.finder.find_entity(visible, name),
         tuple(graph.entity_names(visible)),
         {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES},
     )
 
 
-def _namesakes(index: apsw.Connection, found: Found) -> tuple[tuple[str, str], ...]:
+def _namesakes(index: apsw.Connection, found: ImportContent) -> tuple[tuple[str, str], ...]:
     """(new note, a note elsewhere in the vault that has its name): a link to that name may mean either."""
     if not found.into:
         return ()
@@ -259,7 +268,7 @@ def _namesakes(index: apsw.Connection, found: Found) -> tuple[tuple[str, str], .
 # -- what is said of it ----------------------------------------------------------------------------------------------
 
 
-def _message(imported: Imported) -> Message:
+def _message(imported: ImportResult) -> Message:
     lines = [f"Read from {' '.join(imported.source.split())}: {phrase_counts(imported.counts)}."]
     if imported.known:
         lines.append(f"Known already: {imported.known:,}.")
@@ -283,7 +292,7 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
-def _key(held: Source, options: ImportOptions) -> str:
+def _key(held: ImportSource, options: ImportOptions) -> str:
     digest = hashlib.sha256(repr(("import", held.name, options)).encode())
     for path, data in held.files.items():
         digest.update(path.encode() + b"\0" + hashlib.sha256(data).digest())

@@ -1,6 +1,7 @@
 """Asking the deep model about a conversation, piece by piece, and keeping aside what it says that cannot be used.
 
-Where the host of an agent has a model and Quaid has none, `pose` is the question for it and `accept` takes its answer.
+Where the host of an agent has a model and Quaid has none, `build_prompt` makes the question for it and
+`accept_answer` takes what it says.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture import arbitration, extract
-from quaid.capture.extract import Extraction
-from quaid.capture.lesson import Lesson, wanted
-from quaid.capture.pieces import Piece, first_that_fit, material_of, split_material, whole
-from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError
-from quaid.index import graph
+from quaid.capture import extraction
+from quaid.capture.extraction import Extraction, LeftOut
+from quaid.capture.prompt_pieces import Material, Piece, first_piece, read_material, single_piece, split_material
+from quaid.capture.relation_naming import name_relations
+from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError, QuaidError
 from quaid.model import ModelUsage
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.settings import Settings
@@ -31,16 +31,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What relations are called elsewhere (see `storing.plan_facts`), and what asking took."""
+class Reading:
+    """Without an `extraction` there is a `problem`: nothing was learned, and the material waits.
 
+    `renamed` are relations that go by another name (see `storing.plan_facts`), `quarantined` is the file that has what
+    could not be kept, `degraded` what had to be done without.
+    """
+
+    material: Material
+    extraction: Extraction | None = None
     renamed: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    model: str | None = None
+    prompt: str | None = None
     usage: ModelUsage = field(default_factory=ModelUsage)
+    problem: QuaidError | None = None
+    quarantined: str | None = None
     degraded: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        return self.extraction.left_out if self.extraction else ()
 
 
 @dataclass(frozen=True, slots=True)
-class Posed:
+class BuiltPrompt:
     """What to ask a model that Quaid cannot reach: `text` is the whole prompt, `through` the last turn in it."""
 
     session: str
@@ -49,7 +63,7 @@ class Posed:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class HostAnswer:
     """What such a model has answered, and `by` which one. It was shown the turns up to `through`, None for all."""
 
     value: Mapping[str, Any]
@@ -57,23 +71,7 @@ class Answered:
     through: int | None = None
 
 
-def name_relations(models: Models, found: Extraction, index: apsw.Connection) -> Named:
-    """Relations that neither the tables nor the graph know get the name that the model finds for them; without an
-    answer they keep their own, and `degraded` says so.
-    """
-    edges = [edge for fact in found.facts for edge in fact.edges]
-    question = arbitration.ask_about(edges, graph.relations(index))
-    if question is None:
-        return Named()
-    try:
-        prompt = models.prompt(arbitration.PROMPT)
-        answer = models.ask(prompt, question.inputs, deadline_s=arbitration.LIMIT_S)
-    except ModelError:
-        return Named(degraded=("relations",))
-    return Named(question.read(answer.value), answer.usage)
-
-
-class Reader:
+class ConversationReader:
     """Reads one vault's conversations. Makes no model before one is asked."""
 
     def __init__(
@@ -111,54 +109,54 @@ class Reader:
             return False
         return provider != "auto" or self.models.describe().provider is not None
 
-    def read(self, text: str, *, everything: bool = False) -> Lesson:
+    def read(self, text: str, *, everything: bool = False) -> Reading:
         """What is learned from the episode note `text`; pieces that were read before cost nothing.
 
-        With `everything` also what was learned from before. Trouble with the model is in the lesson, never raised.
+        With `everything` also what was learned from before. Trouble with the model is in the reading, never raised.
         """
-        lesson = Lesson(material_of(text, everything=everything))
-        if not lesson.material.turns:
-            return replace(lesson, extraction=Extraction())
+        reading = Reading(read_material(text, everything=everything))
+        if not reading.material.turns:
+            return replace(reading, extraction=Extraction())
         parts: list[Extraction] = []
-        pieces = split_material(lesson.material, self._settings.capture.piece_tokens)
+        pieces = split_material(reading.material, self._settings.capture.piece_tokens)
         try:
             for number, piece in enumerate(pieces):
                 if self._progress and len(pieces) > 1:
-                    self._progress(f"Reading {lesson.material.session}", number, len(pieces))
-                lesson, part = self._ask(lesson, piece)
+                    self._progress(f"Reading {reading.material.session}", number, len(pieces))
+                reading, part = self._ask(reading, piece)
                 parts.append(part)
             if self._progress:  # whoever has lost interest may say so before anything is written
-                self._progress(f"Reading {lesson.material.session}", len(pieces), len(pieces))
+                self._progress(f"Reading {reading.material.session}", len(pieces), len(pieces))
         except ModelError as error:
             raw = error.raw if isinstance(error, ModelAnswerError | ModelRefusedError) else ""
-            where = self._set_aside(lesson, str(error), raw) if raw else lesson.quarantined
-            return replace(lesson, problem=error, quarantined=where)
+            where = self._set_aside(reading, str(error), raw) if raw else reading.quarantined
+            return replace(reading, problem=error, quarantined=where)
         extraction = self._kept(parts)
         named = name_relations(self.models, extraction, self._index())
         return replace(
-            lesson,
+            reading,
             extraction=extraction,
             renamed=named.renamed,
-            usage=lesson.usage + named.usage,
+            usage=reading.usage + named.usage,
             degraded=named.degraded,
         )
 
-    def pose(self, text: str) -> Posed | None:
+    def build_prompt(self, text: str) -> BuiltPrompt | None:
         """What there is to ask about the episode note `text`, as much as fits into one question; None when all of it
         was learned from.
         """
-        material = material_of(text)
+        material = read_material(text)
         if not material.turns:
             return None
-        piece = first_that_fit(material, self._settings.capture.piece_tokens)
-        prompt = self.models.prompt(extract.PROMPT)
+        piece = first_piece(material, self._settings.capture.piece_tokens)
+        prompt = self.models.prompt(extraction.PROMPT)
         # A model that Quaid asks has nothing but this question; a host's has tools, and what it is told may use them.
         inputs = {slot: neutralise(text) for slot, text in self._inputs(piece).items()}
         asked = f"{prompt.system}\n\n{prompt.fill(inputs)}"
-        return Posed(material.session, asked, piece.material.last)
+        return BuiltPrompt(material.session, asked, piece.material.last)
 
-    def accept(self, answered: Answered, text: str, *, everything: bool = False) -> Lesson:
-        """What an answer to `pose` teaches. No model is asked.
+    def accept_answer(self, answer: HostAnswer, text: str, *, everything: bool = False) -> Reading:
+        """What an answer to `build_prompt` teaches. No model is asked.
 
         Raises:
             BadInputError: it does not fit; whoever gave it may mend it.
@@ -166,27 +164,33 @@ class Reader:
         from quaid.llm.schema import violations
         from quaid.redaction import admit_all
 
-        lesson = Lesson(material_of(text, everything=everything, through=answered.through))
-        if not lesson.material.turns:
-            return replace(lesson, extraction=Extraction())
-        prompt, piece = self.models.prompt(extract.PROMPT), whole(lesson.material)
-        value: Any = admit_all(dict(answered.value))[0]
-        problems = violations(value, prompt.schema) or extract.find_problems(value, piece)
+        reading = Reading(read_material(text, everything=everything, through=answer.through))
+        if not reading.material.turns:
+            return replace(reading, extraction=Extraction())
+        prompt, piece = self.models.prompt(extraction.PROMPT), single_piece(reading.material)
+        value: Any = admit_all(dict(answer.value))[0]
+        problems = violations(value, prompt.schema) or extraction.find_problems(value, piece)
         if problems:
             raise BadInputError(
-                f"The answer about session {lesson.material.session} cannot be used: {'; '.join(problems)}. "
+                f"The answer about session {reading.material.session} cannot be used: {'; '.join(problems)}. "
                 "Mend that and give it again with this session."
             )
-        lesson = replace(lesson, model=answered.by, prompt=prompt.label)
-        part = extract.read_answer(value, piece)
+        reading = replace(reading, model=answer.by, prompt=prompt.label)
+        part = extraction.read_answer(value, piece)
         if part.left_out:
-            where = self._set_aside(lesson, "some of it was left out", json.dumps(value, ensure_ascii=False), part)
-            lesson = replace(lesson, quarantined=where)
-        return replace(lesson, extraction=self._kept([part]))
+            where = self._set_aside(reading, "some of it was left out", json.dumps(value, ensure_ascii=False), part)
+            reading = replace(reading, quarantined=where)
+        return replace(reading, extraction=self._kept([part]))
 
     def _kept(self, parts: list[Extraction]) -> Extraction:
         capture = self._settings.capture
-        return wanted(extract.keep_at_most(extract.merge(parts), capture.max_facts), capture)
+        found = extraction.keep_at_most(extraction.merge(parts), capture.max_facts)
+        return replace(
+            found,
+            facts=found.facts if capture.facts else (),
+            snippets=found.snippets if capture.snippets else {},
+            journal=found.journal if capture.journal else {},
+        )
 
     def _inputs(self, piece: Piece) -> Mapping[str, str]:
         from quaid.redaction import admit
@@ -194,29 +198,31 @@ class Reader:
         # An episode's owner may have written into it what no transcript would have brought.
         return {slot: admit(text).text for slot, text in piece.inputs(self._settings.owner_name).items()}
 
-    def _ask(self, lesson: Lesson, piece: Piece) -> tuple[Lesson, Extraction]:
+    def _ask(self, reading: Reading, piece: Piece) -> tuple[Reading, Extraction]:
         from quaid.redaction import admit_all
 
-        prompt = self.models.prompt(extract.PROMPT)
-        answer = self.models.ask(prompt, self._inputs(piece), check=lambda value: extract.find_problems(value, piece))
-        lesson = replace(lesson, model=answer.model, prompt=answer.prompt, usage=lesson.usage + answer.usage)
+        prompt = self.models.prompt(extraction.PROMPT)
+        answer = self.models.ask(
+            prompt, self._inputs(piece), check=lambda value: extraction.find_problems(value, piece)
+        )
+        reading = replace(reading, model=answer.model, prompt=answer.prompt, usage=reading.usage + answer.usage)
         safe: Any = admit_all(answer.value)[0]
-        part = extract.read_answer(safe, piece)
+        part = extraction.read_answer(safe, piece)
         if part.left_out:
-            where = self._set_aside(lesson, "some of it was left out", json.dumps(safe, ensure_ascii=False), part)
-            lesson = replace(lesson, quarantined=where)
-        return lesson, part
+            where = self._set_aside(reading, "some of it was left out", json.dumps(safe, ensure_ascii=False), part)
+            reading = replace(reading, quarantined=where)
+        return reading, part
 
-    def _set_aside(self, lesson: Lesson, problem: str, raw: str, part: Extraction | None = None) -> str | None:
+    def _set_aside(self, reading: Reading, problem: str, raw: str, part: Extraction | None = None) -> str | None:
         """The path of the file that has the answer now; None where it could not be written."""
         from quaid.local import quarantine
 
         found = quarantine.Quarantined(
             at=datetime.now(UTC).isoformat(),
-            about=lesson.material.session,
+            about=reading.material.session,
             problem=problem,
-            model=lesson.model or "",
-            prompt=lesson.prompt or "",
+            model=reading.model or "",
+            prompt=reading.prompt or "",
             raw=raw,
             left_out=tuple((item.text, item.reason) for item in part.left_out) if part else (),
         )

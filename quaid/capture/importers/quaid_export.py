@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from quaid.capture.importers.found import Found, FoundFile, Source
+from quaid.capture.importers.import_content import ImportContent, ImportedFile, ImportSource
 from quaid.errors import BadInputError
 from quaid.vault import layout, ledger
 
@@ -18,13 +18,13 @@ VERSION = 1
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
-def recognises(source: Source) -> bool:
+def recognises(source: ImportSource) -> bool:
     first = next((line for line in (source.only_text or "").split("\n") if line.strip()), "")
     row = _parse(first)
     return row is not None and "v" in row and "path" in row and bool({"content", "content_base64"} & row.keys())
 
 
-def read(source: Source, found: Found) -> None:
+def read(source: ImportSource, found: ImportContent) -> None:
     if source.is_folder:
         raise BadInputError(f"{source.name} is a folder. Give the file that quaid export wrote.")
     # Not by splitlines: what JSON leaves as it is, U+2028 for one, would end a line too.
@@ -47,7 +47,7 @@ def is_exported(rel_path: str) -> bool:
     return layout.is_note_path(rel_path)
 
 
-def _read_line(line: bytes, place: str, found: Found) -> FoundFile | None:
+def _read_line(line: bytes, place: str, found: ImportContent) -> ImportedFile | None:
     row = _parse(line.decode("utf-8", "replace"))
     if row is None:
         found.left_out["lines that are no JSON"] += 1
@@ -62,7 +62,7 @@ def _read_line(line: bytes, place: str, found: Found) -> FoundFile | None:
     if not is_exported(path):
         found.left_out["paths that no note of a vault can have"] += 1
         return None
-    return FoundFile(path, found.admitted_bytes(path, data))
+    return ImportedFile(path, found.admitted_bytes(path, data))
 
 
 def _parse(line: str) -> dict[str, Any] | None:

@@ -12,34 +12,34 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from quaid.capture import facts, linking, relations
-from quaid.capture.facts import FactDetails
-from quaid.capture.importers.found import Found, FoundEntity, FoundFact
+from quaid.capture import entity_note, fact_note, relations
+from quaid.capture.fact_note import FactDetails
+from quaid.capture.importers.import_content import ImportContent, ImportedEntity, ImportedFact
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, Edit, name_key, note_name
 from quaid.vault import frontmatter, markdown, notes
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
-_LONGEST_NAME = 150
-_NEVER = datetime.fromtimestamp(0, UTC)
+_MAX_NAME_CHARS = 150
+_EPOCH = datetime.fromtimestamp(0, UTC)
 """Where no note is made, no time is asked."""
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ImportCandidate:
     """A found fact, as it would be stored: `text_hash` tells it from others of its owner."""
 
     id: str
     text: str
     text_hash: str
     owner: str
-    fact: FoundFact
+    fact: ImportedFact
 
 
 @dataclass(frozen=True, slots=True)
-class Vault:
+class VaultState:
     """What planning needs to know of the vault.
 
     `ids` and `texts` (owner, text hash) are of facts that it has. `read` gives a file's bytes, None where there is
@@ -52,7 +52,7 @@ class Vault:
     texts: Collection[tuple[str, str]] = ()
     read: Callable[[str], bytes | None] = lambda _: None
     can_hold: Callable[[str], bool] = lambda _: True
-    find_entity: linking.FindEntity = lambda _: None
+    find_entity: entity_note.FindEntity = lambda _: None
     names: Sequence[tuple[str, str]] = ()
     template: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -69,13 +69,13 @@ class ImportPlan:
     examples: list[str] = field(default_factory=list)
 
 
-def list_candidates(found: Found, format_name: str, owner: str) -> tuple[list[Candidate], Counter[str]]:
+def list_candidates(found: ImportContent, format_name: str, owner: str) -> tuple[list[ImportCandidate], Counter[str]]:
     """The found facts, each statement of an owner once, and what is no fact after all, by reason."""
-    candidates: dict[tuple[str, str], Candidate] = {}
+    candidates: dict[tuple[str, str], ImportCandidate] = {}
     left_out: Counter[str] = Counter()
     for fact in found.facts:
         try:
-            text = facts.clean_statement(fact.text)
+            text = fact_note.clean_statement(fact.text)
         except FactTooShortError:
             left_out["statements of fewer than three words"] += 1
             continue
@@ -85,7 +85,7 @@ def list_candidates(found: Found, format_name: str, owner: str) -> tuple[list[Ca
             left_out["statements made twice"] += 1
         else:
             fact_id = derive_id("fact", format_name, fact.place, whose, said)
-            candidates[whose, said] = Candidate(fact_id, text, said, whose, fact)
+            candidates[whose, said] = ImportCandidate(fact_id, text, said, whose, fact)
     return list(candidates.values()), left_out
 
 
@@ -97,7 +97,7 @@ def derive_id(*parts: str) -> str:
 
 
 def plan_import(
-    found: Found, candidates: Sequence[Candidate], details: FactDetails, vault: Vault, now: datetime
+    found: ImportContent, candidates: Sequence[ImportCandidate], details: FactDetails, vault: VaultState, now: datetime
 ) -> ImportPlan:
     """Everything that `found` brings and the vault does not have. `details` hold for each fact; its `imported_from` is
     the format.
@@ -105,7 +105,7 @@ def plan_import(
     plan = ImportPlan(left_out=Counter(found.left_out))
     taken: set[str] = set()
     new_names = _plan_entities(found, details, vault, now, plan)
-    naming = _Naming([*vault.names, *new_names])
+    naming = _NameMatcher([*vault.names, *new_names])
     for candidate in candidates:
         if candidate.id in vault.ids or (candidate.owner, candidate.text_hash) in vault.texts:
             plan.known += 1
@@ -118,7 +118,7 @@ def plan_import(
     return plan
 
 
-def _plan_fact(candidate: Candidate, details: FactDetails, naming: _Naming, now: datetime) -> Edit:
+def _plan_fact(candidate: ImportCandidate, details: FactDetails, naming: _NameMatcher, now: datetime) -> Edit:
     fact = candidate.fact
     known = replace(
         details,
@@ -130,7 +130,7 @@ def _plan_fact(candidate: Candidate, details: FactDetails, naming: _Naming, now:
         valid_until=fact.valid_until,
         keywords=fact.keywords,
     )
-    return facts.plan_fact(candidate.text, known, fact.created or now, naming.of(candidate.text))[1]
+    return fact_note.plan_fact(candidate.text, known, fact.created or now, naming.of(candidate.text))[1]
 
 
 def _with_free_path(edit: Edit, note_id: str, taken: set[str], read: Callable[[str], bytes | None]) -> Edit:
@@ -144,7 +144,7 @@ def _with_free_path(edit: Edit, note_id: str, taken: set[str], read: Callable[[s
     return replace(edit, rel_path=path)
 
 
-class _Naming:
+class _NameMatcher:
     """Which of many names a text may hold, found by their first words: trying each name on each text takes too long."""
 
     def __init__(self, names: Iterable[tuple[str, str]]) -> None:
@@ -166,10 +166,10 @@ def _words(text: str) -> list[str]:
 
 
 def _plan_entities(
-    found: Found, details: FactDetails, vault: Vault, now: datetime, plan: ImportPlan
+    found: ImportContent, details: FactDetails, vault: VaultState, now: datetime, plan: ImportPlan
 ) -> list[tuple[str, str]]:
     """Notes for what was found by name and for the ends of edges; the names that this makes known."""
-    people = _Cast(found.entities.values(), vault.find_entity)
+    people = _Entities(found.entities.values(), vault.find_entity)
     edges: defaultdict[str, list[Edge]] = defaultdict(list)
     for edge in dict.fromkeys(found.edges):
         normal = people.cast(edge)
@@ -196,13 +196,13 @@ def _plan_entities(
     return known
 
 
-class _Cast:
+class _Entities:
     """Who and what an import is about, each once: `members` by the name that links use."""
 
-    def __init__(self, entities: Iterable[FoundEntity], find_entity: linking.FindEntity) -> None:
+    def __init__(self, entities: Iterable[ImportedEntity], find_entity: entity_note.FindEntity) -> None:
         self._find = find_entity
         self._names: dict[str, str] = {}
-        self.members: dict[str, tuple[FoundEntity, linking.EntityNote | None]] = {}
+        self.members: dict[str, tuple[ImportedEntity, entity_note.EntityNote | None]] = {}
         listed = [entity for entity in entities if _is_name(entity.name)]
         for entity in listed:
             self._add(entity)
@@ -224,9 +224,9 @@ class _Cast:
 
     def _name(self, name: str, kind: str) -> str:
         key = name_key(name)
-        return self._names[key] if key in self._names else self._add(FoundEntity(name, kind))
+        return self._names[key] if key in self._names else self._add(ImportedEntity(name, kind))
 
-    def _add(self, entity: FoundEntity) -> str:
+    def _add(self, entity: ImportedEntity) -> str:
         note = self._find(entity.name)
         name = note.name if note else entity.name
         self._names.setdefault(name_key(entity.name), name)
@@ -234,8 +234,8 @@ class _Cast:
         return name
 
 
-def _plan_new_entity(entity: FoundEntity, edges: Sequence[Edge], details: FactDetails, now: datetime) -> Edit:
-    edit = linking.plan_entity(entity.name, entity.type, entity.created or now, tuple(edges))
+def _plan_new_entity(entity: ImportedEntity, edges: Sequence[Edge], details: FactDetails, now: datetime) -> Edit:
+    edit = entity_note.plan_entity(entity.name, entity.type, entity.created or now, tuple(edges))
     file_name = note_name(edit.rel_path)
     aliases = [name for name in dict.fromkeys((entity.name, *entity.aliases)) if name != file_name]
     text = frontmatter.set_fields(
@@ -251,17 +251,19 @@ def _plan_new_entity(entity: FoundEntity, edges: Sequence[Edge], details: FactDe
     return replace(edit, after=f"{head}{body}\n".encode() if body else head.encode())
 
 
-def _plan_known_entity(note: linking.EntityNote, entity: FoundEntity, edges: Sequence[Edge], plan: ImportPlan) -> None:
+def _plan_known_entity(
+    note: entity_note.EntityNote, entity: ImportedEntity, edges: Sequence[Edge], plan: ImportPlan
+) -> None:
     """Add the edges that its note does not have. Its words are its owner's."""
     data = note.data
     for edge in edges:
-        own = linking.EntityNote(note.name, note.rel_path, data)
+        own = entity_note.EntityNote(note.name, note.rel_path, data)
 
-        def find(name: str, own: linking.EntityNote = own) -> linking.EntityNote:
-            return own if name == own.name else linking.EntityNote(name, "", b"")
+        def find(name: str, own: entity_note.EntityNote = own) -> entity_note.EntityNote:
+            return own if name == own.name else entity_note.EntityNote(name, "", b"")
 
         try:
-            planned = linking.plan_link(edge, find, _NEVER).edits
+            planned = entity_note.plan_link(edge, find, _EPOCH).edits
         except UnicodeDecodeError:
             plan.left_out["relations of a note that is not UTF-8"] += len(edges)
             return
@@ -274,13 +276,13 @@ def _plan_known_entity(note: linking.EntityNote, entity: FoundEntity, edges: Seq
 
 
 def _is_name(name: str) -> bool:
-    return 0 < len(name.strip()) <= _LONGEST_NAME
+    return 0 < len(name.strip()) <= _MAX_NAME_CHARS
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def _plan_files(found: Found, vault: Vault, plan: ImportPlan) -> None:
+def _plan_files(found: ImportContent, vault: VaultState, plan: ImportPlan) -> None:
     planned: dict[str, bytes] = {}
     for file in found.files:
         if not vault.can_hold(file.rel_path):

@@ -19,7 +19,7 @@ _LAST_COMPONENT = re.compile(r"[^/\\]+(?=[/\\]*$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Utterance:
     """One text that was said, cleaned: part of a turn.
 
     `place` is where it stands in its transcript. Within an answer, equal texts of one `source` are one text that was
@@ -34,7 +34,7 @@ class Piece:
 
 
 def make_conversation(
-    pieces: Iterable[Piece],
+    pieces: Iterable[Utterance],
     source: str,
     session: object = None,
     started: datetime | None = None,
@@ -73,8 +73,8 @@ def walk_back(leaf: _Node | None, parents: Mapping[_Node, _Node | None]) -> list
     return list(reversed(path))
 
 
-def _join_turns(pieces: Iterable[Piece]) -> Iterator[Turn]:
-    answer: list[Piece] = []
+def _join_turns(pieces: Iterable[Utterance]) -> Iterator[Turn]:
+    answer: list[Utterance] = []
     for piece in pieces:
         if piece.role == "assistant":
             answer.append(piece)
@@ -85,7 +85,7 @@ def _join_turns(pieces: Iterable[Piece]) -> Iterator[Turn]:
     yield from _join_answer(answer)
 
 
-def _join_answer(pieces: list[Piece]) -> Iterator[Turn]:
+def _join_answer(pieces: list[Utterance]) -> Iterator[Turn]:
     if pieces:
         texts = dict.fromkeys(
             (number if piece.source is None else (piece.source,), piece.text) for number, piece in enumerate(pieces)
