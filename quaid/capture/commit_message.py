@@ -14,8 +14,7 @@ MAX_LISTED = 100
 
 def commit_message(reading: Reading, stored: FactsPlan) -> Message:
     """`extract: 14 facts from session 2f1c9a`, and what they are."""
-    new = [fact for fact in stored.stored if fact.outcome == "created"]
-    confirmed = [fact for fact in stored.stored if fact.outcome == "confirmed"]
+    new, confirmed = stored.with_outcome("created"), stored.with_outcome("confirmed")
     session = reading.material.session
     turns = sum(not turn.is_note for turn in reading.material.turns)
     body = [f"Learned from {_count(turns, 'turn')} by {reading.model or 'no model'}."]

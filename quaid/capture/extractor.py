@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any, Self
 from quaid.capture import episode_note, storing
 from quaid.capture.commit_message import commit_message
 from quaid.capture.conversation_reader import BuiltPrompt, ConversationReader, HostAnswer, Reading
-from quaid.capture.entity_names import EntityNames
+from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.capture.extraction import Extraction, LeftOut, new_facts
-from quaid.capture.prompt_pieces import NOTE_SPEAKER, read_material
-from quaid.capture.storing import FactsPlan, StoredFact
-from quaid.capture.writer import WritePlan, Writer, WriteResult
+from quaid.capture.prompt_pieces import read_material
+from quaid.capture.storing import FactsPlan, StoredFact, stored_fields
+from quaid.capture.writer import WritePlan, Writer, WriteResult, naming_broken_note
 from quaid.errors import BadInputError, LockedError, NoteBrokenError, NoteNotFoundError, QuaidError
-from quaid.index import graph
 from quaid.local.in_flight import extracting
 from quaid.local.notes_to_self import NotesToSelf
 from quaid.model import Conversation, Edit, Message, ModelUsage, Turn, note_name
@@ -121,7 +120,7 @@ class Extractor:
         Raises:
             BadInputError: the settings leave nothing to do.
         """
-        safe, redacted = _admitted(conversation)
+        safe, redacted = _without_secrets(conversation)
         state = state_folder(self._root)
         with extracting(state), _Queue(state / LOCAL_FILE) as queue:
             keep_first = options.facts and not (is_lasting or options.dry_run or self._keeps_no_text)
@@ -175,7 +174,10 @@ class Extractor:
                 self._plan_mark(draft, 0)  # a head that could not be marked is told before anything is paid for
             reading = self._read(draft, options) if is_able else None
             if self._keeps_no_text and (reading is None or reading.extraction is None):
-                raise _nothing_to_do(reading)
+                raise (reading and reading.problem) or BadInputError(
+                    "capture.episodes is facts-only and no model is there to draw facts: nothing was kept. "
+                    "Keep conversations with: quaid config capture.episodes keep"
+                )
             try:
                 plan = (
                     self._plan(draft, reading, options)
@@ -184,7 +186,7 @@ class Extractor:
                 )
             except _EpisodeChangedError:
                 continue
-            return _extracted(plan, reading, is_dry_run=options.dry_run), plan.told["noted"]
+            return _result(plan, reading, is_dry_run=options.dry_run), plan.details["noted"]
         raise LockedError(f"The conversation {draft.session} keeps being added to")
 
     def _read(self, draft: _Draft, options: ExtractOptions) -> Reading:
@@ -207,13 +209,11 @@ class Extractor:
         session, kept = self._find_session(conversation)
         waiting = queue.waiting(session)
         # A crash can come between the commit and the queue: what is in the episode is not taken along again.
-        there = _notes_in(kept) if waiting and kept else frozenset()
+        there = {turn.text for turn in kept.turns if turn.speaker == NOTE_SPEAKER} if waiting and kept else set()
         own = [text for _, text in waiting if text not in there]
-        try:
+        with naming_broken_note(kept.rel_path if kept else session):
             fork = None if kept else self._find_fork(session, conversation)
             planned = episode_note.plan_episode(session, conversation, kept, _now(), own, self._settings.owner, fork)
-        except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
-            raise _broken(kept.rel_path if kept else session, error) from error
         data = planned.edit.after if planned.edit else kept.data if kept else None
         text = (data or b"").decode("utf-8", errors="replace")
         noted = tuple(note_id for note_id, _ in waiting)
@@ -224,10 +224,8 @@ class Extractor:
         data = files.read_note(self._root, path)
         if data is None:
             raise NoteNotFoundError(path)
-        try:
+        with naming_broken_note(path):
             text = data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise _broken(path, error) from error
         return _Draft(read_material(text).session or note_name(path), path, text, None)
 
     def _find_session(self, conversation: Conversation) -> tuple[str, episode_note.KeptEpisode | None]:
@@ -271,28 +269,22 @@ class Extractor:
             *stored.edits,
             *self._plan_core(reading.extraction, options.trigger, when),
         )
-        told = {
+        details = {
             **_details_of(draft),
             "waiting": self._is_rest(draft, material.last),
-            "facts": [[fact.id, fact.path, fact.text, fact.outcome] for fact in stored.stored],
-            "entities": list(stored.entities),
-            "edges": stored.edges,
+            **stored.details,
         }
-        return WritePlan(WriteResult(draft.session, draft.path, "kept"), edits, commit_message(reading, stored), told)
+        return WritePlan(
+            WriteResult(draft.session, draft.path, "kept"), edits, commit_message(reading, stored), details
+        )
 
     def _plan_facts(self, draft: _Draft, reading: Reading, found: Extraction, when: datetime) -> FactsPlan:
         index = self._dependencies.fresh_index()
         finder = self._writer.finder
         material = reading.material
         new = new_facts(found, material, self._settings.owner, None if self._keeps_no_text else note_name(draft.path))
-        visible = self._dependencies.visible_index()
-        names = EntityNames.of(
-            graph.entity_names(visible),
-            lambda name: finder.find_entity(visible, name),
-            when,
-            speakers=[turn.speaker for turn in (*material.earlier, *material.turns)],
-            owner=self._settings.owner_name,
-        )
+        speakers = [turn.speaker for turn in (*material.earlier, *material.turns)]
+        names = finder.entity_names(self._dependencies.visible_index(), when, speakers)
         return storing.plan_facts(new, finder.find_duplicates(index, new), names, when, reading.renamed)
 
     def _plan_mark(self, draft: _Draft, last: int) -> Edit:
@@ -300,10 +292,8 @@ class Extractor:
         text = split_body(draft.text)[0] if self._keeps_no_text else draft.text
         when = None if self._is_rest(draft, last) else render_time(_now())
         mark = {"extracted": when, "extracted_turns": None if self._keeps_no_text else last}
-        try:
+        with naming_broken_note(draft.path):
             marked = frontmatter.set_fields(text, mark)
-        except frontmatter.FrontmatterBrokenError as error:
-            raise _broken(draft.path, error) from error
         before = draft.edit.before if draft.edit else draft.text.encode()
         return Edit(draft.path, before, marked.encode())
 
@@ -317,17 +307,15 @@ class Extractor:
         """Snippets and journal, file by file."""
         for core, bullets in found.snippets.items():
             path = layout.snippets_path(core)
-            yield from self._changed(path, _with(snippets.add_bullets, trigger, when, bullets))
+            yield from self._changed(path, snippets.add_bullets, trigger, when, bullets)
         for core, paragraphs in found.journal.items():
             path = layout.journal_path(core)
-            yield from self._changed(path, _with(journal.add_entry, trigger, when, "\n\n".join(paragraphs)))
+            yield from self._changed(path, journal.add_entry, trigger, when, "\n\n".join(paragraphs))
 
-    def _changed(self, path: str, change: Callable[[str | None], str]) -> Iterator[Edit]:
+    def _changed(self, path: str, add: Callable[..., str], *added: object) -> Iterator[Edit]:
         data = files.read_note(self._root, path)
-        try:
-            after = change(None if data is None else data.decode("utf-8")).encode()
-        except UnicodeDecodeError as error:
-            raise _broken(path, error) from error
+        with naming_broken_note(path):
+            after = add(None if data is None else data.decode("utf-8"), *added).encode()
         if after != data:
             yield Edit(path, data, after)
 
@@ -353,7 +341,7 @@ class _Queue:
             self._notes.close()
 
 
-def _admitted(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]]:
+def _without_secrets(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]]:
     """The conversation without its secrets, and what kinds they were."""
     from quaid.redaction import admit
 
@@ -370,18 +358,6 @@ def _admitted(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]
         redacted += said.redacted
     session = conversation.session and admit(conversation.session).text
     return replace(conversation, turns=tuple(turns), session=session), tuple(redacted)
-
-
-def _notes_in(kept: episode_note.KeptEpisode) -> frozenset[str]:
-    turns = read_material(kept.data.decode("utf-8", errors="replace"), everything=True).turns
-    return frozenset(turn.text for turn in turns if turn.is_note)
-
-
-def _nothing_to_do(reading: Reading | None) -> QuaidError:
-    return (reading and reading.problem) or BadInputError(
-        "capture.episodes is facts-only and no model is there to draw facts: nothing was kept. "
-        "Keep conversations with: quaid config capture.episodes keep"
-    )
 
 
 def _plan_keeping(draft: _Draft) -> WritePlan:
@@ -406,19 +382,17 @@ def _details_of(draft: _Draft) -> dict[str, Any]:
     }
 
 
-def _extracted(plan: WritePlan, reading: Reading | None, *, is_dry_run: bool) -> ExtractResult:
-    told = plan.told
+def _result(plan: WritePlan, reading: Reading | None, *, is_dry_run: bool) -> ExtractResult:
+    details = plan.details
     done = ExtractResult(
         session=plan.written.id,
         path=plan.written.path,
-        turns=told["turns"],
-        new_turns=told["new_turns"],
-        waiting=told["waiting"],
+        turns=details["turns"],
+        new_turns=details["new_turns"],
+        waiting=details["waiting"],
         commit=plan.written.commit,
         left=plan.written.left,
-        facts=tuple(StoredFact(*fact) for fact in told.get("facts", ())),
-        entities=tuple(told.get("entities", ())),
-        edges=told.get("edges", 0),
+        **stored_fields(details),
         is_dry_run=is_dry_run,
     )
     if reading is None:
@@ -436,14 +410,6 @@ def _extracted(plan: WritePlan, reading: Reading | None, *, is_dry_run: bool) ->
         problem=reading.problem,
         degraded=reading.degraded,
     )
-
-
-def _with(add: Callable[..., str], *given: object) -> Callable[[str | None], str]:
-    return lambda text: add(text, *given)
-
-
-def _broken(path: str, error: Exception) -> NoteBrokenError:
-    return NoteBrokenError(path, "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error))
 
 
 def _key(*parts: object) -> str:

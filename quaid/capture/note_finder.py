@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.capture import dedupe, entity_note, episode_note
+from quaid.capture.entity_names import EntityNames
 from quaid.capture.storing import Duplicate, KnownFact, NewFact
 from quaid.errors import EmbeddingError
-from quaid.index import database, documents, vectors
+from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Document
 from quaid.model import Kind, name_key, note_name
 from quaid.settings import Settings
@@ -65,6 +67,16 @@ class NoteFinder:
         path = layout.entity_path(name)
         data = files.read_note(self._root, path)
         return entity_note.EntityNote(note_name(path), path, data) if data is not None else None
+
+    def entity_names(self, index: apsw.Connection, now: datetime, speakers: Iterable[str] = ()) -> EntityNames:
+        """The names of all entities that `index` shows, for a plan that is made at `now`."""
+        return EntityNames.of(
+            graph.entity_names(index),
+            lambda name: self.find_entity(index, name),
+            now,
+            speakers=speakers,
+            owner=self._settings.owner_name,
+        )
 
     def find_episode(self, index: apsw.Connection, session: str) -> episode_note.KeptEpisode | None:
         """The episode note of a session."""
@@ -163,9 +175,5 @@ def _earlier(
 def list_waiting(root: Path, connection: apsw.Connection) -> tuple[str, ...]:
     """Return the paths of the episodes that no model has drawn facts from, oldest first."""
     episodes = documents.find_documents(connection, "kind = ?", (str(Kind.EPISODE),))
-    return tuple(document.path for document in episodes if not _is_extracted(root, document.path))
-
-
-def _is_extracted(root: Path, path: str) -> bool:
-    head = files.read_note(root, path, _HEAD_BYTES) or b""
-    return _EXTRACTED.search(head.partition(b"\n---")[0]) is not None
+    heads = ((document.path, files.read_note(root, document.path, _HEAD_BYTES) or b"") for document in episodes)
+    return tuple(path for path, head in heads if not _EXTRACTED.search(head.partition(b"\n---")[0]))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.llm.prices import estimate_tokens
 from quaid.vault import episodes, frontmatter, notes
 
@@ -15,7 +16,6 @@ OVERLAP_TURNS = 6
 """So many turns before a piece are shown with it, to understand it by."""
 OVERLAP_SHARE = 0.25
 """Of what fits into a piece, this much at most is for what came before."""
-NOTE_SPEAKER = "Note to self"
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from quaid.capture import fact_note, relations
 from quaid.capture.entity_names import EntityNames
@@ -55,6 +56,24 @@ class FactsPlan:
     entities: tuple[str, ...]
     edges: int
 
+    def with_outcome(self, outcome: str) -> list[StoredFact]:
+        return [fact for fact in self.stored if fact.outcome == outcome]
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What was stored, as plain JSON; `stored_fields` reads it."""
+        facts = [[fact.id, fact.path, fact.text, fact.outcome] for fact in self.stored]
+        return {"facts": facts, "entities": list(self.entities), "edges": self.edges}
+
+
+def stored_fields(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts, entities and edges of `FactsPlan.details`, as fields of a result."""
+    return {
+        "facts": tuple(StoredFact(*fact) for fact in details.get("facts", ())),
+        "entities": tuple(details.get("entities", ())),
+        "edges": details.get("edges", 0),
+    }
+
 
 def plan_facts(
     new: Sequence[NewFact],
@@ -73,7 +92,7 @@ def plan_facts(
         for edge in fact.details.edges:
             names.learn_nickname(relations.normalise_edge(edge))
     edges = [
-        _place(fact.details.edges, names, renamed or {}) if duplicate is None else ()
+        _place_edges(fact.details.edges, names, renamed or {}) if duplicate is None else ()
         for fact, duplicate in zip(new, same, strict=True)
     ]
     drafts: dict[str, Edit] = {}
@@ -86,7 +105,10 @@ def plan_facts(
             confirmed |= {duplicate.id} if stored[-1].outcome == "confirmed" else set()
         elif duplicate is not None:
             earlier = stored[duplicate]
-            _cite(fact, earlier, drafts)
+            draft = drafts.get(earlier.path)
+            if draft is not None and draft.after is not None:
+                cited = fact_note.plan_confirmation(earlier.path, draft.after, fact.details.turns, counts=False)
+                drafts[earlier.path] = replace(draft, after=cited.after)
             stored.append(replace(earlier, outcome="known"))
         else:
             details = replace(fact.details, edges=placed)
@@ -97,7 +119,9 @@ def plan_facts(
     return FactsPlan((*changed, *names.edits), tuple(stored), tuple(names.created), sum(map(len, edges)))
 
 
-def _place(edges: Sequence[Edge], names: EntityNames, renamed: Mapping[str, tuple[str, bool]]) -> tuple[Edge, ...]:
+def _place_edges(
+    edges: Sequence[Edge], names: EntityNames, renamed: Mapping[str, tuple[str, bool]]
+) -> tuple[Edge, ...]:
     placed: dict[Edge, None] = {}
     for edge in edges:
         relation, is_flipped = renamed.get(edge.relation, (edge.relation, False))
@@ -127,11 +151,3 @@ def _confirm(fact: NewFact, duplicate: KnownFact, drafts: dict[str, Edit], *, co
         return StoredFact(duplicate.id, duplicate.rel_path, fact.statement, "known")
     drafts[duplicate.rel_path] = Edit(duplicate.rel_path, duplicate.data, edit.after)
     return StoredFact(duplicate.id, duplicate.rel_path, fact.statement, "confirmed" if counts else "known")
-
-
-def _cite(fact: NewFact, earlier: StoredFact, drafts: dict[str, Edit]) -> None:
-    """The turns of a fact that an earlier one of the same answer says already go to that one."""
-    draft = drafts.get(earlier.path)
-    if draft is not None and draft.after is not None:
-        edit = fact_note.plan_confirmation(earlier.path, draft.after, fact.details.turns, counts=False)
-        drafts[earlier.path] = replace(draft, after=edit.after)

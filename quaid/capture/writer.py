@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from quaid.capture import entity_note, fact_note
 from quaid.capture.fact_note import FactDetails
@@ -71,23 +72,23 @@ class WriteResult:
 class WritePlan:
     """A plan that may come to nothing: without edits there is no commit.
 
-    `told` is what its caller is told besides, as plain JSON.
+    `details` are what its caller is told besides, as plain JSON.
     """
 
     written: WriteResult
     edits: tuple[Edit, ...] = ()
     message: Message = field(default_factory=lambda: Message(""))
-    told: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def answer(self) -> str:
         """What the same call is told again when a crash kept it from hearing."""
-        return json.dumps([asdict(self.written), dict(self.told)])
+        return json.dumps([asdict(self.written), dict(self.details)])
 
     @classmethod
-    def answered(cls, answer: str) -> WritePlan:
-        written, told = json.loads(answer)
+    def from_answer(cls, answer: str) -> WritePlan:
+        written, details = json.loads(answer)
         lists: dict[str, Any] = {key: tuple(value) for key, value in written.items() if isinstance(value, list)}
-        return cls(WriteResult(**{**written, **lists}), told=told)
+        return cls(WriteResult(**{**written, **lists}), details=details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +174,9 @@ class Writer:
         history = dependencies.history()
         with transaction.begin(self._root, history, dependencies.settings.git.wait_s, dependencies.say) as finished:
             if finished is not None and finished.key == key:
-                return WritePlan.answered(finished.answer)
+                return WritePlan.from_answer(finished.answer)
             for attempt in range(1, PLAN_ATTEMPTS + 1):
-                planned = self._plan(plan)
+                planned = heal(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
                 if not planned.edits:
                     return planned
                 change = Change(key, planned.edits, planned.message, answer=planned.answer())
@@ -187,9 +188,6 @@ class Writer:
                     continue
                 return replace(planned, written=replace(planned.written, commit=committed.id, left=committed.left))
         raise AssertionError("unreachable")
-
-    def _plan(self, plan: Callable[[], WritePlan]) -> WritePlan:
-        return heal(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
 
     def _look_up(self) -> apsw.Connection:
         self._dependencies.fresh_index()
@@ -205,7 +203,6 @@ class Writer:
             message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
             return WritePlan(WriteResult(same.id, same.rel_path, "confirmed", statement), (edit,), message)
         visible = self._dependencies.visible_index()
-        visible = self._dependencies.visible_index()
         note_id, edit = fact_note.plan_fact(statement, details, _now(), graph.entity_names(visible))
         message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
         return WritePlan(WriteResult(note_id, edit.rel_path, "created", statement), (edit,), message)
@@ -215,15 +212,14 @@ class Writer:
         planned = entity_note.plan_link(edge, lambda name: self.finder.find_entity(index, name), _now())
         said = f"{planned.edge.subject} {planned.edge.relation} {planned.edge.object}"
         subject = self.finder.find_entity(index, planned.edge.subject)
-        if subject is not None:
-            self._refuse_private(planned.edge.subject, subject)
+        owners = {*self._dependencies.owners(), "default"}
+        if subject is not None and not may_see(subject.rel_path, subject.data, owners):
+            raise BadInputError(
+                f"The name {planned.edge.subject!r} is taken. Give the subject of the link another name."
+            )
         path = subject.rel_path if subject else planned.edits[0].rel_path
         written = WriteResult(path, path, "linked" if planned.edits else "known", said, created=planned.created)
         return WritePlan(written, planned.edits, Message(f"link: {said}"))
-
-    def _refuse_private(self, name: str, subject: entity_note.EntityNote) -> None:
-        if not may_see(subject.rel_path, subject.data, {*self._dependencies.owners(), "default"}):
-            raise BadInputError(f"The name {name!r} is taken. Give the subject of the link another name.")
 
     def _plan_forget(self, reference: str) -> WritePlan:
         index = self._look_up()
@@ -238,10 +234,10 @@ class Writer:
             raise UncommittedError(document.path)
         text = documents.text_of(index, document.doc_id)
         message = Message(f"forget: {text or document.title}", trailers=_trailers(document.id, None))
-        cited = graph.cited_turns(index, [document.doc_id])
-        written = WriteResult(
-            document.id, document.path, "forgotten", text or document.title, hint=_turn_hint(index, cited)
-        )
+        cited = [chunk_id for _, chunk_id in graph.cited_turns(index, [document.doc_id])]
+        turns = {f"{Path(turn.path).stem}#t{turn.turn}" for turn in documents.fetch_candidates(index, cited).values()}
+        hint = f"The conversation still says it; forget that too with: quaid forget {min(turns)}" if turns else None
+        written = WriteResult(document.id, document.path, "forgotten", text or document.title, hint=hint)
         return WritePlan(written, (Edit(document.path, data, None),), message)
 
     def _plan_forget_turn(self, document: Document, reference: str, turn: str) -> WritePlan:
@@ -280,7 +276,10 @@ class Writer:
     def _plan_restore_turn(self, document: Document, turn: str) -> WritePlan:
         turn_id = f"{Path(document.path).stem}#t{turn}"
         old = self._find_said(document, turn_id, turn)
-        edit = self._edit_body(document.path, lambda body: _restore_turn(body, old, int(turn)))
+        edit = self._edit_body(
+            document.path,
+            lambda body: body if _says_turn(body, int(turn)) else episodes.restore_turn(body, old, int(turn)),
+        )
         written = WriteResult(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
             return WritePlan(replace(written, outcome="unchanged"))
@@ -316,10 +315,8 @@ class Writer:
         return data
 
     def _edit(self, path: str, change: Callable[[bytes], Edit]) -> Edit:
-        try:
+        with naming_broken_note(path):
             return change(self._read(path))
-        except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
-            _raise_broken(path, error)
 
     def _edit_body(self, path: str, change: Callable[[str], str]) -> Edit:
         def edit(data: bytes) -> Edit:
@@ -329,26 +326,18 @@ class Writer:
         return self._edit(path, edit)
 
 
+@contextmanager
+def naming_broken_note(path: str) -> Iterator[None]:
+    """Raise a NoteBrokenError with `path` where a note's head or its encoding cannot be read."""
+    try:
+        yield
+    except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
+        problem = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise NoteBrokenError(path, problem) from error
+
+
 def _says_turn(body: str, number: int) -> bool:
     return any(turn.number == number and turn.text for turn in episodes.parse_turns(body))
-
-
-def _restore_turn(body: str, old: str, number: int) -> str:
-    return body if _says_turn(body, number) else episodes.restore_turn(body, old, number)
-
-
-def _raise_broken(path: str, error: Exception) -> NoReturn:
-    problem = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-    raise NoteBrokenError(path, problem) from error
-
-
-def _turn_hint(index: apsw.Connection, cited: Sequence[tuple[int, int]]) -> str | None:
-    """A forgotten fact is still in the conversation it was drawn from: say so, and how to forget that too."""
-    turns = documents.fetch_candidates(index, [chunk_id for _, chunk_id in cited]).values()
-    if not turns:
-        return None
-    ids = sorted({f"{Path(turn.path).stem}#t{turn.turn}" for turn in turns})
-    return f"The conversation still says it; forget that too with: quaid forget {ids[0]}"
 
 
 def _trailers(fact_id: str, session: str | None) -> tuple[tuple[str, str], ...]:

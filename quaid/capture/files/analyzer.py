@@ -16,22 +16,21 @@ from typing import TYPE_CHECKING, Any
 from quaid.capture import extraction, storing
 from quaid.capture.commit_message import listed
 from quaid.capture.conversation_reader import ConversationReader
-from quaid.capture.entity_names import EntityNames
-from quaid.capture.extraction import Extraction, LeftOut
+from quaid.capture.extraction import ExtractedFact, Extraction, LeftOut
 from quaid.capture.files import file_pieces, source_note
 from quaid.capture.files.file_pieces import FilePiece
 from quaid.capture.files.source_file import SourceFile, read_file
-from quaid.capture.files.source_note import AnalysisOutcome, AnalysisRequest, SourceNote, SourceNotePlan
+from quaid.capture.files.source_note import AnalysisOutcome, AnalysisRequest, SourceNote
 from quaid.capture.relation_naming import name_relations
-from quaid.capture.storing import Duplicate, FactsPlan, KnownFact, StoredFact
-from quaid.capture.writer import WritePlan, WriteResult
-from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError, NoteBrokenError
-from quaid.index import documents, graph
+from quaid.capture.storing import FactsPlan, KnownFact, StoredFact, stored_fields
+from quaid.capture.writer import WritePlan, WriteResult, naming_broken_note
+from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError
+from quaid.index import documents
 from quaid.local import quarantine
 from quaid.local.quarantine import Quarantined
 from quaid.model import Message, ModelUsage, note_name
 from quaid.place import state_folder
-from quaid.vault import files, frontmatter, notes
+from quaid.vault import files, notes
 
 if TYPE_CHECKING:
     import apsw
@@ -93,7 +92,7 @@ class AnalyzeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FileReading:
     """What the model made of a file."""
 
     extraction: Extraction
@@ -128,7 +127,9 @@ class FileAnalyzer:
             ModelError: no model answered. What it has answered so far is kept and not asked again.
             NoteBrokenError: the file's source note cannot be edited.
         """
-        self._refuse_memories(path)
+        real, root = path.resolve(), self._root.resolve()
+        if real.is_relative_to(root) and real.relative_to(root).parts[:1] and real.relative_to(root).parts[0] in _OURS:
+            raise BadInputError(f"{path} is a memory already. Give a file that is not one of Quaid's own notes.")
         file = read_file(path)
         focus = " ".join(_safe(options.focus).split())
         request = AnalysisRequest(
@@ -145,13 +146,26 @@ class FileAnalyzer:
         if options.dry_run:
             plan = self._plan(request, found)
         else:
-            plan = self._writer.write(_key(request, prompt.label), lambda: self._plan(request, found))
-        return _analyzed(request, found, plan, is_dry_run=options.dry_run)
-
-    def _refuse_memories(self, path: Path) -> None:
-        real, root = path.resolve(), self._root.resolve()
-        if real.is_relative_to(root) and real.relative_to(root).parts[:1] and real.relative_to(root).parts[0] in _OURS:
-            raise BadInputError(f"{path} is a memory already. Give a file that is not one of Quaid's own notes.")
+            call = ("analyze", request.repository, request.path, request.file.checksum, request.focus, prompt.label)
+            key = hashlib.sha256(repr(call).encode()).hexdigest()
+            plan = self._writer.write(key, lambda: self._plan(request, found))
+        return AnalyzeResult(
+            request,
+            plan.written.path,
+            "analyzed",
+            found.summary,
+            **stored_fields(plan.details),
+            missing=tuple(MissingFact(*fact) for fact in plan.details["missing"]),
+            left_out=tuple(LeftOut(*item) for item in plan.details["left_out"]),
+            pieces=found.pieces,
+            model=found.model,
+            prompt=found.prompt,
+            usage=found.usage,
+            degraded=found.degraded,
+            commit=plan.written.commit,
+            left=plan.written.left,
+            is_dry_run=options.dry_run,
+        )
 
     def _find_note(self, request: AnalysisRequest) -> tuple[str, SourceNote | None]:
         """Where the source note of a file is, or is to be, and what is there."""
@@ -171,7 +185,7 @@ class FileAnalyzer:
         settings = replace(self._settings, models=replace(self._settings.models, cache_days=0))
         return ConversationReader(self._root, settings, self._dependencies.seen_index, None).models
 
-    def _read(self, request: AnalysisRequest, models: Models) -> _Found:
+    def _read(self, request: AnalysisRequest, models: Models) -> _FileReading:
         """What the model makes of the file. Pieces that it has read before, with the same before them, cost nothing."""
         from quaid.redaction import admit_all
 
@@ -190,7 +204,7 @@ class FileAnalyzer:
             parts.append(piece.read(safe))
             summary = file_pieces.clean_summary(safe["summary"]) or summary
         found = extraction.keep_at_most(extraction.merge(parts), self._settings.capture.max_facts)
-        return _Found(found, summary, len(pieces), model, prompt.label, usage)
+        return _FileReading(found, summary, len(pieces), model, prompt.label, usage)
 
     def _ask(self, models: Models, prompt: Prompt, piece: FilePiece, so_far: str) -> Answer:
         try:
@@ -206,64 +220,69 @@ class FileAnalyzer:
 
     # -- the plan ------------------------------------------------------------------------------------------------
 
-    def _plan(self, request: AnalysisRequest, found: _Found) -> WritePlan:
+    def _plan(self, request: AnalysisRequest, found: _FileReading) -> WritePlan:
         index, now = self._dependencies.fresh_index(), datetime.now(UTC)
-        visible = self._dependencies.visible_index()
         rel_path, kept = self._find_note(request)
-        drawn = _drawn(index, [*kept.facts, *kept.former]) if kept else {}
-        forgotten = self._forgotten([name for name, document in drawn.items() if document is None])
-        extraction, left_out = _without(found.extraction, forgotten)
-        found = replace(found, extraction=extraction)
-        stored = self._plan_facts(index, request, found, note_name(rel_path), drawn, now)
+        named = [*kept.facts, *kept.former] if kept else []
+        earlier = {name: next(iter(documents.find_called(index, name)), None) for name in named}
+        found = self._without_forgotten(found, [name for name in earlier if earlier[name] is None])
+        stored = self._plan_facts(index, request, found, note_name(rel_path), earlier, now)
         names = list(dict.fromkeys(note_name(fact.path) for fact in stored.stored))
-        analysis = AnalysisOutcome(names, found.summary, found.prompt, found.model)
-        planned = _plan_note(rel_path, request, kept, analysis, [name for name in drawn if drawn[name]], now)
+        outcome = AnalysisOutcome(names, found.summary, found.prompt, found.model)
+        with naming_broken_note(rel_path):
+            living = [name for name in earlier if earlier[name]]
+            planned = source_note.plan_note(rel_path, request, kept, outcome, living, now)
+        visible = self._dependencies.visible_index()
         missing = [
             MissingFact(document.id, text)
-            for document in map(drawn.get, planned.missing)
+            for document in map(earlier.get, planned.missing)
             if document is not None and (text := documents.text_of(visible, document.doc_id))
         ]
-        told = {
-            "facts": [[fact.id, fact.path, fact.text, fact.outcome] for fact in stored.stored],
+        details = {
+            **stored.details,
             "missing": [[fact.id, fact.text] for fact in missing],
-            "entities": list(stored.entities),
-            "edges": stored.edges,
-            "left_out": [[item.text, item.reason] for item in (*extraction.left_out, *left_out)],
+            "left_out": [[item.text, item.reason] for item in found.extraction.left_out],
         }
         message = _message(request, found, stored, missing)
-        return WritePlan(WriteResult(rel_path, rel_path, "kept"), (*stored.edits, planned.edit), message, told)
+        return WritePlan(WriteResult(rel_path, rel_path, "kept"), (*stored.edits, planned.edit), message, details)
 
     def _plan_facts(
         self,
         index: apsw.Connection,
         request: AnalysisRequest,
-        found: _Found,
+        found: _FileReading,
         note: str,
-        drawn: Collection[str],
+        earlier: Collection[str],
         now: datetime,
     ) -> FactsPlan:
-        settings = self._settings
-        new = file_pieces.new_facts(found.extraction, request.file, note, settings.owner, request.project)
-        visible = self._dependencies.visible_index()
-        names = EntityNames.of(
-            graph.entity_names(visible),
-            lambda name: self._finder.find_entity(visible, name),
-            now,
-            speakers=[fact.details.speaker for fact in new if fact.details.speaker],
-            owner=settings.owner_name,
-        )
-        same = [_as_witness(duplicate, drawn) for duplicate in self._finder.find_duplicates(index, new)]
-        return storing.plan_facts(new, same, names, now, found.renamed)
+        new = file_pieces.new_facts(found.extraction, request.file, note, self._settings.owner, request.project)
+        speakers = [fact.details.speaker for fact in new if fact.details.speaker]
+        names = self._finder.entity_names(self._dependencies.visible_index(), now, speakers)
+        duplicates = self._finder.find_duplicates(index, new)
+        for place, duplicate in enumerate(duplicates):
+            if isinstance(duplicate, KnownFact):
+                # This file confirms a fact once. `plan_facts` tells that by the session, and facts of files have none.
+                session = None if note_name(duplicate.rel_path) in earlier else duplicate.session or "none"
+                duplicates[place] = replace(duplicate, session=session)
+        return storing.plan_facts(new, duplicates, names, now, found.renamed)
 
-    def _forgotten(self, names: Iterable[str]) -> dict[str, str]:
-        """What notes said that are gone, as hash of the text -> id: what was forgotten is not learned anew."""
-        said: dict[str, str] = {}
+    def _without_forgotten(self, found: _FileReading, names: Iterable[str]) -> _FileReading:
+        """What was forgotten is not learned anew: no fact says what one of the removed notes `names` said."""
+        forgotten: dict[str, str] = {}
         for name in names:
             removed = self._dependencies.history().find_removed(name.rpartition("-")[2])
             if removed is not None:
                 note = notes.parse_note(removed[1], removed[2])
-                said[note.text_hash or ""] = note.id
-        return said
+                forgotten[note.text_hash or ""] = note.id
+        kept: list[ExtractedFact] = []
+        left_out = list(found.extraction.left_out)
+        for fact in found.extraction.facts:
+            if note_id := forgotten.get(notes.text_hash(fact.text)):
+                left_out.append(LeftOut(fact.text, f"it was forgotten; bring it back with: quaid restore {note_id}"))
+            else:
+                kept.append(fact)
+        extracted = replace(found.extraction, facts=tuple(kept), left_out=tuple(left_out))
+        return replace(found, extraction=extracted)
 
 
 def _safe(text: str) -> str:
@@ -272,51 +291,11 @@ def _safe(text: str) -> str:
     return admit(text).text
 
 
-def _drawn(index: apsw.Connection, names: Sequence[str]) -> dict[str, documents.Document | None]:
-    """The notes of facts that were drawn before, None where one is gone."""
-    found = {name: documents.find_called(index, name) for name in names}
-    return {name: notes_of[0] if notes_of else None for name, notes_of in found.items()}
-
-
-def _without(found: Extraction, forgotten: Mapping[str, str]) -> tuple[Extraction, list[LeftOut]]:
-    left_out = [
-        LeftOut(fact.text, f"it was forgotten; bring it back with: quaid restore {note_id}")
-        for fact in found.facts
-        if (note_id := forgotten.get(notes.text_hash(fact.text)))
-    ]
-    facts = tuple(fact for fact in found.facts if notes.text_hash(fact.text) not in forgotten)
-    return replace(found, facts=facts), left_out
-
-
-def _as_witness(duplicate: Duplicate, drawn: Collection[str]) -> Duplicate:
-    """A known fact, made such that this file confirms it once: not when its name is among those it has given before.
-
-    `plan_facts` tells that by the session, and facts of files have none.
-    """
-    if not isinstance(duplicate, KnownFact):
-        return duplicate
-    return replace(duplicate, session=None if note_name(duplicate.rel_path) in drawn else duplicate.session or "none")
-
-
-def _plan_note(
-    rel_path: str,
-    request: AnalysisRequest,
-    kept: SourceNote | None,
-    analysis: AnalysisOutcome,
-    living: Sequence[str],
-    now: datetime,
-) -> SourceNotePlan:
-    try:
-        return source_note.plan_note(rel_path, request, kept, analysis, living, now)
-    except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
-        problem = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise NoteBrokenError(rel_path, problem) from error
-
-
-def _message(request: AnalysisRequest, found: _Found, stored: FactsPlan, missing: Sequence[MissingFact]) -> Message:
+def _message(
+    request: AnalysisRequest, found: _FileReading, stored: FactsPlan, missing: Sequence[MissingFact]
+) -> Message:
     """`analyze: 12 facts from lease.pdf`, and what they are."""
-    new = [fact for fact in stored.stored if fact.outcome == "created"]
-    confirmed = [fact for fact in stored.stored if fact.outcome == "confirmed"]
+    new, confirmed = stored.with_outcome("created"), stored.with_outcome("confirmed")
     name = files.shown(request.file.path.name)
     body = [f"{request.path}, read by {found.model}."]
     body += listed("New", [fact.text for fact in new])
@@ -327,31 +306,3 @@ def _message(request: AnalysisRequest, found: _Found, stored: FactsPlan, missing
     trailers += [("Quaid-Fact", fact.id) for fact in (*new, *confirmed)]
     subject = f"analyze: {len(new) or 'no new'} {'fact' if len(new) == 1 else 'facts'} from {name}"
     return Message(subject, "\n\n".join(body), tuple(trailers))
-
-
-def _analyzed(request: AnalysisRequest, found: _Found, plan: WritePlan, *, is_dry_run: bool) -> AnalyzeResult:
-    told = plan.told
-    return AnalyzeResult(
-        request,
-        plan.written.path,
-        "analyzed",
-        found.summary,
-        facts=tuple(StoredFact(*fact) for fact in told["facts"]),
-        missing=tuple(MissingFact(*fact) for fact in told["missing"]),
-        entities=tuple(told["entities"]),
-        edges=told["edges"],
-        left_out=tuple(LeftOut(*item) for item in told["left_out"]),
-        pieces=found.pieces,
-        model=found.model,
-        prompt=found.prompt,
-        usage=found.usage,
-        degraded=found.degraded,
-        commit=plan.written.commit,
-        left=plan.written.left,
-        is_dry_run=is_dry_run,
-    )
-
-
-def _key(request: AnalysisRequest, prompt: str) -> str:
-    parts = ("analyze", request.repository, request.path, request.file.checksum, request.focus, prompt)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()

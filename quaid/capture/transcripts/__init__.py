@@ -113,7 +113,9 @@ def read_transcripts(source: Path | AgentLog | IO[bytes], *, session: str | None
     try:
         if isinstance(source, AgentLog):
             with source.opening() as stream:
-                yield from _finish(_read_log(stream, name, source.formats, skipped), skipped, name, session)
+                documents = _AGENTS_DOCUMENTS if source.formats == AGENTS else ()
+                found = _read(stream, name, skipped, source.formats, documents)
+                yield from _finish(found, skipped, name, session)
         elif isinstance(source, Path):
             with source.open("rb") as stream:
                 yield from _finish(_read(stream, name, skipped), skipped, name, session)
@@ -164,55 +166,51 @@ def _counted(conversation: Conversation, skipped: Counter[str]) -> Conversation:
     return replace(conversation, skipped=both)
 
 
-def _read(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[Conversation]:
+def _read(
+    stream: IO[bytes],
+    name: str,
+    skipped: Counter[str],
+    formats: Sequence[LineFormat] = FORMATS,
+    documents: Sequence[DocumentFormat] = DOCUMENTS,
+) -> Iterator[Conversation]:
+    is_log = formats is not FORMATS
     start = _read_start(stream)
     whole = cast("IO[bytes]", io.BufferedReader(_Rewound(start, stream), _START_BYTES))
-    if start.startswith(_ARCHIVE_STARTS):
-        from quaid.capture.transcripts.archives import read_members
-
-        for chunks in read_members(stream if stream.seekable() else whole, name):
-            yield from _read_member(chunks, skipped)
+    if start.startswith(_ARCHIVE_STARTS) and not is_log:
+        yield from _read_archive(stream if stream.seekable() else whole, name, skipped)
         return
-    document = _find_document(start)
-    head = list(islice(_first_lines(start), _HEAD_LINES))
-    if not head:
+    document = _find_document(start, documents)
+    lines = read_lines(io.BytesIO(start), Counter())
+    head = list(islice((line for line in lines if line.strip("\0 \t\r")), _HEAD_LINES))
+    if not head and not is_log:
         raise BadInputError(f"{name} holds no text. Give a transcript with at least one thing said.")
-    form = None if document and not _has_whole_line(start) else _find_format(head)
+    form = None
+    if document is None or _has_whole_line(start):
+        form = next((form for form in formats if form.recognises(head)), None)
     if form is not None:
         yield from form.read(read_lines(whole, skipped), skipped)
     elif document is not None:
         yield from _read_documents(iter(lambda: whole.read(_START_BYTES), b""), document, skipped)
+    elif is_log:
+        raise BadInputError(f"{name} is not a transcript of an agent. Take it in yourself with: quaid extract FILE")
     else:
-        names = [form.NAME for form in FORMATS[:-1]] + [form.NAME for form in DOCUMENTS] + [FORMATS[-1].NAME]
+        names = [form.NAME for form in (*FORMATS[:-1], *DOCUMENTS, FORMATS[-1])]
         known = ", ".join(dict.fromkeys(names))
         raise BadInputError(
             f"{name} is not a transcript Quaid knows; known are: {known}. Convert it to one of these and try again."
         )
 
 
-def _read_log(
-    stream: IO[bytes], name: str, formats: Sequence[LineFormat], skipped: Counter[str]
-) -> Iterator[Conversation]:
-    start = _read_start(stream)
-    whole = cast("IO[bytes]", io.BufferedReader(_Rewound(start, stream), _START_BYTES))
-    keys = spot_keys(start) if formats == AGENTS else frozenset()
-    document = next((form for form in _AGENTS_DOCUMENTS if form.recognises_document(keys)), None)
-    form = next((form for form in formats if form.recognises(list(islice(_first_lines(start), _HEAD_LINES)))), None)
-    if form is not None and not (document and not _has_whole_line(start)):
-        yield from form.read(read_lines(whole, skipped), skipped)
-    elif document is not None:
-        yield from _read_documents(iter(lambda: whole.read(_START_BYTES), b""), document, skipped)
-    else:
-        raise BadInputError(f"{name} is not a transcript of an agent. Take it in yourself with: quaid extract FILE")
+def _read_archive(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[Conversation]:
+    from quaid.capture.transcripts.archives import read_members
 
-
-def _read_member(chunks: Iterator[bytes], skipped: Counter[str]) -> Iterator[Conversation]:
-    start = next(chunks, b"")
-    document = _find_document(start)
-    if document is not None:
-        yield from _read_documents(chain([start], chunks), document, skipped)
-    elif start.strip(b"[] \t\r\n"):
-        skipped["unknown file"] += 1
+    for chunks in read_members(stream, name):
+        start = next(chunks, b"")
+        document = _find_document(start)
+        if document is not None:
+            yield from _read_documents(chain([start], chunks), document, skipped)
+        elif start.strip(b"[] \t\r\n"):
+            skipped["unknown file"] += 1
 
 
 def _read_documents(chunks: Iterator[bytes], document: DocumentFormat, skipped: Counter[str]) -> Iterator[Conversation]:
@@ -222,19 +220,17 @@ def _read_documents(chunks: Iterator[bytes], document: DocumentFormat, skipped: 
         yield replace(conversation, skipped=left_out)
 
 
-def _find_format(head: Sequence[str]) -> LineFormat | None:
-    return next((form for form in FORMATS if form.recognises(head)), None)
-
-
-def _find_document(start: bytes) -> DocumentFormat | None:
-    keys = spot_keys(start)
-    return next((form for form in DOCUMENTS if form.recognises_document(keys)), None)
+def _find_document(start: bytes, documents: Sequence[DocumentFormat] = DOCUMENTS) -> DocumentFormat | None:
+    keys = spot_keys(start) if documents else frozenset()
+    return next((form for form in documents if form.recognises_document(keys)), None)
 
 
 def _read_start(stream: IO[bytes]) -> bytes:
     """Enough to tell the format by: a whole line, unless it is a document that may be one line of any length."""
     start = _read_up_to(stream, _START_BYTES)
-    while len(start) >= _START_BYTES and not _has_whole_line(start) and _is_long_object(start):
+    while not _has_whole_line(start) and start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        if _find_document(start) is not None:
+            break
         more = _read_up_to(stream, len(start))
         start += more
         if not more or len(start) >= LINE_LIMIT_BYTES:
@@ -252,15 +248,6 @@ def _read_up_to(stream: IO[bytes], size: int) -> bytes:
 
 def _has_whole_line(start: bytes) -> bool:
     return len(start) < _START_BYTES or b"\n" in start.strip()
-
-
-def _is_long_object(start: bytes) -> bool:
-    return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and _find_document(start) is None
-
-
-def _first_lines(start: bytes) -> Iterator[str]:
-    lines = read_lines(io.BytesIO(start), Counter())
-    return (line for line in lines if line.strip("\0 \t\r"))
 
 
 class _Rewound(io.RawIOBase):

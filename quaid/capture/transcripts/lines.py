@@ -36,7 +36,8 @@ def read_lines(stream: IO[bytes], skipped: Counter[str]) -> Iterator[str]:
     raw = first.removeprefix(codecs.BOM_UTF8)
     while raw:
         if len(raw) >= LINE_LIMIT_BYTES and not raw.endswith(b"\n"):
-            _skip_rest_of_line(stream)
+            while (chunk := stream.readline(LINE_LIMIT_BYTES)) and not chunk.endswith(b"\n"):
+                pass
             skipped["overlong line"] += 1
         else:
             yield raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
@@ -75,25 +76,37 @@ def read_objects(lines: Iterator[str], skipped: Counter[str]) -> Iterator[dict[s
 
 def find_texts(content: object, skipped: Counter[str]) -> Iterator[str]:
     """The texts in a message's content: a string, or a list of strings and `{"type": "text", "text"}` blocks."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list):
-        for block in content:
-            yield from _block_texts(block, skipped)
+    blocks = [content] if isinstance(content, str) else content if isinstance(content, list) else []
+    for block in blocks:
+        kind, text = str(value_at(block, "type")), text_at(block, "text")
+        if isinstance(block, str):
+            yield block
+        elif kind in _TEXT_BLOCKS and text is not None:
+            yield text
+        else:
+            skipped[_OTHER_BLOCKS.get(kind, "attachment")] += 1
 
 
-def _block_texts(block: object, skipped: Counter[str]) -> Iterator[str]:
-    if isinstance(block, str):
-        yield block
-        return
-    kind = str(block.get("type")) if isinstance(block, dict) else ""
-    text = block.get("text") if isinstance(block, dict) else None
-    if kind in _TEXT_BLOCKS and isinstance(text, str):
-        yield text
-    else:
-        skipped[_OTHER_BLOCKS.get(kind, "attachment")] += 1
+def value_at(found: object, *keys: str) -> Any:
+    """The value below `keys`, of objects in objects; None where one of them is missing."""
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
 
 
-def _skip_rest_of_line(stream: IO[bytes]) -> None:
-    while (chunk := stream.readline(LINE_LIMIT_BYTES)) and not chunk.endswith(b"\n"):
-        pass
+def text_at(found: object, *keys: str) -> str | None:
+    """The string below `keys`; None where there is none."""
+    text = value_at(found, *keys)
+    return text if isinstance(text, str) else None
+
+
+def object_at(found: object, *keys: str) -> dict[str, Any]:
+    """The object below `keys`; empty where there is none."""
+    value = value_at(found, *keys)
+    return value if isinstance(value, dict) else {}
+
+
+def list_at(found: object, *keys: str) -> list[Any]:
+    """The list below `keys`; empty where there is none."""
+    value = value_at(found, *keys)
+    return value if isinstance(value, list) else []

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import TypeVar
 
 from quaid.capture.cleaning import clean_name, clean_text
@@ -44,9 +45,19 @@ def make_conversation(
 
     Each piece of the user is a turn, and all that the agent says between two of them is one.
     """
-    turns = tuple(_join_turns(pieces))
+    turns: list[Turn] = []
+    for is_answer, said in groupby(pieces, lambda piece: piece.role == "assistant"):
+        if not is_answer:
+            turns += [Turn("User", piece.text, "user", piece.at) for piece in said]
+            continue
+        answer = list(said)
+        texts = dict.fromkeys(
+            (number if piece.source is None else (piece.source,), piece.text) for number, piece in enumerate(answer)
+        )
+        turns.append(Turn("Assistant", "\n\n".join(text for _, text in texts), "assistant", answer[0].at))
     named = session if isinstance(session, str) else None
-    return Conversation(turns, named, source, started or next((turn.at for turn in turns if turn.at), None), project)
+    started = started or next((turn.at for turn in turns if turn.at), None)
+    return Conversation(tuple(turns), named, source, started, project)
 
 
 def clean_typed(text: str) -> str:
@@ -71,23 +82,3 @@ def walk_back(leaf: _Node | None, parents: Mapping[_Node, _Node | None]) -> list
         path[node] = None
         node = parents[node]
     return list(reversed(path))
-
-
-def _join_turns(pieces: Iterable[Utterance]) -> Iterator[Turn]:
-    answer: list[Utterance] = []
-    for piece in pieces:
-        if piece.role == "assistant":
-            answer.append(piece)
-            continue
-        yield from _join_answer(answer)
-        answer = []
-        yield Turn("User", piece.text, "user", piece.at)
-    yield from _join_answer(answer)
-
-
-def _join_answer(pieces: list[Utterance]) -> Iterator[Turn]:
-    if pieces:
-        texts = dict.fromkeys(
-            (number if piece.source is None else (piece.source,), piece.text) for number, piece in enumerate(pieces)
-        )
-        yield Turn("Assistant", "\n\n".join(text for _, text in texts), "assistant", pieces[0].at)
