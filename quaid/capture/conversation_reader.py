@@ -175,11 +175,7 @@ class ConversationReader:
                 f"The answer about session {reading.material.session} cannot be used: {'; '.join(problems)}. "
                 "Mend that and give it again with this session."
             )
-        reading = replace(reading, model=answer.by, prompt=prompt.label)
-        part = extraction.read_answer(value, piece)
-        if part.left_out:
-            where = self._set_aside(reading, "some of it was left out", json.dumps(value, ensure_ascii=False), part)
-            reading = replace(reading, quarantined=where)
+        reading, part = self._read_answer(replace(reading, model=answer.by, prompt=prompt.label), value, piece)
         return replace(reading, extraction=self._kept([part]))
 
     def _kept(self, parts: list[Extraction]) -> Extraction:
@@ -206,10 +202,12 @@ class ConversationReader:
             prompt, self._inputs(piece), check=lambda value: extraction.find_problems(value, piece)
         )
         reading = replace(reading, model=answer.model, prompt=answer.prompt, usage=reading.usage + answer.usage)
-        safe: Any = admit_all(answer.value)[0]
-        part = extraction.read_answer(safe, piece)
+        return self._read_answer(reading, admit_all(answer.value)[0], piece)
+
+    def _read_answer(self, reading: Reading, value: Any, piece: Piece) -> tuple[Reading, Extraction]:
+        part = extraction.read_answer(value, piece)
         if part.left_out:
-            where = self._set_aside(reading, "some of it was left out", json.dumps(safe, ensure_ascii=False), part)
+            where = self._set_aside(reading, "some of it was left out", json.dumps(value, ensure_ascii=False), part)
             reading = replace(reading, quarantined=where)
         return reading, part
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -90,24 +91,24 @@ class EntityNames:
                 self.created[found] = entity_type
             return found
         bare = _ARTICLE.sub("", name, count=1) if not is_name(name) else name
-        if not is_name(bare):
-            return name
-        return self._create(bare, entity_type)
+        return self._create(bare, entity_type) if is_name(bare) else name
 
     @property
     def edits(self) -> tuple[Edit, ...]:
         """In the order of their paths; the same for the same names."""
-        new = [
-            _with_aliases(plan_entity(name, kind, self.now), self.aliases.get(name, ()))
-            for name, kind in self.created.items()
-        ]
-        old = [
-            _alias_edit(note, aliases)
-            for name, aliases in self.aliases.items()
-            if name not in self.created and (note := self.find_note(name)) is not None
-        ]
-        changed = [edit for edit in old if edit.after != edit.before]
-        return tuple(sorted([*new, *changed], key=lambda edit: edit.rel_path))
+        edits: list[Edit] = []
+        for name, kind in self.created.items():
+            edit = plan_entity(name, kind, self.now)
+            edits.append(replace(edit, after=_add_aliases(edit.after or b"", self.aliases.get(name, ()))))
+        for name, aliases in self.aliases.items():
+            note = None if name in self.created else self.find_note(name)
+            if note is None:
+                continue
+            # A head that is broken is its owner's to mend.
+            with suppress(frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
+                edits.append(Edit(note.rel_path, note.data, _add_aliases(note.data, aliases)))
+        changed = [edit for edit in edits if edit.after != edit.before]
+        return tuple(sorted(changed, key=lambda edit: edit.rel_path))
 
     def _create(self, name: str, entity_type: str) -> str:
         """A new note, unless there is one in the file that this name would have."""
@@ -150,7 +151,9 @@ class EntityNames:
         if note in self.created:
             return self.created[note] == "person"
         found = self.find_note(note)
-        return found is not None and frontmatter.parse(_text(found)).fields.get("type") == "person"
+        if found is None:
+            return False
+        return frontmatter.parse(found.data.decode("utf-8", errors="replace")).fields.get("type") == "person"
 
 
 def is_name(text: str) -> bool:
@@ -177,32 +180,12 @@ def _key(name: str) -> str:
     return name_key(_ARTICLE.sub("", name, count=1))
 
 
-def _with_aliases(edit: Edit, aliases: Iterable[str]) -> Edit:
-    """A planned entity note with more aliases in it."""
-    return replace(edit, after=_add_aliases(edit.after or b"", aliases))
-
-
-def _alias_edit(note: EntityNote, aliases: Iterable[str]) -> Edit:
-    try:
-        return Edit(note.rel_path, note.data, _add_aliases(note.data, aliases))
-    except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError):  # its owner's to mend
-        return Edit(note.rel_path, note.data, note.data)
-
-
 def _add_aliases(data: bytes, aliases: Iterable[str]) -> bytes:
     text = data.decode("utf-8")
-    listed = _listed(frontmatter.parse(text).fields)
+    aliases_there = frontmatter.parse(text).fields.get("aliases")
+    if isinstance(aliases_there, str):
+        aliases_there = [aliases_there]
+    listed = [str(alias) for alias in aliases_there] if isinstance(aliases_there, list) else []
     have = {name_key(alias) for alias in listed}
     new = [alias for alias in dict.fromkeys(aliases) if name_key(alias) not in have]
     return frontmatter.set_fields(text, {"aliases": [*listed, *new]}).encode() if new else data
-
-
-def _listed(fields: Mapping[str, object]) -> list[str]:
-    aliases = fields.get("aliases")
-    if isinstance(aliases, str):
-        return [aliases]
-    return [str(alias) for alias in aliases] if isinstance(aliases, list) else []
-
-
-def _text(note: EntityNote) -> str:
-    return note.data.decode("utf-8", errors="replace")

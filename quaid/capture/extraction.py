@@ -86,7 +86,8 @@ def find_problems(value: Mapping[str, Any], piece: Piece) -> list[str]:
         cited = list(_cited(fact["turns"]))
         if not any(turn in known for turn in cited):
             what = f"cites {', '.join(fact['turns'])}, which is no turn here" if cited else "cites no turn"
-            found.append(f"facts[{number}] {what}; the turns are {_span(known)}")
+            turns = f"t{min(known)} to t{max(known)}" if known else "none"
+            found.append(f"facts[{number}] {what}; the turns are {turns}")
     return found[:10]
 
 
@@ -97,14 +98,21 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
     left_out: list[LeftOut] = []
     for raw in value["facts"]:
         fact = _read_fact(raw, said, piece.material)
-        reason = _why_not(fact, said)
+        reason = _rejection_reason(fact, said)
         if reason:
             left_out.append(LeftOut(fact.text, reason))
         else:
             kept.append(fact)
-    snippets = {file: tuple(_lines(value.get("snippets") or {}, file)) for file in CORE_FILES}
-    journal = {file: tuple(_paragraph(value.get("journal") or {}, file)) for file in CORE_FILES}
-    return Extraction(tuple(kept), _filled(snippets), _filled(journal), tuple(left_out))
+    snippets: dict[str, tuple[str, ...]] = {}
+    journal: dict[str, tuple[str, ...]] = {}
+    for file in CORE_FILES:
+        lines = [_word(line) for line in (value.get("snippets") or {}).get(file) or ()]
+        if safe := tuple(line for line in lines if line and not _ORDER.search(line)):
+            snippets[file] = safe
+        entry = clean_text((value.get("journal") or {}).get(file) or "").strip()
+        if entry and not _ORDER.search(entry):
+            journal[file] = (entry,)
+    return Extraction(tuple(kept), snippets, journal, tuple(left_out))
 
 
 def merge(parts: Sequence[Extraction]) -> Extraction:
@@ -112,11 +120,18 @@ def merge(parts: Sequence[Extraction]) -> Extraction:
     facts: dict[str, ExtractedFact] = {}
     for fact in (fact for part in parts for fact in part.facts):
         key = text_hash(fact.text)
-        facts[key] = _joined(facts[key], fact) if key in facts else fact
+        first = facts.setdefault(key, fact)
+        facts[key] = replace(
+            first,
+            confidence=max(first.confidence, fact.confidence),
+            turns=_unique((*first.turns, *fact.turns)),
+            keywords=_unique((*first.keywords, *fact.keywords)),
+            edges=_unique((*first.edges, *fact.edges)),
+        )
     return Extraction(
         tuple(facts.values()),
-        _filled({file: _unique(line for part in parts for line in part.snippets.get(file, ())) for file in CORE_FILES}),
-        _filled({file: _unique(line for part in parts for line in part.journal.get(file, ())) for file in CORE_FILES}),
+        _union([part.snippets for part in parts]),
+        _union([part.journal for part in parts]),
         tuple(left for part in parts for left in part.left_out),
     )
 
@@ -191,7 +206,7 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], materia
     )
 
 
-def _why_not(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> str:
+def _rejection_reason(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> str:
     """Why a fact must not be kept; empty when it may."""
     if count_words(fact.text) < MINIMUM_WORDS:
         return f"fewer than {MINIMUM_WORDS} words"
@@ -217,14 +232,11 @@ def with_dates(text: str, told: datetime | None) -> str:
         meant = _days(mention.start, mention.end)
         start, end = mention.span
         is_told = meant in text or mention.start.isoformat() in text or text[end:].lstrip().startswith("(")
-        if not is_told and not _is_in_a_name(text, start):
+        # `Tomorrow, and Tomorrow` is a novel: a capital that begins no sentence belongs to a name.
+        is_in_name = text[start].isupper() and text[:start].strip() and not re.search(r"[.!?]\s+\Z", text[:start])
+        if not is_told and not is_in_name:
             dated = f"{dated[:end]} ({meant}){dated[end:]}"
     return dated
-
-
-def _is_in_a_name(text: str, start: int) -> bool:
-    """`Tomorrow, and Tomorrow` is a novel: a capital that begins no sentence belongs to a name."""
-    return text[start].isupper() and bool(text[:start].strip()) and not re.search(r"[.!?]\s+\Z", text[:start])
 
 
 def _days(start: date, end: date) -> str:
@@ -263,31 +275,10 @@ def _edges(found: Iterable[Mapping[str, str]]) -> Iterator[Edge]:
             continue
 
 
-def _joined(one: ExtractedFact, other: ExtractedFact) -> ExtractedFact:
-    return replace(
-        one,
-        confidence=max(one.confidence, other.confidence),
-        turns=_unique((*one.turns, *other.turns)),
-        keywords=_unique((*one.keywords, *other.keywords)),
-        edges=_unique((*one.edges, *other.edges)),
-    )
-
-
-def _lines(snippets: Mapping[str, Sequence[str] | None], file: str) -> Iterator[str]:
-    for line in snippets.get(file) or ():
-        text = _word(line)
-        if text and not _ORDER.search(text):
-            yield text
-
-
-def _paragraph(journal: Mapping[str, str | None], file: str) -> Iterator[str]:
-    text = clean_text(journal.get(file) or "").strip()
-    if text and not _ORDER.search(text):
-        yield text
-
-
-def _filled(by_file: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    return {file: lines for file, lines in by_file.items() if lines}
+def _union(parts: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:
+    """What all of `parts` hold for each core file, each line once."""
+    union = {file: _unique(line for part in parts for line in part.get(file, ())) for file in CORE_FILES}
+    return {file: lines for file, lines in union.items() if lines}
 
 
 def _word(value: str | None) -> str:
@@ -297,8 +288,3 @@ def _word(value: str | None) -> str:
 
 def _unique(items: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(items))
-
-
-def _span(numbers: Iterable[int]) -> str:
-    ordered = sorted(numbers)
-    return f"t{ordered[0]} to t{ordered[-1]}" if ordered else "none"

@@ -96,8 +96,8 @@ def import_from(
     held = read_source(source, dependencies.root) if isinstance(source, Path) else read_stream(source)
     form = choose_format(held, options.format)
     into = _folder_for(options.into, held.name) if form is note_folder else ""
-    size = sum(map(len, held.files.values()))
-    found = ImportContent(_counted(admit or _gate(), size, tell), into=into, keeps_owners=options.keep_owners)
+    gate = _counting(admit or _admit, sum(map(len, held.files.values())), tell)
+    found = ImportContent(gate, into=into, keeps_owners=options.keep_owners)
     found.left_out.update(held.passed_over)
     form.read(held, found)
     candidates, doubled = list_candidates(found, form.NAME, options.owner)
@@ -119,14 +119,17 @@ def import_from(
         imported, planned = plan()
         tell("Writing", 0, len(planned.edits))
         return WritePlan(
-            WriteResult(held.name, "", "imported"), tuple(planned.edits), _message(imported), told=asdict(imported)
+            WriteResult(held.name, "", "imported"), tuple(planned.edits), _message(imported), details=asdict(imported)
         )
 
     if options.dry_run:
         return plan()[0]
-    done = writer.write(_key(held, options), plan_write)
-    told = ImportResult(**{key: _frozen(value) for key, value in done.told.items()})
-    return replace(told, commit=done.written.commit, left=done.written.left)
+    digest = hashlib.sha256(repr(("import", held.name, options)).encode())
+    for path, data in held.files.items():
+        digest.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
+    plan_done = writer.write(digest.hexdigest(), plan_write)
+    result = ImportResult(**{key: _frozen(value) for key, value in plan_done.details.items()})
+    return replace(result, commit=plan_done.written.commit, left=plan_done.written.left)
 
 
 # -- the source ------------------------------------------------------------------------------------------------------
@@ -184,7 +187,7 @@ def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
             name for name in folders if not layout.skips_folder(name) and not (here / name).is_symlink()
         )
         for name in names:
-            reason = _why_passed_over(here / name)
+            reason = _pass_reason(here / name)
             if reason is None:
                 found.append((here / name).relative_to(top).as_posix())
             elif reason:
@@ -192,15 +195,15 @@ def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
     return found
 
 
-def _why_passed_over(path: Path) -> str | None:
+def _pass_reason(path: Path) -> str | None:
     """Why a file is not read, None when it is; nothing is said of hidden ones."""
     if path.name.startswith("."):
         return ""
     if path.is_symlink() or not path.is_file():
-        return "links and other things that are no files"
+        return "links and other things that are not files"
     if any("\udc80" <= char <= "\udcff" for char in path.name):
         return "files whose name is not UTF-8"
-    return None if path.suffix.lower() in {".md", ".markdown"} else "files that are no markdown"
+    return None if path.suffix.lower() in {".md", ".markdown"} else "files that are not markdown"
 
 
 def _read_file(path: Path) -> bytes:
@@ -292,14 +295,12 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
-def _key(held: ImportSource, options: ImportOptions) -> str:
-    digest = hashlib.sha256(repr(("import", held.name, options)).encode())
-    for path, data in held.files.items():
-        digest.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
-    return digest.hexdigest()
+def _admit(text: str) -> tuple[str, tuple[str, ...]]:
+    admitted = redaction.admit(text)
+    return admitted.text, admitted.redacted
 
 
-def _counted(admit: Admit, total: int, tell: Progress) -> Admit:
+def _counting(admit: Admit, total: int, tell: Progress) -> Admit:
     """The gate, telling how many characters of the source went through it."""
     done = 0
 
@@ -310,11 +311,3 @@ def _counted(admit: Admit, total: int, tell: Progress) -> Admit:
         return admit(text)
 
     return counted
-
-
-def _gate() -> Admit:
-    def admit(text: str) -> tuple[str, tuple[str, ...]]:
-        admitted = redaction.admit(text)
-        return admitted.text, admitted.redacted
-
-    return admit

@@ -76,7 +76,10 @@ class Piece:
     def inputs(self, owner: str) -> Mapping[str, str]:
         """One text for each slot of the prompt `extract`."""
         material = self.material
-        lines = [f"id: {material.session}", f"date: {_spoken_date(material.started)}"]
+        day = material.started
+        # The day alone: a conversation that names no time begins when it is read, and each minute would ask anew.
+        date = f"{_WEEKDAYS[day.weekday()]} {day.day} {day:%B %Y}" if day else "not known"
+        lines = [f"id: {material.session}", f"date: {date}"]
         lines += [f"owner of the memory: {owner}"] if owner else []
         lines += [f"project: {material.project}"] if material.project else []
         return {
@@ -97,7 +100,13 @@ def read_material(text: str, *, everything: bool = False, through: int | None = 
     fields = head.fields
     started = notes.parse_time(_text(fields, "started"))
     said = [
-        NumberedTurn(turn.number, turn.speaker, turn.text, _said_at(turn))
+        # When a note to self was taken along is not when something was said.
+        NumberedTurn(
+            turn.number,
+            turn.speaker,
+            turn.text,
+            None if turn.speaker == NOTE_SPEAKER else notes.parse_time(turn.said_at),
+        )
         for turn in episodes.parse_turns(head.body, started)
         if turn.number is not None and (through is None or turn.number <= through)
     ]
@@ -206,16 +215,6 @@ def _line(turn: NumberedTurn) -> str:
     # Only a turn begins a line with a number: what somebody quotes cannot pass for one.
     text = turn.text.replace("\n", "\n  ")
     return f"[t{turn.number}] {turn.speaker or 'Somebody'}{when}: {text}"
-
-
-def _said_at(turn: episodes.EpisodeTurn) -> datetime | None:
-    """A note to self has none: it says when it was taken along, which nobody may mistake for something new."""
-    return None if turn.speaker == NOTE_SPEAKER else notes.parse_time(turn.said_at)
-
-
-def _spoken_date(moment: datetime | None) -> str:
-    """The day alone: a conversation that names no time begins when it is read, and each minute would ask anew."""
-    return f"{_WEEKDAYS[moment.weekday()]} {moment.day} {moment:%B %Y}" if moment else "not known"
 
 
 def _text(fields: Mapping[str, object], key: str) -> str | None:

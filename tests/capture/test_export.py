@@ -166,7 +166,7 @@ def test_broken_lines_are_counted_and_the_others_read():
     rows = b'{"v": 1, "path": "a.md"}\n{"v": 1\n[]\n\n{"v": 1, "path": "b.md", "content_base64": "?"}\n'
     back, found = read_back(rows + b'{"v": 1, "path": "c.md", "content": "x", "path2": null}\n')
     assert back == {"c.md": b"x"}
-    assert found.left_out == {"lines without a path or a content": 2, "lines that are no JSON": 2}
+    assert found.left_out == {"lines without a path or a content": 2, "lines that are not JSON": 2}
 
 
 def test_an_export_of_another_version_is_refused():

@@ -239,7 +239,7 @@ def test_notes_are_copied_as_they_are_and_links_lead_where_they_led(vault, garde
     with vault.memory() as memory:
         done = take(memory, garden)
         assert done.counts == {"notes": 2}
-        assert done.left_out == {"files that are no markdown": 1, "vaults of their own": 1}
+        assert done.left_out == {"files that are not markdown": 1, "vaults of their own": 1}
         beds = vault.notes()["notes/Garden/Ideas/Beds.md"]
         assert beds == (garden / "Ideas/Beds.md").read_bytes()
         assert memory.get("Sun").document.path == "notes/Garden/Sun.md"

@@ -14,7 +14,7 @@ Admit = Callable[[str], tuple[str, tuple[str, ...]]]
 """The gate before disk: a text -> (what of it may be written, the names of the secrets that were taken out)."""
 
 MARKDOWN = (".md", ".markdown")
-NOT_MARKDOWN = "files that are no markdown"
+NOT_MARKDOWN = "files that are not markdown"
 
 
 @dataclass(frozen=True)

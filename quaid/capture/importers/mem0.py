@@ -7,6 +7,7 @@ alone, `{"memories": […]}`, or one memory a line.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ def read(source: ImportSource, found: ImportContent) -> None:
     if not any(_text_of(row) for row in loaded.memories):
         raise BadInputError(f"{source.name} holds no memories of mem0: a list of objects with a 'memory' was expected.")
     if loaded.broken:
-        found.left_out["lines that are no JSON"] += loaded.broken
+        found.left_out["lines that are not JSON"] += loaded.broken
     for row in loaded.memories:
         fact = _as_fact(row, found)
         if fact is None:
@@ -41,7 +42,8 @@ def read(source: ImportSource, found: ImportContent) -> None:
         else:
             found.facts.append(fact)
     for row in loaded.relations:
-        ends = [_name(row, *keys) for keys in (("source",), ("destination", "target"))]
+        given = (_text_of(row, ("source",)), _text_of(row, ("destination", "target")))
+        ends = [name.replace("_", " ").strip() for name in given]  # mem0 joins the words of a name with underscores
         relation = row.get("relationship") or row.get("relation")
         if all(ends) and isinstance(relation, str):
             found.edges.append(
@@ -82,13 +84,8 @@ def _objects(data: object) -> list[dict[str, Any]]:
     return [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
 
 
-def _text_of(row: dict[str, Any]) -> str:
-    return next((row[key] for key in _TEXTS if isinstance(row.get(key), str) and row[key].strip()), "")
-
-
-def _name(row: dict[str, Any], *keys: str) -> str:
-    """An end of a relation; mem0 joins the words of a name with underscores."""
-    return next((str(row[key]).replace("_", " ").strip() for key in keys if isinstance(row.get(key), str)), "")
+def _text_of(row: dict[str, Any], keys: Sequence[str] = _TEXTS) -> str:
+    return next((row[key] for key in keys if isinstance(row.get(key), str) and row[key].strip()), "")
 
 
 def _as_fact(row: dict[str, Any], found: ImportContent) -> ImportedFact | None:

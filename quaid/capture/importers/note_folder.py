@@ -21,16 +21,11 @@ def read(source: ImportSource, found: ImportContent) -> None:
     if not source.is_folder:
         raise BadInputError(f"{source.name} is a file. Give the folder that holds the notes.")
     for path, data in source.files.items():
-        reason = _why_left_out(path)
-        if reason is None:
-            found.files.append(ImportedFile(f"{found.into}/{path}", found.admitted_bytes(path, data)))
+        if not path.endswith(".md"):
+            found.left_out[NOT_MARKDOWN] += 1
+        elif layout.is_conflict_copy(path):
+            found.left_out["copies that a sync tool made of a conflict"] += 1
+        elif not layout.is_note_path(path):
+            found.left_out["temporary files of an editor"] += 1
         else:
-            found.left_out[reason] += 1
-
-
-def _why_left_out(path: str) -> str | None:
-    if not path.endswith(".md"):
-        return NOT_MARKDOWN
-    if layout.is_conflict_copy(path):
-        return "copies that a sync tool made of a conflict"
-    return None if layout.is_note_path(path) else "temporary files of an editor"
+            found.files.append(ImportedFile(f"{found.into}/{path}", found.admitted_bytes(path, data)))

@@ -50,7 +50,7 @@ def is_exported(rel_path: str) -> bool:
 def _read_line(line: bytes, place: str, found: ImportContent) -> ImportedFile | None:
     row = _parse(line.decode("utf-8", "replace"))
     if row is None:
-        found.left_out["lines that are no JSON"] += 1
+        found.left_out["lines that are not JSON"] += 1
         return None
     version = row.get("v")
     if version != VERSION:
