@@ -55,15 +55,11 @@ def _clean_once(text: str) -> str:
     if "[MEMORY]" in text:
         text = _MEMORY_LINES.sub("", text)
     if len(text) > _MAX_BASE64_CHARS:
-        text = _BASE64.sub(_placeholder, text)
+        # A run of dashes is a ruler.
+        text = _BASE64.sub(lambda run: DATA_PLACEHOLDER if any(map(str.isalnum, run[0])) else run[0], text)
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
     text = _BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text))
     return _close_fence(text) if "```" in text or "~~~" in text else text
-
-
-def _placeholder(run: re.Match[str]) -> str:
-    is_ruler = not any(character.isalnum() for character in run[0])
-    return run[0] if is_ruler else DATA_PLACEHOLDER
 
 
 def _close_fence(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from quaid.capture.importers import quaid_export
 from quaid.errors import BadInputError
-from quaid.model import Kind, Note
+from quaid.model import Kind
 from quaid.recall.visibility import may_see
 from quaid.vault import files, layout, ledger, notes
 
@@ -82,22 +82,20 @@ def write_export(rows: Iterator[str], path: Path) -> int:
 
 
 def _as_row(path: str, data: bytes) -> dict[str, Any]:
+    """The file, and what a note says for those who do not read markdown; what does not apply is left out."""
     row: dict[str, Any] = {"v": quaid_export.VERSION, "path": path, "kind": LEDGER}
     if path.endswith(".md"):
-        row |= _describe(notes.parse_note(path, data, max_bytes=len(data) + 1))
+        note = notes.parse_note(path, data, max_bytes=len(data) + 1)
+        fields = {name: getattr(note, name) for name in _FIELDS}
+        fields["aliases"] = list(note.names[1:])
+        fields["keywords"] = list(note.keywords)
+        fields["edges"] = [asdict(edge) for edge in note.edges]
+        if note.kind is Kind.FACT:
+            fields["turns"] = [f"{cited.episode}#t{cited.turn}" for cited in note.citations]
+        text = note.text or "\n\n".join(f"{c.speaker}: {c.text}" if c.speaker else c.text for c in note.chunks)
+        row |= {"kind": str(note.kind), "id": note.id, "text": text}
+        row |= {name: value for name, value in fields.items() if value not in (None, "", [], False)}
     try:
         return row | {"content": data.decode("utf-8")}
     except UnicodeDecodeError:
         return row | {"content_base64": base64.b64encode(data).decode()}
-
-
-def _describe(note: Note) -> dict[str, Any]:
-    """What the note says, for those who do not read markdown; what does not apply is left out."""
-    said = {name: getattr(note, name) for name in _FIELDS}
-    said["aliases"] = list(note.names[1:])
-    said["keywords"] = list(note.keywords)
-    said["edges"] = [asdict(edge) for edge in note.edges]
-    said["turns"] = [f"{cited.episode}#t{cited.turn}" for cited in note.citations] if note.kind is Kind.FACT else []
-    text = note.text or "\n\n".join(f"{c.speaker}: {c.text}" if c.speaker else c.text for c in note.chunks)
-    told = {name: value for name, value in said.items() if value not in (None, "", [], False)}
-    return {"kind": str(note.kind), "id": note.id, "text": text, **told}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, TypeVar
@@ -189,6 +190,10 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], materia
     first = next((said[turn] for turn in turns), None)
     told = (first.said_at if first else None) or material.started
     since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
+    edges: list[Edge] = []
+    for edge in raw.get("edges") or ():
+        with suppress(BadInputError):  # it joins no two things
+            edges.append(normalise_edge(Edge(_word(edge["subject"]), edge["relation"], _word(edge["object"]))))
     return ExtractedFact(
         text=with_dates(_word(raw["text"]), told),
         category=raw["category"],
@@ -202,7 +207,7 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], materia
         valid_until=None if since and until and until < since else until,
         project=_word(raw.get("project")) or None,
         turns=turns,
-        edges=_unique(_edges(raw.get("edges") or ())),
+        edges=_unique(edges),
     )
 
 
@@ -265,14 +270,6 @@ def _date(value: str | None) -> str | None:
         return date.fromisoformat(f"{text}-01-01"[:10]).isoformat()
     except ValueError:
         return None
-
-
-def _edges(found: Iterable[Mapping[str, str]]) -> Iterator[Edge]:
-    for edge in found:
-        try:
-            yield normalise_edge(Edge(_word(edge["subject"]), edge["relation"], _word(edge["object"])))
-        except BadInputError:
-            continue
 
 
 def _union(parts: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:

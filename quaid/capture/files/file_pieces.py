@@ -7,7 +7,7 @@ of `capture`. Only that a model names places, and not turns, is different.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -115,19 +115,11 @@ def _places(turns: Sequence[NumberedTurn]) -> dict[str, int]:
 
 
 def _find_place(named: str | None, places: Mapping[str, int]) -> int:
-    """`page 3`, `[Page 3]`, `p. 3`, `Setup > Linux` and `Linux` are understood."""
-    for key in _readings(named or ""):
-        if key in places:
-            return places[key]
-    return NOWHERE
-
-
-def _readings(named: str) -> Iterator[str]:
-    yield _key(named)
-    yield _key(named.rpartition(" > ")[2])
+    """The number of a part; `page 3`, `[Page 3]`, `p. 3`, `Setup > Linux` and `Linux` are understood."""
+    named = named or ""
     number = _NUMBER.search(named)
-    if number:
-        yield f"page {int(number[0])}"
+    readings = (_key(named), _key(named.rpartition(" > ")[2]), f"page {int(number[0])}" if number else "")
+    return next((places[key] for key in readings if key in places), NOWHERE)
 
 
 def _key(place: str) -> str:

@@ -8,7 +8,7 @@ import mimetypes
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -81,7 +81,11 @@ def read_file(path: Path) -> SourceFile:
     safe = admit(text)
     found = replace(found, remarks=remarks, redacted=tuple(safe.redacted))
     if path.suffix.lower() in _MARKDOWN_ENDINGS:
-        return _read_markdown(found, safe.text)
+        head = frontmatter.parse(safe.text)
+        sections = markdown.sections(head.body)
+        title = head.fields.get("title") or next((name for section in sections for name in section.heading[:1]), "")
+        parts = [(" > ".join(section.heading), section.text) for section in sections]
+        return _filled(found, parts, media=MARKDOWN, title=title if isinstance(title, str) else "")
     guessed = mimetypes.guess_type(path.name)[0] or ""
     return _filled(found, [("", safe.text)], media=guessed if guessed.startswith("text/") else found.media)
 
@@ -97,18 +101,14 @@ def _read_pdf(found: SourceFile) -> SourceFile:
     return _filled(found, pages, title=safe[0].text)
 
 
-def _read_markdown(found: SourceFile, text: str) -> SourceFile:
-    head = frontmatter.parse(text)
-    sections = markdown.sections(head.body)
-    title = head.fields.get("title") or next((name for section in sections for name in section.heading[:1]), "")
-    parts = [(" > ".join(section.heading), section.text) for section in sections]
-    return _filled(found, parts, media=MARKDOWN, title=title if isinstance(title, str) else "")
-
-
 def _filled(
     found: SourceFile, parts: Iterable[tuple[str, str]], *, media: str | None = None, title: str = ""
 ) -> SourceFile:
-    split = tuple(_split(parts))
+    split = tuple(
+        Part(" ".join(without_control(place).split()), piece)
+        for place, text in parts
+        for piece in markdown.split_text(without_control(text), PART_CHARS)
+    )
     if not split:
         raise BadInputError(f"{found.path} holds no text. Give a file with something to read in it.")
     if sum(len(part.text) for part in split) > MAX_CHARS:
@@ -118,12 +118,6 @@ def _filled(
         )
     title = " ".join(without_control(title).split())
     return replace(found, media=media or found.media, title=title or None, parts=split)
-
-
-def _split(parts: Iterable[tuple[str, str]]) -> Iterator[Part]:
-    for place, text in parts:
-        for piece in markdown.split_text(without_control(text), PART_CHARS):
-            yield Part(" ".join(without_control(place).split()), piece)
 
 
 def _read_bytes(path: Path) -> bytes:

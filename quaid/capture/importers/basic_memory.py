@@ -215,15 +215,13 @@ def _without_empty_sections(body: str, title: str) -> str:
     kept: list[str] = []
     for line in (*body.split("\n"), "# "):
         heading = _HEADING.match(line)
-        while heading and kept and (not kept[-1].strip() or _is_empty_section(kept[-1], len(heading[1]))):
+        while heading and kept:
+            above = _HEADING.match(kept[-1])
+            if kept[-1].strip() and not (above and len(above[1]) >= len(heading[1])):
+                break
             kept.pop()
         if heading and kept:
             kept.append("")
         if not (heading and name_key(heading[2]) == name_key(title)):
             kept.append(line)
     return "\n".join(kept[:-1]).strip()
-
-
-def _is_empty_section(line: str, level: int) -> bool:
-    above = _HEADING.match(line)
-    return above is not None and len(above[1]) >= level

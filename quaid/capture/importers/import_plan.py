@@ -102,35 +102,127 @@ def plan_import(
     """Everything that `found` brings and the vault does not have. `details` hold for each fact; its `imported_from` is
     the format.
     """
-    plan = ImportPlan(left_out=Counter(found.left_out))
-    taken: set[str] = set()
-    new_names = _plan_entities(found, details, vault, now, plan)
-    naming = _NameMatcher([*vault.names, *new_names])
-    for candidate in candidates:
-        if candidate.id in vault.ids or (candidate.owner, candidate.text_hash) in vault.texts:
-            plan.known += 1
-        else:
-            edit = _plan_fact(candidate, details, naming, now)
-            plan.edits.append(_with_free_path(edit, candidate.id, taken, vault.read))
-            plan.counts["facts"] += 1
-            plan.examples.append(candidate.text)
-    _plan_files(found, vault, plan)
-    return plan
+    planner = _Planner(found, details, vault, now, ImportPlan(left_out=Counter(found.left_out)))
+    new_names = planner.plan_entities()
+    planner.plan_facts(candidates, _NameMatcher([*vault.names, *new_names]))
+    planner.plan_files()
+    return planner.plan
 
 
-def _plan_fact(candidate: ImportCandidate, details: FactDetails, naming: _NameMatcher, now: datetime) -> Edit:
-    fact = candidate.fact
-    known = replace(
-        details,
-        id=candidate.id,
-        type=fact.type,
-        owner=candidate.owner,
-        imported_from=f"{details.imported_from} {fact.place}".strip(),
-        valid_from=fact.valid_from,
-        valid_until=fact.valid_until,
-        keywords=fact.keywords,
-    )
-    return fact_note.plan_fact(candidate.text, known, fact.created or now, naming.of(candidate.text))[1]
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    found: ImportContent
+    details: FactDetails
+    vault: VaultState
+    now: datetime
+    plan: ImportPlan
+
+    def plan_entities(self) -> list[tuple[str, str]]:
+        """Plan notes for what was found by name and for the ends of edges; return the names that this makes known."""
+        entities = _Entities(self.found.entities.values(), self.vault.find_entity)
+        edges: defaultdict[str, list[Edge]] = defaultdict(list)
+        for edge in dict.fromkeys(self.found.edges):
+            normal = entities.place(edge)
+            if normal is None:
+                self.plan.left_out["relations without two names"] += 1
+            elif normal not in edges[normal.subject]:
+                edges[normal.subject].append(normal)
+        known: list[tuple[str, str]] = []
+        taken: set[str] = set()
+        for name, (entity, note) in entities.notes.items():
+            if note is not None:
+                self._plan_known_entity(note, entity, edges[name])
+                continue
+            edit = self._plan_new_entity(entity, edges[name])
+            is_free = edit.rel_path not in taken and self.vault.can_hold(edit.rel_path)
+            if not is_free or self.vault.read(edit.rel_path) is not None:
+                self.plan.clashes.append(edit.rel_path)
+                continue
+            taken.add(edit.rel_path)
+            self.plan.edits.append(edit)
+            self.plan.counts["entities"] += 1
+            self.plan.counts["edges"] += len(edges[name])
+            known += [(called, note_name(edit.rel_path)) for called in (entity.name, *entity.aliases)]
+        return known
+
+    def _plan_new_entity(self, entity: ImportedEntity, edges: Sequence[Edge]) -> Edit:
+        edit = entity_note.plan_entity(entity.name, entity.type, entity.created or self.now, tuple(edges))
+        file_name = note_name(edit.rel_path)
+        aliases = [name for name in dict.fromkeys((entity.name, *entity.aliases)) if name != file_name]
+        text = frontmatter.set_fields(
+            (edit.after or b"").decode(),
+            {
+                "id": derive_id("entity", edit.rel_path),
+                "aliases": aliases or None,
+                "imported_from": f"{self.details.imported_from} {entity.place or ''}".strip(),
+            },
+        )
+        head, listed = notes.split_body(text)
+        body = "\n\n".join(filter(None, (entity.prose, listed.strip("\n"))))
+        return replace(edit, after=f"{head}{body}\n".encode() if body else head.encode())
+
+    def _plan_known_entity(self, note: entity_note.EntityNote, entity: ImportedEntity, edges: Sequence[Edge]) -> None:
+        """Add the edges that its note does not have. Its words are its owner's."""
+        data = note.data
+        for edge in edges:
+            own = entity_note.EntityNote(note.name, note.rel_path, data)
+
+            def find(name: str, own: entity_note.EntityNote = own) -> entity_note.EntityNote:
+                return own if name == own.name else entity_note.EntityNote(name, "", b"")
+
+            try:
+                planned = entity_note.plan_link(edge, find, _EPOCH).edits
+            except UnicodeDecodeError:
+                self.plan.left_out["relations of a note that is not UTF-8"] += len(edges)
+                return
+            data = next((edit.after for edit in planned if edit.after), data)
+            self.plan.counts["edges"] += len(planned)
+        if data != note.data:
+            self.plan.edits.append(Edit(note.rel_path, note.data, data))
+        if entity.prose and entity.prose.encode() not in data:
+            self.plan.left_out["texts on what has a note in the vault already"] += 1
+
+    def plan_facts(self, candidates: Iterable[ImportCandidate], names: _NameMatcher) -> None:
+        taken: set[str] = set()
+        for candidate in candidates:
+            if candidate.id in self.vault.ids or (candidate.owner, candidate.text_hash) in self.vault.texts:
+                self.plan.known += 1
+                continue
+            fact = candidate.fact
+            known = replace(
+                self.details,
+                id=candidate.id,
+                type=fact.type,
+                owner=candidate.owner,
+                imported_from=f"{self.details.imported_from} {fact.place}".strip(),
+                valid_from=fact.valid_from,
+                valid_until=fact.valid_until,
+                keywords=fact.keywords,
+            )
+            linked = names.names_in(candidate.text)
+            edit = fact_note.plan_fact(candidate.text, known, fact.created or self.now, linked)[1]
+            self.plan.edits.append(_with_free_path(edit, candidate.id, taken, self.vault.read))
+            self.plan.counts["facts"] += 1
+            self.plan.examples.append(candidate.text)
+
+    def plan_files(self) -> None:
+        planned: dict[str, bytes] = {}
+        for file in self.found.files:
+            if not self.vault.can_hold(file.rel_path):
+                self.plan.left_out["files whose name is too long, or is that of something else in the vault"] += 1
+                continue
+            there = planned.get(file.rel_path)
+            if there is None:
+                there = self.vault.read(file.rel_path)
+            if there == file.data:
+                self.plan.known += 1
+            elif there is None or there == self.vault.template.get(file.rel_path):
+                planned[file.rel_path] = file.data
+                self.plan.edits.append(Edit(file.rel_path, there, file.data))
+                self.plan.counts["notes"] += 1
+                self.plan.examples.append(file.rel_path)
+            else:
+                self.plan.clashes.append(file.rel_path)
 
 
 def _with_free_path(edit: Edit, note_id: str, taken: set[str], read: Callable[[str], bytes | None]) -> Edit:
@@ -153,7 +245,7 @@ class _NameMatcher:
             if words := _words(name):
                 self._by_word[words[0]].append((name, target))
 
-    def of(self, text: str) -> list[tuple[str, str]]:
+    def names_in(self, text: str) -> list[tuple[str, str]]:
         words = dict.fromkeys(_words(text))
         return [pair for word in words for pair in self._by_word.get(word, ()) if pair[0] in text]
 
@@ -162,47 +254,13 @@ def _words(text: str) -> list[str]:
     return "".join(char if char.isalnum() else " " for char in text).split()
 
 
-# -- entities and edges ----------------------------------------------------------------------------------------------
-
-
-def _plan_entities(
-    found: ImportContent, details: FactDetails, vault: VaultState, now: datetime, plan: ImportPlan
-) -> list[tuple[str, str]]:
-    """Notes for what was found by name and for the ends of edges; the names that this makes known."""
-    people = _Entities(found.entities.values(), vault.find_entity)
-    edges: defaultdict[str, list[Edge]] = defaultdict(list)
-    for edge in dict.fromkeys(found.edges):
-        normal = people.cast(edge)
-        if normal is None:
-            plan.left_out["relations without two names"] += 1
-        elif normal not in edges[normal.subject]:
-            edges[normal.subject].append(normal)
-    known: list[tuple[str, str]] = []
-    taken: set[str] = set()
-    for name, (entity, note) in people.members.items():
-        if note is not None:
-            _plan_known_entity(note, entity, edges[name], plan)
-            continue
-        edit = _plan_new_entity(entity, edges[name], details, now)
-        is_free = edit.rel_path not in taken and vault.can_hold(edit.rel_path)
-        if not is_free or vault.read(edit.rel_path) is not None:
-            plan.clashes.append(edit.rel_path)
-            continue
-        taken.add(edit.rel_path)
-        plan.edits.append(edit)
-        plan.counts["entities"] += 1
-        plan.counts["edges"] += len(edges[name])
-        known += [(called, note_name(edit.rel_path)) for called in (entity.name, *entity.aliases)]
-    return known
-
-
 class _Entities:
-    """Who and what an import is about, each once: `members` by the name that links use."""
+    """Who and what an import is about, each once: `notes` by the name that links use."""
 
     def __init__(self, entities: Iterable[ImportedEntity], find_entity: entity_note.FindEntity) -> None:
         self._find = find_entity
         self._names: dict[str, str] = {}
-        self.members: dict[str, tuple[ImportedEntity, entity_note.EntityNote | None]] = {}
+        self.notes: dict[str, tuple[ImportedEntity, entity_note.EntityNote | None]] = {}
         listed = [entity for entity in entities if _is_name(entity.name)]
         for entity in listed:
             self._add(entity)
@@ -210,8 +268,10 @@ class _Entities:
             for alias in entity.aliases:
                 self._names.setdefault(name_key(alias), self._names[name_key(entity.name)])
 
-    def cast(self, edge: Edge) -> Edge | None:
-        """The edge in its normal form between members, who are added where they are new; None when it is none."""
+    def place(self, edge: Edge) -> Edge | None:
+        """The edge in its normal form between entities, which are added where they are new; None without two
+        names.
+        """
         try:
             normal = relations.normalise_edge(edge)
             if not (_is_name(normal.subject) and _is_name(normal.object)):
@@ -230,73 +290,9 @@ class _Entities:
         note = self._find(entity.name)
         name = note.name if note else entity.name
         self._names.setdefault(name_key(entity.name), name)
-        self.members.setdefault(name, (entity, note))
+        self.notes.setdefault(name, (entity, note))
         return name
-
-
-def _plan_new_entity(entity: ImportedEntity, edges: Sequence[Edge], details: FactDetails, now: datetime) -> Edit:
-    edit = entity_note.plan_entity(entity.name, entity.type, entity.created or now, tuple(edges))
-    file_name = note_name(edit.rel_path)
-    aliases = [name for name in dict.fromkeys((entity.name, *entity.aliases)) if name != file_name]
-    text = frontmatter.set_fields(
-        (edit.after or b"").decode(),
-        {
-            "id": derive_id("entity", edit.rel_path),
-            "aliases": aliases or None,
-            "imported_from": f"{details.imported_from} {entity.place or ''}".strip(),
-        },
-    )
-    head, listed = notes.split_body(text)
-    body = "\n\n".join(filter(None, (entity.prose, listed.strip("\n"))))
-    return replace(edit, after=f"{head}{body}\n".encode() if body else head.encode())
-
-
-def _plan_known_entity(
-    note: entity_note.EntityNote, entity: ImportedEntity, edges: Sequence[Edge], plan: ImportPlan
-) -> None:
-    """Add the edges that its note does not have. Its words are its owner's."""
-    data = note.data
-    for edge in edges:
-        own = entity_note.EntityNote(note.name, note.rel_path, data)
-
-        def find(name: str, own: entity_note.EntityNote = own) -> entity_note.EntityNote:
-            return own if name == own.name else entity_note.EntityNote(name, "", b"")
-
-        try:
-            planned = entity_note.plan_link(edge, find, _EPOCH).edits
-        except UnicodeDecodeError:
-            plan.left_out["relations of a note that is not UTF-8"] += len(edges)
-            return
-        data = next((edit.after for edit in planned if edit.after), data)
-        plan.counts["edges"] += len(planned)
-    if data != note.data:
-        plan.edits.append(Edit(note.rel_path, note.data, data))
-    if entity.prose and entity.prose.encode() not in data:
-        plan.left_out["texts on what has a note in the vault already"] += 1
 
 
 def _is_name(name: str) -> bool:
     return 0 < len(name.strip()) <= _MAX_NAME_CHARS
-
-
-# -- files -----------------------------------------------------------------------------------------------------------
-
-
-def _plan_files(found: ImportContent, vault: VaultState, plan: ImportPlan) -> None:
-    planned: dict[str, bytes] = {}
-    for file in found.files:
-        if not vault.can_hold(file.rel_path):
-            plan.left_out["files whose name is too long, or is that of something else in the vault"] += 1
-            continue
-        there = planned.get(file.rel_path)
-        if there is None:
-            there = vault.read(file.rel_path)
-        if there == file.data:
-            plan.known += 1
-        elif there is None or there == vault.template.get(file.rel_path):
-            planned[file.rel_path] = file.data
-            plan.edits.append(Edit(file.rel_path, there, file.data))
-            plan.counts["notes"] += 1
-            plan.examples.append(file.rel_path)
-        else:
-            plan.clashes.append(file.rel_path)

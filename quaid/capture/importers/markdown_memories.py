@@ -107,7 +107,7 @@ def _read_note(path: str, text: str, found: ImportContent) -> None:
         if _BOOKKEEPING.match(statement.said) and day:
             found.left_out["lines about the session"] += 1
             continue
-        for name, kind in _named(statement, is_about_owner=basename(path).lower() == "user.md"):
+        for name, kind in _entities_of(statement, is_about_owner=basename(path).lower() == "user.md"):
             found.entities.setdefault(name, ImportedEntity(name, kind, place=path))
         found.facts.append(_as_fact(statement, path, day))
 
@@ -142,7 +142,7 @@ def _type_of(statement: Statement, *, is_daily: bool) -> str:
     return "event" if is_daily and not _LASTING_HEADING.search(above) else "fact"
 
 
-def _named(statement: Statement, *, is_about_owner: bool) -> Iterator[tuple[str, str]]:
+def _entities_of(statement: Statement, *, is_about_owner: bool) -> Iterator[tuple[str, str]]:
     """(name, entity type) of what a statement, or what stands above it, is about."""
     own = _OWN_NAME.fullmatch(statement.said) if is_about_owner else None
     if own and (name := _NAMED.fullmatch(own["name"].strip())):

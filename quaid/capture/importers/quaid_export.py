@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from quaid.capture.importers.import_content import ImportContent, ImportedFile, ImportSource
@@ -55,7 +55,13 @@ def _read_line(line: bytes, place: str, found: ImportContent) -> ImportedFile | 
     version = row.get("v")
     if version != VERSION:
         raise BadInputError(f"The {place} was written by another version of Quaid (v is {version!r}). Update Quaid.")
-    path, data = row.get("path"), _content(row)
+    path, content, data = row.get("path"), row.get("content"), None
+    if isinstance(content, str):
+        with suppress(UnicodeEncodeError):
+            data = content.encode("utf-8")
+    else:
+        with suppress(KeyError, TypeError, ValueError):
+            data = base64.b64decode(row["content_base64"], validate=True)
     if not isinstance(path, str) or data is None:
         found.left_out["lines without a path or a content"] += 1
         return None
@@ -71,12 +77,3 @@ def _parse(line: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
-
-
-def _content(row: Mapping[str, Any]) -> bytes | None:
-    try:
-        if isinstance(row.get("content"), str):
-            return str(row["content"]).encode("utf-8")
-        return base64.b64decode(row["content_base64"], validate=True)
-    except (KeyError, TypeError, ValueError):
-        return None

@@ -194,7 +194,7 @@ def _read(
     elif is_log:
         raise BadInputError(f"{name} is not a transcript of an agent. Take it in yourself with: quaid extract FILE")
     else:
-        names = [form.NAME for form in (*FORMATS[:-1], *DOCUMENTS, FORMATS[-1])]
+        names = [*(form.NAME for form in FORMATS[:-1]), *(form.NAME for form in DOCUMENTS), FORMATS[-1].NAME]
         known = ", ".join(dict.fromkeys(names))
         raise BadInputError(
             f"{name} is not a transcript Quaid knows; known are: {known}. Convert it to one of these and try again."

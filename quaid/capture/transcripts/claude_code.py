@@ -30,21 +30,10 @@ from quaid.model import Conversation
 NAME = "Claude Code sessions"
 
 _BOOKKEEPING = frozenset(
-    {
-        "api-request",
-        "api-request-blob",
-        "api-request-shape",
-        "atis-latch",
-        "cost-state",
-        "file-history-snapshot",
-        "last-prompt",
-        "mode",
-        "progress",
-        "queue-operation",
-        "summary",
-        "system",
-        "tools-used",
-    }
+    """
+    api-request api-request-blob api-request-shape atis-latch cost-state file-history-snapshot last-prompt mode progress
+    queue-operation summary system tools-used
+    """.split()  # noqa: SIM905 - a word list reads best as words
 )
 _TYPES = _BOOKKEEPING | {"user", "assistant", "attachment"}
 _MARKS = frozenset({"uuid", "parentUuid", "sessionId", "leafUuid", "messageId"})

@@ -81,10 +81,30 @@ class _Rollout:
             self.started = parse_timestamp(payload.get("timestamp")) or at
             self.is_delegated = "subagent" in object_at(payload, "source")
         elif kind == "response_item":
-            self.entries += _read_item(payload, at, skipped)
+            self._read_item(payload, at, skipped)
         elif kind == "event_msg":
-            self.entries += _read_event(payload, at, skipped)
+            self._read_event(payload, at, skipped)
         elif kind != "session_meta":
+            skipped["bookkeeping"] += 1
+
+    def _read_item(self, payload: dict[str, Any], at: datetime | None, skipped: Counter[str]) -> None:
+        kind, role = str(payload.get("type")), payload.get("role")
+        if kind != "message":
+            skipped[_item_reason(kind)] += 1
+        elif role not in ("user", "assistant"):
+            skipped["system or tool"] += 1
+        else:
+            texts = find_texts(payload.get("content"), skipped)
+            self.entries += [_Entry(Utterance(role, _clean(raw, role), at)) for raw in texts]
+
+    def _read_event(self, payload: dict[str, Any], at: datetime | None, skipped: Counter[str]) -> None:
+        kind, turns = text_at(payload, "type") or "", payload.get("num_turns")
+        role, message = _EVENTS.get(kind), text_at(payload, "message")
+        if role and message is not None:
+            self.entries.append(_Entry(Utterance(role, _clean(message, role), at), is_event=True))
+        elif kind == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
+            self.entries.append(_Entry(Utterance("", ""), turns_taken_back=turns))
+        else:
             skipped["bookkeeping"] += 1
 
 
@@ -116,28 +136,6 @@ def _payload(found: dict[str, Any]) -> dict[str, Any] | None:
 
 def _item_reason(kind: str) -> str:
     return next((reason for form, reason in _ITEMS_NOT_SAID if form.fullmatch(kind)), "unknown type")
-
-
-def _read_item(payload: dict[str, Any], at: datetime | None, skipped: Counter[str]) -> Iterator[_Entry]:
-    kind, role = str(payload.get("type")), payload.get("role")
-    if kind != "message":
-        skipped[_item_reason(kind)] += 1
-    elif role not in ("user", "assistant"):
-        skipped["system or tool"] += 1
-    else:
-        for raw in find_texts(payload.get("content"), skipped):
-            yield _Entry(Utterance(role, _clean(raw, role), at))
-
-
-def _read_event(payload: dict[str, Any], at: datetime | None, skipped: Counter[str]) -> Iterator[_Entry]:
-    kind, turns = text_at(payload, "type") or "", payload.get("num_turns")
-    role, message = _EVENTS.get(kind), text_at(payload, "message")
-    if role and message is not None:
-        yield _Entry(Utterance(role, _clean(message, role), at), is_event=True)
-    elif kind == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
-        yield _Entry(Utterance("", ""), turns_taken_back=turns)
-    else:
-        skipped["bookkeeping"] += 1
 
 
 def _clean(raw: str, role: str) -> str:
