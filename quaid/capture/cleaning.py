@@ -1,4 +1,4 @@
-"""What somebody said, without what machines put around it.
+"""Cleaning of a text: what somebody said, without what machines put around it.
 
 Agents' transcripts carry injected reminders, recalled memories and pasted data. None of that was said by anybody,
 and a memory that learns its own recalls grows on itself.

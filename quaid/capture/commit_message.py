@@ -1,4 +1,4 @@
-"""What the commit of an extraction or an analysis says."""
+"""The commit message of an extraction, and the lists in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quaid.capture.storing import FactsPlan
 from quaid.model import Message
 
 MAX_LISTED = 100
-"""So many facts are listed in a commit's body."""
+"""Facts listed in a commit's body; the rest is counted."""
 
 
 def commit_message(reading: Reading, stored: FactsPlan) -> Message:

@@ -55,7 +55,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class BuiltPrompt:
-    """What to ask a model that Quaid cannot reach: `text` is the whole prompt, `through` the last turn in it."""
+    """A prompt for a model that Quaid cannot reach: `text` is all of it, `through` the last turn in it."""
 
     session: str
     text: str
@@ -64,7 +64,7 @@ class BuiltPrompt:
 
 @dataclass(frozen=True, slots=True)
 class HostAnswer:
-    """What such a model has answered, and `by` which one. It was shown the turns up to `through`, None for all."""
+    """The answer of such a model, `by` its name. It was shown the turns up to `through`, None for all."""
 
     value: Mapping[str, Any]
     by: str
@@ -103,14 +103,14 @@ class ConversationReader:
         return self._own_models
 
     def is_able(self) -> bool:
-        """Whether a model is to be asked. One that was chosen by name is, even where it cannot be: that is loud."""
+        """Return True when a model is to be asked. One chosen by name always is: its failure is shown."""
         capture, provider = self._settings.capture, self._settings.models.provider
         if provider in {"", "none"} or not (capture.facts or capture.snippets or capture.journal):
             return False
         return provider != "auto" or self.models.describe().provider is not None
 
     def read(self, text: str, *, everything: bool = False) -> Reading:
-        """What is learned from the episode note `text`; pieces that were read before cost nothing.
+        """Return what the model learns from the episode note `text`; pieces that were read before cost nothing.
 
         With `everything` also what was learned from before. Trouble with the model is in the reading, never raised.
         """
@@ -142,7 +142,7 @@ class ConversationReader:
         )
 
     def build_prompt(self, text: str) -> BuiltPrompt | None:
-        """What there is to ask about the episode note `text`, as much as fits into one question; None when all of it
+        """Return the question about the episode note `text`, as much of it as fits into one; None when all of it
         was learned from.
         """
         material = read_material(text)
@@ -156,10 +156,10 @@ class ConversationReader:
         return BuiltPrompt(material.session, asked, piece.material.last)
 
     def accept_answer(self, answer: HostAnswer, text: str, *, everything: bool = False) -> Reading:
-        """What an answer to `build_prompt` teaches. No model is asked.
+        """Return what an answer to `build_prompt` says. No model is asked.
 
         Raises:
-            BadInputError: it does not fit; whoever gave it may mend it.
+            BadInputError: the answer does not fit the schema or the conversation.
         """
         from quaid.llm.schema import violations
         from quaid.redaction import admit_all
@@ -234,7 +234,7 @@ def queue_note(state: Path, text: str, session: str | None) -> int:
     """Queue a line that the next reading of `session` (or of any) takes along; how many are waiting.
 
     Raises:
-        BadInputError: there is nothing in it.
+        BadInputError: the line is empty.
     """
     from quaid.local.notes_to_self import NotesToSelf
     from quaid.redaction import admit

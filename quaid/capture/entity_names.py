@@ -1,4 +1,4 @@
-"""Who and what is meant by the names in edges: the notes there are and those to make, and when two names are one.
+"""The notes that the names in edges mean, existing or new, and when two names mean one thing.
 
 Nothing is merged by likeness. Two names are one thing when they differ in case or in a leading article, when one is the
 first name of exactly one person that is known, or when somebody has said that a person is called so too. The other name
@@ -44,7 +44,7 @@ class EntityNames:
     """Name of a note -> names that were found to mean it too."""
     speakers: tuple[str, ...] = ()
     owner: str = ""
-    """Whom User means."""
+    """The name of the person that `User` means."""
     written: list[tuple[str, str]] = field(default_factory=list)
     """(as written, name of its note), for links in statements."""
 
@@ -73,7 +73,7 @@ class EntityNames:
         return Edge(subject, edge.relation, self.resolve(edge.object, object_type))
 
     def learn_nickname(self, edge: Edge) -> None:
-        """What `Melanie nicknamed Mel` says, unless the other name has a note of its own."""
+        """Add the alias that `Melanie nicknamed Mel` states, unless the other name has a note of its own."""
         if edge.relation != relations.NICKNAMED or not (is_name(edge.subject) and is_name(edge.object)):
             return
         if _key(edge.object) not in self.known:
@@ -126,7 +126,7 @@ class EntityNames:
         """The note of the one person whom a part of a name, or a longer name, can mean; it gets the alias."""
         if entity_type not in {"person", "concept"} or not is_name(name):
             return None
-        if " " in name and entity_type != "person":  # `Melanie Pottery Studio` is no Melanie
+        if " " in name and entity_type != "person":  # `Melanie Pottery Studio` is not Melanie
             return None
         note = self._first_name(name)
         if note is None or not self._is_person(note):
@@ -157,7 +157,7 @@ class EntityNames:
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` names something, `LGBTQ support group` or `Maya Chen`, and is not a phrase: `Maya's trip to Rome`.
+    """Return True for a name, `LGBTQ support group` or `Maya Chen`; False for a phrase, `Maya's trip to Rome`.
 
     Only names get notes. A phrase stays an end of its edge: it can be found, and a note can be made for it by hand.
     """

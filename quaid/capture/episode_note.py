@@ -58,12 +58,12 @@ class KeptEpisode:
 
     @property
     def inherited(self) -> int:
-        """How many turns of the transcript were said before the session left another one, and are kept there."""
+        """The number of turns that were said before the session left another one, and are kept there."""
         return self._count("inherited") or 0
 
     @property
     def progress(self) -> tuple[int, str]:
-        """How many turns of the transcript were read, and the hash of the last of them."""
+        """The number of turns read of the transcript, and the hash of the last of them."""
         count = self._count("turn_count")
         return self.last_number if count is None else count, str(self.head.fields.get("last_turn") or "")
 
@@ -74,8 +74,8 @@ class KeptEpisode:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Where a session left another one, whose turns its transcript repeats: the first `turns` are kept in `parent`, the
-    last of them as turn `number`.
+    """The point where a session left another one, whose turns its transcript repeats: the first `turns` are kept in
+    `parent`, the last of them as turn `number`.
     """
 
     parent: str
@@ -99,7 +99,7 @@ def candidate_sessions(conversation: Conversation) -> Iterator[str]:
 
 
 def continues(kept: KeptEpisode, conversation: Conversation) -> bool:
-    """Whether `conversation` is the kept one, as it was, grown, or an earlier state of it."""
+    """Return True when `conversation` is the kept one, as it was, grown, or an earlier state of it."""
     count, last = kept.progress
     if count <= len(conversation.turns):
         return count == 0 or _turn_hash(conversation.turns[count - 1]) == last
@@ -110,7 +110,7 @@ def continues(kept: KeptEpisode, conversation: Conversation) -> bool:
 
 
 def find_fork(kept: KeptEpisode, conversation: Conversation) -> Fork | None:
-    """Where `conversation` left the kept session, another one; None when fewer than two turns are shared, which may be
+    """Return where `conversation` left the kept session; None when fewer than two turns are shared, which may be
     chance. Of several parents the one with the most shared turns is the nearest.
     """
     shared = shared_start(kept, conversation)
@@ -120,7 +120,7 @@ def find_fork(kept: KeptEpisode, conversation: Conversation) -> Fork | None:
 
 
 def shared_start(kept: KeptEpisode, conversation: Conversation) -> int:
-    """How many leading turns of `conversation` the episode of another session holds already: by the same speaker, in
+    """Return how many leading turns of `conversation` the episode of another session holds: by the same speaker, in
     the same minute, in the same words. A turn that its owner forgot there counts, so that no fork brings it back.
     """
     shared = 0
@@ -144,7 +144,7 @@ def plan_episode(
     owner: str = "default",
     fork: Fork | None = None,
 ) -> EpisodePlan:
-    """What must be written so that every turn of `conversation` is kept exactly once.
+    """Return the edit that keeps every turn of `conversation` exactly once.
 
     Notes to self that were queued for the session follow the new turns, so that turn n stays the n-th thing said. Of a
     session that left another one (`fork`; asked for only when the session has no episode yet) what follows the fork is
@@ -239,7 +239,7 @@ def _unknown(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> Iterator
 
 
 def _is_altered(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> bool:
-    """Whether the first of `kept` is the first turn, forgotten, or changed with what follows it as it was said."""
+    """Return True when the first of `kept` is the first turn, forgotten, or changed while the next is the same."""
     if not kept or kept[0][0] != _kept(turns[0])[0]:
         return False
     following = next((index for index in range(1, len(kept)) if kept[index][1]), len(turns))
@@ -247,7 +247,7 @@ def _is_altered(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> bool:
 
 
 def _progress_fields(turns: Sequence[Turn]) -> dict[str, frontmatter.Value | None]:
-    """How far the transcript was read: kept apart from the text, which its owner may edit or forget."""
+    """The fields that say how far the transcript was read, apart from the text, which its owner may edit or forget."""
     return {"turn_count": len(turns), "last_turn": _turn_hash(turns[-1]) if turns else None}
 
 

@@ -36,11 +36,11 @@ def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = (
     What others than `owners` keep private stays.
 
     Raises:
-        BadInputError: there is no such kind.
+        BadInputError: a kind is unknown.
     """
     unknown = set(kinds) - set(KINDS)
     if unknown:
-        raise BadInputError(f"There is no kind {', '.join(sorted(unknown))}. Kinds are {', '.join(KINDS)}.")
+        raise BadInputError(f"Unknown kind: {', '.join(sorted(unknown))}. Kinds are: {', '.join(KINDS)}.")
     counted = (f"{ledger.USAGE_DIR}/{path.name}" for path in sorted((root / ledger.USAGE_DIR).glob("*.tsv")))
     for path in (*sorted(files.list_notes(root).notes), *counted):
         if not quaid_export.is_exported(path):
@@ -64,7 +64,7 @@ def write_export(rows: Iterator[str], path: Path) -> int:
             with path.open("rb") as file:
                 start = file.read(200)
         if start.strip() and not (start.startswith(b'{"v": ') and b'"path": ' in start):
-            raise BadInputError(f"{path} is there and is not an export: it was left as it is. Give another file.")
+            raise BadInputError(f"{path} exists and is not an export: it was left as it is. Give another file.")
         count = 0
         try:
             with temporary.open("x", encoding="utf-8", newline="\n") as new:

@@ -36,7 +36,7 @@ _ORDER = re.compile(
     r"(?:rules?|instructions?|guidelines?|prompts?|directions?|orders?)\b",
     re.IGNORECASE,
 )
-"""What orders a reader about. People say so about people as well, so it is looked at again by whoever finds it."""
+"""Orders to the reader of a text. People say such things to each other as well: a match alone proves nothing."""
 _RELATIVE = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|this|past|previous|coming)\b", re.IGNORECASE
 )
@@ -71,7 +71,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was learned from one conversation. `snippets` and `journal` are by core file."""
+    """The facts, snippets and journal entries of one conversation. `snippets` and `journal` are by core file."""
 
     facts: tuple[ExtractedFact, ...] = ()
     snippets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -80,13 +80,13 @@ class Extraction:
 
 
 def find_problems(value: Mapping[str, Any], piece: Piece) -> list[str]:
-    """What is wrong with an answer that fits its schema, one sentence each: for the model to mend."""
+    """Return what is wrong with an answer that fits its schema, a sentence each, for the model to mend; ten at most."""
     known = piece.numbers
     found = []
     for number, fact in enumerate(value["facts"]):
         cited = list(_cited(fact["turns"]))
         if not any(turn in known for turn in cited):
-            what = f"cites {', '.join(fact['turns'])}, which is no turn here" if cited else "cites no turn"
+            what = f"cites {', '.join(fact['turns'])}, which is not a turn here" if cited else "cites no turn"
             turns = f"t{min(known)} to t{max(known)}" if known else "none"
             found.append(f"facts[{number}] {what}; the turns are {turns}")
     return found[:10]
@@ -167,7 +167,7 @@ def new_facts(found: Extraction, material: Material, owner: str, episode_name: s
 
 
 def details_of(fact: ExtractedFact, owner: str, project: str | None) -> FactDetails:
-    """What a model has said of a fact, as a pending one of `owner` and `project`."""
+    """The details of a pending fact of `owner` and `project`."""
     return FactDetails(
         type=fact.category,
         status="pending",
@@ -212,7 +212,7 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], materia
 
 
 def _rejection_reason(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> str:
-    """Why a fact must not be kept; empty when it may."""
+    """Return why a fact must not be kept; an empty text when it may."""
     if count_words(fact.text) < MINIMUM_WORDS:
         return f"fewer than {MINIMUM_WORDS} words"
     if not fact.turns:
@@ -273,7 +273,7 @@ def _date(value: str | None) -> str | None:
 
 
 def _union(parts: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:
-    """What all of `parts` hold for each core file, each line once."""
+    """The lines of all `parts` for each core file, each once."""
     union = {file: _unique(line for part in parts for line in part.get(file, ())) for file in CORE_FILES}
     return {file: lines for file, lines in union.items() if lines}
 

@@ -1,6 +1,6 @@
 """A conversation -> its episode, and what a model learns from it, in one commit.
 
-The model is asked between reading and writing, while nobody is kept waiting: first the episode is planned as it will
+The model is asked between reading and writing, without the lock: first the episode is planned as it will
 be, then the model reads what is new in it, then episode, facts, entities, snippets and journal are planned on what the
 memory is by then, and written together. When no model answers, the episode alone is written and waits.
 """
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from quaid.sync.embedding import Progress
 
 TRIGGER = "Session"
-"""What snippets and journal name as their occasion, where nobody names another."""
+"""The occasion that snippets and journal name by default."""
 ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractOptions:
-    """How a conversation is taken in. Without `facts` no model is asked; with an `answer` none need be."""
+    """Options of an extraction. Without `facts` no model is asked; with an `answer` none needs to be."""
 
     facts: bool = True
     dry_run: bool = False
@@ -51,7 +51,7 @@ class ExtractOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExtractResult:
-    """What `extract` did with one conversation.
+    """The result of an extraction from one conversation.
 
     `waiting` says that there is something in it that no model has drawn facts from; `problem` why not, where one was
     asked. `left_out` are statements that were not kept, `quarantined` is the file with the answer they were in,
@@ -95,12 +95,12 @@ class _Draft:
 
     @property
     def is_unmarked(self) -> bool:
-        """Whether there is an episode that does not say that it was learned from."""
+        """True for an episode that does not say that facts were drawn from it."""
         return bool(self.text) and "extracted" not in frontmatter.parse(self.text).fields
 
 
 class _EpisodeChangedError(Exception):
-    """The episode is no longer the one that was read: somebody else has added to it or edited it meanwhile."""
+    """The episode is no longer the one that was read: it was added to or edited meanwhile."""
 
 
 class Extractor:
@@ -115,7 +115,7 @@ class Extractor:
 
     def extract(self, conversation: Conversation, options: ExtractOptions, *, is_lasting: bool) -> ExtractResult:
         """Keep what is new in a conversation that has turns, with the notes to self that wait for it, and learn from
-        it. One that is not `is_lasting`, a stream, is kept before a model is asked: nobody could give it again.
+        it. One that is not `is_lasting`, a stream, is kept before a model is asked: it could not be given again.
 
         Raises:
             BadInputError: the settings leave nothing to do.
@@ -145,7 +145,7 @@ class Extractor:
             return ExtractResult(note_name(path), path, turns=0, new_turns=0, problem=error)
 
     def build_prompt(self, path: str) -> BuiltPrompt | None:
-        """What there is to ask about the kept episode at `path`, for a model that Quaid cannot reach.
+        """Return the question about the kept episode at `path`, for a model that Quaid cannot reach.
 
         Raises:
             NoteNotFoundError, NoteBrokenError
@@ -164,14 +164,14 @@ class Extractor:
     def _learn(
         self, draft_now: Callable[[], _Draft], key: str, options: ExtractOptions
     ) -> tuple[ExtractResult, list[int]]:
-        """What was done, and the notes to self that it took along."""
+        """Return what was done, and the ids of the notes to self that went into the episode."""
         is_able = options.facts and (options.answer is not None or self.reader.is_able())
         if is_able:
             self._dependencies.embedding.warm()
         for _ in range(ATTEMPTS):
             draft = draft_now()
             if is_able:
-                self._plan_mark(draft, 0)  # a head that could not be marked is told before anything is paid for
+                self._plan_mark(draft, 0)  # a head that cannot be marked fails before anything is paid for
             reading = self._read(draft, options) if is_able else None
             if self._keeps_no_text and (reading is None or reading.extraction is None):
                 raise (reading and reading.problem) or BadInputError(
@@ -298,7 +298,7 @@ class Extractor:
         return Edit(draft.path, before, marked.encode())
 
     def _is_rest(self, draft: _Draft, last: int) -> bool:
-        """Whether something was said after the turn `last` that waits to be learned from."""
+        """Return True when turns after `last` wait to be learned from."""
         if self._keeps_no_text:
             return False
         return any(turn.number > last for turn in read_material(draft.text, everything=True).turns)

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = 5
 SHOWN = 10
-"""So many paths of a kind are named in a commit."""
+"""Places with redactions that a commit names."""
 KINDS = {"facts": "fact", "entities": "entity", "edges": "edge", "notes": "note"}
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How to import. `into` is the folder of the vault for notes that are kept as they are."""
+    """Options of an import. `into` is the folder of the vault for notes that are kept as they are."""
 
     format: str | None = None
     owner: str = "default"
@@ -55,7 +55,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What an import wrote, or on a dry run would write.
+    """The result of an import, on a dry run what it would write.
 
     `counts` are facts, entities, edges and notes; `known` is what the vault had already; `left_out` counts by reason;
     `redacted` names for each place what the gate took out; `clashes` are paths that hold something else and were left
@@ -139,10 +139,10 @@ def read_source(path: Path, root: Path) -> ImportSource:
     """A file, or a folder with all in it that is not hidden, a link or a vault of its own.
 
     Raises:
-        BadInputError: it is not there, cannot be read, or is the vault itself.
+        BadInputError: it does not exist, cannot be read, or is the vault itself.
     """
     if not path.exists():
-        raise BadInputError(f"{path} is not there. Give the file or folder that holds the memories.")
+        raise BadInputError(f"{path} does not exist. Give the file or folder that holds the memories.")
     place = path.resolve()
     if place.is_relative_to(root.resolve()) and (path.is_dir() or layout.is_note_name(path.name)):
         raise BadInputError(f"{path} is in the vault already: its notes are recalled as they are. Give another source.")
@@ -166,7 +166,7 @@ def read_source(path: Path, root: Path) -> ImportSource:
 
 
 def read_stream(stream: IO[bytes]) -> ImportSource:
-    """What comes on stdin: JSON or markdown, as its first character says."""
+    """Read stdin: JSON or markdown, as its first character says."""
     data = stream.read()
     if not data.strip():
         raise BadInputError("Nothing came on stdin. Pipe an export or a markdown file into it.")
@@ -175,7 +175,7 @@ def read_stream(stream: IO[bytes]) -> ImportSource:
 
 
 def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
-    """Paths below `top`. What is no markdown is named without being read: attachments may be large."""
+    """Paths below `top`. Other files than markdown are counted without being read: attachments may be large."""
     found = []
     for folder, folders, names in os.walk(top):
         here = Path(folder)
@@ -196,7 +196,7 @@ def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
 
 
 def _pass_reason(path: Path) -> str | None:
-    """Why a file is not read, None when it is; nothing is said of hidden ones."""
+    """Return why a file is not read, None when it is read; an empty text for hidden files, which are not counted."""
     if path.name.startswith("."):
         return ""
     if path.is_symlink() or not path.is_file():
@@ -218,7 +218,7 @@ def _folder_for(into: str | None, name: str) -> str:
     """The folder of the vault for notes that are kept as they are.
 
     Raises:
-        BadInputError: it is none, or one that means something to Quaid.
+        BadInputError: it is not a folder of the vault, or one that means something to Quaid.
     """
     folder = (into or f"notes/{name}").strip("/")
     if not layout.is_note_path(f"{folder}/note.md") or any(part in {"", ".", ".."} for part in folder.split("/")):

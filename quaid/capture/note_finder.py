@@ -1,4 +1,4 @@
-"""What plans need to know of the memory as it is: which fact says the same, which note has a name or a session."""
+"""Look-ups for plans: the fact that says the same, the note that has a name or a session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import apsw
 
 SIMILAR_FACTS = 8
-"""So many nearest facts are compared before a new one is written."""
+"""Nearest facts that are compared before a new one is written."""
 
 _EXTRACTED = re.compile(rb"^extracted:", re.MULTILINE)
 _HEAD_BYTES = 8192

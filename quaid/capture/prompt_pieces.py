@@ -13,7 +13,7 @@ from quaid.llm.prices import estimate_tokens
 from quaid.vault import episodes, frontmatter, notes
 
 OVERLAP_TURNS = 6
-"""So many turns before a piece are shown with it, to understand it by."""
+"""Turns before a piece that are shown with it, to understand it by."""
 OVERLAP_SHARE = 0.25
 """Of what fits into a piece, this much at most is for what came before."""
 
@@ -36,7 +36,7 @@ class NumberedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What there is to learn from in one episode: its `turns` after the last one that was learned from.
+    """The part of an episode to learn from: its `turns` after the last one that was learned from.
 
     `earlier` are the turns just before them; `last` is the number of the episode's last turn.
     """
@@ -91,10 +91,10 @@ class Piece:
 
 
 def read_material(text: str, *, everything: bool = False, through: int | None = None) -> Material:
-    """What the episode note `text` holds that nothing was learned from yet; with `everything`, all it holds; both only
+    """Return the part of the episode note `text` that nothing was learned from; with `everything`, all of it; both only
     up to the turn `through`.
 
-    Forgotten turns, and text without a block id, are nobody's words any more.
+    Forgotten turns and text without a block id are left out.
     """
     head = frontmatter.parse(text)
     fields = head.fields
@@ -131,7 +131,7 @@ def learned_turns(fields: Mapping[str, object]) -> int:
 
 
 def first_piece(material: Material, limit_tokens: int) -> Piece:
-    """What of `material` is read at once where nobody reads on by themselves: whole turns, one at least."""
+    """Return the first whole turns of `material` that fit, one at least, as one question."""
     room = limit_tokens
     for place, turn in enumerate(material.turns):
         room -= _tokens(turn)

@@ -27,7 +27,7 @@ _MAX_KNOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class RelationNames:
-    """What relations are called elsewhere (see `storing.plan_facts`), and what asking took."""
+    """Other names of relations (see `storing.plan_facts`), and the usage of asking for them."""
 
     renamed: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
     usage: ModelUsage = field(default_factory=ModelUsage)
@@ -36,7 +36,7 @@ class RelationNames:
 
 @dataclass(frozen=True, slots=True)
 class RelationQuestion:
-    """`asked` are relations no one knows, each with an edge as its example; an answer may name those `allowed`."""
+    """`asked` are unknown relations, each with an edge as its example; an answer may name those `allowed`."""
 
     asked: tuple[Edge, ...]
     allowed: frozenset[str]

@@ -129,7 +129,7 @@ TYPES = {
     "happened_in": ("event", "place"),
     "depends_on": ("project", "concept"),
 }
-"""What a canonical relation says of its subject and its object."""
+"""The entity types of (subject, object) that a canonical relation implies."""
 
 CANONICAL = frozenset((*TYPES, *SYMMETRIC, *INVERSES.values(), *SYNONYMS.values()))
 """All relations that the tables know, each in its one form."""
@@ -166,7 +166,7 @@ def entity_types(relation: str) -> tuple[str, str]:
 
 
 def is_known(relation: str) -> bool:
-    """Whether the tables say how this relation, in any spelling, is written."""
+    """Return True when the tables have this relation, in any spelling."""
     return _canonical(relation)[0] in CANONICAL
 
 

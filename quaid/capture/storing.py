@@ -34,12 +34,12 @@ class KnownFact:
 
 
 Duplicate = KnownFact | int | None
-"""What says the same as a new fact: a note, an earlier one of the new facts by its place, or nothing."""
+"""The fact that says the same as a new one: a note, the place of an earlier new one, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFact:
-    """What became of one new fact. `outcome` is created, confirmed, or known: it was said here before."""
+    """One new fact in the vault. `outcome` is created, confirmed, or known: it was said here before."""
 
     id: str
     path: str
@@ -61,7 +61,7 @@ class FactsPlan:
 
     @property
     def details(self) -> dict[str, Any]:
-        """What was stored, as plain JSON; `stored_fields` reads it."""
+        """Facts, entities and edges as plain JSON, which `stored_fields` reads."""
         facts = [[fact.id, fact.path, fact.text, fact.outcome] for fact in self.stored]
         return {"facts": facts, "entities": list(self.entities), "edges": self.edges}
 
@@ -134,7 +134,7 @@ def _place_edges(
 
 
 def _is_new_word(fact: NewFact, duplicate: KnownFact) -> bool:
-    """Whether somebody says again what `duplicate` says, who has not said it in this conversation before."""
+    """Return True when a person says again what `duplicate` says, for the first time in this conversation."""
     listed = frontmatter.parse(duplicate.data.decode("utf-8", errors="replace")).fields.get("turns")
     cited = listed if isinstance(listed, list) else [listed]
     here = {turn.partition("#")[0] for turn in fact.details.turns}

@@ -50,7 +50,7 @@ FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a write did.
+    """The result of a write.
 
     `outcome` is created, confirmed, linked, known, forgotten, restored, kept, set or unchanged; `left` are paths whose
     change is on disk but not committed, because the owner's own uncommitted work is in them; `hint` names a next
@@ -72,7 +72,7 @@ class WriteResult:
 class WritePlan:
     """A plan that may come to nothing: without edits there is no commit.
 
-    `details` are what its caller is told besides, as plain JSON.
+    `details` are for its caller, as plain JSON.
     """
 
     written: WriteResult
@@ -81,7 +81,7 @@ class WritePlan:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def answer(self) -> str:
-        """What the same call is told again when a crash kept it from hearing."""
+        """The answer that the same call gets again when a crash cut it off."""
         return json.dumps([asdict(self.written), dict(self.details)])
 
     @classmethod
@@ -93,7 +93,7 @@ class WritePlan:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What a writer works with: the vault, the git history, and the index: all of it, brought up to date, where a plan
+    """The vault, the git history and the index that a writer works with: all of it, brought up to date, where a plan
     must not repeat what is there; and then as its owner may see it, where a reference or a name is looked up.
     """
 
@@ -166,7 +166,7 @@ class Writer:
     def write(self, key: str, plan: Callable[[], WritePlan]) -> WritePlan:
         """Carry out what `plan` plans, as one commit; it is asked again when a file changed under it.
 
-        `key` names the call: one that a crash cut off is told what it did, and nothing is done twice.
+        `key` names the call: one that a crash cut off gets the answer that it missed, and nothing is done twice.
         """
         dependencies = self._dependencies
         if not (self._root / CONFIG_FILE).exists():

@@ -178,7 +178,7 @@ def test_what_is_of_no_known_format_is_refused_with_the_choices(source):
 
 
 def test_an_unknown_format_is_refused():
-    with pytest.raises(BadInputError, match="no format 'zep'"):
+    with pytest.raises(BadInputError, match="'zep' is not a format"):
         choose_format(folder(WORKSPACE), "zep")
 
 

@@ -1,6 +1,6 @@
 """A file -> facts: it is read, the model is asked piece by piece, facts and source note are written in one commit.
 
-The model is asked before anybody is kept waiting, and the plan is made on what the memory is by then.
+The model is asked before the lock is taken, and the plan is made on what the memory is by then.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OURS = ("facts", "entities", "episodes", "snippets", "journal", "review", "sour
 
 @dataclass(frozen=True, slots=True)
 class AnalyzeOptions:
-    """How a file is analyzed. `again` asks the model even when neither file nor question has changed."""
+    """Options of an analysis. `again` asks the model even when neither file nor question has changed."""
 
     focus: str = ""
     project: str | None = None
@@ -63,7 +63,7 @@ class MissingFact:
 
 @dataclass(frozen=True, slots=True)
 class AnalyzeResult:
-    """What became of one file. `outcome` is analyzed, or unchanged: then nothing was asked and nothing written.
+    """The result for one file. `outcome` is analyzed, or unchanged: then nothing was asked and nothing written.
 
     `missing` are facts that an earlier state of the file held, `degraded` names what had to be done without.
     """
@@ -93,7 +93,7 @@ class AnalyzeResult:
 
 @dataclass(frozen=True, slots=True)
 class _FileReading:
-    """What the model made of a file."""
+    """The model's reading of a file."""
 
     extraction: Extraction
     summary: str
@@ -168,7 +168,7 @@ class FileAnalyzer:
         )
 
     def _find_note(self, request: AnalysisRequest) -> tuple[str, SourceNote | None]:
-        """Where the source note of a file is, or is to be, and what is there."""
+        """Return the path of a file's source note, and the note, None when it has to be made."""
         for rel_path in request.note_paths():
             data = files.read_note(self._root, rel_path)
             kept = SourceNote.of(rel_path, data) if data is not None else None
@@ -186,7 +186,7 @@ class FileAnalyzer:
         return ConversationReader(self._root, settings, self._dependencies.seen_index, None).models
 
     def _read(self, request: AnalysisRequest, models: Models) -> _FileReading:
-        """What the model makes of the file. Pieces that it has read before, with the same before them, cost nothing."""
+        """Ask the model about each piece of the file. Pieces read before, with the same before them, cost nothing."""
         from quaid.redaction import admit_all
 
         prompt = models.prompt(file_pieces.PROMPT)
@@ -267,7 +267,7 @@ class FileAnalyzer:
         return storing.plan_facts(new, duplicates, names, now, found.renamed)
 
     def _without_forgotten(self, found: _FileReading, names: Iterable[str]) -> _FileReading:
-        """What was forgotten is not learned anew: no fact says what one of the removed notes `names` said."""
+        """Leave out the facts that one of the removed notes `names` stated: what was forgotten is not learned anew."""
         forgotten: dict[str, str] = {}
         for name in names:
             removed = self._dependencies.history().find_removed(name.rpartition("-")[2])

@@ -56,7 +56,7 @@ class FilePiece:
             {**fact, "source": "import", "turns": [f"t{_find_place(fact.get('place'), places)}"]}
             for fact in value["facts"]
         ]
-        # Whether the words around a fact give orders is told of a turn, which is one person's; not of a page.
+        # A turn that gives orders is one person's; a page with such words is not, and is not looked at for them.
         silent = tuple(NumberedTurn(turn.number, "", "") for turn in (NumberedTurn(NOWHERE, "", ""), *self.piece.turns))
         return extraction.read_answer({"facts": facts}, Piece(self.piece.material, silent))
 

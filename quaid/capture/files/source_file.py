@@ -70,14 +70,14 @@ def read_file(path: Path) -> SourceFile:
     """Read a text, markdown or PDF file.
 
     Raises:
-        BadInputError: it is no such file, cannot be read, holds no text, or is too large.
+        BadInputError: it is not such a file, cannot be read, holds no text, or is too large.
     """
     data = _read_bytes(path)
     found = SourceFile(path, data, hashlib.sha256(data).hexdigest(), "text/plain", None, None, ())
     if b"%PDF-" in data[:1024]:
         return _read_pdf(found)
     text, remarks = _decode(path, data)
-    # Before anything is taken apart: half of a key is no longer seen for one.
+    # Before anything is taken apart: half of a key is not recognised as one.
     safe = admit(text)
     found = replace(found, remarks=remarks, redacted=tuple(safe.redacted))
     if path.suffix.lower() in _MARKDOWN_ENDINGS:
@@ -127,7 +127,7 @@ def _read_bytes(path: Path) -> bytes:
         if stat.S_ISDIR(found.st_mode):
             raise BadInputError(f"{path} is a folder. Give its files one by one: quaid analyze {path}/*.md")
         if not stat.S_ISREG(found.st_mode):
-            raise BadInputError(f"{path} is no regular file. Give a text, markdown or PDF file.")
+            raise BadInputError(f"{path} is not a regular file. Give a text, markdown or PDF file.")
         if found.st_size > MAX_BYTES:
             raise BadInputError(
                 f"{path} has {found.st_size / MEGABYTE:,.0f} MB, and files up to {MAX_BYTES // MEGABYTE} MB are read. "
@@ -136,7 +136,7 @@ def _read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        raise BadInputError(f"There is no file {path}. Check the path.") from error
+        raise BadInputError(f"{path} does not exist. Check the path.") from error
     except (OSError, ValueError) as error:  # a name with a NUL
         reason = getattr(error, "strerror", None) or str(error)
         raise BadInputError(f"{path} cannot be read ({reason}). Check the path and its permissions.") from error
@@ -149,13 +149,13 @@ def _decode(path: Path, data: bytes) -> tuple[str, tuple[str, ...]]:
     """The text of a file as a note would be read: UTF-8, UTF-16 with its mark, else Windows-1252.
 
     Raises:
-        BadInputError: it is no text.
+        BadInputError: it is not text.
     """
     if data.startswith(_UTF16):
         return data.decode("utf-16", errors="replace"), ()
     if len(_CONTROL.findall(data)) > len(data) // 20 or data.startswith(tuple(_ARCHIVES)):
         what = next((f" (it looks like {what})" for magic, what in _ARCHIVES.items() if data.startswith(magic)), "")
-        raise BadInputError(f"{path} is no text, markdown or PDF file{what}. Save it as one of these and try again.")
+        raise BadInputError(f"{path} is not a text, markdown or PDF file{what}. Save it as one of these and try again.")
     try:
         return data.decode("utf-8-sig"), ()
     except UnicodeDecodeError:

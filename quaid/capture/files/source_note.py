@@ -25,7 +25,7 @@ _MIN_DIGITS = 5
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRequest:
-    """What is asked of which file: what was read of it, where it is kept, what to look for."""
+    """A file to analyze: its text, its place in a repository, and what to look for."""
 
     file: SourceFile
     checkout: Checkout | None
@@ -46,7 +46,7 @@ class AnalysisRequest:
         return self.checkout.repository if self.checkout else None
 
     def note_paths(self) -> list[str]:
-        """Where its note may be, the likeliest first."""
+        """The paths that its note may have, the likeliest first."""
         digest = hashlib.sha256(f"{self.repository}\0{self.path}".encode()).hexdigest()
         return [layout.source_path(self.file.path.name, digest[:length]) for length in (_MIN_DIGITS, 12, 40)]
 
@@ -75,14 +75,14 @@ class SourceNote:
         return (self.fields.get("path"), self.fields.get("repository")) == (request.path, request.repository)
 
     def is_current(self, request: AnalysisRequest, prompt: str) -> bool:
-        """Whether the same was asked of the same content by the same prompt."""
+        """Return True when the same was asked of the same content by the same prompt."""
         asked = (self.fields.get("checksum"), self.fields.get("focus") or "", self.fields.get("prompt"))
         return asked == (request.file.checksum, request.focus, prompt)
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisOutcome:
-    """What a model made of an request: names of the fact notes, found now, and the summary."""
+    """The result of a request: names of the fact notes found, and the summary."""
 
     found: Sequence[str]
     summary: str

@@ -10,20 +10,20 @@ from quaid.errors import BadInputError
 
 
 class ImportFormat(Protocol):
-    """What a module must have to be in `FORMATS`."""
+    """The attributes of a module in `FORMATS`."""
 
     NAME: str
     """As `--from` takes it and a commit names it."""
 
     def recognises(self, source: ImportSource) -> bool:
-        """Whether `source` is of this format, told by its content."""
+        """Return True when the content of `source` is of this format."""
         ...
 
     def read(self, source: ImportSource, found: ImportContent) -> None:
         """Put all that the source states into `found`, each text through `found.admitted`.
 
         Raises:
-            BadInputError: it is not of this format after all.
+            BadInputError: `source` is not of this format.
         """
         ...
 
@@ -42,7 +42,7 @@ def choose_format(source: ImportSource, name: str | None = None) -> ImportFormat
     if name is not None:
         named = next((form for form in FORMATS if name == form.NAME), None)
         if named is None:
-            raise BadInputError(f"There is no format {name!r} to import from. Known are: {known}.")
+            raise BadInputError(f"{name!r} is not a format to import from. Known are: {known}.")
         return named
     for form in FORMATS:
         if form.recognises(source):

@@ -1,4 +1,4 @@
-"""What an import is made from, and what a reader found in it."""
+"""The source of an import, and the facts, entities, edges and files that a reader finds in it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ImportSource:
 
     @cached_property
     def notes(self) -> dict[str, str]:
-        """The markdown files as text. What is no text is not among them."""
+        """The markdown files that are text."""
         texts = {path: decode(data) for path, data in self.files.items() if path.lower().endswith(MARKDOWN)}
         return {path: text for path, text in texts.items() if text is not None}
 
@@ -80,7 +80,7 @@ class ImportedFile:
 
 @dataclass(slots=True)
 class ImportContent:
-    """What a reader gathers. `left_out` counts by reason, `redacted` names for each place what the gate took out.
+    """The content of a source. `left_out` counts by reason, `redacted` names for each place what the gate took out.
 
     `into` is the folder of the vault for files that are kept as they are, `keeps_owners` whether a memory belongs to
     whom the source says.
@@ -97,7 +97,7 @@ class ImportContent:
     redacted: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def admitted(self, place: str, text: str) -> str:
-        """What of a text may be written; what may not is noted down under `place`."""
+        """Return the part of a text that may be written; `redacted` gets the rest under `place`."""
         admitted, secrets = self.admit(text)
         if admitted != text:
             self.redacted[place] = (*self.redacted.get(place, ()), *(secrets or ("private",)))
@@ -112,7 +112,7 @@ class ImportContent:
 
 
 def decode(data: bytes) -> str | None:
-    r"""Text with `\n` newlines and no byte order mark, None when it is no text."""
+    r"""Text with `\n` newlines and no byte order mark, None when it is not text."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = data.decode("utf-16", errors="replace")
     else:

@@ -1,4 +1,4 @@
-"""What was found -> edits. Pure: what the vault has already is looked up before and given here.
+"""The content of an import -> edits. Pure: the state of the vault is looked up before and given here.
 
 The same source comes out the same each time: the id of an imported fact is made of where it comes from and what it
 says, so that a second import finds what the first one wrote, also where its owner has rewritten it since.
@@ -22,7 +22,7 @@ from quaid.vault import frontmatter, markdown, notes
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _MAX_NAME_CHARS = 150
 _EPOCH = datetime.fromtimestamp(0, UTC)
-"""Where no note is made, no time is asked."""
+"""The time of plans that make no note."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -40,7 +40,7 @@ class ImportCandidate:
 
 @dataclass(frozen=True, slots=True)
 class VaultState:
-    """What planning needs to know of the vault.
+    """The facts, notes and names of the vault that planning asks for.
 
     `ids` and `texts` (owner, text hash) are of facts that it has. `read` gives a file's bytes, None where there is
     none; `can_hold` says whether one could stand there; `find_entity` gives the note of what is called so. `names` are
@@ -70,7 +70,7 @@ class ImportPlan:
 
 
 def list_candidates(found: ImportContent, format_name: str, owner: str) -> tuple[list[ImportCandidate], Counter[str]]:
-    """The found facts, each statement of an owner once, and what is no fact after all, by reason."""
+    """The found facts, each statement of an owner once, and the number of other statements by reason."""
     candidates: dict[tuple[str, str], ImportCandidate] = {}
     left_out: Counter[str] = Counter()
     for fact in found.facts:
@@ -237,7 +237,7 @@ def _with_free_path(edit: Edit, note_id: str, taken: set[str], read: Callable[[s
 
 
 class _NameMatcher:
-    """Which of many names a text may hold, found by their first words: trying each name on each text takes too long."""
+    """Finds names in texts by their first words: trying each name on each text takes too long."""
 
     def __init__(self, names: Iterable[tuple[str, str]]) -> None:
         self._by_word: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -255,7 +255,7 @@ def _words(text: str) -> list[str]:
 
 
 class _Entities:
-    """Who and what an import is about, each once: `notes` by the name that links use."""
+    """The entities of an import, each once: `notes` by the name that links use."""
 
     def __init__(self, entities: Iterable[ImportedEntity], find_entity: entity_note.FindEntity) -> None:
         self._find = find_entity

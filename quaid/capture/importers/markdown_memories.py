@@ -80,7 +80,7 @@ def read(source: ImportSource, found: ImportContent) -> None:
         found.left_out["other notes in the folder"] += len(source.notes) - len(texts)
     else:
         if source.only_text is None:
-            raise BadInputError(f"{source.name} is no text. Give a markdown file or a folder of them.")
+            raise BadInputError(f"{source.name} is not text. Give a markdown file or a folder of them.")
         texts = {source.name: source.only_text}
     for path, text in texts.items():
         _read_note(path, text, found)

@@ -1,4 +1,4 @@
-"""What `quaid export` wrote: one file of a vault per line, which comes back as the bytes it was."""
+"""Exports of `quaid export`: one file of a vault per line, which comes back as the bytes it was."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read(source: ImportSource, found: ImportContent) -> None:
 
 
 def is_exported(rel_path: str) -> bool:
-    """Whether a file of the vault is memory: a note, or what a device counted. Nothing else may be written."""
+    """Return True for a file of the vault that is memory: a note, or a device's counts. Nothing else may be written."""
     if _DRIVE.match(rel_path) or any(part in {"", ".", ".."} for part in rel_path.split("/")):
         return False
     if any(char in rel_path for char in "\\\0\n\r") or any("\ud800" <= char <= "\udfff" for char in rel_path):

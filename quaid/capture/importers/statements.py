@@ -62,7 +62,7 @@ _SENTENCE = re.compile(rf"[\"'(]*[A-Z0-9][\w'’.&+/-]*,?(?:\s+[\w'’.&+/(),-]+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """`text` stands alone; `said` is what the line itself says. `labels` are the headings and items above it, outermost
-    first; `box` is a task's: open, done or, for what is no task, None; `day` is the date in front, 2026-03-15.
+    first; `box` is a task's: open, done, or None for other lines; `day` is the date in front, 2026-03-15.
     """
 
     text: str
@@ -94,7 +94,7 @@ class _Block:
 
 @dataclass(slots=True)
 class _Reader:
-    """Where a reading stands: the headings and the list items that are open, and the block that grows."""
+    """The state of a reading: the headings and list items that are open, and the block that grows."""
 
     left_out: Counter[str]
     blocks: list[_Block] = field(default_factory=list)
@@ -169,7 +169,7 @@ class _Reader:
         self.blocks.append(self.open)
 
     def _parents(self) -> tuple[str, ...]:
-        """What an item stands below; no more of it is ever said than two."""
+        """The labels above an item; a statement names two of them at most."""
         return tuple(filter(None, (self.lead, *map(_as_label, self.items[-2:]))))
 
     def _titles(self) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class _Reader:
 
 
 def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
-    """What a note's body states, in order. What states nothing is counted in `left_out`, by reason."""
+    """The statements of a note's body, in order. Lines that state nothing are counted in `left_out`, by reason."""
     reader = _Reader(left_out)
     for line in markdown.without_comments(body).split("\n"):
         reader.read(line)
@@ -198,7 +198,7 @@ def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
 
 
 def says_nothing(heading: str) -> bool:
-    """Whether a heading adds nothing to what stands below it, as "Notes" or a date does."""
+    """Return True for a heading that adds nothing to what stands below it, such as "Notes" or a date."""
     return _SAYS_NOTHING.fullmatch(heading) is not None or _DATE_ONLY.fullmatch(heading) is not None
 
 

@@ -48,13 +48,13 @@ _START_BYTES = 2**18
 
 
 class LineFormat(Protocol):
-    """What a module must have to be in `FORMATS`: a format of lines."""
+    """The attributes of a module in `FORMATS`: a format of lines."""
 
     NAME: str
     """As an error message lists it."""
 
     def recognises(self, head: Sequence[str]) -> bool:
-        """Whether this format wrote these lines: the first non-empty ones of a file, one or more."""
+        """Return True when `head`, the first non-empty lines of a file, one or more, is of this format."""
         ...
 
     def read(self, lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
@@ -63,12 +63,12 @@ class LineFormat(Protocol):
 
 
 class DocumentFormat(Protocol):
-    """What a module must have to be in `DOCUMENTS`: a format in which a conversation is a JSON object."""
+    """The attributes of a module in `DOCUMENTS`: a format in which a conversation is a JSON object."""
 
     NAME: str
 
     def recognises_document(self, keys: Collection[str]) -> bool:
-        """Whether an object with these keys is a conversation of this format."""
+        """Return True when an object with these keys is a conversation of this format."""
         ...
 
     def read_document(self, found: dict[str, Any], skipped: Counter[str]) -> Conversation:
@@ -284,7 +284,7 @@ def read_conversations(
         yield from read_transcripts(source, session=session)
     elif isinstance(source, (str, os.PathLike)):
         yield from read_transcripts(Path(source), session=session)
-    elif hasattr(source, "read"):  # an open file is no subclass of typing.IO
+    elif hasattr(source, "read"):  # an open file is not a subclass of typing.IO
         yield from read_transcripts(cast("IO[bytes]", source), session=session)
     else:
         yield Conversation(tuple(replace(turn, text=clean_text(turn.text)) for turn in source), session)

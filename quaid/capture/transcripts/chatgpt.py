@@ -27,7 +27,7 @@ _CITATION = re.compile("\ue200[^\ue200\ue201]{0,400}\ue201")
 
 
 def recognises_document(keys: Collection[str]) -> bool:
-    """Whether an object with these keys is a conversation."""
+    """Return True when an object with these keys is a conversation."""
     return "mapping" in keys and not {"current_node", "conversation_id", "create_time"}.isdisjoint(keys)
 
 
@@ -76,7 +76,7 @@ def _utterances(message: object, skipped: Counter[str]) -> Iterator[Utterance]:
 
 
 def _skip_reason(message: dict[str, Any], role: object) -> str | None:
-    """Why nobody said this message; None for one that was said."""
+    """Return why a message was not said by anybody; None for one that was."""
     content = message.get("content")
     kind = content.get("content_type", "text") if isinstance(content, dict) else None
     if role not in ("user", "assistant"):

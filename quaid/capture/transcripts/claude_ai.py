@@ -22,7 +22,7 @@ _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
 def recognises_document(keys: Collection[str]) -> bool:
-    """Whether an object with these keys is a conversation."""
+    """Return True when an object with these keys is a conversation."""
     return "chat_messages" in keys and "uuid" in keys
 
 

@@ -56,7 +56,7 @@ _MAX_HOOKS = 50
 
 @dataclass(slots=True)
 class _Tree:
-    """Who follows whom: `parents[node]` are node numbers, or uuids not met yet."""
+    """The tree of lines: `parents[node]` are node numbers, or uuids not met yet."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     parents: list[tuple[int | str, ...]] = field(default_factory=list)
@@ -112,7 +112,7 @@ class _Session:
     answers: dict[str, list[int]] = field(default_factory=dict)
     """The lines of each answer, by its message id."""
     queued: list[Utterance] = field(default_factory=list)
-    """What the user typed while the agent was at work; these hang beside the tree."""
+    """Prompts that the user typed while the agent was at work; these hang beside the tree."""
     beside: set[int] = field(default_factory=set)
     """The lines of attachments."""
     blocked: set[int] = field(default_factory=set)
@@ -160,7 +160,7 @@ class _Session:
             self.blocked.update(utterance.place for utterance in asked)
 
     def follow(self, skipped: Counter[str]) -> list[Utterance]:
-        """What was said on the way to the newest message, in the order of the file."""
+        """Return what was said on the way to the newest message, in the order of the file."""
         tree = self.tree
         path = tree.walk_from([] if tree.newest is None else [tree.newest])
         # The next prompt may hang on another block of the same answer.
@@ -226,7 +226,7 @@ def _queued_utterances(line: dict[str, Any], node: int, skipped: Counter[str]) -
 
 
 def _skip_reason(line: dict[str, Any]) -> str | None:
-    """Why nobody said this line; None for one that was said."""
+    """Return why a line was not said by anybody; None for one that was."""
     if line.get("isCompactSummary"):
         return "compact summary"
     if line.get("isMeta"):

@@ -33,7 +33,7 @@ class _Session:
     turns: list[Utterance] = field(default_factory=list)
     calls: list[Utterance] = field(default_factory=list)
     asked: tuple[int, str] = (0, "")
-    """How many messages of the user the last call had, and the last of them."""
+    """The number of the user's messages in the last call, and the last of them."""
 
     def read_event(self, found: dict[str, Any], skipped: Counter[str]) -> None:
         data = object_at(found, "data")

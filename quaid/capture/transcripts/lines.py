@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 LINE_LIMIT_BYTES = 64 * 2**20
-"""A longer line is skipped and counted; nobody said it."""
+"""Bytes. A longer line is skipped and counted."""
 
 _TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
 _OTHER_BLOCKS = {
@@ -27,7 +27,7 @@ _JSON_START = re.compile(r"""\s*(?:\{\s*(?:"|\}|$)|\[\s*(?:[{"\[\]]|$))""")
 def read_lines(stream: IO[bytes], skipped: Counter[str]) -> Iterator[str]:
     """The lines of `stream` without their newlines, blank ones included, as text.
 
-    UTF-8 with or without BOM, or UTF-16 with one; bytes that are no text become U+FFFD.
+    UTF-8 with or without BOM, or UTF-16 with one; bytes that are not text become U+FFFD.
     """
     first = stream.readline(LINE_LIMIT_BYTES)
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -59,7 +59,7 @@ def list_objects(head: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def is_json(head: Sequence[str]) -> bool:
-    """Whether these lines are JSON or JSONL rather than prose that quotes some."""
+    """Return True when these lines are JSON or JSONL rather than prose that quotes some."""
     starts = [_JSON_START.match(line.replace("\0", "")) is not None for line in head]
     return bool(starts) and (starts[0] or sum(starts) * 2 > len(starts))
 

@@ -128,7 +128,7 @@ def _find_openings(said: Sequence[str]) -> list[_Opening]:
 
 
 def _choose(candidates: list[_Opening]) -> list[_Opening]:
-    """Those of `candidates` that begin turns, by the way this log marks them."""
+    """The candidates that begin turns, by the way this log marks them."""
     timed = [opening for opening in candidates if opening.has_time]
     untimed = [opening for opening in candidates if not opening.has_time]
     if timed and (candidates[0].has_time or (len(timed) > len(untimed) and _find_sure(timed))):

@@ -1,4 +1,4 @@
-"""What the formats have in common: from the pieces that were said to the turns of a conversation."""
+"""The way from utterances to the turns of a conversation, which all formats have in common."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def make_conversation(
 
 
 def clean_typed(text: str) -> str:
-    """What a person typed, without what gateways and hosts put around it; possibly empty."""
+    """The text that a person typed, without what gateways and hosts put around it; possibly empty."""
     cleaned = clean_text(text)
     # A message that is all metadata is given back whole; with an end of its own it never is.
     typed = strip_metadata(cleaned + _END).removesuffix(".").rstrip()
