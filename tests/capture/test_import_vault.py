@@ -17,7 +17,7 @@ from quaid.capture.importers.import_plan import derive_id, list_candidates
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.place import state_folder
-from quaid.vault import notes, transaction
+from quaid.vault import notes
 
 __all__ = ["calm", "vault"]
 
@@ -193,13 +193,9 @@ def test_no_secret_is_written_and_each_is_reported(vault, tmp_path):
 
 
 def test_a_killed_import_is_finished_and_told_by_the_next_call(vault, project, monkeypatch):
-    def killed(*_):
-        raise KeyboardInterrupt
-
     with vault.memory() as memory:
         with monkeypatch.context() as patch:
-            patch.setattr(transaction, "_roll_back", lambda *_: os._exit(9))
-            patch.setattr("quaid.vault.files.write_note", killed)
+            patch.setattr("quaid.vault.files.write_note", lambda *_: os._exit(9))
             if not (child := os.fork()):
                 try:
                     take(memory, project)

@@ -9,6 +9,7 @@ import zipfile
 from datetime import UTC, datetime
 
 import pytest
+from transcript_reading import said
 
 from quaid.capture.transcripts import json_stream, read_transcript, read_transcripts
 from quaid.errors import BadInputError
@@ -20,10 +21,6 @@ def stream(text):
 
 def read_all(value):
     return list(read_transcripts(stream(value if isinstance(value, str | bytes) else json.dumps(value))))
-
-
-def said(conversation):
-    return [(turn.speaker, turn.text) for turn in conversation.turns]
 
 
 def archive(members, **options):
