@@ -6,7 +6,13 @@ import io
 import json
 from datetime import UTC, datetime
 
-from quaid.capture.transcripts import read_transcript
+from quaid.capture.transcripts import read_transcripts
+
+
+def read_transcript(source, **options):
+    """The one conversation of a transcript."""
+    (conversation,) = read_transcripts(source, **options)
+    return conversation
 
 
 def read(text, **options):

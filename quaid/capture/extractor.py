@@ -8,11 +8,12 @@ memory is by then, and written together. When no model answers, the episode alon
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from quaid.capture import episode_note, storing
 from quaid.capture.commit_message import commit_message
@@ -122,10 +123,10 @@ class Extractor:
         """
         safe, redacted = _without_secrets(conversation)
         state = state_folder(self._root)
-        with extracting(state), _Queue(state / LOCAL_FILE) as queue:
+        with extracting(state), _open_queue(state / LOCAL_FILE) as queue:
             keep_first = options.facts and not (is_lasting or options.dry_run or self._keeps_no_text)
-            kept = self._take_in(safe, replace(options, facts=False), queue) if keep_first else None
-            done = self._take_in(safe, options, queue)
+            kept = self._keep_and_learn(safe, replace(options, facts=False), queue) if keep_first else None
+            done = self._keep_and_learn(safe, options, queue)
         new_turns, commit = (kept.new_turns, done.commit or kept.commit) if kept else (done.new_turns, done.commit)
         return replace(
             done,
@@ -152,10 +153,12 @@ class Extractor:
         """
         return self.reader.build_prompt(self._kept_draft(path).text)
 
-    def _take_in(self, conversation: Conversation, options: ExtractOptions, queue: _Queue) -> ExtractResult:
+    def _keep_and_learn(
+        self, conversation: Conversation, options: ExtractOptions, queue: NotesToSelf | None
+    ) -> ExtractResult:
         key = _key(conversation.session, conversation.turns, options)
         done, noted = self._learn(lambda: self._draft(conversation, queue), key, options)
-        if not options.dry_run:
+        if queue and noted and not options.dry_run:
             queue.remove(noted)
         return done
 
@@ -205,9 +208,9 @@ class Extractor:
 
     # -- the episode ---------------------------------------------------------------------------------------------
 
-    def _draft(self, conversation: Conversation, queue: _Queue) -> _Draft:
+    def _draft(self, conversation: Conversation, queue: NotesToSelf | None) -> _Draft:
         session, kept = self._find_session(conversation)
-        waiting = queue.waiting(session)
+        waiting = queue.waiting(session) if queue else []
         # A crash can come between the commit and the queue: what is in the episode is not taken along again.
         there = {turn.text for turn in kept.turns if turn.speaker == NOTE_SPEAKER} if waiting and kept else set()
         own = [text for _, text in waiting if text not in there]
@@ -320,25 +323,14 @@ class Extractor:
             yield Edit(path, data, after)
 
 
-class _Queue:
-    """The notes to self, where there are any: without local.db nothing waits."""
-
-    def __init__(self, path: Path) -> None:
-        self._notes = NotesToSelf(path) if path.exists() else None
-
-    def waiting(self, session: str) -> list[tuple[int, str]]:
-        return self._notes.waiting(session) if self._notes else []
-
-    def remove(self, note_ids: Sequence[int]) -> None:
-        if self._notes and note_ids:
-            self._notes.remove(list(note_ids))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._notes:
-            self._notes.close()
+@contextmanager
+def _open_queue(path: Path) -> Iterator[NotesToSelf | None]:
+    """The notes to self that wait; None without local.db, which only a note would need."""
+    if not path.exists():
+        yield None
+        return
+    with closing(NotesToSelf(path)) as queue:
+        yield queue
 
 
 def _without_secrets(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]]:

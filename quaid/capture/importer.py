@@ -16,7 +16,7 @@ from quaid import redaction
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.importers import note_folder
 from quaid.capture.importers.formats import choose_format
-from quaid.capture.importers.import_content import Admit, ImportContent, ImportSource
+from quaid.capture.importers.import_content import MARKDOWN, NOT_MARKDOWN, Admit, ImportContent, ImportSource
 from quaid.capture.importers.import_plan import (
     ImportCandidate,
     ImportPlan,
@@ -96,7 +96,7 @@ def import_from(
     held = read_source(source, dependencies.root) if isinstance(source, Path) else read_stream(source)
     form = choose_format(held, options.format)
     into = _folder_for(options.into, held.name) if form is note_folder else ""
-    gate = _counting(admit or _admit, sum(map(len, held.files.values())), tell)
+    gate = _counting(admit, sum(map(len, held.files.values())), tell)
     found = ImportContent(gate, into=into, keeps_owners=options.keep_owners)
     found.left_out.update(held.passed_over)
     form.read(held, found)
@@ -186,24 +186,16 @@ def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
         folders[:] = sorted(
             name for name in folders if not layout.skips_folder(name) and not (here / name).is_symlink()
         )
-        for name in names:
-            reason = _pass_reason(here / name)
-            if reason is None:
-                found.append((here / name).relative_to(top).as_posix())
-            elif reason:
-                passed_over[reason] += 1
+        for path in (here / name for name in names if not name.startswith(".")):
+            if path.is_symlink() or not path.is_file():
+                passed_over["links and other things that are not files"] += 1
+            elif any("\udc80" <= char <= "\udcff" for char in path.name):
+                passed_over["files whose name is not UTF-8"] += 1
+            elif path.suffix.lower() not in MARKDOWN:
+                passed_over[NOT_MARKDOWN] += 1
+            else:
+                found.append(path.relative_to(top).as_posix())
     return found
-
-
-def _pass_reason(path: Path) -> str | None:
-    """Return why a file is not read, None when it is read; an empty text for hidden files, which are not counted."""
-    if path.name.startswith("."):
-        return ""
-    if path.is_symlink() or not path.is_file():
-        return "links and other things that are not files"
-    if any("\udc80" <= char <= "\udcff" for char in path.name):
-        return "files whose name is not UTF-8"
-    return None if path.suffix.lower() in {".md", ".markdown"} else "files that are not markdown"
 
 
 def _read_file(path: Path) -> bytes:
@@ -295,12 +287,7 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
-def _admit(text: str) -> tuple[str, tuple[str, ...]]:
-    admitted = redaction.admit(text)
-    return admitted.text, admitted.redacted
-
-
-def _counting(admit: Admit, total: int, tell: Progress) -> Admit:
+def _counting(admit: Admit | None, total: int, tell: Progress) -> Admit:
     """The gate, telling how many characters of the source went through it."""
     done = 0
 
@@ -308,6 +295,9 @@ def _counting(admit: Admit, total: int, tell: Progress) -> Admit:
         nonlocal done
         done = min(done + len(text), total)
         tell("Reading", done, total)
-        return admit(text)
+        if admit is not None:
+            return admit(text)
+        admitted = redaction.admit(text)
+        return admitted.text, admitted.redacted
 
     return counted

@@ -9,9 +9,9 @@ import zipfile
 from datetime import UTC, datetime
 
 import pytest
-from transcript_reading import said
+from transcript_reading import read_transcript, said
 
-from quaid.capture.transcripts import json_stream, read_transcript, read_transcripts
+from quaid.capture.transcripts import json_stream, read_transcripts
 from quaid.errors import BadInputError
 
 
@@ -150,11 +150,9 @@ def test_an_export_gives_its_conversations_one_by_one(indent):
     assert conversations[7].turns[0].text == "hello 7 {[é🌱"
 
 
-def test_one_is_read_alone_and_several_are_named():
+def test_a_session_is_given_to_one_conversation_alone():
     assert read_transcript(stream(json.dumps([claude(session="only")])), session="mine").session == "mine"
     both = json.dumps([claude(session="a"), claude(session="b")])
-    with pytest.raises(BadInputError, match=r"holds 2 conversations .* quaid extract"):
-        read_transcript(stream(both))
     with pytest.raises(BadInputError, match="each with a session of its own"):
         list(read_transcripts(stream(both), session="mine"))
 

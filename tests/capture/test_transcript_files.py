@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transcript_reading import said, utc
+from transcript_reading import read_transcript, said, utc
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts import read_transcript, read_transcripts
+from quaid.capture.transcripts import read_transcripts
 from quaid.errors import BadInputError
 
 DATA = Path(os.environ.get("QUAID_DATA") or Path(__file__).parents[3] / "shared" / "data") / "transcripts"

@@ -10,10 +10,10 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transcript_reading import read, read_objects, said, utc
+from transcript_reading import read, read_objects, read_transcript, said, utc
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts import DOCUMENTS, FORMATS, read_transcript, read_transcripts
+from quaid.capture.transcripts import DOCUMENTS, FORMATS, read_transcripts
 from quaid.errors import BadInputError
 
 # Generic JSONL

@@ -231,11 +231,11 @@ class FileAnalyzer:
         outcome = AnalysisOutcome(names, found.summary, found.prompt, found.model)
         with naming_broken_note(rel_path):
             living = [name for name in earlier if earlier[name]]
-            planned = source_note.plan_note(rel_path, request, kept, outcome, living, now)
+            edit, gone = source_note.plan_note(rel_path, request, kept, outcome, living, now)
         visible = self._dependencies.visible_index()
         missing = [
             MissingFact(document.id, text)
-            for document in map(earlier.get, planned.missing)
+            for document in map(earlier.get, gone)
             if document is not None and (text := documents.text_of(visible, document.doc_id))
         ]
         details = {
@@ -244,7 +244,7 @@ class FileAnalyzer:
             "left_out": [[item.text, item.reason] for item in found.extraction.left_out],
         }
         message = _message(request, found, stored, missing)
-        return WritePlan(WriteResult(rel_path, rel_path, "kept"), (*stored.edits, planned.edit), message, details)
+        return WritePlan(WriteResult(rel_path, rel_path, "kept"), (*stored.edits, edit), message, details)
 
     def _plan_facts(
         self,

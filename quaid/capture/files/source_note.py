@@ -90,14 +90,6 @@ class AnalysisOutcome:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class SourceNotePlan:
-    """`missing` are names of facts that the file said before and does not say now."""
-
-    edit: Edit
-    missing: tuple[str, ...] = ()
-
-
 def plan_note(
     rel_path: str,
     request: AnalysisRequest,
@@ -105,8 +97,10 @@ def plan_note(
     analysis: AnalysisOutcome,
     living: Collection[str],
     now: datetime,
-) -> SourceNotePlan:
-    """The note of an analysis; an earlier one is brought up to date.
+) -> tuple[Edit, tuple[str, ...]]:
+    """Plan the note of an analysis, or bring an earlier one up to date.
+
+    Returns the edit, and the names of the facts that the file stated before and does not state now.
 
     Args:
         rel_path: where it is to be.
@@ -144,13 +138,13 @@ def plan_note(
         head = frontmatter.render(
             {"id": layout.new_id(now), "type": "source", "created": notes.render_time(now), **fields}
         )
-        return SourceNotePlan(Edit(rel_path, None, f"{head}{analysis.summary}\n".encode()))
+        return Edit(rel_path, None, f"{head}{analysis.summary}\n".encode()), ()
     text = kept.data.decode("utf-8")
     if request.project is None:  # it was named once; that need not be said again
         del fields["project"]
     head, body = notes.split_body(frontmatter.set_fields(text, fields))
     body = _with_summary(body, str(kept.fields.get("summary_hash")), analysis.summary)
-    return SourceNotePlan(Edit(kept.rel_path, kept.data, (head + body).encode()), missing)
+    return Edit(kept.rel_path, kept.data, (head + body).encode()), missing
 
 
 def _sort(

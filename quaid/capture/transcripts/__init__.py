@@ -32,15 +32,7 @@ from quaid.capture.transcripts.lines import LINE_LIMIT_BYTES, read_lines
 from quaid.errors import BadInputError
 from quaid.model import Conversation, Turn
 
-__all__ = [
-    "DOCUMENTS",
-    "FORMATS",
-    "DocumentFormat",
-    "LineFormat",
-    "read_conversations",
-    "read_transcript",
-    "read_transcripts",
-]
+__all__ = ["DOCUMENTS", "FORMATS", "DocumentFormat", "LineFormat", "read_conversations", "read_transcripts"]
 
 _ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _HEAD_LINES = 24
@@ -124,22 +116,6 @@ def read_transcripts(source: Path | AgentLog | IO[bytes], *, session: str | None
     except OSError as error:
         reason = error.strerror or str(error)
         raise BadInputError(f"{name} cannot be read ({reason}). Check the path and its permissions.") from error
-
-
-def read_transcript(source: Path | IO[bytes], *, session: str | None = None) -> Conversation:
-    """The one conversation of a transcript, as `read_transcripts` gives it.
-
-    Raises:
-        BadInputError: as there, and when there are several.
-    """
-    conversations = read_transcripts(source, session=session)
-    conversation = next(conversations)
-    if others := sum(1 for _ in conversations):
-        name = str(source) if isinstance(source, Path) else _stream_name(source)
-        raise BadInputError(
-            f"{name} holds {others + 1} conversations where one is expected. Keep them all with: quaid extract {name}"
-        )
-    return conversation
 
 
 def _finish(
