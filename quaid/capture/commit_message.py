@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quaid.capture.conversation_reader import Reading
+from quaid.capture.conversation_reader import ConversationReading
 from quaid.capture.storing import FactsPlan
 from quaid.model import Message
 
@@ -12,7 +12,7 @@ MAX_LISTED = 100
 """Facts listed in a commit's body; the rest is counted."""
 
 
-def commit_message(reading: Reading, stored: FactsPlan) -> Message:
+def commit_message(reading: ConversationReading, stored: FactsPlan) -> Message:
     """`extract: 14 facts from session 2f1c9a`, and what they are."""
     new, confirmed = stored.with_outcome("created"), stored.with_outcome("confirmed")
     session = reading.material.session

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ConversationReading:
     """Without an `extraction` there is a `problem`: nothing was learned, and the material waits.
 
     `renamed` are relations that go by another name (see `storing.plan_facts`), `quarantined` is the file that has what
@@ -72,35 +72,33 @@ class HostAnswer:
 
 
 class ConversationReader:
-    """Reads one vault's conversations. Makes no model before one is asked."""
+    """Reads one vault's conversations, with models that are opened when the first is asked."""
 
     def __init__(
-        self, root: Path, settings: Settings, index: Callable[[], apsw.Connection], progress: Progress | None
+        self,
+        root: Path,
+        settings: Settings,
+        models: Callable[[], Models],
+        index: Callable[[], apsw.Connection],
+        progress: Progress | None,
     ) -> None:
-        self._root = root
         self._state = state_folder(root)
         self._settings = settings
         self._index = index
         self._progress = progress
-        self._own_models: Models | None = None
+        self._open_models = models
+        self._run: Models | None = None
 
     def begin_run(self) -> None:
         """From here on the caps of a run count anew."""
-        if self._own_models is not None:
-            self._own_models = self._own_models.start_run()
+        self._run = None
 
     @property
     def models(self) -> Models:
-        if self._own_models is None:
-            from quaid.llm import Models
-            from quaid.llm.prompts import user_prompts
-            from quaid.local.model_usage import ModelRecords
-
-            records = ModelRecords(self._state / LOCAL_FILE)
-            self._own_models = Models(
-                self._settings.models, own_prompts=user_prompts(), usage=records, answers=records
-            ).start_run()
-        return self._own_models
+        """The models, with the caps of the run that has begun."""
+        if self._run is None:
+            self._run = self._open_models().start_run()
+        return self._run
 
     def is_able(self) -> bool:
         """Return True when a model is to be asked. One chosen by name always is: its failure is shown."""
@@ -109,12 +107,12 @@ class ConversationReader:
             return False
         return provider != "auto" or self.models.describe().provider is not None
 
-    def read(self, text: str, *, everything: bool = False) -> Reading:
+    def read(self, text: str, *, everything: bool = False) -> ConversationReading:
         """Return what the model learns from the episode note `text`; pieces that were read before cost nothing.
 
         With `everything` also what was learned from before. Trouble with the model is in the reading, never raised.
         """
-        reading = Reading(read_material(text, everything=everything))
+        reading = ConversationReading(read_material(text, everything=everything))
         if not reading.material.turns:
             return replace(reading, extraction=Extraction())
         parts: list[Extraction] = []
@@ -155,7 +153,7 @@ class ConversationReader:
         asked = f"{prompt.system}\n\n{prompt.fill(inputs)}"
         return BuiltPrompt(material.session, asked, piece.material.last)
 
-    def accept_answer(self, answer: HostAnswer, text: str, *, everything: bool = False) -> Reading:
+    def accept_answer(self, answer: HostAnswer, text: str, *, everything: bool = False) -> ConversationReading:
         """Return what an answer to `build_prompt` says. No model is asked.
 
         Raises:
@@ -164,7 +162,7 @@ class ConversationReader:
         from quaid.llm.schema import violations
         from quaid.redaction import admit_all
 
-        reading = Reading(read_material(text, everything=everything, through=answer.through))
+        reading = ConversationReading(read_material(text, everything=everything, through=answer.through))
         if not reading.material.turns:
             return replace(reading, extraction=Extraction())
         prompt, piece = self.models.prompt(extraction.PROMPT), single_piece(reading.material)
@@ -194,7 +192,7 @@ class ConversationReader:
         # An episode's owner may have written into it what no transcript would have brought.
         return {slot: admit(text).text for slot, text in piece.inputs(self._settings.owner_name).items()}
 
-    def _ask(self, reading: Reading, piece: Piece) -> tuple[Reading, Extraction]:
+    def _ask(self, reading: ConversationReading, piece: Piece) -> tuple[ConversationReading, Extraction]:
         from quaid.redaction import admit_all
 
         prompt = self.models.prompt(extraction.PROMPT)
@@ -204,14 +202,18 @@ class ConversationReader:
         reading = replace(reading, model=answer.model, prompt=answer.prompt, usage=reading.usage + answer.usage)
         return self._read_answer(reading, admit_all(answer.value)[0], piece)
 
-    def _read_answer(self, reading: Reading, value: Any, piece: Piece) -> tuple[Reading, Extraction]:
+    def _read_answer(
+        self, reading: ConversationReading, value: Any, piece: Piece
+    ) -> tuple[ConversationReading, Extraction]:
         part = extraction.read_answer(value, piece)
         if part.left_out:
             where = self._set_aside(reading, "some of it was left out", json.dumps(value, ensure_ascii=False), part)
             reading = replace(reading, quarantined=where)
         return reading, part
 
-    def _set_aside(self, reading: Reading, problem: str, raw: str, part: Extraction | None = None) -> str | None:
+    def _set_aside(
+        self, reading: ConversationReading, problem: str, raw: str, part: Extraction | None = None
+    ) -> str | None:
         """The path of the file that has the answer now; None where it could not be written."""
         from quaid.local import quarantine
 

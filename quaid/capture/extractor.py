@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.capture import episode_note, storing
 from quaid.capture.commit_message import commit_message
-from quaid.capture.conversation_reader import BuiltPrompt, ConversationReader, HostAnswer, Reading
+from quaid.capture.conversation_reader import BuiltPrompt, ConversationReader, ConversationReading, HostAnswer
 from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.capture.extraction import Extraction, LeftOut, new_facts
 from quaid.capture.prompt_pieces import read_material
@@ -33,6 +33,7 @@ from quaid.vault.notes import render_time, split_body
 
 if TYPE_CHECKING:
     from quaid.capture.writer import Dependencies
+    from quaid.llm import Models
     from quaid.sync.embedding import Progress
 
 TRIGGER = "Session"
@@ -107,12 +108,20 @@ class _EpisodeChangedError(Exception):
 class Extractor:
     """One vault's way from conversations to memories."""
 
-    def __init__(self, dependencies: Dependencies, writer: Writer, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        dependencies: Dependencies,
+        writer: Writer,
+        models: Callable[[], Models],
+        progress: Progress | None = None,
+    ) -> None:
         self._dependencies = dependencies
         self._writer = writer
         self._root = dependencies.root
         self._settings = dependencies.settings
-        self.reader = ConversationReader(dependencies.root, dependencies.settings, dependencies.visible_index, progress)
+        self.reader = ConversationReader(
+            dependencies.root, dependencies.settings, models, dependencies.visible_index, progress
+        )
 
     def extract(self, conversation: Conversation, options: ExtractOptions, *, is_lasting: bool) -> ExtractResult:
         """Keep what is new in a conversation that has turns, with the notes to self that wait for it, and learn from
@@ -192,13 +201,13 @@ class Extractor:
             return _result(plan, reading, is_dry_run=options.dry_run), plan.details["noted"]
         raise LockedError(f"The conversation {draft.session} keeps being added to")
 
-    def _read(self, draft: _Draft, options: ExtractOptions) -> Reading:
+    def _read(self, draft: _Draft, options: ExtractOptions) -> ConversationReading:
         if options.answer is not None:
             return self.reader.accept_answer(options.answer, draft.text, everything=self._keeps_no_text)
         return self.reader.read(draft.text, everything=self._keeps_no_text)
 
     def _write(
-        self, draft_now: Callable[[], _Draft], reading: Reading | None, key: str, options: ExtractOptions
+        self, draft_now: Callable[[], _Draft], reading: ConversationReading | None, key: str, options: ExtractOptions
     ) -> WritePlan:
         return self._writer.write(key, lambda: self._plan(draft_now(), reading, options))
 
@@ -253,7 +262,7 @@ class Extractor:
 
     # -- the plan ------------------------------------------------------------------------------------------------
 
-    def _plan(self, draft: _Draft, reading: Reading | None, options: ExtractOptions) -> WritePlan:
+    def _plan(self, draft: _Draft, reading: ConversationReading | None, options: ExtractOptions) -> WritePlan:
         if reading is None or reading.extraction is None:
             return _plan_keeping(draft)
         material = reading.material
@@ -281,7 +290,7 @@ class Extractor:
             WriteResult(draft.session, draft.path, "kept"), edits, commit_message(reading, stored), details
         )
 
-    def _plan_facts(self, draft: _Draft, reading: Reading, found: Extraction, when: datetime) -> FactsPlan:
+    def _plan_facts(self, draft: _Draft, reading: ConversationReading, found: Extraction, when: datetime) -> FactsPlan:
         index = self._dependencies.fresh_index()
         finder = self._writer.finder
         material = reading.material
@@ -374,7 +383,7 @@ def _details_of(draft: _Draft) -> dict[str, Any]:
     }
 
 
-def _result(plan: WritePlan, reading: Reading | None, *, is_dry_run: bool) -> ExtractResult:
+def _result(plan: WritePlan, reading: ConversationReading | None, *, is_dry_run: bool) -> ExtractResult:
     details = plan.details
     done = ExtractResult(
         session=plan.written.id,

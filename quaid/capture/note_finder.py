@@ -9,9 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture import dedupe, entity_note, episode_note
+from quaid.capture import entity_note, episode_note
 from quaid.capture.entity_names import EntityNames
 from quaid.capture.storing import Duplicate, KnownFact, NewFact
+from quaid.claims import Reading, find_same, is_same_claim
 from quaid.errors import EmbeddingError
 from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Document
@@ -114,7 +115,7 @@ class NoteFinder:
                 for chunk_id, document, text in living
                 if chunk_id in near and document.owner == fact.details.owner
             ]
-            known = self._known(dedupe.find_same(fact.statement, candidates, likeness.threshold))
+            known = self._known(find_same(fact.statement, candidates, likeness.threshold))
             if known is not None:
                 alike[place] = known
         return alike
@@ -167,7 +168,9 @@ def _earlier(
         if found[earlier] is not None or other.details.valid_until != fact.details.valid_until:
             continue
         is_like = likeness is not None and cosines[earlier] >= likeness.threshold
-        if hashes[earlier] == hashes[place] or (is_like and dedupe.is_same_claim(fact.statement, other.statement)):
+        if hashes[earlier] == hashes[place] or (
+            is_like and is_same_claim(Reading(fact.statement), Reading(other.statement))
+        ):
             return earlier
     return None
 

@@ -355,11 +355,11 @@ def test_new_facts_are_pending_and_cite_the_episode():
 
 
 def test_the_commit_says_what_was_learned_and_what_was_not():
-    from quaid.capture.conversation_reader import Reading
+    from quaid.capture.conversation_reader import ConversationReading
     from quaid.capture.storing import FactsPlan, StoredFact
 
     piece = piece_of("Hello there.", "Hello.", notes=["x y"])
-    reading = Reading(piece.material, read(fact("No.")), model="wise", prompt="extract@1")
+    reading = ConversationReading(piece.material, read(fact("No.")), model="wise", prompt="extract@1")
     stored = FactsPlan((), (StoredFact("01a", "facts/a.md", "Maya sings well.", "created"),
                             StoredFact("01b", "facts/b.md", "Maya runs fast.", "confirmed"),
                             StoredFact("01c", "facts/c.md", "Maya sleeps long.", "known")), ("Maya",), 2)  # fmt: skip

@@ -182,8 +182,7 @@ class FileAnalyzer:
         if not options.again:
             return self._reader.models
         # Kept answers would be the same again.
-        settings = replace(self._settings, models=replace(self._settings.models, cache_days=0))
-        return ConversationReader(self._root, settings, self._dependencies.seen_index, None).models
+        return self._reader.models.without_answers()
 
     def _read(self, request: AnalysisRequest, models: Models) -> _FileReading:
         """Ask the model about each piece of the file. Pieces read before, with the same before them, cost nothing."""
