@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -244,14 +245,11 @@ class Memory:
     ) -> ExtractResult:
         """Keep a conversation (a transcript file, an open stream, or turns) and learn from what is new in it.
 
-        `how` are the fields of `ExtractOptions`. A model that could not be asked is the answer's
-        `problem`, and is not raised.
+        `how` are the fields of `ExtractOptions`. That a model could not be asked is a `problem` of the result.
 
         Raises:
-            BadInputError: it is no transcript Quaid knows, or holds several conversations.
+            BadInputError: it is not a transcript Quaid knows, or holds several conversations.
         """
-        from itertools import islice
-
         from quaid.capture.transcripts import read_conversations
 
         said = (conversation for conversation in read_conversations(source, session) if conversation.turns)
@@ -271,7 +269,7 @@ class Memory:
         """Do the same for every conversation of an archive that has turns. Once nobody answers, no model is asked.
 
         Raises:
-            BadInputError: it is no transcript Quaid knows, or nobody says anything in any of it.
+            BadInputError: it is not a transcript Quaid knows, or nobody says anything in any of it.
         """
         from quaid.capture.transcripts import read_conversations
 
@@ -283,25 +281,25 @@ class Memory:
     ) -> Iterator[ExtractResult]:
         from quaid.capture.extractor import ExtractOptions
 
-        wanted = ExtractOptions(**how)
+        options = ExtractOptions(**how)
         self.extractor.reader.begin_run()
-        found = 0
+        is_empty = True
         for conversation in conversations:
             if conversation.turns:
-                found += 1
-                done = self.extractor.extract(conversation, wanted, is_lasting=is_lasting)
+                is_empty = False
+                done = self.extractor.extract(conversation, options, is_lasting=is_lasting)
                 yield done
                 if isinstance(done.problem, TROUBLE_FOR_ALL):
-                    wanted = replace(wanted, facts=False)
-        if not found:
+                    options = replace(options, facts=False)
+        if is_empty:
             raise NothingSaidError
         self._catch_up()
 
     def list_waiting(self) -> tuple[str, ...]:
         """Return the paths of the episodes that no model has drawn facts from, oldest first."""
-        from quaid.capture import note_finder
+        from quaid.capture.note_finder import list_waiting
 
-        return note_finder.list_waiting(self.root, self.index())
+        return list_waiting(self.root, self.index())
 
     def extract_waiting(self, **how: Any) -> Iterator[ExtractResult]:
         """Learn from the conversations that no model has drawn facts from, oldest first. `how` as for `extract`."""
@@ -321,9 +319,8 @@ class Memory:
         """
         from quaid.capture.files.analyzer import AnalyzeOptions, FileAnalyzer
 
-        done = FileAnalyzer(self.dependencies, self.writer, self.extractor.reader, self._show).analyze(
-            Path(path), AnalyzeOptions(**how)
-        )
+        analyzer = FileAnalyzer(self.dependencies, self.writer, self.extractor.reader, self._show)
+        done = analyzer.analyze(Path(path), AnalyzeOptions(**how))
         self._catch_up()
         return done
 
