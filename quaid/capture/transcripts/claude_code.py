@@ -83,7 +83,7 @@ class _Tree:
         return found
 
     def _named_parents(self, line: dict[str, Any]) -> list[str]:
-        preserved = list_at(line, "compactMetadata", "preservedMessages", "uuids")
+        preserved = list_at(line["compactMetadata"], "preservedMessages", "uuids") if "compactMetadata" in line else []
         links = [line.get("parentUuid"), line.get("logicalParentUuid"), *preserved]
         return [link for link in links if isinstance(link, str)]
 

@@ -78,10 +78,12 @@ def find_texts(content: object, skipped: Counter[str]) -> Iterator[str]:
     """The texts in a message's content: a string, or a list of strings and `{"type": "text", "text"}` blocks."""
     blocks = [content] if isinstance(content, str) else content if isinstance(content, list) else []
     for block in blocks:
-        kind, text = str(value_at(block, "type")), text_at(block, "text")
         if isinstance(block, str):
             yield block
-        elif kind in _TEXT_BLOCKS and text is not None:
+            continue
+        found = block if isinstance(block, dict) else {}
+        kind, text = str(found.get("type")), found.get("text")
+        if kind in _TEXT_BLOCKS and isinstance(text, str):
             yield text
         else:
             skipped[_OTHER_BLOCKS.get(kind, "attachment")] += 1
@@ -90,14 +92,19 @@ def find_texts(content: object, skipped: Counter[str]) -> Iterator[str]:
 def value_at(found: object, *keys: str) -> Any:
     """The value below `keys`, of objects in objects; None where one of them is missing."""
     for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            return None
+        found = found.get(key)
     return found
 
 
 def text_at(found: object, *keys: str) -> str | None:
     """The string below `keys`; None where there is none."""
-    text = value_at(found, *keys)
-    return text if isinstance(text, str) else None
+    for key in keys:  # as value_at, without a call: a line has several texts
+        if not isinstance(found, dict):
+            return None
+        found = found.get(key)
+    return found if isinstance(found, str) else None
 
 
 def object_at(found: object, *keys: str) -> dict[str, Any]:
