@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture.extract import with_dates
-from quaid.capture.facts import link_names
+from quaid.capture.extraction import with_dates
+from quaid.capture.fact_note import link_names
 from quaid.claims import difference
 from quaid.errors import ModelAnswerError
 from quaid.index import documents, graph
