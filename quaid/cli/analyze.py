@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.capture_output import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
+from quaid.cli.extraction_output import MAX_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
 from quaid.cli.invocation import Invocation, complain
 from quaid.cli.terminal import columns, count, size, styled
 from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError, NoteBrokenError, QuaidError
@@ -107,8 +107,8 @@ def render(done: Analyzed) -> str:
         ("file", _described(done)),
         *([("git", _checkout(done))] if done.inquiry.checkout else []),
         *listed("summary", [done.summary] if done.summary else []),
-        *listed("facts", [fact.text for fact in new], None if done.is_dry_run else MOST_SHOWN),
-        *listed("missing", [f"{fact.text} ({fact.id[-5:]})" for fact in done.missing], MOST_SHOWN),
+        *listed("facts", [fact.text for fact in new], None if done.is_dry_run else MAX_SHOWN),
+        *listed("missing", [f"{fact.text} ({fact.id[-5:]})" for fact in done.missing], MAX_SHOWN),
         *rows_of_learned(done),
     ]
     body = "\n".join(f"  {line}" for line in columns(rows).splitlines())

@@ -17,62 +17,62 @@ from typer.core import TyperGroup
 from quaid.cli.invocation import Invocation
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where a command lives and what `quaid --help` says about it."""
 
     module: str
     summary: str
 
 
-SECTIONS: dict[str, dict[str, Entry]] = {
+SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "Begin": {
-        "init": Entry("init", "Make a folder a vault, or adopt one that has notes."),
-        "clone": Entry("trust", "Clone a vault of yours from another machine, and trust it."),
-        "trust": Entry("trust", "Let Quaid read a vault that was cloned, copied or moved here."),
-        "demo": Entry("demo", "See it all work in a temporary vault."),
+        "init": CommandEntry("init", "Make a folder a vault, or adopt one that has notes."),
+        "clone": CommandEntry("trust", "Clone a vault of yours from another machine, and trust it."),
+        "trust": CommandEntry("trust", "Let Quaid read a vault that was cloned, copied or moved here."),
+        "demo": CommandEntry("demo", "See it all work in a temporary vault."),
     },
     "Remember and recall": {
-        "remember": Entry("remember", "Store a fact, or confirm the one that says it already."),
-        "extract": Entry("extract", "Take in a conversation."),
-        "analyze": Entry("analyze", "Learn from a file: text, markdown or PDF."),
-        "import": Entry("importing", "Take in what another memory holds."),
-        "export": Entry("exporting", "Write the memory as JSON lines."),
-        "recall": Entry("recall", "Answer a question from memory."),
-        "search": Entry("recall", "Find notes by their words alone."),
-        "get": Entry("notes", "Print a note, or one turn of a conversation."),
-        "forget": Entry("notes", "Take a note out of the memory; git keeps it."),
-        "restore": Entry("notes", "Bring back what was forgotten."),
-        "link": Entry("notes", "Connect two things in the graph."),
-        "note": Entry("notes", "Queue a line for the next conversation that is taken in."),
+        "remember": CommandEntry("remember", "Store a fact, or confirm the one that says it already."),
+        "extract": CommandEntry("extract", "Take in a conversation."),
+        "analyze": CommandEntry("analyze", "Learn from a file: text, markdown or PDF."),
+        "import": CommandEntry("importing", "Take in what another memory holds."),
+        "export": CommandEntry("exporting", "Write the memory as JSON lines."),
+        "recall": CommandEntry("recall", "Answer a question from memory."),
+        "search": CommandEntry("recall", "Find notes by their words alone."),
+        "get": CommandEntry("notes", "Print a note, or one turn of a conversation."),
+        "forget": CommandEntry("notes", "Take a note out of the memory; git keeps it."),
+        "restore": CommandEntry("notes", "Bring back what was forgotten."),
+        "link": CommandEntry("notes", "Connect two things in the graph."),
+        "note": CommandEntry("notes", "Queue a line for the next conversation that is taken in."),
     },
     "Keep in step": {
-        "watch": Entry("watch", "Follow every change of the files until stopped."),
-        "sync": Entry("sync", "Bring the index in step with the files."),
-        "reindex": Entry("sync", "Build the index from nothing."),
-        "verify": Entry("sync", "Prove that the index says what the files say."),
+        "watch": CommandEntry("watch", "Follow every change of the files until stopped."),
+        "sync": CommandEntry("sync", "Bring the index in step with the files."),
+        "reindex": CommandEntry("sync", "Build the index from nothing."),
+        "verify": CommandEntry("sync", "Prove that the index says what the files say."),
     },
     "Tidy": {
-        "janitor": Entry("janitor", "Review, merge and fold; every decision a commit you can undo."),
+        "janitor": CommandEntry("janitor", "Review, merge and fold; every decision a commit you can undo."),
     },
     "Projects": {
-        "project": Entry("project", "Projects and their source code; what is true of each."),
-        "docs": Entry("docs", "Documents: search, read, and see which their sources have left behind."),
+        "project": CommandEntry("project", "Projects and their source code; what is true of each."),
+        "docs": CommandEntry("docs", "Documents: search, read, and see which their sources have left behind."),
     },
     "Where agents live": {
-        "install": Entry("install", "Put Quaid into the program your agent lives in."),
-        "uninstall": Entry("install", "Take it out again."),
-        "mcp": Entry("mcp", "Serve the memory to agents."),
-        "context": Entry("context", "Print what an agent should have before it starts."),
-        "hook": Entry("hook", "Answer an event of a program that an agent lives in."),
+        "install": CommandEntry("install", "Put Quaid into the program your agent lives in."),
+        "uninstall": CommandEntry("install", "Take it out again."),
+        "mcp": CommandEntry("mcp", "Serve the memory to agents."),
+        "context": CommandEntry("context", "Print what an agent should have before it starts."),
+        "hook": CommandEntry("hook", "Answer an event of a program that an agent lives in."),
     },
     "Look around": {
-        "status": Entry("status", "How the vault is, and what needs attention."),
-        "doctor": Entry("doctor", "Check everything Quaid needs on this machine."),
-        "stats": Entry("stats", "What the memory is made of, in numbers."),
-        "log": Entry("log", "What changed, commit by commit."),
-        "why": Entry("why", "Why a memory is believed: what was said, who wrote it, what changed."),
-        "eval": Entry("eval", "Replay questions; see which answers are found, gained and lost."),
-        "config": Entry("config", "Show or change settings."),
+        "status": CommandEntry("status", "How the vault is, and what needs attention."),
+        "doctor": CommandEntry("doctor", "Check everything Quaid needs on this machine."),
+        "stats": CommandEntry("stats", "What the memory is made of, in numbers."),
+        "log": CommandEntry("log", "What changed, commit by commit."),
+        "why": CommandEntry("why", "Why a memory is believed: what was said, who wrote it, what changed."),
+        "eval": CommandEntry("eval", "Replay questions; see which answers are found, gained and lost."),
+        "config": CommandEntry("config", "Show or change settings."),
     },
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}

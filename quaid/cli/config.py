@@ -9,9 +9,9 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from quaid.cli.change_output import as_shape, tell_written
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns
-from quaid.cli.write_output import as_shape, tell_written
 from quaid.config import (
     is_users_own,
     list_settings,

@@ -26,7 +26,7 @@ FACT = "Maya takes oat milk in her coffee"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DemoStep:
     """A command that was run and what it printed."""
 
     command: str
@@ -52,7 +52,7 @@ def run_demo(
     invocation: Invocation = ctx.obj
     root = _choose_folder(path)
     demo = Demo(invocation, root)
-    with _surroundings(root):
+    with _working_in(root):
         demo.run()
     if invocation.as_json:
         invocation.answer(vault=root, steps=[asdict(step) for step in demo.steps])
@@ -67,7 +67,7 @@ class Demo:
     def __init__(self, invocation: Invocation, root: Path) -> None:
         self._invocation = invocation
         self._root = root
-        self.steps: list[Step] = []
+        self.steps: list[DemoStep] = []
 
     def run(self) -> None:
         """All of it."""
@@ -122,7 +122,7 @@ class Demo:
         with self._invocation.adopt(Memory.open(self._root)) as memory:
             fetch_model(self._invocation, memory)
 
-    def _quaid(self, *arguments: str) -> Step:
+    def _quaid(self, *arguments: str) -> DemoStep:
         from quaid.cli.main import main
 
         output = io.StringIO()
@@ -130,7 +130,7 @@ class Demo:
             code = main(arguments)
         return self._show(("quaid", *arguments), output.getvalue(), code)
 
-    def _shell(self, *command: str) -> Step:
+    def _shell(self, *command: str) -> DemoStep:
         if command[0] == "sed":  # its -i differs between systems; the effect is the same
             return self._show(command, self._replace(command[2], command[3]), 0)
         # The owner of the demo is nobody: no identity to borrow, no key to sign with, no hook's repository.
@@ -146,8 +146,8 @@ class Demo:
         note.write_text(note.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
         return ""
 
-    def _show(self, command: tuple[str, ...], output: str, code: int) -> Step:
-        step = Step(shlex.join(command), output, code)
+    def _show(self, command: tuple[str, ...], output: str, code: int) -> DemoStep:
+        step = DemoStep(shlex.join(command), output, code)
         self.steps.append(step)
         if not self._invocation.as_json:
             self._invocation.print(f"{styled(f'$ {step.command}', 'bold')}\n{step.output}")
@@ -169,7 +169,7 @@ def _choose_folder(path: Path | None) -> Path:
 
 
 @contextmanager
-def _surroundings(root: Path) -> Iterator[None]:
+def _working_in(root: Path) -> Iterator[None]:
     """Inside, commands mean the demo's vault, and relative paths too."""
     before, home = Path.cwd(), os.environ.get("QUAID_HOME")
     os.chdir(root)

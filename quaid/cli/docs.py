@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.docs_freshness import day, legend, say_missing, shape_of_freshness, symbol, warning_of
-from quaid.cli.hits import INDENT, list_degraded
+from quaid.cli.change_output import tell_written
+from quaid.cli.docs_output import day, legend, say_missing, shape_of_freshness, symbol, warning_of
 from quaid.cli.invocation import Invocation
+from quaid.cli.recall_output import INDENT, list_degraded
 from quaid.cli.terminal import clipped, coloured, columns, count, line_width, moment, one_line, section, styled
-from quaid.cli.write_output import tell_written
 from quaid.docs.wording import describe
 from quaid.errors import UsageError
 from quaid.text.quoting import neutralise
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ACTIONS = ("list", "search", "read", "check", "update", "confirm", "register", "history", "sync")
 _MAY_GO_WITHOUT_REFERENCE = ("list", "check", "sync", "update")
-MOST_SHOWN = 900
+MAX_SHOWN = 900
 """Characters of a passage; `quaid docs read` has the rest."""
 LINES_BEFORE = 2
 
@@ -192,14 +192,14 @@ def _render_hit(hit: DocHit, freshness: Freshness | None, query: str) -> str:
 
 def _shortened(text: str, query: str) -> str:
     """So much of a passage as a screen takes, with the line that has most of the question's words."""
-    if len(text) <= MOST_SHOWN:
+    if len(text) <= MAX_SHOWN:
         return text
     words = set(re.findall(r"\w{3,}", query.lower()))
     lines = text.splitlines(keepends=True)
     best = max(range(len(lines)), key=lambda number: sum(word in lines[number].lower() for word in words))
-    is_near = sum(map(len, lines[: best + 1])) <= MOST_SHOWN
+    is_near = sum(map(len, lines[: best + 1])) <= MAX_SHOWN
     rest = text if is_near else "".join(lines[max(0, best - LINES_BEFORE) :])
-    end = f"{rest[:MOST_SHOWN].rstrip()} …" if len(rest) > MOST_SHOWN else rest
+    end = f"{rest[:MAX_SHOWN].rstrip()} …" if len(rest) > MAX_SHOWN else rest
     return end if is_near else f"…\n{end}"
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from quaid.cli.change_output import warn_left
 from quaid.cli.invocation import Invocation, complain
 from quaid.cli.terminal import coloured, count, print_exactly, styled
-from quaid.cli.write_output import warn_left
 from quaid.errors import QuaidError
 
 if TYPE_CHECKING:

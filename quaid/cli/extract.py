@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quaid.cli.capture_output import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
+from quaid.cli.extraction_output import MAX_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
 from quaid.cli.invocation import Invocation, complain
 from quaid.cli.terminal import columns, count, styled
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NoteBrokenError, QuaidError, UsageError
@@ -179,7 +179,7 @@ def render_extracted(done: Extracted) -> str:
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in done.skipped.items())
     rows = [
         ("path", done.path),
-        *listed("facts", facts, None if done.is_dry_run else MOST_SHOWN),
+        *listed("facts", facts, None if done.is_dry_run else MAX_SHOWN),
         *([("snippets", snippets)] if snippets else []),
         *([("journal", ", ".join(done.journal))] if done.journal else []),
         *([("left out", left_out)] if left_out else []),

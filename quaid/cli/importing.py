@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quaid.cli.change_output import warn_left
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import clipped, columns, count, section, styled
-from quaid.cli.write_output import warn_left
 from quaid.errors import UsageError
 
 if TYPE_CHECKING:
     from quaid.capture.imports import Imported
 
-_MOST_SHOWN = 10
+MAX_SHOWN = 10
 _WIDTH = 100
 
 
@@ -116,5 +116,5 @@ def _warn(invocation: Invocation, imported: Imported) -> None:
 
 
 def _first(things: list[str] | tuple[str, ...]) -> str:
-    more = f" and {len(things) - _MOST_SHOWN:,} more" if len(things) > _MOST_SHOWN else ""
-    return ", ".join(things[:_MOST_SHOWN]) + more
+    more = f" and {len(things) - MAX_SHOWN:,} more" if len(things) > MAX_SHOWN else ""
+    return ", ".join(things[:MAX_SHOWN]) + more

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quaid.model import Commit
 
 ACTIONS = ("run", "list", "show", "accept", "reject", "undo", "install", "uninstall")
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 def run_janitor(
@@ -129,13 +129,13 @@ def render_report(report: Report) -> str:
             minor[decision.kind] = minor.get(decision.kind, 0) + 1
     head = f"{styled(verb, 'green')}: {count(len(report.done), 'decision')}" if report.done else "Nothing to do"
     rows = [(f"{number} x {kind}", "") for kind, number in minor.items()]
-    rows += [(decision.task, clipped(decision.subject, line_width() - 20)) for decision in did[:MOST_SHOWN]]
-    rows += [("", f"and {len(did) - MOST_SHOWN} more")] if len(did) > MOST_SHOWN else []
+    rows += [(decision.task, clipped(decision.subject, line_width() - 20)) for decision in did[:MAX_SHOWN]]
+    rows += [("", f"and {len(did) - MAX_SHOWN} more")] if len(did) > MAX_SHOWN else []
     parts = [head, *(f"  {line}" for line in columns(rows).splitlines())]
     parts.append(section("To ask you", [(clipped(decision.subject, line_width()),) for decision in report.asked]))
     parts.append(section("Answered by you", [(text,) for text in report.answered]))
     held = [(clipped(decision.subject, line_width() // 2), reason) for decision, reason in report.held_back]
-    parts.append(section("Held back", held[:MOST_SHOWN]))
+    parts.append(section("Held back", held[:MAX_SHOWN]))
     tail = [("run", report.run[-5:])]
     tail += [("waits for a model", ", ".join(report.waiting))] if report.waiting else []
     tail += [("skipped", ", ".join(report.skipped))] if report.skipped else []
@@ -216,7 +216,7 @@ def _answer(invocation: Invocation, janitor: Janitor, reference: str, *, yes: bo
 def _undo(invocation: Invocation, janitor: Janitor, reference: str) -> int:
     undone = janitor.undo(reference)
     commit = f"\n  commit  {undone.commit[:10]}" if undone.commit else ""
-    subjects = "\n".join(f"  {item.subject}" for item in undone.commits[:MOST_SHOWN])
+    subjects = "\n".join(f"  {item.subject}" for item in undone.commits[:MAX_SHOWN])
     said = f"{styled('Undone', 'green')}: {count(len(undone.commits), 'commit')}\n{subjects}{commit}"
     invocation.tell(
         lambda: said if undone.commit else "Nothing was changed: it is undone already, or has only asked and counted",

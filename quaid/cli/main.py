@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from quaid.cli.invocation import Invocation, complain
-from quaid.cli.terminal import closed, shown
+from quaid.cli.terminal import closed_streams, safe_streams
 from quaid.errors import CouldNotAskError, QuaidError
 
 EXIT_USAGE = 2
@@ -32,7 +32,7 @@ def run() -> NoReturn:
 def main(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     _never_fail_to_encode()
-    with shown():
+    with safe_streams():
         return _run(arguments)
 
 
@@ -84,7 +84,7 @@ def _has_streams() -> bool:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
-            closed.add(number)
+            closed_streams.add(number)
     is_open = sys.stdout is not None
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, no path
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -132,7 +132,7 @@ def _fail_usage(invocation: Invocation, error: Any) -> int:
 
 
 def _fail_unforeseen(invocation: Invocation, arguments: Sequence[str], error: Exception) -> int:
-    from quaid.report.bug import refusal_of, write_report
+    from quaid.report.bug_report import refusal_of, write_report
 
     # What the system refuses names its own file; SQLite means one of the vault's databases.
     is_of_system = isinstance(error, OSError)

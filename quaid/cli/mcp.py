@@ -9,7 +9,7 @@ import typer
 
 from quaid import trust
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import closed
+from quaid.cli.terminal import closed_streams
 from quaid.errors import UsageError
 
 
@@ -50,7 +50,7 @@ def run_mcp(
     trust.check(root)
     invocation.root = root
     if not http:
-        if closed & {0, 1}:
+        if closed_streams & {0, 1}:
             raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http")
         from quaid.mcp.stdio import serve_stdio
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quaid.cli.change_output import tell_written
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import count, print_exactly, section, styled
-from quaid.cli.write_output import tell_written
 from quaid.errors import NoteNotFoundError, QuaidError
 from quaid.index.views import NoteView
 from quaid.vault import files

@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from quaid.cli.terminal import bare
+from quaid.cli.terminal import unwrapped
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
@@ -52,6 +52,6 @@ def _start() -> Progress:
     description = TextColumn("{task.description}", markup=False)
     columns = (description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     # What it draws with goes past the stream that shows escapes; what it tells is made safe above.
-    bar = Progress(*columns, console=Console(file=bare(sys.stderr)), transient=True)
+    bar = Progress(*columns, console=Console(file=unwrapped(sys.stderr)), transient=True)
     bar.start()
     return bar

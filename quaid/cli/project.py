@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.docs_freshness import day, legend, say_missing, shape_of_freshness, symbol
+from quaid.cli.change_output import tell_written
+from quaid.cli.docs_output import day, legend, say_missing, shape_of_freshness, symbol
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import clipped, columns, count, draw_bar, line_width, section, styled
-from quaid.cli.write_output import tell_written
 from quaid.docs.wording import describe
 from quaid.errors import BadInputError, UsageError
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 ACTIONS = ("list", "create", "show", "find", "discover", "allow", "archive", "delete", "activate")
 _STATES = {"archive": "archived", "delete": "deleted", "activate": "active"}
 _WITHOUT_NAME = ("list", "discover")
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 BAR = 24
-LONGEST_PATH = 42
+MAX_PATH = 42
 
 
 def run_project(
@@ -201,7 +201,7 @@ def _is_left_out(doc: Doc, freshness: Freshness) -> bool:
 
 def _short(path: str) -> str:
     """A path whose middle is left out where it is long."""
-    return path if len(path) <= LONGEST_PATH else f"{path[: LONGEST_PATH // 3]}…{path[-LONGEST_PATH * 2 // 3 + 1 :]}"
+    return path if len(path) <= MAX_PATH else f"{path[: MAX_PATH // 3]}…{path[-MAX_PATH * 2 // 3 + 1 :]}"
 
 
 def _fitted(row: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Sequence[str]:
@@ -271,7 +271,7 @@ def _render_discovered(found: Discovered, *, dry_run: bool) -> str:
         (name, count(number, "document"), f"{new[name]} new" if new[name] else "")
         for name, number in Counter(doc.project for doc in found.catalogue.docs).items()
     ]
-    listed = [(doc.id,) for doc in found.new[:MOST_SHOWN]]
-    listed += [(f"and {len(found.new) - MOST_SHOWN} more",)] if len(found.new) > MOST_SHOWN else []
+    listed = [(doc.id,) for doc in found.new[:MAX_SHOWN]]
+    listed += [(f"and {len(found.new) - MAX_SHOWN} more",)] if len(found.new) > MAX_SHOWN else []
     parts = [section(title, projects), section("Documents", docs), section("New documents", listed)]
     return "\n".join(filter(None, parts)) or "Nothing found."

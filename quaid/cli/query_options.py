@@ -19,7 +19,7 @@ from quaid.text.dates import parse_day
 DEPTHS: tuple[str, ...] = get_args(Depth)
 
 
-class Asked(NamedTuple):
+class QueryOptions(NamedTuple):
     """A question as it was typed. Each field is an argument or an option of the command."""
 
     query: Annotated[list[str], typer.Argument(metavar="QUERY", help="What you want to know, in words.")]
@@ -116,11 +116,11 @@ class Asked(NamedTuple):
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-Command = Callable[[Invocation, Asked], int | None]
+Command = Callable[[Invocation, QueryOptions], int | None]
 
 
-def asks(*, without: tuple[str, ...] = ()) -> Callable[[Command], Callable[..., int | None]]:
-    """Makes a command of a function of `Asked`: typer is shown the fields as if they were parameters.
+def query_command(*, without: tuple[str, ...] = ()) -> Callable[[Command], Callable[..., int | None]]:
+    """Makes a command of a function of `QueryOptions`: typer is shown the fields as if they were parameters.
 
     The fields in `without` are no options of this command and keep their defaults.
     """
@@ -128,12 +128,12 @@ def asks(*, without: tuple[str, ...] = ()) -> Callable[[Command], Callable[..., 
     def make_command(function: Command) -> Callable[..., int | None]:
         @wraps(function)
         def run(ctx: typer.Context, **given: Any) -> int | None:
-            return function(ctx.obj, Asked(**given))
+            return function(ctx.obj, QueryOptions(**given))
 
         shown = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
-        for name, hint in Asked.__annotations__.items():
+        for name, hint in QueryOptions.__annotations__.items():
             if name not in without:
-                default = Asked._field_defaults.get(name, inspect.Parameter.empty)
+                default = QueryOptions._field_defaults.get(name, inspect.Parameter.empty)
                 shown.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
         run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined] # what inspect and typer look at first
         return run

@@ -6,9 +6,9 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.cli.hits import list_degraded, render_list
 from quaid.cli.invocation import Invocation
-from quaid.cli.query_options import Asked, asks
+from quaid.cli.query_options import QueryOptions, query_command
+from quaid.cli.recall_output import list_degraded, render_list
 from quaid.cli.terminal import count, has_terminal, moment, styled
 from quaid.model import Recall
 from quaid.text.quoting import render_memory_line
@@ -24,8 +24,8 @@ class _Expected(NamedTuple):
     rank: int | None
 
 
-@asks()
-def run_recall(invocation: Invocation, asked: Asked) -> int | None:
+@query_command()
+def run_recall(invocation: Invocation, asked: QueryOptions) -> int | None:
     """Answer a question from memory: facts, turns of conversations and notes, best first.
 
     Words, meaning and the graph are searched together. On a terminal the hits are a list to read, in a pipe one
@@ -44,8 +44,8 @@ def run_recall(invocation: Invocation, asked: Asked) -> int | None:
     return _answer(invocation, asked, keyword_only=False)
 
 
-@asks(without=("context", "depth", "expect"))
-def run_search(invocation: Invocation, asked: Asked) -> int | None:
+@query_command(without=("context", "depth", "expect"))
+def run_search(invocation: Invocation, asked: QueryOptions) -> int | None:
     """Find notes by their words alone: no model, no graph.
 
     Examples:
@@ -55,7 +55,7 @@ def run_search(invocation: Invocation, asked: Asked) -> int | None:
     return _answer(invocation, asked, keyword_only=True)
 
 
-def _answer(invocation: Invocation, asked: Asked, *, keyword_only: bool) -> int | None:
+def _answer(invocation: Invocation, asked: QueryOptions, *, keyword_only: bool) -> int | None:
     options = {**asked.options(datetime.now(UTC)), "keyword_only": keyword_only}
     if asked.expect is None:
         with invocation.open(owner=asked.owner) as memory:
@@ -69,7 +69,7 @@ def _answer(invocation: Invocation, asked: Asked, *, keyword_only: bool) -> int 
     return None if expected is None else _verdict(invocation, expected, found)
 
 
-def _recall(invocation: Invocation, memory: Memory, asked: Asked, options: dict[str, Any]) -> Recall:
+def _recall(invocation: Invocation, memory: Memory, asked: QueryOptions, options: dict[str, Any]) -> Recall:
     if not options["keyword_only"]:
         memory.warm()
     keep = asked.expect is None  # a test is no use of a memory
@@ -79,7 +79,9 @@ def _recall(invocation: Invocation, memory: Memory, asked: Asked, options: dict[
         )
 
 
-def _decide(invocation: Invocation, asked: Asked, reference: str, options: dict[str, Any]) -> tuple[Recall, _Expected]:
+def _decide(
+    invocation: Invocation, asked: QueryOptions, reference: str, options: dict[str, Any]
+) -> tuple[Recall, _Expected]:
     from quaid.recall.expectation import check_decidable, deciding, find_expected, list_meant
 
     invocation.is_deciding = True
@@ -99,7 +101,7 @@ def _verdict(invocation: Invocation, expected: _Expected, found: Recall) -> int:
     return 1
 
 
-def _say_how(invocation: Invocation, asked: Asked, found: Recall) -> None:
+def _say_how(invocation: Invocation, asked: QueryOptions, found: Recall) -> None:
     """What the reader must know of the answer as a whole."""
     then = found.trace.get("as_of")
     if isinstance(then, dict):
@@ -110,7 +112,7 @@ def _say_how(invocation: Invocation, asked: Asked, found: Recall) -> None:
         invocation.say(f"quaid: in doubt: {found.doubt}")
 
 
-def _say_nothing(invocation: Invocation, asked: Asked, *, keyword_only: bool) -> None:
+def _say_nothing(invocation: Invocation, asked: QueryOptions, *, keyword_only: bool) -> None:
     steps = [f"ask without {' '.join(narrowing)}"] if (narrowing := asked.narrowing()) else []
     steps += [] if asked.superseded else ["also look at the past: --superseded"]
     step = ", or ".join(steps or ["see what there is: quaid stats"])
@@ -118,7 +120,7 @@ def _say_nothing(invocation: Invocation, asked: Asked, *, keyword_only: bool) ->
     invocation.say(f"{what} {step[0].upper()}{step[1:]}")
 
 
-def _shape(asked: Asked, found: Recall, expected: _Expected | None) -> dict[str, object]:
+def _shape(asked: QueryOptions, found: Recall, expected: _Expected | None) -> dict[str, object]:
     shape: dict[str, object] = {
         "query": asked.text,
         "degraded": list(found.degraded),
@@ -143,7 +145,7 @@ def render_answer(found: Recall, *, explain: bool) -> str:
     elif not explain:
         blocks += render_list(found)
     if explain:
-        from quaid.cli.explain import render_explanation
+        from quaid.cli.explanation import render_explanation
 
         blocks.append(render_explanation(found))
     return "\n\n".join(block for block in blocks if block)

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from quaid.cli.change_output import tell_written
 from quaid.cli.invocation import Invocation
-from quaid.cli.write_output import tell_written
 from quaid.errors import BadInputError, UsageError
 from quaid.model import DURABILITIES, FACT_TYPES, PRIVACIES, SOURCES, STATUSES
 

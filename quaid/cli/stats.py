@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from quaid.memory import Memory
     from quaid.settings import ModelSettings
 
-WIDEST_BAR = 32
-WIDEST_TITLE = 56
-MOST_DAYS = 14
-MOST_GAPS = 20
-MOST_PROMPTS = 12
+BAR_WIDTH = 32
+TITLE_WIDTH = 56
+MAX_DAYS = 14
+MAX_GAPS = 20
+MAX_PROMPTS = 12
 HEALTH_DAYS = 60
 DAYS_A_CELL = 2
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -151,7 +151,7 @@ def _histogram(bars: Sequence[Bar]) -> list[tuple[str, ...]]:
             (
                 f"up to {milliseconds(bar.up_to_ms)}" if bar.up_to_ms else "longer",
                 f"{bar.count:,}",
-                draw_bar(bar.count, most, WIDEST_BAR),
+                draw_bar(bar.count, most, BAR_WIDTH),
             )
             for bar in shown
         ],
@@ -161,7 +161,7 @@ def _histogram(bars: Sequence[Bar]) -> list[tuple[str, ...]]:
 
 def _days(days: Sequence[Day]) -> list[tuple[str, ...]]:
     """The newest days on which anything was asked."""
-    shown = days[-MOST_DAYS:]
+    shown = days[-MAX_DAYS:]
     most = max(day.recalls for day in shown)
     return aligned(
         [
@@ -170,7 +170,7 @@ def _days(days: Sequence[Day]) -> list[tuple[str, ...]]:
                 f"{day.recalls:,}",
                 _share(day.answered, day.recalls),
                 milliseconds(day.p50_ms),
-                draw_bar(day.recalls, most, WIDEST_BAR),
+                draw_bar(day.recalls, most, BAR_WIDTH),
             )
             for day in shown
         ],
@@ -188,7 +188,7 @@ def _render_gaps(stats: GapStats) -> str:
         return "Questions that find nothing are not kept. Keep them with: quaid config recall.gaps hashes"
     if not stats.gaps:
         return "No gap is known: every question asked so far has found something."
-    shown = stats.gaps[:MOST_GAPS]
+    shown = stats.gaps[:MAX_GAPS]
     rows = [(moment(gap.last_asked), f"{gap.asked:,}x", _clipped(gap.text or gap.key[:12])) for gap in shown]
     more = stats.total - len(shown)
     lines = [section(f"{count(stats.total, 'question')} found nothing", rows)]
@@ -240,10 +240,10 @@ def _render_models(stats: _ModelStats) -> str:
     unsettled = sum(day.unsettled for day in stats.days)
     if unsettled:
         head.append(("unended", f"{count(unsettled, 'call')}, counted at the most that could be taken"))
-    shown = stats.days[-MOST_DAYS:]
+    shown = stats.days[-MAX_DAYS:]
     most = max(day.usage.tokens for day in shown)
-    days = [(day.day, *_taken(day.usage), draw_bar(day.usage.tokens, most, WIDEST_BAR // 2)) for day in shown]
-    prompts = [(one.prompt.partition("@")[0], one.model, *_taken(one.usage)) for one in stats.prompts[:MOST_PROMPTS]]
+    days = [(day.day, *_taken(day.usage), draw_bar(day.usage.tokens, most, BAR_WIDTH // 2)) for day in shown]
+    prompts = [(one.prompt.partition("@")[0], one.model, *_taken(one.usage)) for one in stats.prompts[:MAX_PROMPTS]]
     parts = (
         columns(head),
         section("By day: calls, tokens in and out, cost", aligned(days, right=(1, 2, 3, 4))),
@@ -359,4 +359,4 @@ def _share(part: int, whole: int) -> str:
 
 def _clipped(text: str) -> str:
     line = one_line(text)
-    return line if len(line) <= WIDEST_TITLE else f"{line[:WIDEST_TITLE].rstrip()} …"
+    return line if len(line) <= TITLE_WIDTH else f"{line[:TITLE_WIDTH].rstrip()} …"

@@ -12,7 +12,7 @@ from quaid.cli.terminal import columns, count, styled
 from quaid.report.attention import Attention
 from quaid.report.status import Status, status_of
 
-MOST_PATHS = 5
+MAX_PATHS = 5
 _NAMES = {
     "entity": ("entity", "entities"),
     "core": ("core note", None),
@@ -109,7 +109,7 @@ def _age(iso: str) -> str:
 
 def _render_attention(item: Attention) -> str:
     lines = [f"{styled('!', 'yellow')} {item.what}"]
-    lines += [f"    {path}" for path in item.paths[:MOST_PATHS]]
-    if len(item.paths) > MOST_PATHS:
-        lines.append(f"    … and {len(item.paths) - MOST_PATHS:,} more (--json has all)")
+    lines += [f"    {path}" for path in item.paths[:MAX_PATHS]]
+    if len(item.paths) > MAX_PATHS:
+        lines.append(f"    … and {len(item.paths) - MAX_PATHS:,} more (--json has all)")
     return "\n".join([*lines, *([f"  Next: {item.next_step}"] if item.next_step else [])])

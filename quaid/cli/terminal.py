@@ -20,7 +20,7 @@ _WIDEST = 100
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-closed: set[int] = set()
+closed_streams: set[int] = set()
 """The standard streams that this process was started without."""
 
 
@@ -36,7 +36,7 @@ def styled(text: str, style: str) -> str:
     return f"{_OWN}[{_STYLES[style]}m{text}{_OWN}[0m"
 
 
-class _Shown:
+class _SafeStream:
     """A stream on which nothing acts on its reader but Quaid's own styles: what else would is shown as an escape."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -55,16 +55,16 @@ class _Shown:
         return getattr(self.stream, name)
 
 
-def bare(stream: TextIO) -> TextIO:
+def unwrapped(stream: TextIO) -> TextIO:
     """The stream itself, for who draws on the terminal."""
-    return stream.stream if isinstance(stream, _Shown) else stream
+    return stream.stream if isinstance(stream, _SafeStream) else stream
 
 
 @contextmanager
-def shown() -> Iterator[None]:
+def safe_streams() -> Iterator[None]:
     """Inside, whatever is written to stdout and stderr is safe to look at."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast("TextIO", _Shown(stream)) for stream in before)
+    sys.stdout, sys.stderr = (cast("TextIO", _SafeStream(stream)) for stream in before)
     try:
         yield
     finally:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from quaid.recall.provenance import CitedTurn, Provenance, Said, SessionView, Step
 
 WIDEST = 100
-MOST_EDITS = 20
-MOST_RELATED = 10
-LONGEST_TEXT = 300
+MAX_EDITS = 20
+MAX_RELATED = 10
+MAX_TEXT = 300
 TRAILERS = ("task", "run", "decision", "model", "prompt", "session")
 
 
@@ -140,7 +140,7 @@ def _branches(found: Provenance) -> Iterator[_Branch]:
         yield _session(session, turns, is_told=found.note.turn is not None)
     if found.created:
         yield _Branch(_who("created", found.created), list(_details(found.created)))
-    left_out = max(0, len(found.edits) - MOST_EDITS)
+    left_out = max(0, len(found.edits) - MAX_EDITS)
     if left_out:
         yield _Branch(f"changed {count(left_out, 'time')} more before; all with --json")
     for step in found.edits[left_out:]:
@@ -199,12 +199,12 @@ def _details(step: Step) -> Iterator[_Branch]:
 
 
 def _related(related: Sequence[Related]) -> Iterator[_Branch]:
-    for one in related[:MOST_RELATED]:
+    for one in related[:MAX_RELATED]:
         over = " [replaced]" if one.replaced else ""
         yield _Branch(f"{_clipped(one_line(one.text))}{over} ({one.id})")
-    if len(related) > MOST_RELATED:
-        yield _Branch(f"and {len(related) - MOST_RELATED:,} more; all with --json")
+    if len(related) > MAX_RELATED:
+        yield _Branch(f"and {len(related) - MAX_RELATED:,} more; all with --json")
 
 
 def _clipped(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1].rstrip() + "…"
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1].rstrip() + "…"

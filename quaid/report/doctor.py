@@ -1,6 +1,6 @@
 """Everything Quaid needs on this machine, checked: `quaid doctor`.
 
-A check is a function Context -> Finding; `CHECKS` is all of them in the order they are shown. A check never raises:
+A check is a function DoctorContext -> Finding; `CHECKS` is all of them in the order they are shown. A check never raises:
 what it cannot find out is a finding too.
 """
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from quaid.docs.registry import Project
     from quaid.memory import Memory
 
-OLDEST_GIT = (2, 30)
-LEAST_FREE_BYTES = 200_000_000
+MIN_GIT = (2, 30)
+MIN_FREE_BYTES = 200_000_000
 MAX_UNFINISHED = 5
 OBSIDIAN_GIT = ".obsidian/plugins/obsidian-git/data.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class DoctorContext:
     """What the checks look at. `memory` is None when the vault could not be opened, for `problem`."""
 
     root: Path
@@ -57,12 +57,12 @@ def examine(root: Path) -> tuple[Finding, ...]:
     try:
         memory = Memory.open(root)
     except QuaidError as error:
-        return _run(Context(root, None, error))
+        return _run(DoctorContext(root, None, error))
     with memory:
-        return _run(Context(root, memory))
+        return _run(DoctorContext(root, memory))
 
 
-def check_git(_: Context) -> Finding:
+def check_git(_: DoctorContext) -> Finding:
     """There is a git, and it is new enough."""
     try:
         said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True, timeout=10).stdout
@@ -71,12 +71,12 @@ def check_git(_: Context) -> Finding:
     except (OSError, subprocess.SubprocessError) as error:
         return Finding("git", "error", f"git could not be started ({error}).", "see what keeps it from starting")
     found = re.search(r"(?<!\d)(\d+)\.(\d+)", said)
-    if found and (int(found[1]), int(found[2])) < OLDEST_GIT:
+    if found and (int(found[1]), int(found[2])) < MIN_GIT:
         return Finding("git", "error", f"{said.strip()} is too old.", "install git 2.30 or newer")
     return Finding("git", "ok", said.strip())
 
 
-def check_sqlite(_: Context) -> Finding:
+def check_sqlite(_: DoctorContext) -> Finding:
     """SQLite has full-text search and can load the vector extension."""
     try:
         connection = database.make_in_memory()
@@ -87,7 +87,7 @@ def check_sqlite(_: Context) -> Finding:
     return Finding("sqlite", "ok", f"SQLite {database.sqlite_version()} with FTS5 and vec0 {row[0] if row else ''}")
 
 
-def check_vault(context: Context) -> Finding:
+def check_vault(context: DoctorContext) -> Finding:
     """The folder is a vault and its settings can be read."""
     problem = context.problem or (context.memory.problem if context.memory else None)
     if problem is not None:
@@ -96,7 +96,7 @@ def check_vault(context: Context) -> Finding:
     return Finding("vault", "ok", f"{context.root}")
 
 
-def check_repository(context: Context) -> Finding:
+def check_repository(context: DoctorContext) -> Finding:
     """The vault is in a git repository that is in the middle of nothing."""
     if History.find_repository(context.root) is None:
         return Finding("repository", "error", "The vault is in no git repository.", f"git init {context.root}")
@@ -111,7 +111,7 @@ def check_repository(context: Context) -> Finding:
     return Finding("repository", "ok", f"On branch {state.branch}" + ("" if state.head else ", no commit yet"))
 
 
-def check_git_lock(context: Context) -> Finding:
+def check_git_lock(context: DoctorContext) -> Finding:
     """No crashed git left its lock."""
     repository = find_repository(context.root)
     lock = repository.index_lock if repository else None
@@ -128,12 +128,12 @@ def check_git_lock(context: Context) -> Finding:
     return Finding("git lock", "warning", sentence, "if no git is running, remove that file")
 
 
-def check_state(context: Context) -> Finding:
+def check_state(context: DoctorContext) -> Finding:
     """What only this machine knows lies where nobody else can enter."""
     return Finding("state", "ok", f"{make_state_folder(context.root)}")
 
 
-def check_writes(context: Context) -> Finding:
+def check_writes(context: DoctorContext) -> Finding:
     """What killed writes began is finished."""
     left = [
         f"{unfinished.reason} (kept in {unfinished.folder})" for unfinished in transaction.list_unfinished(context.root)
@@ -146,7 +146,7 @@ def check_writes(context: Context) -> Finding:
     return Finding("writes", "ok", "No write is left unfinished")
 
 
-def check_index(context: Context) -> Finding:
+def check_index(context: DoctorContext) -> Finding:
     """The index can be read and is of this version."""
     reader = IndexReader(state_folder(context.root) / INDEX_FILE)
     try:
@@ -163,7 +163,7 @@ def check_index(context: Context) -> Finding:
     return Finding("index", "ok", f"Version {version}, {notes:,} notes")
 
 
-def check_weights(context: Context) -> Finding:
+def check_weights(context: DoctorContext) -> Finding:
     """The embedding model is on this machine, or configured away."""
     settings = _memory(context).settings.embedding
     if settings.provider == "none":
@@ -175,7 +175,7 @@ def check_weights(context: Context) -> Finding:
     return Finding("embedding", "ok", f"{settings.provider}: {settings.model}")
 
 
-def check_embedding(context: Context) -> Finding:
+def check_embedding(context: DoctorContext) -> Finding:
     """One real embedding, timed."""
     embedder = _memory(context).embedding.embedder()
     if embedder is None:
@@ -186,7 +186,7 @@ def check_embedding(context: Context) -> Finding:
     return Finding("vectors", "ok", f"A vector of {len(vector)} numbers in {took_ms:.0f} ms, loading included")
 
 
-def check_models(context: Context) -> Finding:
+def check_models(context: DoctorContext) -> Finding:
     """Which language models are asked, and why. None of them is asked for it."""
     settings = _memory(context).settings.models
     if settings.provider == "none":
@@ -197,12 +197,12 @@ def check_models(context: Context) -> Finding:
     return Finding("models", "ok", f"{found.provider}: deep {found.deep}, fast {found.fast} ({found.why})")
 
 
-def check_outbound(context: Context) -> Finding:
+def check_outbound(context: DoctorContext) -> Finding:
     """Tell what leaves this machine, where to and since when."""
     return Finding("outbound", "ok", describe_outbound(_memory(context).settings))
 
 
-def check_watcher(context: Context) -> Finding:
+def check_watcher(context: DoctorContext) -> Finding:
     """A watcher that left a heartbeat is alive."""
     heartbeat = read_heartbeat(state_folder(context.root))
     if heartbeat is None:
@@ -214,7 +214,7 @@ def check_watcher(context: Context) -> Finding:
     return Finding("watcher", "ok", f"Process {heartbeat.pid} follows by {heartbeat.mode}")
 
 
-def check_janitor(context: Context) -> Finding:
+def check_janitor(context: DoctorContext) -> Finding:
     """The janitor runs by itself, and has run."""
     from quaid.janitor.news import overdue_in
     from quaid.janitor.schedule import describe
@@ -229,7 +229,7 @@ def check_janitor(context: Context) -> Finding:
     )
 
 
-def check_hooks(context: Context) -> Finding:
+def check_hooks(context: DoctorContext) -> Finding:
     """The hooks of agents' programs answer, quickly, and what they left is worked off."""
     from quaid.local import hook_log, queue
 
@@ -246,7 +246,7 @@ def check_hooks(context: Context) -> Finding:
     return Finding("hooks", "ok", f"{told}; {waiting} queued" if waiting else told)
 
 
-def check_queue(context: Context) -> Finding:
+def check_queue(context: DoctorContext) -> Finding:
     """No conversation of an agent was given up."""
     from quaid.local import queue
 
@@ -259,7 +259,7 @@ def check_queue(context: Context) -> Finding:
     return Finding("queue", "warning", sentence, queue.next_step(state))
 
 
-def check_projects(context: Context) -> Finding:
+def check_projects(context: DoctorContext) -> Finding:
     """The source roots of projects are here, and no document of theirs holds secrets."""
     from quaid.docs.registry import read_projects
 
@@ -300,7 +300,7 @@ def _check_roots(vault: Path, project: Project) -> Finding | None:
     return None
 
 
-def check_obsidian_git(context: Context) -> Finding:
+def check_obsidian_git(context: DoctorContext) -> Finding:
     """Obsidian's git plugin does not commit behind Quaid's back."""
     try:
         settings = json.loads(files.read_file(context.root / OBSIDIAN_GIT))
@@ -314,7 +314,7 @@ def check_obsidian_git(context: Context) -> Finding:
     return Finding("obsidian-git", "ok", "Its auto-commit is off")
 
 
-def check_conflict_copies(context: Context) -> Finding:
+def check_conflict_copies(context: DoctorContext) -> Finding:
     """No sync tool left copies of notes two devices disagreed about."""
     copies = [
         path.relative_to(context.root).as_posix()
@@ -329,16 +329,16 @@ def check_conflict_copies(context: Context) -> Finding:
     return Finding("conflict copies", "warning", sentence, "merge each into its note by hand, then delete it")
 
 
-def check_disk(context: Context) -> Finding:
+def check_disk(context: DoctorContext) -> Finding:
     """There is room to write."""
     folder = next(path for path in (context.root, *context.root.parents) if path.is_dir())
     free = shutil.disk_usage(folder).free
-    if free < LEAST_FREE_BYTES:
+    if free < MIN_FREE_BYTES:
         return Finding("disk", "warning", f"Only {free / 1e6:,.0f} MB are free.", "free some space")
     return Finding("disk", "ok", f"{free / 1e9:,.1f} GB free")
 
 
-Check = Callable[[Context], Finding]
+Check = Callable[[DoctorContext], Finding]
 ALWAYS: tuple[Check, ...] = (check_git, check_sqlite, check_vault)
 """Asked even where there is no vault."""
 OF_A_VAULT: tuple[Check, ...] = (
@@ -363,18 +363,18 @@ OF_A_VAULT: tuple[Check, ...] = (
 CHECKS = ALWAYS + OF_A_VAULT
 
 
-def _run(context: Context) -> tuple[Finding, ...]:
+def _run(context: DoctorContext) -> tuple[Finding, ...]:
     checks = ALWAYS if context.memory is None else CHECKS
     return tuple(_guarded(check, context) for check in checks)
 
 
-def _guarded(check: Check, context: Context) -> Finding:
+def _guarded(check: Check, context: DoctorContext) -> Finding:
     try:
         return check(context)
     except (QuaidError, OSError, subprocess.SubprocessError) as error:
         return Finding(check.__name__.removeprefix("check_").replace("_", " "), "error", str(error))
 
 
-def _memory(context: Context) -> Memory:
+def _memory(context: DoctorContext) -> Memory:
     assert context.memory is not None
     return context.memory

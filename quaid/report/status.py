@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from quaid.local.recall_numbers import RecallNumbers
     from quaid.memory import Memory
 
-MOST_RECALLED = 10
-MOST_GAPS = 100
+MAX_RECALLED = 10
+MAX_GAPS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def recall_stats_of(memory: Memory) -> RecallStats:
         LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be had.
     """
     with Bookkeeping(memory.root, memory.settings) as books:
-        numbers, most_used = books.numbers(), books.most_used(MOST_RECALLED)
+        numbers, most_used = books.numbers(), books.most_used(MAX_RECALLED)
     connection = memory.index()
     most = tuple(MostRecalled(ref, _title(connection, ref), use) for ref, use in most_used)
     return RecallStats(str(memory.root), memory.settings.recall.log, numbers, most)
@@ -228,7 +228,7 @@ def recall_stats_of(memory: Memory) -> RecallStats:
 def gap_stats_of(memory: Memory) -> GapStats:
     """The questions that found nothing. Raises as `recall_stats_of`."""
     with Bookkeeping(memory.root, memory.settings) as books:
-        gaps, total = books.gaps(MOST_GAPS)
+        gaps, total = books.gaps(MAX_GAPS)
     return GapStats(str(memory.root), memory.settings.recall.gaps, total, tuple(gaps))
 
 

@@ -23,7 +23,7 @@ from quaid.local import hook_log, queue
 from quaid.local.notifications import deliver
 from quaid.model import Turn
 from quaid.place import state_folder, state_home
-from quaid.report.bug import write_report
+from quaid.report.bug_report import write_report
 from quaid.settings import NotificationSettings
 from quaid.vault import transaction
 

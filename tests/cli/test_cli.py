@@ -25,7 +25,7 @@ from quaid.cli.demo import CONVERSATION
 from quaid.cli.invocation import Invocation, render_json
 from quaid.cli.main import main
 from quaid.cli.progress import ProgressBar
-from quaid.cli.terminal import columns, count, seconds, shown, size, styled
+from quaid.cli.terminal import columns, count, safe_streams, seconds, size, styled
 from quaid.config import list_settings
 from quaid.errors import LockedError
 from quaid.model import Hit
@@ -334,7 +334,7 @@ class TestTerminal:
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.delenv("NO_COLOR", raising=False)
         out = io.StringIO()
-        with redirect_stdout(out), shown():
+        with redirect_stdout(out), safe_streams():
             sys.stdout.write(styled("ok", "green"))
         assert out.getvalue() == "\x1b[32mok\x1b[0m"
         monkeypatch.setenv("NO_COLOR", "1")

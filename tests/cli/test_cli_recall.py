@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid import Memory
-from quaid.cli.explain import FILLS, REST, render_explanation
+from quaid.cli.explanation import FILLS, REST, render_explanation
 from quaid.cli.main import main
-from quaid.cli.query_options import Asked
+from quaid.cli.query_options import QueryOptions
 from quaid.cli.recall import render_answer
 from quaid.config import list_settings
 from quaid.model import ChannelRank, Hit, Recall
@@ -33,7 +33,7 @@ def a_plain_screen(monkeypatch):
 
 @pytest.fixture
 def shown_on_a_terminal(monkeypatch):
-    for module in ("recall", "explain"):
+    for module in ("recall", "explanation"):
         monkeypatch.setattr(f"quaid.cli.{module}.has_terminal", lambda: True)
 
 
@@ -145,7 +145,7 @@ def test_context_comes_first(herons):
 
 
 def test_search_has_the_options_of_recall_that_need_no_model():
-    given = {name for name in Asked._fields if name not in {"query", "context", "depth", "expect"}}
+    given = {name for name in QueryOptions._fields if name not in {"query", "context", "depth", "expect"}}
     section = re.search(r"^### quaid search$(.*?)^###", DOCS, re.MULTILINE | re.DOTALL)[1]
     names = {"first": "from", "last": "to"}
     assert given == {name for name in given if f"`--{names.get(name, name).replace('_', '-')}`" in section}

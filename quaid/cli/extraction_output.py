@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from quaid.cli.change_output import warn_left, warn_redacted
 from quaid.cli.terminal import clipped, line_width
-from quaid.cli.write_output import warn_left, warn_redacted
 
 if TYPE_CHECKING:
     from quaid.capture.analyst import Analyzed
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quaid.cli.invocation import Invocation
     from quaid.model import ModelUsage
 
-MOST_SHOWN = 10
+MAX_SHOWN = 10
 _MARGIN = 12
 """The columns before a line."""
 
@@ -46,7 +46,7 @@ def shape_of_learned(done: Extracted | Analyzed) -> dict[str, object]:
 
 def rows_of_learned(done: Extracted | Analyzed) -> list[tuple[str, str]]:
     """Rows for a person: what was not kept, new names, what the model took, the commit."""
-    rows = listed("not kept", [f"{item.text}: {item.reason}" for item in done.left_out], MOST_SHOWN)
+    rows = listed("not kept", [f"{item.text}: {item.reason}" for item in done.left_out], MAX_SHOWN)
     rows += listed("names", [", ".join(done.entities)] if done.entities else [])
     if done.model and done.usage.calls:
         cost = f", ${done.usage.cost_usd:.4f}" if done.usage.cost_usd else ""

@@ -13,7 +13,7 @@ from quaid.cli.terminal import columns, one_line, styled
 if TYPE_CHECKING:
     from quaid.capture.writer import Written
 
-MOST_SHOWN = 200
+MAX_SHOWN = 200
 """Characters of a note that a line about it repeats."""
 _SAID = {
     "created": "Remembered",
@@ -79,5 +79,5 @@ def _render(written: Written) -> str:
     if written.commit:
         details.append(("commit", written.commit[:10]))
     body = "\n".join(f"  {line}" for line in columns(details).splitlines())
-    text = shorten(one_line(written.text), MOST_SHOWN, placeholder=" …")
+    text = shorten(one_line(written.text), MAX_SHOWN, placeholder=" …")
     return f"{styled(_SAID[written.outcome], 'green')}: {text}\n{body}"

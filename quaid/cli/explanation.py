@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from quaid.cli.hits import INDENT, list_degraded, render_list
+from quaid.cli.recall_output import INDENT, list_degraded, render_list
 from quaid.cli.terminal import aligned, clipped, draw_bar, has_terminal, line_width, milliseconds, section, styled
 from quaid.model import ChannelRank, Hit, Recall
 from quaid.text.quoting import short_id
@@ -15,12 +15,12 @@ from quaid.text.quoting import short_id
 FILLS = (("█", "cyan"), ("▓", "green"), ("▒", "yellow"), ("░", "dim"))
 """What the strongest kinds of evidence are drawn with: told apart without colour too."""
 REST = "·"
-WIDEST_SCORE = 60
-WIDEST_TIME = 14
-LEAST_SHOWN = 0.005
+SCORE_WIDTH = 60
+TIME_WIDTH = 14
+MIN_SHOWN = 0.005
 """What rounds to nothing is not shown."""
-MOST_AGAINST = 2
-MOST_CUT = 10
+MAX_AGAINST = 2
+MAX_CUT = 10
 """Named for each reason; --json has more."""
 _INTO = "candidates"
 _OUT_OF = ("left", "found", "shown", "hits", "grades", "candidates")
@@ -73,7 +73,7 @@ def _road(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]]:
             into = before if into is None and stage["stage"] != _IN_LINE[0] else into
             before = stage[out]
         flow = (f"{into:,}" if into is not None else "", "→" if out else "", f"{stage[out]:,}" if out else "")
-        time = draw_bar(stage["took_ms"], slowest, WIDEST_TIME)
+        time = draw_bar(stage["took_ms"], slowest, TIME_WIDTH)
         rows.append((stage["stage"].replace("_", " "), milliseconds(stage["took_ms"]), time, *flow, _noted(stage, out)))
     rows.append(("all", milliseconds(took_ms), "", "", "", "", "channels work side by side"))
     return aligned(rows, right=(1, 3, 5))
@@ -104,7 +104,7 @@ def _heads(found: Recall) -> Iterator[str]:
 
 def _pictures(hits: Sequence[Hit]) -> Iterator[str]:
     most = max((1.0, *(hit.score for hit in hits)))
-    width = min(WIDEST_SCORE, line_width() - len(INDENT))
+    width = min(SCORE_WIDTH, line_width() - len(INDENT))
     for hit in hits:
         parts = _parts(hit)
         lines = [_draw_score(hit.score / most * width, parts), *_legend(parts)]
@@ -118,7 +118,7 @@ def _parts(hit: Hit) -> dict[str, float]:
     """What the score is made of, most first. The rest was done to it later: by an exact name, the order, a model."""
     parts = dict(hit.evidence)
     later = hit.score - sum(parts.values())
-    if parts and abs(later) >= LEAST_SHOWN:
+    if parts and abs(later) >= MIN_SHOWN:
         parts["later stages"] = later
     return dict(sorted(parts.items(), key=lambda item: -item[1]))
 
@@ -138,12 +138,12 @@ def _draw_score(length: float, parts: Mapping[str, float]) -> str:
 
 def _legend(parts: Mapping[str, float]) -> Iterator[str]:
     """Which fill is which evidence, and what speaks against the hit."""
-    speaks_for = [(name, value) for name, value in parts.items() if value >= LEAST_SHOWN]
-    against = [(name, -value) for name, value in parts.items() if value <= -LEAST_SHOWN]
+    speaks_for = [(name, value) for name, value in parts.items() if value >= MIN_SHOWN]
+    against = [(name, -value) for name, value in parts.items() if value <= -MIN_SHOWN]
     rest = speaks_for[len(FILLS) :]
     items = [(*fill, *part) for fill, part in zip(FILLS, speaks_for, strict=False)]
     items += [(REST, "dim", f"{len(rest)} more", sum(value for _, value in rest))] if rest else []
-    items += [("-", "red", *part) for part in against[: -MOST_AGAINST - 1 : -1]]
+    items += [("-", "red", *part) for part in against[: -MAX_AGAINST - 1 : -1]]
     line, used = "", 0
     for mark, style, name, value in items:
         said = _part(name, value)
@@ -176,7 +176,7 @@ def _left_out(trace: Trace) -> Iterator[tuple[str, ...]]:
         reasons["graded wrong by the model"] = {hit_id: short_id(hit_id) for hit_id in graded}
     for why, items in reasons.items():
         yield (f"{len(items):,} {why}",)
-        yield (f"  {clipped(', '.join([*items.values()][:MOST_CUT]), line_width() - 4)}",)
+        yield (f"  {clipped(', '.join([*items.values()][:MAX_CUT]), line_width() - 4)}",)
     if behind := sum(stage.get("behind", 0) for stage in trace.get("stages", ())):
         yield (f"{behind:,} behind the last that is shown; a higher --limit shows more",)
 

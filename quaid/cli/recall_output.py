@@ -12,7 +12,7 @@ from quaid.text.quoting import describe, short_id
 if TYPE_CHECKING:
     from quaid.docs.search import DocsFound
 
-MOST_SHOWN = 600
+MAX_SHOWN = 600
 """Characters of a hit that a terminal shows; `quaid get` has the rest, and a pipe gets all."""
 INDENT = "      "
 """As wide as a score."""
@@ -23,7 +23,7 @@ def render_list(found: Recall) -> Iterator[str]:
     """Each hit as a person reads it: the text, where it comes from, and what speaks against it."""
     by_id = {hit.id: hit for hit in found.hits}
     for hit in found.hits:
-        text = hit.text if len(hit.text) <= MOST_SHOWN else f"{hit.text[:MOST_SHOWN].rstrip()} …"
+        text = hit.text if len(hit.text) <= MAX_SHOWN else f"{hit.text[:MAX_SHOWN].rstrip()} …"
         head = wrapped(text, INDENT).removeprefix(INDENT)
         lines = [styled(f"{hit.score:.2f}", "cyan") + f"  {head}"]
         lines.append(styled(wrapped(" · ".join([*describe(hit), hit.id]), INDENT), "dim"))
