@@ -86,7 +86,14 @@ class QuaidGroup(TyperGroup):
 
     def get_command(self, _: Any, cmd_name: str) -> Any:
         entry = COMMANDS.get(cmd_name)
-        return None if entry is None else _load(cmd_name, entry.module)
+        if entry is None:
+            return None
+        function = getattr(import_module(f"quaid.cli.{entry.module}"), f"run_{cmd_name}")
+        # A paragraph that begins with \b is printed as it is, not wrapped.
+        text = inspect.cleandoc(function.__doc__).replace("\\b\n", "\b\n").replace("Examples:\n", "\b\nExamples:\n")
+        one = _new_typer()
+        one.command(cmd_name, help=text)(function)
+        return _with_shared_options(typer.main.get_command(one))
 
     def format_commands(self, _: Any, formatter: Any) -> None:
         width = max(map(len, COMMANDS))
@@ -130,15 +137,6 @@ def _root(
     Answers go to stdout, remarks to stderr. The vault is --vault, else $QUAID_HOME, else the one around the
     working folder, else ~/quaid. Begin with: quaid demo
     """
-
-
-def _load(name: str, module: str) -> Any:
-    function = getattr(import_module(f"quaid.cli.{module}"), f"run_{name}")
-    # A paragraph that begins with \b is printed as it is, not wrapped.
-    text = inspect.cleandoc(function.__doc__).replace("\\b\n", "\b\n").replace("Examples:\n", "\b\nExamples:\n")
-    one = _new_typer()
-    one.command(name, help=text)(function)
-    return _with_shared_options(typer.main.get_command(one))
 
 
 def _new_typer(**options: Any) -> typer.Typer:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, one_line, styled
+from quaid.cli.invocation import Invocation, fields
+from quaid.cli.terminal import known, one_line, short, styled, titled
 
 if TYPE_CHECKING:
     from quaid.capture.writer import Written
 
 MAX_SHOWN = 200
 """Characters of a note that a line about it repeats."""
-_SAID = {
+_OUTCOMES = {
     "created": "Remembered",
     "confirmed": "Confirmed, it was known already",
     "linked": "Linked",
@@ -32,52 +32,39 @@ _SAID = {
 
 
 def tell_written(invocation: Invocation, written: Written) -> None:
-    """The outcome in words, or `Written` as JSON."""
-    invocation.tell(lambda: _render(written), **as_shape(written))
-    if written.left:
-        warn_left(invocation, written.left)
+    """Print the outcome in words, or `Written` as JSON, and remark on what the owner should know."""
+    rows = known(
+        ("id", written.id if written.id != written.path else None),
+        ("path", written.path),
+        ("new", ", ".join(written.created)),
+        ("commit", short(written.commit)),
+    )
+    text = shorten(one_line(written.text), MAX_SHOWN, placeholder=" …")
+    head = f"{styled(_OUTCOMES[written.outcome], 'green')}: {text}"
+    invocation.tell(lambda: titled(head, rows), **shape_of_written(written))
+    warn_left(invocation, written.left)
     warn_redacted(invocation, written.redacted)
     if written.hint:
         invocation.say(written.hint)
 
 
-def as_shape(written: Written) -> dict[str, object]:
-    """The fields of `Written` by name."""
-    return {
-        "outcome": written.outcome,
-        "id": written.id,
-        "path": written.path,
-        "text": written.text,
-        "commit": written.commit,
-        "created": list(written.created),
-        "left": list(written.left),
-        "hint": written.hint,
-        "redacted": dict(Counter(written.redacted)),
-    }
+def shape_of_written(written: Written) -> dict[str, object]:
+    """`Written` as JSON."""
+    names = ("outcome", "id", "path", "text", "commit", "created", "left", "hint")
+    return {**fields(written, *names), "redacted": Counter(written.redacted)}
 
 
-def warn_left(invocation: Invocation, left: tuple[str, ...]) -> None:
-    """Some paths could not be committed without the owner's own work: name them and the way out."""
-    invocation.say(
-        f"On disk but not committed, because your own uncommitted changes are in it: {', '.join(left)}. "
-        "Commit it yourself: git add -p && git commit"
-    )
+def warn_left(invocation: Invocation, left: Sequence[str]) -> None:
+    """Name the paths that could not be committed without the owner's own work, and the way out."""
+    if left:
+        invocation.say(
+            f"On disk but not committed, because your own uncommitted changes are in it: {', '.join(left)}. "
+            "Commit it yourself: git add -p && git commit"
+        )
 
 
 def warn_redacted(invocation: Invocation, kinds: Sequence[str]) -> None:
-    """Which secrets were not written."""
+    """Name the secrets that were not written."""
     if kinds:
         found = ", ".join(f"{number} {kind}" for kind, number in Counter(kinds).items())
         invocation.say(f"Secrets were replaced before anything was written: {found}.")
-
-
-def _render(written: Written) -> str:
-    details: list[tuple[str, ...]] = [("id", written.id)] if written.id != written.path else []
-    details.append(("path", written.path))
-    if written.created:
-        details.append(("new", ", ".join(written.created)))
-    if written.commit:
-        details.append(("commit", written.commit[:10]))
-    body = "\n".join(f"  {line}" for line in columns(details).splitlines())
-    text = shorten(one_line(written.text), MAX_SHOWN, placeholder=" …")
-    return f"{styled(_SAID[written.outcome], 'green')}: {text}\n{body}"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from quaid.cli.change_output import as_shape, tell_written
+from quaid.cli.change_output import tell_written
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns
 from quaid.config import (
@@ -62,10 +62,7 @@ def run_config(
             invocation.tell(lambda: _render_alone(found.value), **found._asdict())
             return
         written = memory.configure(key, value)
-    if invocation.as_json:
-        invocation.answer(**as_shape(written))
-    else:
-        tell_written(invocation, written)
+    tell_written(invocation, written)
     if variable_of(key) in os.environ:
         invocation.say(f"{variable_of(key)} is set and goes before what the file says.")
 

@@ -98,5 +98,4 @@ def _tell_done(invocation: Invocation, proposal: Proposal, done: CarriedOut) -> 
         if done.branch is not None:
             invocation.print(f"  branch  {done.branch.branch}")
             invocation.say(f"Look at it and merge it: git -C {done.doc.folder} merge {done.branch.branch}")
-    if done.left:
-        warn_left(invocation, done.left)
+    warn_left(invocation, done.left)

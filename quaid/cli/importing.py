@@ -111,8 +111,7 @@ def _warn(invocation: Invocation, imported: Imported) -> None:
     if imported.namesakes:
         pairs = [f"{path} and {other}" for path, other in imported.namesakes]
         invocation.say(f"Of one name, so that a link to it may mean either: {_first(pairs)}.")
-    if imported.left:
-        warn_left(invocation, imported.left)
+    warn_left(invocation, imported.left)
 
 
 def _first(things: list[str] | tuple[str, ...]) -> str:

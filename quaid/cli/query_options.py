@@ -1,4 +1,4 @@
-"""What `quaid recall` and `quaid search` are asked: QUERY and every option, each declared once."""
+"""QUERY and the options of `quaid recall` and `quaid search`, each declared once."""
 
 # Annotations are values here, for typer to read: evaluating them from text would cost each start 2 ms.
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
 
-from quaid.cli.invocation import Invocation
+from quaid.cli.invocation import Invocation, check_one_of
 from quaid.errors import UsageError
 from quaid.model import PRIVACIES, STATUSES
 from quaid.recall.options import KINDS, Depth
@@ -63,15 +63,15 @@ class QueryOptions(NamedTuple):
         return " ".join(self.query)
 
     def options(self, now: datetime) -> dict[str, Any]:
-        """What was asked for, as the fields of `RecallOptions`.
+        """The fields of `RecallOptions`.
 
         Raises:
-            UsageError: a name that is none of those known, a date that is none, or options that exclude each other.
+            UsageError: an unknown name, something that is not a date, or options that exclude each other.
         """
-        _check_among("kind", self.kind, KINDS)
-        _check_among("status", self.status, STATUSES)
-        _check_among("privacy", self.privacy, PRIVACIES)
-        _check_among("depth", [self.depth] if self.depth else None, DEPTHS)
+        check_one_of("kind", self.kind, KINDS)
+        check_one_of("status", self.status, STATUSES)
+        check_one_of("privacy", self.privacy, PRIVACIES)
+        check_one_of("depth", [self.depth] if self.depth else None, DEPTHS)
         if self.context and self.as_of:
             raise UsageError("--context has the core notes of today, --as-of asks the past. Leave one of them out.")
         options = {
@@ -87,7 +87,7 @@ class QueryOptions(NamedTuple):
             "context": self.context,
             **self._parse_period(now),
         }
-        # A verdict must be the same the next time: no model is asked for it, unless that was asked for.
+        # --expect must decide alike the next time: no model is asked, unless that was asked for.
         depth = self.depth or ("fast" if self.expect else None)
         return options | ({"depth": depth} if depth else {})
 
@@ -120,9 +120,9 @@ Command = Callable[[Invocation, QueryOptions], int | None]
 
 
 def query_command(*, without: tuple[str, ...] = ()) -> Callable[[Command], Callable[..., int | None]]:
-    """Makes a command of a function of `QueryOptions`: typer is shown the fields as if they were parameters.
+    """Make a command of a function of `QueryOptions`: typer is shown the fields as if they were parameters.
 
-    The fields in `without` are no options of this command and keep their defaults.
+    The fields in `without` are not options of this command and keep their defaults.
     """
 
     def make_command(function: Command) -> Callable[..., int | None]:
@@ -139,12 +139,6 @@ def query_command(*, without: tuple[str, ...] = ()) -> Callable[[Command], Calla
         return run
 
     return make_command
-
-
-def _check_among(name: str, given: list[str] | None, known: tuple[str, ...]) -> None:
-    for value in given or ():
-        if value not in known:
-            raise UsageError(f"--{name} is {value!r}, must be one of {', '.join(known)}.")
 
 
 def _parse_day(text: str | None, now: datetime, *, end: bool) -> date | None:

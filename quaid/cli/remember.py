@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from typing import Annotated
@@ -11,7 +12,7 @@ from typing import Annotated
 import typer
 
 from quaid.cli.change_output import tell_written
-from quaid.cli.invocation import Invocation
+from quaid.cli.invocation import Invocation, check_one_of
 from quaid.errors import BadInputError, UsageError
 from quaid.model import DURABILITIES, FACT_TYPES, PRIVACIES, SOURCES, STATUSES
 
@@ -52,12 +53,13 @@ def run_remember(
         ("type", type_, FACT_TYPES), ("source", source, SOURCES), ("status", status, STATUSES),
         ("durability", durability, DURABILITIES), ("privacy", privacy, PRIVACIES),
     ):  # fmt: skip
-        _check_one_of(name, value, known)
+        check_one_of(name, [value], known)
+    words = dict.fromkeys(word.strip() for group in keywords or () for word in group.split(","))
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         written = memory.remember(
             _read_stdin() if text == ["-"] else " ".join(text),
-            type=type_, speaker=speaker, source=source, keywords=_split(keywords), confidence=confidence,
+            type=type_, speaker=speaker, source=source, keywords=[*filter(None, words)], confidence=confidence,
             valid_from=_check_date("valid-from", valid_from), valid_until=_check_date("valid-until", valid_until),
             session=session, project=project, status=status, durability=durability, privacy=privacy,
             pinned=pinned, technical=technical,
@@ -67,26 +69,14 @@ def run_remember(
     tell_written(invocation, written)
 
 
-def _check_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise UsageError(f"--{name} is {value!r}, must be one of {', '.join(known)}.")
-
-
 def _check_date(name: str, value: str | None) -> str | None:
     if value is None:
         return None
-    if not _DATE.fullmatch(value) or not _is_day(value):
-        raise UsageError(f"--{name} is {value!r}, must be a date like 2026-11-01.")
-    return value
-
-
-def _is_day(value: str) -> bool:
-    """Whether the calendar has it."""
-    try:
-        date.fromisoformat(value[:10])
-    except ValueError:
-        return False
-    return True
+    with suppress(ValueError):
+        date.fromisoformat(value[:10])  # the calendar has the day
+        if _DATE.fullmatch(value):
+            return value
+    raise UsageError(f"--{name} is {value!r}, must be a date like 2026-11-01.")
 
 
 def _read_stdin() -> str:
@@ -94,8 +84,3 @@ def _read_stdin() -> str:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInputError("What came on stdin is not UTF-8 text: nothing was stored. Convert it first.") from error
-
-
-def _split(keywords: list[str] | None) -> list[str]:
-    words = [word.strip() for group in keywords or () for word in group.split(",")]
-    return list(dict.fromkeys(word for word in words if word))

@@ -367,7 +367,7 @@ class TestBoundary:
         def fail(*_: object) -> None:
             raise error
 
-        monkeypatch.setattr(boundary, "_invoke", fail)
+        monkeypatch.setattr(boundary, "invoke", fail)
 
     def test_a_bug_leaves_a_report_in_the_vault(self, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail(_: object, query: str, *__: object, **___: object) -> None:
