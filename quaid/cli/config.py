@@ -53,13 +53,15 @@ def run_config(
     with invocation.open() as memory:
         settings = list(_list_settings(memory.root, memory.settings, os.environ))
         if key is None:
-            invocation.tell(lambda: _render(settings), settings=[setting._asdict() for setting in settings])
+            rows = [(setting.key, render_value(setting.value), setting.origin) for setting in settings]
+            invocation.tell(lambda: columns(rows), settings=[setting._asdict() for setting in settings])
             return
         found = next((setting for setting in settings if setting.key == key), None)
         if found is None:
             raise ConfigError(key, "there is no such setting")
         if value is None:
-            invocation.tell(lambda: _render_alone(found.value), **found._asdict())
+            text = found.value if isinstance(found.value, str) else render_value(found.value)
+            invocation.tell(lambda: text, **found._asdict())
             return
         written = memory.configure(key, value)
     tell_written(invocation, written)
@@ -90,11 +92,3 @@ def _holds(written: Mapping[str, Any], key: str) -> bool:
     for section in sections:
         table = table.get(section, {})
     return name in table
-
-
-def _render(settings: list[Setting]) -> str:
-    return columns((setting.key, render_value(setting.value), setting.origin) for setting in settings)
-
-
-def _render_alone(value: object) -> str:
-    return value if isinstance(value, str) else render_value(value)

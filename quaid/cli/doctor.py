@@ -47,16 +47,15 @@ def run_doctor(
         from quaid.agents.canary import prove
         from quaid.agents.installation import this_machine
 
-        findings += prove(this_machine(), invocation.say, lambda folder: Memory.create(folder)[0].close(), _recall)
+        def recall(root: Path, query: str) -> Recall:
+            with Memory.open(root) as memory:
+                return memory.recall(query)
+
+        findings += prove(this_machine(), invocation.say, lambda folder: Memory.create(folder)[0].close(), recall)
     ok = all(finding.level != "error" for finding in findings)
     shape = {"ok": ok, "vault": root, "findings": [asdict(finding) for finding in findings]}
     invocation.tell(lambda: _render(findings), **shape)
     return 0 if ok else 1
-
-
-def _recall(root: Path, query: str) -> Recall:
-    with Memory.open(root) as memory:
-        return memory.recall(query)
 
 
 def _render(findings: Sequence[Finding]) -> str:

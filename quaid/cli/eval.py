@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, count, moment, section, styled
+from quaid.cli.terminal import columns, count, moment, paragraphs, section, short, styled
 from quaid.errors import BadInputError
 from quaid.model import Recall
 from quaid.recall.evaluation import Change, Outcome, Question, Score, compare, parse_questions, replay, score
@@ -182,7 +182,7 @@ def _render(old: _Side | None, new: _Side, changes: Sequence[Change], limit: int
         rows = [(name, change.question.text) for change, names in zip(changes, picked, strict=True) for name in names]
         parts.append(section(title, rows))
     parts.append(_render_scores([old, new] if old else [new], limit))
-    return "\n\n".join(part for part in parts if part)
+    return paragraphs(*parts)
 
 
 def _render_questions(pairs: Sequence[tuple[Outcome | None, Outcome]]) -> str:
@@ -206,7 +206,7 @@ def _rank(rank: int | None) -> str:
 
 def _render_scores(sides: Sequence[_Side], limit: int) -> str:
     scores = [side.score for side in sides]
-    named = [f"{moment(side.when)}, at {side.commit[:10]}" if side.commit else "the present files" for side in sides]
+    named = [f"{moment(side.when)}, at {short(side.commit)}" if side.commit else "the present files" for side in sides]
     rows: list[tuple[object, ...]] = [("as of", *named)] if any(side.commit for side in sides) else []
     rows += [
         (f"recall@{limit}", *(_figure(one.recall) for one in scores)),

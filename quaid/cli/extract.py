@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quaid.cli.extraction_output import MAX_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
-from quaid.cli.invocation import Invocation, complain
-from quaid.cli.terminal import columns, count, styled
+from quaid.cli.invocation import Invocation, complain, fields
+from quaid.cli.terminal import count, known, styled, titled
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NoteBrokenError, QuaidError, UsageError
 from quaid.llm.discovery import AGREE
 
@@ -53,7 +53,10 @@ def run_extract(
       quaid extract --pending
     """
     invocation: Invocation = ctx.obj
-    how = {"facts": not no_facts, "dry_run": dry_run, "trigger": _trigger(trigger)}
+    occasion = " ".join(trigger.replace("#", " ").split())[:60]  # one line that goes into a heading
+    if not occasion:
+        raise UsageError("--trigger is empty. Name the occasion, such as Compaction or Reset.")
+    how = {"facts": not no_facts, "dry_run": dry_run, "trigger": occasion}
     if pending:
         if file:
             raise UsageError("--pending takes no files: it learns from the conversations that are kept already.")
@@ -71,7 +74,7 @@ def run_extract(
         if any(done.new_turns and done.waiting for done in found) and not memory.settings.models.provider:
             invocation.say(f"No model is asked before you have agreed to it. {AGREE}")
     if invocation.as_json:
-        shapes = [as_shape(done) for done in found]
+        shapes = [shape_of_extracted(done) for done in found]
         several = {"sessions": shapes, "refused": {name: _as_error(error) for name, error in refused.items()}}
         invocation.answer(**shapes[0] if len(shapes) == 1 and not refused else several)
     return 1 if refused or any(done.problem for done in found) else 0
@@ -120,20 +123,8 @@ def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
         memory.sync()
         left = memory.list_waiting()
     if invocation.as_json:
-        invocation.answer(waiting=list(left), sessions=[as_shape(done) for done in found])
+        invocation.answer(waiting=list(left), sessions=[shape_of_extracted(done) for done in found])
     return 1 if any(done.problem for done in found) else 0
-
-
-def _trigger(name: str) -> str:
-    """One line without what would end a heading.
-
-    Raises:
-        UsageError: nothing is left of it.
-    """
-    trigger = " ".join(name.replace("#", " ").split())[:60]
-    if not trigger:
-        raise UsageError("--trigger is empty. Name the occasion, such as Compaction or Reset.")
-    return trigger
 
 
 def _remark(invocation: Invocation, done: Extracted) -> None:
@@ -147,20 +138,13 @@ def _remark(invocation: Invocation, done: Extracted) -> None:
         invocation.say(f"What could not be used is kept in {done.quarantined}")
 
 
-def as_shape(done: Extracted) -> dict[str, object]:
+def shape_of_extracted(done: Extracted) -> dict[str, object]:
     """`Extracted` as JSON."""
     shape: dict[str, object] = {
-        "session": done.session,
-        "path": done.path,
-        "turns": done.turns,
-        "new_turns": done.new_turns,
-        "waiting": done.waiting,
-        "skipped": done.skipped,
-        "redacted": dict(Counter(done.redacted)),
+        **fields(done, "session", "path", "turns", "new_turns", "waiting", "skipped"),
+        "redacted": Counter(done.redacted),
         **shape_of_learned(done),
-        "snippets": done.snippets,
-        "journal": list(done.journal),
-        "quarantined": done.quarantined,
+        **fields(done, "snippets", "journal", "quarantined"),
     }
     if done.problem is not None:
         shape["error"] = _as_error(done.problem)
@@ -180,12 +164,10 @@ def render_extracted(done: Extracted) -> str:
     rows = [
         ("path", done.path),
         *listed("facts", facts, None if done.is_dry_run else MAX_SHOWN),
-        *([("snippets", snippets)] if snippets else []),
-        *([("journal", ", ".join(done.journal))] if done.journal else []),
-        *([("left out", left_out)] if left_out else []),
+        *known(("snippets", snippets), ("journal", ", ".join(done.journal)), ("left out", left_out)),
         *rows_of_learned(done),
     ]
-    return "\n".join([_head(done), *(f"  {line}" for line in columns(rows).splitlines())])
+    return titled(_head(done), rows)
 
 
 def _head(done: Extracted) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quaid.cli.change_output import warn_left
-from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import clipped, columns, count, section, styled
+from quaid.cli.invocation import Invocation, fields
+from quaid.cli.terminal import clipped, count, known, lines, section, short, styled, titled
 from quaid.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,44 +61,32 @@ def run_import(
             sys.stdin.buffer if path == "-" else path,
             format=format_, project=project, keep_owners=keep_owners, into=into, dry_run=dry_run,
         )  # fmt: skip
-    invocation.tell(lambda: _render(imported), **_as_shape(imported))
+    invocation.tell(
+        lambda: _render(imported),
+        **fields(imported, "source", "format", "dry_run"),
+        counts={kind: imported.counts.get(kind, 0) for kind in ("facts", "entities", "edges", "notes")},
+        **fields(imported, "known", "left_out", "redacted", "clashes"),
+        namesakes=[{"path": path, "other": other} for path, other in imported.namesakes],
+        **fields(imported, "examples", "commit", "left"),
+    )
     _warn(invocation, imported)
-
-
-def _as_shape(imported: Imported) -> dict[str, object]:
-    return {
-        "source": imported.source,
-        "format": imported.format,
-        "dry_run": imported.dry_run,
-        "counts": {kind: imported.counts.get(kind, 0) for kind in ("facts", "entities", "edges", "notes")},
-        "known": imported.known,
-        "left_out": imported.left_out,
-        "redacted": imported.redacted,
-        "clashes": imported.clashes,
-        "namesakes": [{"path": path, "other": other} for path, other in imported.namesakes],
-        "examples": imported.examples,
-        "commit": imported.commit,
-        "left": imported.left,
-    }
 
 
 def _render(imported: Imported) -> str:
     from quaid.capture.imports import phrase_counts
 
+    head = f"Nothing new in {imported.source} ({imported.format})"
     if imported.counts:
         verb = "Would import" if imported.dry_run else styled("Imported", "green")
         head = f"{verb}: {phrase_counts(imported.counts)} from {imported.format}"
-    else:
-        head = f"Nothing new in {imported.source} ({imported.format})"
-    rows = [("known already", f"{imported.known:,}")] if imported.known else []
-    if imported.commit:
-        rows.append(("commit", imported.commit[:10]))
-    parts = [head, *(f"  {line}" for line in columns(rows).splitlines())]
-    if imported.dry_run:
-        parts.append(section("First of them", [(clipped(text, _WIDTH),) for text in imported.examples]))
+    repeated = f"{imported.known:,}" if imported.known else None
+    examples = [(clipped(text, _WIDTH),) for text in imported.examples] if imported.dry_run else []
     reasons = sorted(imported.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
-    parts.append(section("Left out", [(f"{number:,}", reason) for reason, number in reasons]))
-    return "\n".join(filter(None, parts))
+    return lines(
+        titled(head, known(("known already", repeated), ("commit", short(imported.commit)))),
+        section("First of them", examples),
+        section("Left out", [(f"{number:,}", reason) for reason, number in reasons]),
+    )
 
 
 def _warn(invocation: Invocation, imported: Imported) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import moment, one_line, styled
+from quaid.cli.terminal import moment, one_line, short, styled
 from quaid.errors import NoteNotFoundError
-from quaid.memory import Memory
 from quaid.model import Commit
 
 
@@ -33,7 +33,11 @@ def run_log(
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
-        trailer = ("Quaid-Fact", _fact_id(memory, fact)) if fact else ("Quaid-Session", session) if session else None
+        trailer = ("Quaid-Session", session) if session else None
+        if fact:
+            with suppress(NoteNotFoundError):  # what was forgotten is meant by its whole id
+                fact = memory.get(fact).document.id
+            trailer = ("Quaid-Fact", fact)
         commits = memory.answers.log(limit, author=author, grep_trailer=trailer, since=since)
         if fact and session:
             commits = [commit for commit in commits if session in commit.trailers.get("Quaid-Session", ())]
@@ -42,18 +46,11 @@ def run_log(
         invocation.say("No commit fits.")
 
 
-def _fact_id(memory: Memory, reference: str) -> str:
-    try:
-        return memory.get(reference).document.id
-    except NoteNotFoundError:  # it may have been forgotten: take the reference for the whole id
-        return reference
-
-
 def _render_log(commits: Sequence[Commit], *, stat: bool) -> str:
     authors = max((len(commit.author) for commit in commits), default=0)
     lines = []
     for commit in commits:
-        head = f"{styled(commit.id[:10], 'yellow')}  {moment(commit.when)}  {commit.author:{authors}}"
+        head = f"{styled(short(commit.id), 'yellow')}  {moment(commit.when)}  {commit.author:{authors}}"
         lines.append(f"{head}  {one_line(commit.subject)}")
         lines += [f"            {path}" for path in commit.files] if stat else []
     return "\n".join(lines)

@@ -8,7 +8,7 @@ import typer
 
 from quaid.cli.change_output import tell_written
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import count, print_exactly, section, styled
+from quaid.cli.terminal import count, paragraphs, print_exactly, section, styled
 from quaid.errors import NoteNotFoundError, QuaidError
 from quaid.index.views import NoteView
 from quaid.vault import files
@@ -131,4 +131,4 @@ def _render_note(view: NoteView) -> str:
     head = styled(document.path + (f"#t{view.turn}" if view.turn else ""), "bold")
     about = styled(" · ".join([str(fact) for fact in facts if fact] + [document.id]), "dim")
     edges = section("Edges", [(edge.subject, edge.relation, edge.object) for edge in view.edges])
-    return "\n\n".join(part for part in (f"{head}\n{about}", view.text, edges) if part)
+    return paragraphs(f"{head}\n{about}", view.text, edges)

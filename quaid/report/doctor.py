@@ -1,7 +1,7 @@
 """Everything Quaid needs on this machine, checked: `quaid doctor`.
 
-A check is a function DoctorContext -> Finding; `CHECKS` is all of them in the order they are shown. A check never raises:
-what it cannot find out is a finding too.
+A check is a function DoctorContext -> Finding; `CHECKS` holds all of them in the order in which they are shown.
+A check never raises: what it cannot find out is a finding too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quaid.index.reader import IndexReader
 from quaid.llm import Models
 from quaid.model import Finding
 from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
-from quaid.report.outbound import describe_outbound
+from quaid.report.outbound import describe_outbound, list_outbound
 from quaid.sync.follow import read_heartbeat
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction
@@ -43,7 +43,7 @@ OBSIDIAN_GIT = ".obsidian/plugins/obsidian-git/data.json"
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """What the checks look at. `memory` is None when the vault could not be opened, for `problem`."""
+    """The vault that is checked. `memory` is None when the vault could not be opened, for `problem`."""
 
     root: Path
     memory: Memory | None
@@ -51,7 +51,7 @@ class DoctorContext:
 
 
 def examine(root: Path) -> tuple[Finding, ...]:
-    """All findings about the vault at `root`, which need not be one."""
+    """Return all findings about the vault at `root`, which need not be one."""
     from quaid.memory import Memory
 
     try:
@@ -63,7 +63,7 @@ def examine(root: Path) -> tuple[Finding, ...]:
 
 
 def check_git(_: DoctorContext) -> Finding:
-    """There is a git, and it is new enough."""
+    """Check that git is there and new enough."""
     try:
         said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True, timeout=10).stdout
     except FileNotFoundError:
@@ -77,7 +77,7 @@ def check_git(_: DoctorContext) -> Finding:
 
 
 def check_sqlite(_: DoctorContext) -> Finding:
-    """SQLite has full-text search and can load the vector extension."""
+    """Check that SQLite has full-text search and can load the vector extension."""
     try:
         connection = database.make_in_memory()
         row = connection.execute("SELECT vec_version()").fetchone()
@@ -88,7 +88,7 @@ def check_sqlite(_: DoctorContext) -> Finding:
 
 
 def check_vault(context: DoctorContext) -> Finding:
-    """The folder is a vault and its settings can be read."""
+    """Check that the folder is a vault and that its settings can be read."""
     problem = context.problem or (context.memory.problem if context.memory else None)
     if problem is not None:
         sentence, _, step = str(problem).partition(". ")
@@ -97,9 +97,9 @@ def check_vault(context: DoctorContext) -> Finding:
 
 
 def check_repository(context: DoctorContext) -> Finding:
-    """The vault is in a git repository that is in the middle of nothing."""
+    """Check that the vault is in a git repository with no operation in progress."""
     if History.find_repository(context.root) is None:
-        return Finding("repository", "error", "The vault is in no git repository.", f"git init {context.root}")
+        return Finding("repository", "error", "The vault is not in a git repository.", f"git init {context.root}")
     if context.memory is None:
         return Finding("repository", "ok", "The folder is in a git repository")
     state = context.memory.git.state()
@@ -112,7 +112,7 @@ def check_repository(context: DoctorContext) -> Finding:
 
 
 def check_git_lock(context: DoctorContext) -> Finding:
-    """No crashed git left its lock."""
+    """Check that no crashed git left its lock."""
     repository = find_repository(context.root)
     lock = repository.index_lock if repository else None
     try:
@@ -129,12 +129,12 @@ def check_git_lock(context: DoctorContext) -> Finding:
 
 
 def check_state(context: DoctorContext) -> Finding:
-    """What only this machine knows lies where nobody else can enter."""
+    """Check that the state folder is there and private."""
     return Finding("state", "ok", f"{make_state_folder(context.root)}")
 
 
 def check_writes(context: DoctorContext) -> Finding:
-    """What killed writes began is finished."""
+    """Check that no killed write is left unfinished."""
     left = [
         f"{unfinished.reason} (kept in {unfinished.folder})" for unfinished in transaction.list_unfinished(context.root)
     ]
@@ -147,7 +147,7 @@ def check_writes(context: DoctorContext) -> Finding:
 
 
 def check_index(context: DoctorContext) -> Finding:
-    """The index can be read and is of this version."""
+    """Check that the index can be read and is of this version."""
     reader = IndexReader(state_folder(context.root) / INDEX_FILE)
     try:
         connection = reader.open()
@@ -164,7 +164,7 @@ def check_index(context: DoctorContext) -> Finding:
 
 
 def check_weights(context: DoctorContext) -> Finding:
-    """The embedding model is on this machine, or configured away."""
+    """Check that the embedding model is on this machine, unless it is switched off."""
     settings = _memory(context).settings.embedding
     if settings.provider == "none":
         step = "quaid config embedding.provider local"
@@ -176,7 +176,7 @@ def check_weights(context: DoctorContext) -> Finding:
 
 
 def check_embedding(context: DoctorContext) -> Finding:
-    """One real embedding, timed."""
+    """Embed one question and time it."""
     embedder = _memory(context).embedding.embedder()
     if embedder is None:
         return Finding("vectors", "ok", "Not tried: no embedding model")
@@ -187,7 +187,7 @@ def check_embedding(context: DoctorContext) -> Finding:
 
 
 def check_models(context: DoctorContext) -> Finding:
-    """Which language models are asked, and why. None of them is asked for it."""
+    """Name the language models that are asked, and why. None of them is asked for it."""
     settings = _memory(context).settings.models
     if settings.provider == "none":
         return Finding("models", "ok", "Switched off (models.provider is none)")
@@ -199,11 +199,12 @@ def check_models(context: DoctorContext) -> Finding:
 
 def check_outbound(context: DoctorContext) -> Finding:
     """Tell what leaves this machine, where to and since when."""
-    return Finding("outbound", "ok", describe_outbound(_memory(context).settings))
+    settings = _memory(context).settings
+    return Finding("outbound", "ok", describe_outbound(list_outbound(settings), offline=settings.offline))
 
 
 def check_watcher(context: DoctorContext) -> Finding:
-    """A watcher that left a heartbeat is alive."""
+    """Check that a watcher that left a heartbeat is alive."""
     heartbeat = read_heartbeat(state_folder(context.root))
     if heartbeat is None:
         return Finding("watcher", "ok", "Not running; every read checks for itself")
@@ -215,7 +216,7 @@ def check_watcher(context: DoctorContext) -> Finding:
 
 
 def check_janitor(context: DoctorContext) -> Finding:
-    """The janitor runs by itself, and has run."""
+    """Check that the janitor has run as planned."""
     from quaid.janitor.news import overdue_in
     from quaid.janitor.schedule import describe
 
@@ -230,7 +231,7 @@ def check_janitor(context: DoctorContext) -> Finding:
 
 
 def check_hooks(context: DoctorContext) -> Finding:
-    """The hooks of agents' programs answer, quickly, and what they left is worked off."""
+    """Check that the hooks of agents' programs answer, and tell how quickly."""
     from quaid.local import hook_log, queue
 
     state = state_folder(context.root)
@@ -247,7 +248,7 @@ def check_hooks(context: DoctorContext) -> Finding:
 
 
 def check_queue(context: DoctorContext) -> Finding:
-    """No conversation of an agent was given up."""
+    """Check that no conversation of an agent was given up."""
     from quaid.local import queue
 
     state = state_folder(context.root)
@@ -260,7 +261,7 @@ def check_queue(context: DoctorContext) -> Finding:
 
 
 def check_projects(context: DoctorContext) -> Finding:
-    """The source roots of projects are here, and no document of theirs holds secrets."""
+    """Check that the source roots of projects are here and that no document of theirs holds secrets."""
     from quaid.docs.registry import read_projects
 
     projects = [project for project in read_projects(context.root) if project.state == "active"]
@@ -301,7 +302,7 @@ def _check_roots(vault: Path, project: Project) -> Finding | None:
 
 
 def check_obsidian_git(context: DoctorContext) -> Finding:
-    """Obsidian's git plugin does not commit behind Quaid's back."""
+    """Check that Obsidian's git plugin does not commit Quaid's notes."""
     try:
         settings = json.loads(files.read_file(context.root / OBSIDIAN_GIT))
         minutes = float(settings.get("autoSaveInterval") or 0)
@@ -315,7 +316,7 @@ def check_obsidian_git(context: DoctorContext) -> Finding:
 
 
 def check_conflict_copies(context: DoctorContext) -> Finding:
-    """No sync tool left copies of notes two devices disagreed about."""
+    """Check that no sync tool left copies of notes that two devices changed."""
     copies = [
         path.relative_to(context.root).as_posix()
         for path in context.root.rglob("*.md")
@@ -330,7 +331,7 @@ def check_conflict_copies(context: DoctorContext) -> Finding:
 
 
 def check_disk(context: DoctorContext) -> Finding:
-    """There is room to write."""
+    """Check that the disk has room."""
     folder = next(path for path in (context.root, *context.root.parents) if path.is_dir())
     free = shutil.disk_usage(folder).free
     if free < MIN_FREE_BYTES:
@@ -340,7 +341,7 @@ def check_disk(context: DoctorContext) -> Finding:
 
 Check = Callable[[DoctorContext], Finding]
 ALWAYS: tuple[Check, ...] = (check_git, check_sqlite, check_vault)
-"""Asked even where there is no vault."""
+"""Checks that need no vault."""
 OF_A_VAULT: tuple[Check, ...] = (
     check_repository,
     check_git_lock,
@@ -365,14 +366,13 @@ CHECKS = ALWAYS + OF_A_VAULT
 
 def _run(context: DoctorContext) -> tuple[Finding, ...]:
     checks = ALWAYS if context.memory is None else CHECKS
-    return tuple(_guarded(check, context) for check in checks)
-
-
-def _guarded(check: Check, context: DoctorContext) -> Finding:
-    try:
-        return check(context)
-    except (QuaidError, OSError, subprocess.SubprocessError) as error:
-        return Finding(check.__name__.removeprefix("check_").replace("_", " "), "error", str(error))
+    findings = []
+    for check in checks:
+        try:
+            findings.append(check(context))
+        except (QuaidError, OSError, subprocess.SubprocessError) as error:
+            findings.append(Finding(check.__name__.removeprefix("check_").replace("_", " "), "error", str(error)))
+    return tuple(findings)
 
 
 def _memory(context: DoctorContext) -> Memory:
