@@ -19,8 +19,9 @@ SHOWN_AFTER_S = 1.0
 class ProgressBar:
     """Takes (what, done, total) and shows it. rich is imported only when there is something to show."""
 
-    def __init__(self, *, shown: bool) -> None:
+    def __init__(self, *, shown: bool, after_s: float = SHOWN_AFTER_S) -> None:
         self._shown = shown
+        self._after_s = after_s
         self._started = time.monotonic()
         self._bar: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
@@ -34,9 +35,13 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
 
+    @property
+    def is_drawn(self) -> bool:
+        return self._bar is not None
+
     def update(self, what: str, done: int, total: int) -> None:
         """Called often, from the thread that works."""
-        if not self._shown or (self._bar is None and time.monotonic() - self._started < SHOWN_AFTER_S):
+        if not self._shown or (self._bar is None and time.monotonic() - self._started < self._after_s):
             return
         if self._bar is None:
             self._bar = _start()

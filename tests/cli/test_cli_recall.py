@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
-from pathlib import Path
 
+import command_line
 import pytest
+from command_line import DOCS
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid import Memory
 from quaid.cli.explanation import FILLS, REST, render_explanation
-from quaid.cli.main import main
 from quaid.cli.query_options import QueryOptions
 from quaid.cli.recall import render_answer
 from quaid.config import list_settings
 from quaid.model import ChannelRank, Hit, Recall
 from quaid.settings import RecallSettings, StageSettings
-
-DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -38,10 +34,7 @@ def shown_on_a_terminal(monkeypatch):
 
 
 def quaid(vault, *arguments):
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = main([*arguments, "--vault", str(vault.root)])
-    return code, out.getvalue(), err.getvalue()
+    return command_line.quaid(*arguments, "--vault", str(vault.root))
 
 
 def write(vault, name, text="A heron stands in the river.", **head):
