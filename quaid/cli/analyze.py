@@ -23,10 +23,10 @@ OF_ONE_FILE = (BadInputError, NoteBrokenError, ModelAnswerError, ModelRefusedErr
 def run_analyze(
     ctx: typer.Context,
     paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Text, markdown or PDF files.")],
-    focus: Annotated[str, typer.Option(metavar="TEXT", help="What to look for above all.")] = "",
+    focus: Annotated[str, typer.Option(metavar="TEXT", help="What the model should look for above all.")] = "",
     project: Annotated[str | None, typer.Option(metavar="NAME", help="The project its facts belong to.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Ask the model even when nothing has changed.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
 ) -> int:
     """Learn from files: a model draws facts and names from them, each with the page or heading it stands at.
 
@@ -93,7 +93,7 @@ def shape_of_analyzed(name: str, done: Analyzed) -> dict[str, object]:
 
 
 def render_analyzed(done: Analyzed) -> str:
-    """What was done with one file, for a person."""
+    """One file and what was done with it, for a person."""
     file, checkout = done.file, done.inquiry.checkout
     if done.outcome == "unchanged":
         return f"Nothing to do: {file.path.name} is as it was when it was analyzed ({done.note}). --again asks anew."

@@ -18,7 +18,7 @@ from quaid.cli.invocation import Invocation
 
 
 class CommandEntry(NamedTuple):
-    """Where a command lives and what `quaid --help` says about it."""
+    """The module of a command and what `quaid --help` says about it."""
 
     module: str
     summary: str
@@ -26,52 +26,52 @@ class CommandEntry(NamedTuple):
 
 SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "Begin": {
-        "init": CommandEntry("init", "Make a folder a vault, or adopt one that has notes."),
-        "clone": CommandEntry("trust", "Clone a vault of yours from another machine, and trust it."),
+        "init": CommandEntry("init", "Make a folder a vault, or adopt a folder of notes."),
+        "clone": CommandEntry("trust", "Clone your vault from another machine, and trust it."),
         "trust": CommandEntry("trust", "Let Quaid read a vault that was cloned, copied or moved here."),
-        "demo": CommandEntry("demo", "See it all work in a temporary vault."),
+        "demo": CommandEntry("demo", "Try everything in a temporary vault."),
     },
     "Remember and recall": {
-        "remember": CommandEntry("remember", "Store a fact, or confirm the one that says it already."),
-        "extract": CommandEntry("extract", "Take in a conversation."),
+        "remember": CommandEntry("remember", "Store a fact, or confirm the one that says the same."),
+        "extract": CommandEntry("extract", "Store a conversation and draw facts from it."),
         "analyze": CommandEntry("analyze", "Learn from a file: text, markdown or PDF."),
-        "import": CommandEntry("importing", "Take in what another memory holds."),
+        "import": CommandEntry("importing", "Import another memory or a folder of notes."),
         "export": CommandEntry("exporting", "Write the memory as JSON lines."),
         "recall": CommandEntry("recall", "Answer a question from memory."),
         "search": CommandEntry("recall", "Find notes by their words alone."),
         "get": CommandEntry("notes", "Print a note, or one turn of a conversation."),
-        "forget": CommandEntry("notes", "Take a note out of the memory; git keeps it."),
+        "forget": CommandEntry("notes", "Remove a note from the memory; git keeps it."),
         "restore": CommandEntry("notes", "Bring back what was forgotten."),
         "link": CommandEntry("notes", "Connect two things in the graph."),
-        "note": CommandEntry("notes", "Queue a line for the next conversation that is taken in."),
+        "note": CommandEntry("notes", "Queue a line for the next conversation."),
     },
-    "Keep in step": {
-        "watch": CommandEntry("watch", "Follow every change of the files until stopped."),
-        "sync": CommandEntry("sync", "Bring the index in step with the files."),
-        "reindex": CommandEntry("sync", "Build the index from nothing."),
-        "verify": CommandEntry("sync", "Prove that the index says what the files say."),
+    "Index": {
+        "watch": CommandEntry("watch", "Follow changes of the files until stopped."),
+        "sync": CommandEntry("sync", "Bring the index up to date with the files."),
+        "reindex": CommandEntry("sync", "Rebuild the index from the files."),
+        "verify": CommandEntry("sync", "Check the index against the files."),
     },
     "Tidy": {
-        "janitor": CommandEntry("janitor", "Review, merge and fold; every decision a commit you can undo."),
+        "janitor": CommandEntry("janitor", "Review and merge facts; every decision is a commit that you can undo."),
     },
     "Projects": {
-        "project": CommandEntry("project", "Projects and their source code; what is true of each."),
-        "docs": CommandEntry("docs", "Documents: search, read, and see which their sources have left behind."),
+        "project": CommandEntry("project", "Projects, their source code and their documents."),
+        "docs": CommandEntry("docs", "Search and read documents, and see which are out of date."),
     },
-    "Where agents live": {
-        "install": CommandEntry("install", "Put Quaid into the program your agent lives in."),
-        "uninstall": CommandEntry("install", "Take it out again."),
+    "Agents": {
+        "install": CommandEntry("install", "Install Quaid in the program that your agent runs in."),
+        "uninstall": CommandEntry("install", "Remove it again."),
         "mcp": CommandEntry("mcp", "Serve the memory to agents."),
-        "context": CommandEntry("context", "Print what an agent should have before it starts."),
-        "hook": CommandEntry("hook", "Answer an event of a program that an agent lives in."),
+        "context": CommandEntry("context", "Print what an agent should know before it starts."),
+        "hook": CommandEntry("hook", "Answer an event of a program that an agent runs in."),
     },
     "Look around": {
-        "status": CommandEntry("status", "How the vault is, and what needs attention."),
+        "status": CommandEntry("status", "Show how the vault is, and what needs attention."),
         "doctor": CommandEntry("doctor", "Check everything Quaid needs on this machine."),
-        "stats": CommandEntry("stats", "What the memory is made of, in numbers."),
-        "log": CommandEntry("log", "What changed, commit by commit."),
-        "why": CommandEntry("why", "Why a memory is believed: what was said, who wrote it, what changed."),
-        "eval": CommandEntry("eval", "Replay questions; see which answers are found, gained and lost."),
+        "stats": CommandEntry("stats", "Show what the memory is made of, in numbers."),
+        "log": CommandEntry("log", "Show what changed, commit by commit."),
+        "why": CommandEntry("why", "Show where a memory comes from and how it has changed."),
+        "eval": CommandEntry("eval", "Replay questions and count the answers that are found, gained and lost."),
         "config": CommandEntry("config", "Show or change settings."),
     },
 }
@@ -154,7 +154,7 @@ def _shared(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON (docs/cli.md has the shapes).")] = False,
     vault: Annotated[Path | None, typer.Option("--vault", metavar="PATH", help="The vault to use.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr, errors only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, no remarks.")] = False,
 ) -> None:
     """Never called: its options are lent to every command."""
 

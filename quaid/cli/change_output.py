@@ -1,4 +1,4 @@
-"""What a command says about a change it made."""
+"""The outcome of a change, in words and as JSON, with remarks on what was left or redacted."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Setting(NamedTuple):
 
 def run_config(
     ctx: typer.Context,
-    key: Annotated[str | None, typer.Argument(metavar="KEY", help="A setting, like recall.limit.")] = None,
+    key: Annotated[str | None, typer.Argument(metavar="KEY", help="A setting, such as recall.limit.")] = None,
     value: Annotated[str | None, typer.Argument(metavar="VALUE", help="Its new value.")] = None,
 ) -> None:
     """Show all settings, show one, or change one.

@@ -37,10 +37,11 @@ class DemoStep:
 def run_demo(
     ctx: typer.Context,
     path: Annotated[
-        Path | None, typer.Option("--path", "--keep", metavar="DIR", help="Build it in this new or empty folder.")
+        Path | None,
+        typer.Option("--path", "--keep", metavar="DIR", help="Build the vault in this new or empty folder."),
     ] = None,
 ) -> int:
-    """See it all work: a vault is built, fed, asked, edited behind Quaid's back, and asked again.
+    """Try everything: a vault is built, filled, asked, edited with another program, and asked again.
 
     Every step is shown as the command you would type, with what it really printed. Without --path the vault lies in
     the system's temporary folder, for you to look into until that is cleaned.
@@ -57,7 +58,14 @@ def run_demo(
     if invocation.as_json:
         invocation.answer(vault=root, steps=[asdict(step) for step in demo.steps])
     else:
-        _say_next(invocation, root)
+        invocation.print(
+            f"{styled('The vault is yours to play with:', 'bold')} {root}\n"
+            f"  export QUAID_HOME={shlex.quote(str(root))}\n"
+            '  quaid recall "what is Maya allergic to?"\n'
+            '  quaid remember "Tom is learning to sail"\n'
+            "  quaid why Maya\n"
+            "Your own begins with: quaid init ~/quaid"
+        )
     return 0 if all(step.exit_code == 0 for step in demo.steps) else 1
 
 
@@ -83,7 +91,7 @@ class Demo:
         self._tell("A vault is a folder of markdown notes in git.")
         self._quaid("init", "--no-fetch", str(self._root))
         self._fetch()
-        self._tell("Take in a conversation. It is kept turn by turn and can be recalled at once.")
+        self._tell("Store a conversation and draw facts from it. It is kept turn by turn and can be recalled at once.")
         shutil.copy(CONVERSATION, self._root / "conversation.jsonl")
         self._quaid("extract", "conversation.jsonl")
         self._quaid("recall", "when does the dog need to see the vet?", "--limit", "2")
@@ -182,14 +190,3 @@ def _working_in(root: Path) -> Iterator[None]:
             del os.environ["QUAID_HOME"]
         else:
             os.environ["QUAID_HOME"] = home
-
-
-def _say_next(invocation: Invocation, root: Path) -> None:
-    invocation.print(
-        f"{styled('The vault is yours to play with:', 'bold')} {root}\n"
-        f"  export QUAID_HOME={shlex.quote(str(root))}\n"
-        '  quaid recall "what is Maya allergic to?"\n'
-        '  quaid remember "Tom is learning to sail"\n'
-        "  quaid why Maya\n"
-        "Your own begins with: quaid init ~/quaid"
-    )

@@ -41,42 +41,42 @@ def run_docs(
     references: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[REF|QUERY]…", help="A document by id, path, file name or title; a project; a question."
+            metavar="[REF|QUERY]…", help="A document by id, path, file name or title; a project; or a question."
         ),
     ] = None,
     project: Annotated[
-        str | None, typer.Option("--project", "-p", metavar="NAME", help="Of this project alone.")
+        str | None, typer.Option("--project", "-p", metavar="NAME", help="Only documents of this project.")
     ] = None,
     source: Annotated[
-        list[str] | None, typer.Option(metavar="PATH", help="register: what it is about; repeatable.")
+        list[str] | None, typer.Option(metavar="PATH", help="register: a file or folder it is about; repeatable.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="search, history: at most so many.")
+        int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="search, history: show at most N.")
     ] = None,
-    diff: Annotated[bool, typer.Option("--diff", help="check: show what changed.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="check: show the changes as diffs.")] = False,
     model: Annotated[
         bool, typer.Option("--model/--no-model", help="check: ask the fast model what matters, if there is one.")
     ] = True,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="update: carry it out.")] = False,
-    patch: Annotated[bool, typer.Option("--patch", help="update: print it as a patch, change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="update: make the change.")] = False,
+    patch: Annotated[bool, typer.Option("--patch", help="update: print a patch; change nothing.")] = False,
 ) -> int:
-    r"""Documents of projects: find what they say, see which their sources have left behind, bring them up to date.
+    r"""Search the documents of projects, see which are out of date with their sources, and update them.
 
     \b
     list [REF…]
                the documents, with what each is about
     search QUERY
                passages that answer it, each with a warning where its document is stale
-    read REF   a document, without what is secret in it
+    read REF   a document, without the secrets in it
     check [REF…]
                which documents are stale, since which commit and why; --diff shows the changes
     update [REF…]
                what a model would change in stale ones; --yes makes it a commit in the vault, or a branch in the source
                repository
     confirm REF
-               note that a document is true as its sources are now
+               record that a document is true for its sources as they are now
     register PATH
-               put a document into the registry; --source says what it is about
+               add a document to the registry; --source says what it is about
     history REF
                the commits that changed it
     sync       bring the index of the documents up to date
@@ -218,9 +218,7 @@ def show_history(invocation: Invocation, documentation: Documentation, request: 
         (styled(short(commit.id), "yellow"), moment(commit.when), commit.author, clipped(commit.subject, width))
         for commit in commits
     ]
-    invocation.tell(
-        lambda: section(doc.id, rows) or f"{doc.id}: nobody has committed it yet.", id=doc.id, commits=commits
-    )
+    invocation.tell(lambda: section(doc.id, rows) or f"{doc.id}: it was never committed.", id=doc.id, commits=commits)
 
 
 def sync_docs(invocation: Invocation, documentation: Documentation, _: DocsRequest) -> None:

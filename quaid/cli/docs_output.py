@@ -62,7 +62,7 @@ def _state(freshness: Freshness) -> str:
 
 
 def warning_of(freshness: Freshness | None) -> str | None:
-    """That a document is stale, and since when; None where it is not, or was not looked at."""
+    """A sentence when a document is stale, with since when; None when it is not, or was not checked."""
     return describe(freshness) if freshness is not None and freshness.is_stale else None
 
 
@@ -104,12 +104,13 @@ def shape_of_freshness(doc: Doc, freshness: Freshness) -> dict[str, object]:
         "status": freshness.status,
         "warning": warning_of(freshness),
         **fields(freshness, "updated", "true_at", "since", "origin", "sources"),
-        "changes": [_shape_of_finding(finding) for finding in freshness.findings],
+        "changes": [shape_of_finding(finding) for finding in freshness.findings],
         **fields(freshness, "edited", "problems"),
     }
 
 
-def _shape_of_finding(finding: Finding) -> dict[str, object]:
+def shape_of_finding(finding: Finding) -> dict[str, object]:
+    """A change of a source, as JSON."""
     return {
         **fields(finding, "path", "old_path", "kind"),
         "trivial": finding.is_trivial,
@@ -153,7 +154,7 @@ def render_hit(hit: DocHit, freshness: Freshness | None, query: str) -> str:
 
 
 def _excerpt(text: str, query: str) -> str:
-    """So much of a passage as a screen takes, with the line that has most of the question's words."""
+    """At most `MAX_SHOWN` characters of a passage, with the line that has most of the question's words."""
     if len(text) <= MAX_SHOWN:
         return text
     words = set(re.findall(r"\w{3,}", query.lower()))
@@ -166,12 +167,12 @@ def _excerpt(text: str, query: str) -> str:
 
 
 def render_checked(found: Sequence[tuple[Doc, Freshness]], changes: Mapping[str, Mapping[str, str]]) -> str:
-    """How many documents are stale, why each one is, and its `changes`: of each document's sources, a diff by path."""
+    """The number of stale documents, why each one is, and its `changes`: of each document's sources, a diff by path."""
     counted: Counter[str] = Counter(freshness.status for _, freshness in found)
     told = ", ".join(f"{counted[status]} {word}" for status, word in _COUNTED.items() if counted[status])
     return paragraphs(
         f"{count(len(found), 'document')}: {told}" if found else "No document yet.",
-        *(_render_stale(doc, freshness, changes.get(doc.id, {})) for doc, freshness in found if freshness.is_stale),
+        *(render_stale(doc, freshness, changes.get(doc.id, {})) for doc, freshness in found if freshness.is_stale),
         section(
             "Edited and not committed", [(doc.id, ", ".join(state.edited)) for doc, state in found if state.edited]
         ),
@@ -179,7 +180,8 @@ def render_checked(found: Sequence[tuple[Doc, Freshness]], changes: Mapping[str,
     )
 
 
-def _render_stale(doc: Doc, freshness: Freshness, diffs: Mapping[str, str]) -> str:
+def render_stale(doc: Doc, freshness: Freshness, diffs: Mapping[str, str]) -> str:
+    """A stale document, the changes of its sources that matter, and the diffs."""
     assert freshness.true_at is not None
     width = line_width() // 2
     rows = [

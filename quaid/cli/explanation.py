@@ -108,7 +108,7 @@ def _road(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]]:
 
 
 def _noted(stage: Trace, out: str | None) -> str:
-    """What else the trace holds of a stage."""
+    """The rest of what the trace holds of a stage."""
     known = {"stage", "took_ms", "problem", out, _INTO}
     if stage["stage"] != "second_pass":
         known |= {"words", "names", "named", "intent", "dates", "phrases"}

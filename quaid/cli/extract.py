@@ -29,16 +29,18 @@ def run_extract(
         list[str] | None, typer.Argument(metavar="FILE…", help="Transcripts or exports; - reads from stdin.")
     ] = None,
     session: Annotated[
-        str | None, typer.Option(metavar="ID", help="Its session id, if the transcript names none.")
+        str | None, typer.Option(metavar="ID", help="The session id, when the transcript has none.")
     ] = None,
-    pending: Annotated[bool, typer.Option("--pending", help="Learn from the conversations that wait.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, write nothing.")] = False,
-    no_facts: Annotated[bool, typer.Option("--no-facts", help="Keep the conversation, ask no model.")] = False,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Draw facts from the conversations that wait for a model.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
+    no_facts: Annotated[bool, typer.Option("--no-facts", help="Keep the conversation without asking a model.")] = False,
     trigger: Annotated[
-        str, typer.Option(metavar="NAME", help="The occasion, as snippets and journal name it.")
+        str, typer.Option(metavar="NAME", help="The occasion, used as a heading in snippets and journal.")
     ] = "Session",
 ) -> int:
-    """Take in conversations: keep what was said, and let a model draw facts, names and observations from it.
+    """Store conversations, and let a model draw facts, names and observations from them.
 
     Known are sessions of Claude Code, Codex, Gemini and OpenClaw, exports of ChatGPT and Claude.ai (JSON or zip), JSON
     lines with role and content, and plain text ("Name: what was said"). System text, tool output, thinking and recalled
@@ -83,7 +85,7 @@ def run_extract(
 def _take_in(
     memory: Memory, names: list[str], session: str | None, how: dict[str, Any], refused: dict[str, QuaidError]
 ) -> Iterator[Extracted]:
-    """What was done with each conversation. A file of several that cannot be used is `refused`, and named at once."""
+    """Yield what was done with each conversation; one file of several that cannot be used goes to `refused`."""
     for name in names:
         source = sys.stdin.buffer if name == "-" else Path(name).expanduser()
         try:
@@ -156,7 +158,7 @@ def _as_error(problem: QuaidError) -> dict[str, str]:
 
 
 def render_extracted(done: Extracted) -> str:
-    """What was done with one conversation, for a person."""
+    """One conversation and what was done with it, for a person."""
     marks = {"created": "", "confirmed": " (said again)", "known": " (known)"}
     facts = [f"{fact.text}{marks[fact.outcome]}" for fact in done.facts]
     snippets = ", ".join(f"{number} for {file}" for file, number in done.snippets.items())

@@ -1,4 +1,4 @@
-"""What `extract` and `analyze` say alike: facts that were stored, what was left out, what the model took."""
+"""The output that `extract` and `analyze` share: facts that were stored, what was left out, what the model took."""
 
 from __future__ import annotations
 

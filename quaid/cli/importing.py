@@ -29,23 +29,22 @@ def run_import(
         typer.Option(
             "--from",
             metavar="FORMAT",
-            help="What it is, if that is not told by its content: quaid, mem0, basic-memory, markdown, notes.",
+            help="The format, when the content does not tell: quaid, mem0, basic-memory, markdown, notes.",
         ),
     ] = None,
-    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Whose facts these are.")] = None,
-    keep_owners: Annotated[
-        bool, typer.Option("--keep-owners", help="Each memory of mem0 belongs to its user_id.")
-    ] = False,
+    owner: Annotated[str | None, typer.Option(metavar="NAME", help="The owner of the facts.")] = None,
+    keep_owners: Annotated[bool, typer.Option("--keep-owners", help="Keep each user_id of mem0 as the owner.")] = False,
     project: Annotated[str | None, typer.Option(metavar="NAME", help="The project the facts belong to.")] = None,
     into: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where in the vault a folder of notes goes; else notes/NAME.")
+        str | None,
+        typer.Option(metavar="FOLDER", help="The folder of the vault for imported notes; the default is notes/NAME."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
 ) -> None:
-    """Take in what another memory holds: markdown memories (MEMORY.md, daily notes), a basic-memory project, an export
+    """Import another memory: markdown memories (MEMORY.md, daily notes), a basic-memory project, an export
     of mem0, a folder of notes such as an Obsidian vault, or what `quaid export` wrote.
 
-    What it is is told by its content. No model is asked. Doing it again adds only what is new.
+    The format is recognised by the content. No model is asked. Importing again adds only what is new.
 
     Examples:
       quaid import ~/.openclaw/workspace --dry-run
@@ -62,7 +61,7 @@ def run_import(
             format=format_, project=project, keep_owners=keep_owners, into=into, dry_run=dry_run,
         )  # fmt: skip
     invocation.tell(
-        lambda: _render(imported),
+        lambda: render_imported(imported),
         **fields(imported, "source", "format", "dry_run"),
         counts={kind: imported.counts.get(kind, 0) for kind in ("facts", "entities", "edges", "notes")},
         **fields(imported, "known", "left_out", "redacted", "clashes"),
@@ -72,7 +71,8 @@ def run_import(
     _warn(invocation, imported)
 
 
-def _render(imported: Imported) -> str:
+def render_imported(imported: Imported) -> str:
+    """The counts of an import, and what was left out."""
     from quaid.capture.imports import phrase_counts
 
     head = f"Nothing new in {imported.source} ({imported.format})"

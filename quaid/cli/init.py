@@ -19,9 +19,11 @@ from quaid.sync.indexer import SyncOptions
 def run_init(
     ctx: typer.Context,
     path: Annotated[
-        Path | None, typer.Argument(metavar="PATH", help="The folder; else --vault, $QUAID_HOME or ~/quaid.")
+        Path | None, typer.Argument(metavar="PATH", help="The folder; the default is --vault, $QUAID_HOME or ~/quaid.")
     ] = None,
-    fetch: Annotated[bool, typer.Option("--fetch/--no-fetch", help="Fetch the embedding model (90 MB), once.")] = True,
+    fetch: Annotated[
+        bool, typer.Option("--fetch/--no-fetch", help="Download the embedding model (90 MB), once.")
+    ] = True,
 ) -> None:
     """Make a folder a vault. A folder that has notes is adopted: files are added, none is changed.
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _HOST = typer.Argument(
     metavar="HOST", help="claude-code, claude-desktop, cursor, windsurf, vscode, codex, gemini or openclaw."
 )
-_DRY_RUN = typer.Option("--dry-run", help="Show what would change, and change nothing.")
-_PROJECT = typer.Option("--project", help="claude-code: this folder's own config, not yours for all folders.")
+_DRY_RUN = typer.Option("--dry-run", help="Show what would change; change nothing.")
+_PROJECT = typer.Option("--project", help="claude-code: change the config of this folder instead of your own.")
 
 
 def run_install(
@@ -27,14 +27,14 @@ def run_install(
     dry_run: Annotated[bool, _DRY_RUN] = False,
     project: Annotated[bool, _PROJECT] = False,
     plugin: Annotated[
-        bool, typer.Option("--plugin", help="claude-code: switch on the plugin, with its skill and commands.")
+        bool, typer.Option("--plugin", help="claude-code: enable the plugin, with its skill and commands.")
     ] = False,
 ) -> None:
-    """Put Quaid into the program your agent lives in; without a name, list them.
+    """Install Quaid in the program that your agent runs in; without a name, list the programs.
 
     Its config is edited, not rewritten: comments, order and everything else in it stay, a backup is kept beside it, and
-    `quaid uninstall` takes back just what was put in. The host is given the vault that you name now, or that is used
-    here without a name.
+    `quaid uninstall` removes just what was added. The program is given the vault of --vault, or the one that is used
+    here without it.
 
     Examples:
       quaid install
@@ -53,7 +53,7 @@ def run_install(
     machine = installation.this_machine()
     if host is None:
         standings = installation.survey(machine)
-        invocation.tell(lambda: _render_survey(standings), hosts=[_shape_of_standing(one) for one in standings])
+        invocation.tell(lambda: render_survey(standings), hosts=[shape_of_standing(one) for one in standings])
         return
     # The vault is written into the host's config: no folder that an agent works in can choose another.
     vault, remark = locate_vault(invocation.vault)
@@ -63,7 +63,7 @@ def run_install(
         check(vault)
     wanted = Wanted(installation.our_command(), vault, project, plugin)
     done = installation.install(machine, installation.find_host(host), wanted, dry_run=dry_run)
-    invocation.tell(lambda: _render_installed(done, dry_run=dry_run), **_shape(done, dry_run=dry_run))
+    invocation.tell(lambda: render_installed(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
     if not (vault / CONFIG_FILE).is_file():
         invocation.say(f"There is no vault at {vault} yet. Make one with: quaid init {vault}")
     elif not dry_run:
@@ -76,9 +76,9 @@ def run_uninstall(
     dry_run: Annotated[bool, _DRY_RUN] = False,
     project: Annotated[bool, _PROJECT] = False,
 ) -> None:
-    """Take Quaid out of a program again; the memory itself stays where it is.
+    """Remove Quaid from a program; the memory itself stays where it is.
 
-    A config that nobody has touched since becomes what it was, byte by byte; from any other, what is Quaid's is taken.
+    A config that has not changed since becomes what it was, byte by byte; from any other, Quaid's entries are removed.
 
     Examples:
       quaid uninstall claude-code --dry-run
@@ -90,10 +90,11 @@ def run_uninstall(
     done = installation.uninstall(
         installation.this_machine(), installation.find_host(host), project=project, dry_run=dry_run
     )
-    invocation.tell(lambda: _render_uninstalled(done, dry_run=dry_run), **_shape(done, dry_run=dry_run))
+    invocation.tell(lambda: render_uninstalled(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
 
 
-def _shape(done: Done, *, dry_run: bool) -> dict[str, object]:
+def shape_of_done(done: Done, *, dry_run: bool) -> dict[str, object]:
+    """What was done to a program's configs, as JSON."""
     return {
         "host": done.host.name,
         "dry_run": dry_run,
@@ -113,7 +114,8 @@ def _shape(done: Done, *, dry_run: bool) -> dict[str, object]:
     }
 
 
-def _shape_of_standing(standing: Standing) -> dict[str, object]:
+def shape_of_standing(standing: Standing) -> dict[str, object]:
+    """A program that agents run in, as JSON."""
     return {
         "name": standing.host.name,
         "title": standing.host.title,
@@ -129,7 +131,8 @@ def _backup(change: Change) -> Path | None:
     return change.backup if change.backup and change.backup.exists() else None
 
 
-def _render_survey(standings: tuple[Standing, ...]) -> str:
+def render_survey(standings: tuple[Standing, ...]) -> str:
+    """One line a program that agents run in."""
     rows = []
     for one in standings:
         state = "found" if one.found else styled("not found", "dim")
@@ -148,7 +151,8 @@ def _next_step(standing: Standing) -> str:
     return f"quaid install {standing.host.name}"
 
 
-def _render_installed(done: Done, *, dry_run: bool) -> str:
+def render_installed(done: Done, *, dry_run: bool) -> str:
+    """What `quaid install` did, and what is left to the user."""
     title = done.host.title
     if not done.changes:
         return f"Nothing to do: Quaid is installed in {title}."
@@ -163,7 +167,8 @@ def _render_installed(done: Done, *, dry_run: bool) -> str:
     return "\n".join([*told, "", "Prove that it works with: quaid doctor --hooks"])
 
 
-def _render_uninstalled(done: Done, *, dry_run: bool) -> str:
+def render_uninstalled(done: Done, *, dry_run: bool) -> str:
+    """What `quaid uninstall` did."""
     title = done.host.title
     if not done.changes:
         return f"Nothing to do: Quaid is not installed in {title}."

@@ -42,27 +42,28 @@ def run_janitor(
     ctx: typer.Context,
     action: Annotated[str, typer.Argument(metavar="ACTION", help=", ".join(ACTIONS))] = "list",
     reference: Annotated[
-        str | None, typer.Argument(metavar="REF", help="A run or commit (show, undo), a question (accept, reject).")
+        str | None,
+        typer.Argument(metavar="REF", help="A run or a commit (show, undo), or a question (accept, reject)."),
     ] = None,
     task: Annotated[list[str] | None, typer.Option(metavar="NAME", help="run: only this task; repeatable.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="run, install: show what would be done.")] = False,
     accept_removals: Annotated[
-        bool, typer.Option("--accept-removals", help="run: though many notes are gone since the last one.")
+        bool, typer.Option("--accept-removals", help="run: go on although many notes are gone since the last run.")
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="list: at most so many.")] = 10,
-    at: Annotated[str, typer.Option(metavar="HH:MM", help="install: when, every day.")] = "03:30",
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="list: show at most N runs.")] = 10,
+    at: Annotated[str, typer.Option(metavar="HH:MM", help="install: the time of day.")] = "03:30",
 ) -> int:
-    r"""Tidy the memory: review, merge, resolve, fold; every decision a commit, a night one merge.
+    r"""Tidy the memory: review and merge facts, resolve contradictions. A decision is a commit, a night is one merge.
 
     \b
     run        decide and merge; --task NAME for one task, --dry-run to look first
     list       the last runs, and the questions that wait for you
-    show REF   what a run or commit did, with its changes
+    show REF   what a run or a commit did, with its changes
     accept REF, reject REF
-               answer a question (its name in review/, its key, or all); the next run carries it out
-    undo REF   take back a run or one commit; the same is not proposed again
+               answer a question (its name in review/, its key, or all); the next run acts on it
+    undo REF   revert a run or one commit; the same is not proposed again
     install, uninstall
-               run every night by itself
+               run every night, or no longer
 
     Examples:
       quaid janitor run --dry-run
@@ -178,12 +179,12 @@ def show_commits(invocation: Invocation, memory: Memory, reference: str) -> None
     commits = memory.janitor.commits_of(reference)
     diffs = {commit.id: memory.git.diff(commit.id) for commit in commits}
     invocation.tell(
-        lambda: paragraphs(*(_render_commit(commit, diffs[commit.id]) for commit in reversed(commits))),
+        lambda: paragraphs(*(render_commit(commit, diffs[commit.id]) for commit in reversed(commits))),
         commits=[{**asdict(commit), "diff": diffs[commit.id]} for commit in commits],
     )
 
 
-def _render_commit(commit: Commit, diff: str) -> str:
+def render_commit(commit: Commit, diff: str) -> str:
     """A commit with its diff, of whose headers only the new file's path is left."""
     rows = [row for row in diff.splitlines() if not row.startswith(("diff --git", "index ", "--- ", "old mode"))]
     return lines(

@@ -17,14 +17,18 @@ from quaid.model import Commit
 
 def run_log(
     ctx: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many commits.")] = 20,
-    author: Annotated[str | None, typer.Option(metavar="NAME", help="Only whose name or e-mail contains this.")] = None,
-    fact: Annotated[str | None, typer.Option(metavar="REF", help="Only what concerns this fact.")] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Only what came from this session.")] = None,
-    since: Annotated[str | None, typer.Option(metavar="DATE", help="Only after this date, as git reads it.")] = None,
-    stat: Annotated[bool, typer.Option("--stat", help="Also the files of each commit.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="Show at most N commits.")] = 20,
+    author: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only commits of authors whose name or e-mail contains this.")
+    ] = None,
+    fact: Annotated[str | None, typer.Option(metavar="REF", help="Only commits that concern this fact.")] = None,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Only commits that came from this session.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Only commits after this date, as git understands it.")
+    ] = None,
+    stat: Annotated[bool, typer.Option("--stat", help="List the files of each commit.")] = False,
 ) -> None:
-    """What changed, newest first, one commit a line. Times are in UTC.
+    """Show what changed, newest first, one commit a line. Times are in UTC.
 
     Examples:
       quaid log -n 5 --stat
@@ -41,12 +45,13 @@ def run_log(
         commits = memory.answers.log(limit, author=author, grep_trailer=trailer, since=since)
         if fact and session:
             commits = [commit for commit in commits if session in commit.trailers.get("Quaid-Session", ())]
-    invocation.tell(lambda: _render_log(commits, stat=stat), commits=[asdict(commit) for commit in commits])
+    invocation.tell(lambda: render_commits(commits, stat=stat), commits=[asdict(commit) for commit in commits])
     if not commits:
         invocation.say("No commit fits.")
 
 
-def _render_log(commits: Sequence[Commit], *, stat: bool) -> str:
+def render_commits(commits: Sequence[Commit], *, stat: bool) -> str:
+    """One line a commit, with `stat` also its files."""
     authors = max((len(commit.author) for commit in commits), default=0)
     lines = []
     for commit in commits:

@@ -34,36 +34,36 @@ def run_project(
     ctx: typer.Context,
     action: Annotated[str, typer.Argument(metavar="ACTION", help=", ".join(ACTIONS))] = "list",
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME|PATH]", help="A project; a file (find); a folder (discover).")
+        str | None, typer.Argument(metavar="[NAME|PATH]", help="A project, a file (find) or a folder (discover).")
     ] = None,
-    label: Annotated[str, typer.Option(metavar="TEXT", help="create: how it is called.")] = "",
+    label: Annotated[str, typer.Option(metavar="TEXT", help="create: its name for people.")] = "",
     about: Annotated[str, typer.Option(metavar="TEXT", help="create: what it is, in a sentence or two.")] = "",
     root: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATH", help="create: a folder with its files, as a repository; repeatable."),
+        typer.Option(metavar="PATH", help="create: a folder with its source code, such as a repository; repeatable."),
     ] = None,
     pattern: Annotated[
-        list[str] | None, typer.Option(metavar="GLOB", help="create: which of them are documents; repeatable.")
+        list[str] | None, typer.Option(metavar="GLOB", help="create: files that are documents; repeatable.")
     ] = None,
     exclude: Annotated[
-        list[str] | None, typer.Option(metavar="GLOB", help="create: which are not; repeatable.")
+        list[str] | None, typer.Option(metavar="GLOB", help="create: files that are not documents; repeatable.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="list: archived and deleted ones as well.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="discover: show what would be made.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="list: also archived and deleted projects.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="discover: show what would be created.")] = False,
 ) -> None:
-    r"""The projects whose documents are kept true: each is the frontmatter of a note, projects/NAME/PROJECT.md.
+    r"""Manage projects and their documents. A project is the frontmatter of a note, projects/NAME/PROJECT.md.
 
     \b
     list       the projects, with their documents and how many are stale
     create NAME
-               make one; --root is where its source code is
-    show NAME  its documents: how fresh each is, and since which commit it is not
+               create a project; --root is where its source code is
+    show NAME  its documents: which are out of date, and since which commit
     find PATH  which project a file belongs to, and which documents are about it
     discover [PATH]
                look for projects below a folder, and for new documents
-    allow NAME let its source roots be read on this machine, where PROJECT.md came from elsewhere
+    allow NAME allow its source roots to be read here, when PROJECT.md came from another machine
     archive, delete, activate NAME
-               put it aside, or take it up again; no file is removed
+               change the state of a project; no file is removed
 
     Examples:
       quaid project create quaid --root ~/code/quaid
@@ -134,7 +134,7 @@ def show_project(invocation: Invocation, documentation: Documentation, name: str
     catalogue = documentation.catalogue(project.name)
     found = documentation.check_docs(catalogue.docs)
     invocation.tell(
-        lambda: _render_project(project, found),
+        lambda: render_project(project, found),
         project=shape_of_project(project),
         docs=[shape_of_freshness(doc, freshness) for doc, freshness in found],
         missing=[path for _, path in catalogue.missing],
@@ -145,7 +145,8 @@ def show_project(invocation: Invocation, documentation: Documentation, name: str
         invocation.say(f"{project.path}: {problem}")
 
 
-def _render_project(project: Project, found: Sequence[tuple[Doc, Freshness]]) -> str:
+def render_project(project: Project, found: Sequence[tuple[Doc, Freshness]]) -> str:
+    """A project with its documents, stale and true."""
     from quaid.docs.sources import is_record
 
     counted: Counter[str] = Counter(freshness.status for _, freshness in found)
@@ -214,7 +215,7 @@ def discover_projects(
     """Look for projects below a folder, and for new documents."""
     found = documentation.discover(Path(folder).expanduser() if folder else None, dry_run=dry_run)
     invocation.tell(
-        lambda: _render_discovered(found, dry_run=dry_run),
+        lambda: render_discovered(found, dry_run=dry_run),
         dry_run=dry_run,
         projects=[fields(new, "name", "label", "source_roots") for new in found.projects],
         homes=found.homes,
@@ -228,7 +229,8 @@ def discover_projects(
         invocation.say("See how fresh they are with: quaid docs check")
 
 
-def _render_discovered(found: Discovered, *, dry_run: bool) -> str:
+def render_discovered(found: Discovered, *, dry_run: bool) -> str:
+    """The projects and documents that were found."""
     title = "Projects that would be made" if dry_run else "New projects"
     projects = [(new.name, ", ".join(new.source_roots)) for new in found.projects]
     projects += [(name, f"projects/{name}/") for name in found.homes]

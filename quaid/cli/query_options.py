@@ -23,39 +23,48 @@ class QueryOptions(NamedTuple):
     """A question as it was typed. Each field is an argument or an option of the command."""
 
     query: Annotated[list[str], typer.Argument(metavar="QUERY", help="What you want to know, in words.")]
-    limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many hits.")] = None
+    limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="Show at most N hits.")] = None
     kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help=f"Only this kind, repeatable: {', '.join(KINDS)}.")
+        list[str] | None, typer.Option(metavar="KIND", help=f"Only this kind; repeatable: {', '.join(KINDS)}.")
     ] = None
     project: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only of this project or of none, repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="Only notes of this project, or of no project; repeatable.")
     ] = None
     status: Annotated[
-        list[str] | None, typer.Option(metavar="STATUS", help=f"Only so, repeatable: {', '.join(STATUSES)}.")
+        list[str] | None, typer.Option(metavar="STATUS", help=f"Only this one; repeatable: {', '.join(STATUSES)}.")
     ] = None
     privacy: Annotated[
-        list[str] | None, typer.Option(metavar="WHOSE", help=f"Only so, repeatable: {', '.join(PRIVACIES)}.")
+        list[str] | None, typer.Option(metavar="WHOSE", help=f"Only this one; repeatable: {', '.join(PRIVACIES)}.")
     ] = None
-    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Who asks; private notes of others stay so.")] = None
+    owner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who is asking; private notes of others are left out.")
+    ] = None
     session: Annotated[
-        str | None, typer.Option(metavar="ID", help="The session that is going on: its own turns are left out.")
+        str | None, typer.Option(metavar="ID", help="The current session: its own turns are left out.")
     ] = None
     compacted_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="With --session: what was said up to then is no longer at hand.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="With --session: turns up to this time were compacted and may be found again."
+        ),
     ] = None
-    first: Annotated[str | None, typer.Option("--from", metavar="DAY", help="Made on this day or later.")] = None
-    last: Annotated[str | None, typer.Option("--to", metavar="DAY", help="Made on this day or before.")] = None
+    first: Annotated[str | None, typer.Option("--from", metavar="DAY", help="Created on this day or later.")] = None
+    last: Annotated[str | None, typer.Option("--to", metavar="DAY", help="Created on this day or before.")] = None
     at: Annotated[str | None, typer.Option(metavar="DAY", help="What was true on this day.")] = None
-    as_of: Annotated[str | None, typer.Option(metavar="REV|DAY", help="What was known then.")] = None
-    superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced or has expired.")] = False
-    budget: Annotated[int | None, typer.Option(metavar="TOKENS", min=1, help="So much text in all.")] = None
-    context: Annotated[bool, typer.Option("--context", help="The core notes too, before the hits.")] = False
+    as_of: Annotated[
+        str | None, typer.Option(metavar="REV|DAY", help="What the memory held at this commit or day.")
+    ] = None
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also facts that were replaced or have expired.")] = (
+        False
+    )
+    budget: Annotated[int | None, typer.Option(metavar="TOKENS", min=1, help="At most so much text in all.")] = None
+    context: Annotated[bool, typer.Option("--context", help="Print the core notes before the hits.")] = False
     depth: Annotated[
         str | None, typer.Option(metavar="DEPTH", help=f"{', '.join(DEPTHS)}: never ask a model, in doubt, always.")
     ] = None
-    explain: Annotated[bool, typer.Option("--explain", help="Draw how the answer came about.")] = False
+    explain: Annotated[bool, typer.Option("--explain", help="Show how the answer was found and scored.")] = False
     expect: Annotated[
-        str | None, typer.Option(metavar="REF", help="Exit code 0 when this is among the hits, 1 when not.")
+        str | None, typer.Option(metavar="REF", help="Exit with 0 when this note is among the hits, else with 1.")
     ] = None
 
     @property

@@ -71,7 +71,7 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
             rank = find_expected(found.hits, query.expect, list_meant(memory.index(), query.expect))
         expected = _Expected(query.expect, rank)
     _remark(invocation, query, found)
-    invocation.tell(lambda: render_answer(found, explain=query.explain), **_shape(query, found, expected))
+    invocation.tell(lambda: render_answer(found, explain=query.explain), **shape_of_recall(query, found, expected))
     if not found.hits and not invocation.as_json:
         _suggest(invocation, query, keyword_only=keyword_only)
     if expected is None:
@@ -87,7 +87,7 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
 def _recall(invocation: Invocation, memory: Memory, query: QueryOptions, options: dict[str, Any]) -> Recall:
     if not options["keyword_only"]:
         memory.warm()
-    keep = query.expect is None  # a test is no use of a memory
+    keep = query.expect is None  # a test does not count as a use of a memory
     with invocation.progress(memory) if query.as_of else nullcontext():
         return memory.recall(
             query.text, query.limit, as_of=query.as_of, session=query.session, door="cli", keep=keep, **options
@@ -112,7 +112,8 @@ def _suggest(invocation: Invocation, query: QueryOptions, *, keyword_only: bool)
     invocation.say(f"{what} {step[0].upper()}{step[1:]}")
 
 
-def _shape(query: QueryOptions, found: Recall, expected: _Expected | None) -> dict[str, object]:
+def shape_of_recall(query: QueryOptions, found: Recall, expected: _Expected | None) -> dict[str, object]:
+    """An answer as JSON."""
     return {
         "query": query.text,
         **fields(found, "degraded", "doubt"),

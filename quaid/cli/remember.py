@@ -31,9 +31,11 @@ def run_remember(
         list[str] | None,
         typer.Option(metavar="WORDS", help="Words to find it by, repeatable or with commas between them."),
     ] = None,
-    confidence: Annotated[float, typer.Option(metavar="0…1", min=0.0, max=1.0, help="How sure it is.")] = 0.8,
-    valid_from: Annotated[str | None, typer.Option(metavar="DATE", help="True since, 2026-11-01.")] = None,
-    valid_until: Annotated[str | None, typer.Option(metavar="DATE", help="True until.")] = None,
+    confidence: Annotated[float, typer.Option(metavar="0…1", min=0.0, max=1.0, help="How certain the fact is.")] = 0.8,
+    valid_from: Annotated[
+        str | None, typer.Option(metavar="DATE", help="The day from which it is true, such as 2026-11-01.")
+    ] = None,
+    valid_until: Annotated[str | None, typer.Option(metavar="DATE", help="The day until which it is true.")] = None,
     session: Annotated[str | None, typer.Option(metavar="ID", help="The conversation it was said in.")] = None,
     project: Annotated[str | None, typer.Option(metavar="NAME", help="The project it belongs to.")] = None,
     status: Annotated[str, typer.Option(metavar="STATUS", help=f"{', '.join(STATUSES)}.")] = "active",
@@ -42,7 +44,7 @@ def run_remember(
     pinned: Annotated[bool, typer.Option("--pinned", help="Never let it fade.")] = False,
     technical: Annotated[bool, typer.Option("--technical", help="It is about how something is built.")] = False,
 ) -> None:
-    """Store a fact as a note, or confirm the one that says it already.
+    """Store a fact as a note, or confirm the one that says the same.
 
     Examples:
       quaid remember "Maya takes oat milk in her coffee" --type preference --speaker Maya

@@ -40,10 +40,12 @@ MAX_PROMPTS = 12
 DAYS_A_CELL = 2
 _LEVELS = "▁▂▃▄▅▆▇█"
 
-OfRecall = Annotated[bool, typer.Option("--recall", help="How recall does: speed, answers, what is recalled most.")]
-OfGaps = Annotated[bool, typer.Option("--gaps", help="What was asked and not found, newest first.")]
-OfModels = Annotated[bool, typer.Option("--models", help="What language models took, by day and by prompt.")]
-OfHealth = Annotated[bool, typer.Option("--health", help="How the memory was after each janitor run of 60 days.")]
+OfRecall = Annotated[bool, typer.Option("--recall", help="Recall: its speed, its answers, what is recalled most.")]
+OfGaps = Annotated[bool, typer.Option("--gaps", help="Questions that found nothing, newest first.")]
+OfModels = Annotated[bool, typer.Option("--models", help="Tokens and cost of language models, by day and by prompt.")]
+OfHealth = Annotated[
+    bool, typer.Option("--health", help="The state of the memory after each janitor run of the last 60 days.")
+]
 
 
 def run_stats(
@@ -53,7 +55,7 @@ def run_stats(
     models: OfModels = False,
     health: OfHealth = False,
 ) -> None:
-    """What the memory is made of, in numbers; or one page of how it does.
+    """Show what the memory is made of, in numbers, or one page on recall, gaps, models or health.
 
     Examples:
       quaid stats
@@ -67,22 +69,27 @@ def run_stats(
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         if recall:
-            _tell_recall(invocation, stats.recall_stats_of(memory))
+            recalls = stats.recall_stats_of(memory)
+            most = [{"id": one.id, "title": one.title, **asdict(one.use)} for one in recalls.most_recalled]
+            shape = {**fields(recalls, "vault", "log"), **asdict(recalls.numbers), "most_recalled": most}
+            invocation.tell(lambda: render_recall_stats(recalls), **shape)
         elif gaps:
             found = stats.gap_stats_of(memory)
             shape = {**fields(found, "vault", "kept", "total"), "gaps": [gap._asdict() for gap in found.gaps]}
-            invocation.tell(lambda: _render_gaps(found), **shape)
+            invocation.tell(lambda: render_gap_stats(found), **shape)
         elif models:
-            _tell_models(invocation, stats.model_stats_of(memory))
+            taken = stats.model_stats_of(memory)
+            invocation.tell(lambda: render_model_stats(taken), **shape_of_model_stats(taken))
         elif health:
             seen = stats.health_stats_of(memory)
-            invocation.tell(lambda: _render_health(seen), **asdict(seen))
+            invocation.tell(lambda: render_health_stats(seen), **asdict(seen))
         else:
             contents = stats.stats_of(memory)
-            invocation.tell(lambda: _render_contents(contents), **asdict(contents))
+            invocation.tell(lambda: render_stats(contents), **asdict(contents))
 
 
-def _render_contents(numbers: stats.Stats) -> str:
+def render_stats(numbers: stats.Stats) -> str:
+    """The first page: notes by kind, type, status and speaker."""
     head = known(
         ("notes", f"{numbers.notes:,}"),
         ("graph", f"{numbers.entities:,} entities, {numbers.edges:,} edges, {numbers.relations:,} relations"),
@@ -100,13 +107,8 @@ def _render_contents(numbers: stats.Stats) -> str:
     return paragraphs(columns(head), *tables)
 
 
-def _tell_recall(invocation: Invocation, found: stats.RecallStats) -> None:
-    most = [{"id": one.id, "title": one.title, **asdict(one.use)} for one in found.most_recalled]
-    shape = {"vault": found.vault, "log": found.log, **asdict(found.numbers), "most_recalled": most}
-    invocation.tell(lambda: _render_recall(found), **shape)
-
-
-def _render_recall(found: stats.RecallStats) -> str:
+def render_recall_stats(found: stats.RecallStats) -> str:
+    """The page of `--recall`."""
     numbers, latency = found.numbers, found.numbers.latency
     off = "The recall log is off; switch it on with: quaid config recall.log text" if found.log == "off" else ""
     often = [
@@ -159,7 +161,8 @@ def _with_bars(rows: Sequence[tuple[str, ...]], numbers: Sequence[int], width: i
     return aligned(drawn, right=range(1, len(rows[0])))
 
 
-def _render_gaps(found: stats.GapStats) -> str:
+def render_gap_stats(found: stats.GapStats) -> str:
+    """The page of `--gaps`."""
     if not found.gaps and found.kept == "off":
         return "Questions that find nothing are not kept. Keep them with: quaid config recall.gaps hashes"
     if not found.gaps:
@@ -177,18 +180,19 @@ def _render_gaps(found: stats.GapStats) -> str:
     )
 
 
-def _tell_models(invocation: Invocation, found: stats.ModelStats) -> None:
-    invocation.tell(
-        lambda: _render_models(found),
-        vault=found.vault,
-        today=found.today._asdict(),
+def shape_of_model_stats(found: stats.ModelStats) -> dict[str, object]:
+    """`--models` as JSON."""
+    return {
+        "vault": found.vault,
+        "today": found.today._asdict(),
         **fields(found.caps, "max_tokens_per_day", "max_usd_per_day"),
-        days=[{"date": day.day, **day.usage._asdict(), "unsettled": day.unsettled} for day in found.days],
-        prompts=[{**fields(one, "prompt", "provider", "model"), **one.usage._asdict()} for one in found.prompts],
-    )
+        "days": [{"date": day.day, **day.usage._asdict(), "unsettled": day.unsettled} for day in found.days],
+        "prompts": [{**fields(one, "prompt", "provider", "model"), **one.usage._asdict()} for one in found.prompts],
+    }
 
 
-def _render_models(found: stats.ModelStats) -> str:
+def render_model_stats(found: stats.ModelStats) -> str:
+    """The page of `--models`."""
     if not found.days:
         return "No model was asked here in 90 days. See which one would be: quaid doctor"
     today, caps = found.today, found.caps
@@ -215,7 +219,8 @@ def _render_models(found: stats.ModelStats) -> str:
     )
 
 
-def _render_health(found: stats.HealthStats) -> str:
+def render_health_stats(found: stats.HealthStats) -> str:
+    """The page of `--health`."""
     if not found.days:
         return found.warning or "The janitor has not run here in 60 days. Begin with: quaid janitor run"
     costs = [day.cost_usd for day in found.days if day.cost_usd is not None]

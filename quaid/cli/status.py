@@ -21,7 +21,7 @@ _NAMES = {
 
 
 def run_status(ctx: typer.Context) -> None:
-    """How the vault is: its repository, its index, and what needs attention, each with the next step.
+    """Show how the vault is: its repository, its index, and what needs attention, each with the next step.
 
     Examples:
       quaid status
@@ -30,10 +30,11 @@ def run_status(ctx: typer.Context) -> None:
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         status = status_of(memory)
-    invocation.tell(lambda: _render_status(status), **asdict(status))
+    invocation.tell(lambda: render_status(status), **asdict(status))
 
 
-def _render_status(status: Status) -> str:
+def render_status(status: Status) -> str:
+    """The status as rows, and below them what needs attention."""
     notes = [count(number, *_NAMES.get(kind, (kind, None))) for kind, number in status.counts.items()]
     waiting = f"{count(len(status.waiting_episodes), 'conversation')} no facts were drawn from yet"
     set_aside = f"{count(status.quarantined, 'answer')} of models that could not be used in whole, in the state folder"

@@ -15,11 +15,13 @@ from quaid.sync.indexer import SyncOptions, SyncReport
 def run_sync(
     ctx: typer.Context,
     accept_removals: Annotated[
-        bool, typer.Option("--accept-removals", help="Yes, all those notes are really gone.")
+        bool, typer.Option("--accept-removals", help="Index the vault although many notes are gone.")
     ] = False,
-    full: Annotated[bool, typer.Option("--full", help="Read every file; do not trust sizes and times.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Read every file, not only those whose size or time has changed.")
+    ] = False,
 ) -> None:
-    """Bring the index in step with the files and embed what is new.
+    """Bring the index up to date with the files and embed what is new.
 
     Reads do this by themselves; a sync also finishes what they leave for later.
 
@@ -34,7 +36,7 @@ def run_sync(
 
 
 def run_reindex(ctx: typer.Context) -> None:
-    """Build the index from nothing. Embeddings come from the cache, so this takes seconds.
+    """Rebuild the index from the files. Embeddings come from the cache, so this takes seconds.
 
     Examples:
       quaid reindex
@@ -46,7 +48,7 @@ def run_reindex(ctx: typer.Context) -> None:
 
 
 def run_verify(ctx: typer.Context) -> int:
-    """Prove that the index says what the files say, by comparing it with one built from nothing.
+    """Check that the index says what the files say, by comparing it with a new one.
 
     The manifest is a hash over all notes: two machines at one commit print the same.
 

@@ -26,7 +26,7 @@ closed_streams: set[int] = set()
 
 
 def has_terminal() -> bool:
-    """Whether a person is looking at stdout."""
+    """Return whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
@@ -128,7 +128,7 @@ def paragraphs(*parts: str | None) -> str:
 
 
 def line_width() -> int:
-    """How long a line may be: as wide as the terminal, and no wider than reads well."""
+    """The length of a line: as wide as the terminal, and no wider than reads well."""
     return min(get_terminal_size().columns, _WIDEST)
 
 

@@ -17,9 +17,10 @@ from quaid.sync.indexer import SyncReport
 
 
 def run_watch(ctx: typer.Context) -> None:
-    """Follow every change of the files until stopped: whatever edits them, the index is in step within a second.
+    """Follow changes of the files until stopped: whatever edits them, the index is up to date within a second.
 
-    Nothing needs it: every read checks for itself. With it, reads need not look and new notes are embedded early.
+    Watching is optional: without it, every read checks the files itself. With it, reads are faster and new notes are
+    embedded early.
 
     Examples:
       quaid watch

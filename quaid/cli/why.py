@@ -29,7 +29,7 @@ def run_why(
         str, typer.Argument(metavar="REF", help="An id or part of one, a path, a name, or a turn of a conversation.")
     ],
 ) -> None:
-    """Why a memory is believed: what was said, who wrote it down, what has changed since.
+    """Show where a memory comes from: what was said, who wrote it down, what has changed since.
 
     Examples:
       quaid why 7k3qd
@@ -50,7 +50,7 @@ def run_why(
         "edits": [_step_shape(step) for step in found.edits],
         **fields(found, "replaces", "replaced_by", "facts", "linked_from", "remarks"),
     }
-    invocation.tell(lambda: _render(found), **shape)
+    invocation.tell(lambda: render_provenance(found), **shape)
 
 
 def _step_shape(step: Step) -> dict[str, Any]:
@@ -71,7 +71,8 @@ class _Branch(NamedTuple):
     below: Sequence[_Branch] = ()
 
 
-def _render(found: Provenance) -> str:
+def render_provenance(found: Provenance) -> str:
+    """The memory, and a tree of what it comes from."""
     document, width = found.note.document, line_width()
     about = [
         document.type or document.kind,

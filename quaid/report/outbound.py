@@ -1,4 +1,4 @@
-"""What leaves this machine, in words: to which models, embeddings and webhooks, and since when."""
+"""The data that leaves this machine, in words: to which models, embeddings and webhooks, and since when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quaid.settings import Settings
 def list_outbound(settings: Settings) -> list[str]:
     """A phrase for each kind of data that goes to another machine; none where nothing does.
 
-    No model is asked for it; a local Ollama may be knocked at.
+    No model is asked for it; a local Ollama may be probed.
     """
     phrases = []
     models = settings.models

@@ -1,4 +1,4 @@
-"""How a vault is: what `quaid status` shows, as plain data above Memory."""
+"""The state of a vault that `quaid status` shows, as plain data."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Status:
     state: str
     """The folder of what only this machine knows."""
     leaves: tuple[str, ...]
-    """What leaves this machine, a phrase each."""
+    """A phrase for each kind of data that leaves this machine."""
     offline: bool
     problems: tuple[tuple[str, str], ...]
     waiting_episodes: tuple[str, ...]
@@ -145,7 +145,7 @@ def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
         if not _is_fresh(memory, reader):
             budget_s = memory.settings.recall.embed_budget_s
             report = memory.sync(SyncOptions(embed_budget_s=budget_s, fetch_weights=False))
-            # A note as young as the clock's tick is read again to be sure: that alone is no change.
+            # A note as young as the clock's tick is read again to be sure: that alone is not a change.
             state, changed = ("updated" if report.changed else "fresh"), report.changed
     except QuaidError as error:
         state, problem = "stale", str(error)
