@@ -13,7 +13,7 @@ from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import count, known, short, styled, titled
 from quaid.config import load_settings
 from quaid.memory import Memory
-from quaid.sync.indexer import SyncOptions
+from quaid.sync.derived_index import SyncOptions
 
 
 def run_init(

@@ -9,7 +9,7 @@ import typer
 
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import columns, count, known, lines, seconds, styled
-from quaid.sync.indexer import SyncOptions, SyncReport
+from quaid.sync.derived_index import SyncOptions, SyncReport
 
 
 def run_sync(

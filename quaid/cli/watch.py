@@ -12,8 +12,8 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.sync import changes, shape_of_sync
 from quaid.cli.terminal import seconds
 from quaid.place import state_folder
+from quaid.sync.derived_index import SyncReport
 from quaid.sync.follow import read_heartbeat
-from quaid.sync.indexer import SyncReport
 
 
 def run_watch(ctx: typer.Context) -> None:

@@ -56,7 +56,7 @@ def _list_damaged(state: Path) -> list[Path]:
 def _list_past(state: Path) -> list[Path]:
     folder = state / AS_OF_DIR
     newest_first = sorted(folder.glob("*.db"), key=_modified, reverse=True)
-    gone = newest_first[as_of.MOST_KEPT :]
+    gone = newest_first[as_of.MAX_KEPT :]
     return [path for database_file in gone for path in folder.glob(f"{database_file.name}*")]
 
 

@@ -29,7 +29,7 @@ from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.bookkeeping import Bookkeeping
 from quaid.recall.evaluation import Question, parse_questions
 from quaid.recall.expectation import find_expected, list_meant
-from quaid.sync.indexer import SyncOptions
+from quaid.sync.derived_index import SyncOptions
 from quaid.vault import files, layout, transaction
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from quaid.docs.documentation import Documentation
     from quaid.history.branches import Logged
     from quaid.llm import Models
+    from quaid.sync.derived_index import SyncReport
     from quaid.sync.embedding import Progress
-    from quaid.sync.indexer import SyncReport
 
 GATE_BEST = 3
 """Of a question from the log, so many of the best answers must still be found …"""
@@ -77,6 +77,7 @@ class Janitor:
         dependencies: Dependencies,
         writer: Writer,
         documentation: Documentation,
+        models: Callable[[], Models],
         sync: Callable[[SyncOptions | None], SyncReport],
         open_worktree: Callable[[Path], AbstractContextManager[WorktreeMemory]],
         progress: Progress,
@@ -86,6 +87,7 @@ class Janitor:
         self._settings = dependencies.settings
         self._writer = writer
         self._documentation = documentation
+        self._open_models = models
         self._sync = sync
         self._open_worktree = open_worktree
         self._progress = progress
@@ -242,13 +244,7 @@ class Janitor:
         return report
 
     def _models(self) -> Models | None:
-        from quaid.llm import Models
-        from quaid.llm.prompts import user_prompts
-        from quaid.local.model_usage import ModelRecords
-
-        state = state_folder(self._root)
-        records = ModelRecords(state / LOCAL_FILE)
-        models = Models(self._settings.models, own_prompts=user_prompts(), usage=records, answers=records)
+        models = self._open_models()
         return None if models.describe().provider is None else models.start_run()
 
     def _keep_house(self, tasks: Collection[str], options: Options, documents: ProjectDocs) -> list[str]:

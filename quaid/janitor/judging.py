@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from quaid.capture.facts import MINIMUM_WORDS, count_words
-from quaid.janitor import questions, wording
+from quaid.claims import lacks
+from quaid.janitor import questions
 from quaid.janitor.task_context import Context
 from quaid.text.quoting import neutralise
 from quaid.vault import headings, markdown
@@ -28,7 +29,7 @@ def unsaid(text: str, sources: Sequence[str]) -> list[str]:
 
 def lost(kept: str, dropped: str) -> str | None:
     """A number or a name that `dropped` has and `kept` has not, as it is written."""
-    stem = wording.lacks(kept, dropped)
+    stem = lacks(kept, dropped)
     written = re.search(rf"(?i)(?<!\w){re.escape(stem)}", dropped) if stem else None
     return written[0] if written else stem
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from quaid.claims import problem_of
 from quaid.errors import ModelAnswerError
-from quaid.janitor import wording
 from quaid.janitor.vetoes import MOST_EXAMPLES
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens
@@ -130,7 +130,7 @@ def wording_problem(pair: Pair, text: str | None) -> str | None:
         return "merged_text is missing"
     if len(text.split()) < _LEAST_WORDS or markdown.plain(text) != text or "[[" in text:
         return "merged_text must be one plain sentence"
-    found = wording.problem_of(text, (pair.a.text, pair.b.text))
+    found = problem_of(text, (pair.a.text, pair.b.text))
     return f"merged_text is not what both say: {found}" if found else None
 
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.capture.extract import with_dates
 from quaid.capture.facts import link_names
+from quaid.claims import difference
 from quaid.errors import ModelAnswerError
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate, Document
-from quaid.janitor import folding, judging, verbs, wording
+from quaid.janitor import folding, judging, verbs
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
 from quaid.llm.batches import batches
@@ -335,7 +336,7 @@ def _doubt(statement: str, fact: Learned, owner: str) -> str:
         return f"Nobody said {', '.join(added)}."
     if lost is not None:
         return f"It leaves out {lost}."
-    differs = wording.difference(statement, fact.statement)
+    differs = difference(statement, fact.statement)
     return {"negation": "It denies what was said.", "dates": "It changes a date."}.get(differs or "", "")
 
 

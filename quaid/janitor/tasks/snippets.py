@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from quaid.claims import problem_of
 from quaid.errors import ModelAnswerError
 from quaid.janitor.decision import Decision
 from quaid.janitor.folding import (
@@ -24,7 +25,6 @@ from quaid.janitor.folding import (
 )
 from quaid.janitor.judging import fault_of, quote, reason_of
 from quaid.janitor.task_context import Context
-from quaid.janitor.wording import problem_of
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import key_of
