@@ -93,7 +93,7 @@ def run_eval(
         gained=[_change_shape(change, change.gained) for change in changes if change.gained],
         lost=[_change_shape(change, change.lost) for change in changes if change.lost],
     )
-    return _judge(invocation, old, new, changes)
+    return _exit_code(invocation, old, new, changes)
 
 
 class _Replay:
@@ -148,7 +148,7 @@ def _read(path: Path) -> str:
         raise BadInputError(f"{path} cannot be read ({error.strerror}). Give a file with questions.") from error
 
 
-def _judge(invocation: Invocation, old: _Side | None, new: _Side, changes: Sequence[Change]) -> int:
+def _exit_code(invocation: Invocation, old: _Side | None, new: _Side, changes: Sequence[Change]) -> int:
     sides = [("before", old), ("now" if old is None else "after", new)]
     if degraded := [f"{name} ({label})" for label, side in sides if side for name in side.degraded]:
         invocation.say(f"quaid: degraded: {', '.join(degraded)}. More may be found without that; see: quaid doctor")

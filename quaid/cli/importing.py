@@ -68,7 +68,7 @@ def run_import(
         namesakes=[{"path": path, "other": other} for path, other in imported.namesakes],
         **fields(imported, "examples", "commit", "left"),
     )
-    _warn(invocation, imported)
+    remark_on_imported(invocation, imported)
 
 
 def render_imported(imported: Imported) -> str:
@@ -89,7 +89,8 @@ def render_imported(imported: Imported) -> str:
     )
 
 
-def _warn(invocation: Invocation, imported: Imported) -> None:
+def remark_on_imported(invocation: Invocation, imported: Imported) -> None:
+    """Say what was redacted, kept as it was or left uncommitted."""
     if imported.redacted:
         places = [f"{place} ({', '.join(secrets)})" for place, secrets in imported.redacted.items()]
         invocation.say(f"Secrets were taken out of {_first(places)}.")

@@ -44,19 +44,14 @@ class ProgressBar:
         if not self._shown or (self._bar is None and time.monotonic() - self._started < self._after_s):
             return
         if self._bar is None:
-            self._bar = _start()
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            description = TextColumn("{task.description}", markup=False)
+            columns = (description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            # The bar is drawn past the stream that shows escapes; descriptions are made safe below.
+            self._bar = Progress(*columns, console=Console(file=unwrapped(sys.stderr)), transient=True)
+            self._bar.start()
         if what not in self._tasks:
             self._tasks[what] = self._bar.add_task(escaped(what), total=total)
         self._bar.update(self._tasks[what], completed=done, total=total)
-
-
-def _start() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    description = TextColumn("{task.description}", markup=False)
-    columns = (description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # What it draws with goes past the stream that shows escapes; what it tells is made safe above.
-    bar = Progress(*columns, console=Console(file=unwrapped(sys.stderr)), transient=True)
-    bar.start()
-    return bar

@@ -10,7 +10,7 @@ import typer
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, known, paragraphs, short, styled
 from quaid.report.outbound import describe_outbound
-from quaid.report.status import EmbeddingState, Repository, Status, Watcher, status_of
+from quaid.report.status import Repository, Status, Watcher, status_of
 
 MAX_PATHS = 5
 _NAMES = {
@@ -35,6 +35,8 @@ def run_status(ctx: typer.Context) -> None:
 
 def render_status(status: Status) -> str:
     """The status as rows, and below them what needs attention."""
+    embedding = status.embedding
+    ready = "" if embedding.ready else styled(" (not ready)", "yellow")
     notes = [count(number, *_NAMES.get(kind, (kind, None))) for kind, number in status.counts.items()]
     waiting = f"{count(len(status.waiting_episodes), 'conversation')} no facts were drawn from yet"
     set_aside = f"{count(status.quarantined, 'answer')} of models that could not be used in whole, in the state folder"
@@ -44,7 +46,7 @@ def render_status(status: Status) -> str:
         ("git", _describe_git(status.repository)),
         ("notes", ", ".join(notes) or "none yet"),
         ("index", _describe_index(status)),
-        ("embedding", _describe_embedding(status.embedding)),
+        ("embedding", f"{embedding.provider}, {embedding.model}{ready}" if embedding.provider != "none" else "off"),
         ("watcher", _describe_watcher(status.watcher)),
         ("state", status.state),
         ("outbound", describe_outbound(status.leaves, offline=status.offline)),
@@ -76,12 +78,6 @@ def _describe_index(status: Status) -> str:
     if not index.pending or status.embedding.provider == "none":
         return state
     return f"{state}, {index.pending:,} of {index.chunks:,} chunks without a vector"
-
-
-def _describe_embedding(embedding: EmbeddingState) -> str:
-    if embedding.provider == "none":
-        return "off"
-    return f"{embedding.provider}, {embedding.model}" + ("" if embedding.ready else styled(" (not ready)", "yellow"))
 
 
 def _describe_watcher(watcher: Watcher | None) -> str:

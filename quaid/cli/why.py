@@ -135,17 +135,15 @@ def _session(session: SessionView, turns: Sequence[CitedTurn], *, is_told: bool)
     """`is_told` says that the turn's own words stand above the tree."""
     known = [session.started and session.started[:10], session.source, count(session.turns, "turn")]
     head = f"session {session.session or session.title} ({', '.join(part for part in known if part)}), {session.path}"
-    below = [_turn(turn, is_told=is_told) for turn in turns]
+    below = []
+    for cited in turns:
+        beside = [("before", cited.before), ("after", cited.after)]
+        words = "" if is_told else f": {clipped(cited.said.text, MAX_TEXT)}"
+        around = [_Branch(f"{where}: {_speaker(said)}: {one_line(said.text)}") for where, said in beside if said]
+        below.append(_Branch(_speaker(cited.said) + words, around))
     if session.facts:
         below.append(_Branch(f"also drawn from it: {count(len(session.facts), 'fact')}", list(_related(session.facts))))
     return _Branch(head, below)
-
-
-def _turn(cited: CitedTurn, *, is_told: bool) -> _Branch:
-    beside = [("before", cited.before), ("after", cited.after)]
-    below = [_Branch(f"{where}: {_speaker(said)}: {one_line(said.text)}") for where, said in beside if said]
-    words = "" if is_told else f": {clipped(cited.said.text, MAX_TEXT)}"
-    return _Branch(_speaker(cited.said) + words, below)
 
 
 def _speaker(said: Said) -> str:
