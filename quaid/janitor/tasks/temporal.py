@@ -50,7 +50,7 @@ def _date(context: Context, fact: Candidate) -> Iterator[Decision]:
         key=key_of(TASK, note.content_hash, told),
         edits=(edit,),
         subject=f"give a date to {judging.quote(fact.text)}",
-        why=f"It was told on {notes.day(told)}, as {by} says.",
+        why=f"It was told on {notes.format_day(told)}, as {by} says.",
         facts=(note.id,),
         is_minor=True,
         detail=f"After: {notes.parse_note(fact.path, edit.after or b'').text}",
