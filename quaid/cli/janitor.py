@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from quaid.janitor.decision import Decision
     from quaid.janitor.janitor import Janitor
     from quaid.janitor.questions import Question
-    from quaid.janitor.report import Report
-    from quaid.janitor.runner import Options
+    from quaid.janitor.run_report import RunReport
+    from quaid.janitor.runner import RunOptions
     from quaid.local.runs import Run
     from quaid.memory import Memory
     from quaid.model import Commit
@@ -62,13 +62,13 @@ def run_janitor(
         raise UsageError(f"There is no action {action!r}. Give one of {', '.join(ACTIONS)}.")
     if action in {"show", "accept", "reject", "undo"} and reference is None:
         raise UsageError(f"What is to be {_PAST[action]}? Give its name, see them with: quaid janitor list")
-    from quaid.janitor.runner import Options as Wanted
+    from quaid.janitor.runner import RunOptions
 
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
         janitor = memory.janitor
         if action == "run":
-            return _run(invocation, janitor, Wanted(tuple(task or ()), dry_run, accept_removals))
+            return _run(invocation, janitor, RunOptions(tuple(task or ()), dry_run, accept_removals))
         if action == "list":
             return _list(invocation, janitor, limit)
         if action in {"install", "uninstall"}:
@@ -84,7 +84,7 @@ def run_janitor(
 _PAST = {"show": "shown", "accept": "accepted", "reject": "rejected", "undo": "undone"}
 
 
-def _run(invocation: Invocation, janitor: Janitor, options: Options) -> int:
+def _run(invocation: Invocation, janitor: Janitor, options: RunOptions) -> int:
     report = janitor.run(options)
     invocation.tell(lambda: render_report(report), **shape_of_report(report))
     for task, why in report.failed.items():
@@ -96,7 +96,7 @@ def _run(invocation: Invocation, janitor: Janitor, options: Options) -> int:
     return 1 if report.failed or report.lost else 0
 
 
-def shape_of_report(report: Report) -> dict[str, object]:
+def shape_of_report(report: RunReport) -> dict[str, object]:
     """A run as JSON."""
     usage = report.usage
     return {
@@ -119,7 +119,7 @@ def shape_of_report(report: Report) -> dict[str, object]:
     }
 
 
-def render_report(report: Report) -> str:
+def render_report(report: RunReport) -> str:
     """A run for a person."""
     verb = "Would do" if report.is_dry_run else "Done"
     did = [decision for decision in report.done if not decision.is_minor]

@@ -18,8 +18,8 @@ from quaid.vault import layout
 LOG_DAYS = 30
 DAMAGED_DAYS = 30
 LEFTOVER_HOURS = 24
-MOST_QUARANTINED = 200
-LEAST_SPARE = 20_000
+MAX_QUARANTINED = 200
+MIN_SPARE = 20_000
 """So many vectors of texts that no note has any more are kept in any case (30 MB): undoing things brings texts back."""
 _WORKTREES = "worktrees"
 
@@ -61,7 +61,7 @@ def _list_past(state: Path) -> list[Path]:
 
 
 def _list_quarantined(state: Path) -> list[Path]:
-    return sorted((state / quarantine.FOLDER).glob("*.json"))[:-MOST_QUARANTINED]
+    return sorted((state / quarantine.FOLDER).glob("*.json"))[:-MAX_QUARANTINED]
 
 
 def _list_leftovers(state: Path, now: datetime) -> Iterator[Path]:
@@ -91,7 +91,7 @@ def _prune_cache(state: Path) -> list[str]:
             finally:
                 reader.close()
         with EmbeddingCache(state / CACHE_FILE) as cache:
-            gone = cache.prune(fingerprints, keys, max(LEAST_SPARE, len(keys)))
+            gone = cache.prune(fingerprints, keys, max(MIN_SPARE, len(keys)))
     except (database.DatabaseError, QuaidError) as error:
         return [f"The cache of embeddings was left as it is: {error}"]
     return [f"Removed vectors of texts that are gone: {gone:,}."] if gone else []

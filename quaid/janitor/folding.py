@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from quaid.janitor.task_context import Context
-from quaid.janitor.vetoes import MOST_EXAMPLES
+from quaid.janitor.task_context import TaskContext
+from quaid.janitor.vetoes import MAX_EXAMPLES
 from quaid.local.runs import key_of
 from quaid.text.quoting import neutralise
 from quaid.vault import markdown, notes
@@ -16,7 +16,7 @@ _HIDING = ("%%", "<!--", "![[", "```", "~~~")
 """What would hide, or bring in, more than the line it stands in."""
 
 
-def read_core(context: Context, core: str) -> tuple[bytes | None, str] | None:
+def read_core(context: TaskContext, core: str) -> tuple[bytes | None, str] | None:
     """The bytes and text of a core note that may be edited; (None, "") where there is none yet.
 
     None for one that is pinned or verified, in the middle of a merge, or no text.
@@ -33,7 +33,7 @@ def read_core(context: Context, core: str) -> tuple[bytes | None, str] | None:
     return (data, text) if may_edit else None
 
 
-def may_stand(bullet: str) -> bool:
+def is_safe_line(bullet: str) -> bool:
     """Whether a line, whoever wrote it, can stand where agents read it before every conversation: it orders them
     nothing, and hides nothing.
     """
@@ -54,9 +54,9 @@ def number_problems(numbers: Sequence[int], count: int, *, all_wanted: bool = Tr
     return [*problems, *(f"number {n} is missing" for n in missing)]
 
 
-def list_refused(context: Context) -> str:
+def list_refused(context: TaskContext) -> str:
     """What the owner did not want of this task, for its prompt."""
-    newest = context.vetoes[:MOST_EXAMPLES]
+    newest = context.vetoes[:MAX_EXAMPLES]
     return "\n".join(json.dumps(veto.subject, ensure_ascii=False) for veto in newest) or "(nothing so far)"
 
 
@@ -65,11 +65,11 @@ def list_refused(context: Context) -> str:
 # on is remembered, and nothing that a refused decision rested on is proposed again.
 
 
-def remember_evidence(context: Context, task: str, key: str, evidence: Collection[str]) -> None:
+def remember_evidence(context: TaskContext, task: str, key: str, evidence: Collection[str]) -> None:
     context.judgements.add(task, {_evidence_key(key): " ".join(sorted(evidence))})
 
 
-def refused_evidence(context: Context) -> set[str]:
+def refused_evidence(context: TaskContext) -> set[str]:
     """All that decisions which the owner has undone or refused rested on."""
     keys = {*context.vetoed, *(veto.key for veto in context.vetoes)}
     told = context.judgements.known([_evidence_key(key) for key in keys])

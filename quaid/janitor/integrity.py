@@ -11,7 +11,7 @@ from quaid.index import documents, loose_ends
 if TYPE_CHECKING:
     import apsw
 
-_MOST_OF_A_KIND = 20
+_MAX_OF_A_KIND = 20
 
 
 def find_problems(index: apsw.Connection) -> list[str]:
@@ -21,9 +21,9 @@ def find_problems(index: apsw.Connection) -> list[str]:
     found: list[str] = []
     for kind in (_successors(index), _citations(index), _names(index), _notes(index)):
         sentences = list(kind)
-        found += sentences[:_MOST_OF_A_KIND]
-        if len(sentences) > _MOST_OF_A_KIND:
-            found.append(f"… and {len(sentences) - _MOST_OF_A_KIND:,} more of this kind.")
+        found += sentences[:_MAX_OF_A_KIND]
+        if len(sentences) > _MAX_OF_A_KIND:
+            found.append(f"… and {len(sentences) - _MAX_OF_A_KIND:,} more of this kind.")
     return found
 
 

@@ -15,11 +15,11 @@ from quaid.janitor import questions
 from quaid.janitor.decision import Decision
 from quaid.janitor.integrity import find_problems
 from quaid.janitor.news import render_docs_news, render_news
-from quaid.janitor.project_docs import ProjectDocs, few
-from quaid.janitor.report import Report
-from quaid.janitor.runner import Options, RunDependencies, Runner
+from quaid.janitor.project_docs import ProjectDocs, first_three
+from quaid.janitor.run_report import RunReport
+from quaid.janitor.runner import RunDependencies, Runner, RunOptions
 from quaid.janitor.snapshot import take_snapshot
-from quaid.janitor.vetoes import REVERTS, RUN, TASK, is_beside, trailers_of_undoing
+from quaid.janitor.vetoes import REVERTS, RUN, TASK, is_byproduct, trailers_of_undoing
 from quaid.janitor.worktree import JANITOR
 from quaid.local.health import HealthLog
 from quaid.local.notifications import Feature, deliver, level_of
@@ -46,7 +46,7 @@ GATE_BEST = 3
 """Of a question from the log, so many of the best answers must still be found …"""
 GATE_DEPTH = 10
 """… among so many."""
-MOST_GAPS = 100
+MAX_GAPS = 100
 Answer = Literal["yes", "no"]
 
 
@@ -94,7 +94,7 @@ class Janitor:
         self._judgements = Judgements(local, datetime.now(UTC).date().isoformat())
         self._proposals = Proposals(local)
 
-    def run(self, options: Options, now: datetime | None = None) -> Report:
+    def run(self, options: RunOptions, now: datetime | None = None) -> RunReport:
         """One run, written into the diary however it ends. `now` is the clock's, for whoever has no other.
 
         Raises:
@@ -171,7 +171,7 @@ class Janitor:
         log = self._log()
         undone = self._find(reference, log)
         spans = _spans(undone)
-        undoing = [self._undoing(path, *spans[path]) for path in sorted(spans) if not is_beside(path)]
+        undoing = [self._undoing(path, *spans[path]) for path in sorted(spans) if not is_byproduct(path)]
         collided = [path for path, edit in undoing if edit is None]
         if collided:
             raise BadInputError(
@@ -209,7 +209,7 @@ class Janitor:
 
     # -- a run ---------------------------------------------------------------------------------------------------
 
-    def _run(self, options: Options, name: str, now: datetime, notes_before: int | None) -> Report:
+    def _run(self, options: RunOptions, name: str, now: datetime, notes_before: int | None) -> RunReport:
         documents = ProjectDocs(self._root, self._settings, self._documentation, self._writer, self._judgements)
         with Bookkeeping(self._root, self._settings) as books:
             dependencies = RunDependencies(
@@ -220,25 +220,25 @@ class Janitor:
                 models=self._models,
                 use_of=books.strengths,
                 judgements=self._judgements,
-                proposals=_Kept(self._proposals, now),
+                proposals=_ProposalStore(self._proposals, now),
                 notes_before=notes_before,
-                gaps=lambda: books.gaps(MOST_GAPS)[0],
+                gaps=lambda: books.gaps(MAX_GAPS)[0],
                 gate=self._gate,
                 ledger=books.plan_fold,
                 stale_docs=documents.stale,
                 grown_docs=lambda: documents.grown(now),
                 propose=documents.propose,
-                keep_house=lambda tasks: self._keep_house(tasks, options, documents),
+                housekeeping=lambda tasks: self._housekeeping(tasks, options, documents),
                 say=self._dependencies.say,
                 progress=self._progress,
             )
             self._sync(SyncOptions(accept_removals=options.accept_removals))
             report = Runner(dependencies, options, name, now).run()
         if not options.tasks or "docs_staleness" in options.tasks:
-            report.stale = documents.left_behind()
+            report.stale = documents.stale_ids()
         report.remarks += documents.problems
         if report.stale:
-            report.remarks.append(f"Stale documents: {few(report.stale)}. See why with: quaid docs check")
+            report.remarks.append(f"Stale documents: {first_three(report.stale)}. See why with: quaid docs check")
         return report
 
     def _models(self) -> Models | None:
@@ -251,7 +251,7 @@ class Janitor:
         models = Models(self._settings.models, own_prompts=user_prompts(), usage=records, answers=records)
         return None if models.describe().provider is None else models.start_run()
 
-    def _keep_house(self, tasks: Collection[str], options: Options, documents: ProjectDocs) -> list[str]:
+    def _housekeeping(self, tasks: Collection[str], options: RunOptions, documents: ProjectDocs) -> list[str]:
         """What the tasks do that decide nothing, in sentences."""
         from quaid.janitor import cleanup
 
@@ -264,7 +264,7 @@ class Janitor:
                 said.append(str(error))
         return [*said, cleanup.update_check()] if "update_check" in options.tasks else said
 
-    def _diary(self, began: Run, report: Report) -> Run:
+    def _diary(self, began: Run, report: RunReport) -> Run:
         decisions = [_as_row(decision, "done") for decision in report.done]
         decisions += [_as_row(decision, "asked") for decision in report.asked]
         decisions += [_as_row(decision, reason) for decision, reason in report.held_back]
@@ -280,7 +280,7 @@ class Janitor:
             problem="; ".join([*(f"{task}: {why}" for task, why in report.failed.items()), *report.lost]) or None,
         )
 
-    def _write_diary(self, run: Run, report: Report) -> None:
+    def _write_diary(self, run: Run, report: RunReport) -> None:
         """The run in the diary, a snapshot of the memory beside it, and the news of it on its way."""
         self._runs.finish(run)
         cost = report.usage.cost_usd
@@ -298,8 +298,8 @@ class Janitor:
 
     # -- the gate ------------------------------------------------------------------------------------------------
 
-    def _gate(self, bench: Path) -> Callable[[Collection[str]], list[str]]:
-        """Put the owner's own questions to the bench as it is now.
+    def _gate(self, worktree: Path) -> Callable[[Collection[str]], list[str]]:
+        """Put the owner's own questions to the worktree as it is now.
 
         What is returned puts them again: a sentence for each answer that is lost by then, but for those of the log that
         are in the notes it is given, which a decision is about.
@@ -309,18 +309,18 @@ class Janitor:
         for page in sorted((self._root / "eval").glob("*.md")):
             data = files.read_note(page.parent, page.name) or b""
             asked += parse_questions(data.decode("utf-8", "replace"), page.name)
-        before = self._put(asked, bench)
+        before = self._put(asked, worktree)
 
         def lost(touched: Collection[str]) -> list[str]:
-            pairs = zip(before, self._put(asked, bench), strict=True)
+            pairs = zip(before, self._put(asked, worktree), strict=True)
             return [sentence for was, now in pairs for sentence in _lost(was, now, touched)]
 
         return lost
 
-    def _put(self, asked: Iterable[Question], bench: Path) -> list[_Answer]:
-        """What the memory on the bench, not the owner's files, answers: these hold work that is not committed."""
+    def _put(self, asked: Iterable[Question], worktree: Path) -> list[_Answer]:
+        """What the memory on the worktree, not the owner's files, answers: these hold work that is not committed."""
         answers = []
-        with self._open_worktree(bench) as memory:
+        with self._open_worktree(worktree) as memory:
             for question in asked:
                 hits = memory.recall(question.text, GATE_DEPTH, depth="fast", keep=False).hits
                 found = (
@@ -413,7 +413,7 @@ def _lost(was: _Answer, now: _Answer, touched: Collection[str]) -> Iterator[str]
             yield f"{question.text!r} would no longer find {hit.id}: {hit.text[:80]}"
 
 
-class _Kept:
+class _ProposalStore:
     """Decisions that wait, in local.db."""
 
     def __init__(self, proposals: Proposals, now: datetime) -> None:

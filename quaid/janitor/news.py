@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from quaid.errors import QuaidError
-from quaid.janitor import documents
-from quaid.janitor.report import Report
+from quaid.janitor import doc_decisions
+from quaid.janitor.run_report import RunReport
 from quaid.local.notifications import Level
 from quaid.local.runs import Runs
 from quaid.place import LOCAL_FILE
 
 OVERDUE = timedelta(hours=48)
-LONGEST_LIST = 100
+MAX_LISTED = 100
 _DONE = {
     "approve": "approved",
     "rewrite": "reworded",
@@ -36,7 +36,7 @@ _DONE = {
 _HOUSEKEEPING = {"digest", "ledger"}
 
 
-def render_news(report: Report, level: Level, *, questions: int = 0) -> str:
+def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
     """A run as a message; empty when `level` is off. `questions` wait for the owner in all.
 
     A summary is a few sentences; in full every decision has its line.
@@ -58,13 +58,13 @@ def render_news(report: Report, level: Level, *, questions: int = 0) -> str:
     return "\n\n".join([summary, *(_listed(title, lines) for title, lines in lists if lines)])
 
 
-def render_docs_news(report: Report, level: Level) -> str:
+def render_docs_news(report: RunReport, level: Level) -> str:
     """What became of the documents of projects as a message; empty when `level` is off, or there is nothing to tell.
 
     A summary is a sentence or two; in full every document has its line.
     """
     done, asked, held_back = (
-        [decision for decision in decisions if decision.task in documents.TASKS]
+        [decision for decision in decisions if decision.task in doc_decisions.TASKS]
         for decisions in (report.done, report.asked, [decision for decision, _ in report.held_back])
     )
     branches = [decision for decision in done if decision.branch is not None]
@@ -86,7 +86,7 @@ def render_docs_news(report: Report, level: Level) -> str:
         ("Changed", [decision.subject for decision in done if decision.branch is None]),
         ("On a branch", [f"{decision.subject}: {decision.why}" for decision in branches]),
         ("Asked", [f"{decision.subject}: {decision.why}" for decision in asked]),
-        ("Held back", [f"{d.subject}: {reason}" for d, reason in report.held_back if d.task in documents.TASKS]),
+        ("Held back", [f"{d.subject}: {reason}" for d, reason in report.held_back if d.task in doc_decisions.TASKS]),
         ("Stale", report.stale),
     )
     return "\n\n".join([summary, *(_listed(title, lines) for title, lines in lists if lines)])
@@ -112,7 +112,7 @@ def overdue(runs: Runs, now: datetime) -> str | None:
     return f"The janitor has not run {since}.{problem} {steps}"
 
 
-def _decided(report: Report) -> str:
+def _decided(report: RunReport) -> str:
     if report.is_dry_run:
         begin = "Quaid's janitor would do this"
     elif report.lost:
@@ -125,7 +125,7 @@ def _decided(report: Report) -> str:
     return f"{begin}: {', '.join(parts)}." if parts else f"{begin}: nothing to do."
 
 
-def _waiting(report: Report, questions: int) -> list[str]:
+def _waiting(report: RunReport, questions: int) -> list[str]:
     found = []
     if questions:
         verb = "waits" if questions == 1 else "wait"
@@ -138,12 +138,12 @@ def _waiting(report: Report, questions: int) -> list[str]:
     return found
 
 
-def _problems(report: Report) -> list[str]:
+def _problems(report: RunReport) -> list[str]:
     skipped = f", so {', '.join(report.skipped)} did not run" if report.skipped else ""
     return [f"Failed: {', '.join(report.failed)}{skipped}."] if report.failed else []
 
 
-def _cost(report: Report) -> str:
+def _cost(report: RunReport) -> str:
     if not report.usage.calls:
         return ""
     cost = report.usage.cost_usd
@@ -151,12 +151,12 @@ def _cost(report: Report) -> str:
     return f"{_counted(report.usage.calls, 'call')} of models for {dollars}."
 
 
-def _next(report: Report) -> str:
+def _next(report: RunReport) -> str:
     return f"See it with: quaid janitor show {report.run[-6:]}" if report.commit else ""
 
 
 def _listed(title: str, lines: list[str]) -> str:
-    shown = [f"- {' '.join(line.split())}" for line in lines[:LONGEST_LIST]]
+    shown = [f"- {' '.join(line.split())}" for line in lines[:MAX_LISTED]]
     more = len(lines) - len(shown)
     return "\n".join([f"{title}:", *shown, *([f"- … and {more:,} more"] if more else [])])
 

@@ -19,7 +19,7 @@ from quaid.index import database, fulltext, graph, vectors
 from quaid.index.facts import LivingFact, list_living
 from quaid.index.matrix import VectorMatrix
 from quaid.index.scope import Scope
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 from quaid.recall import contradictions
 from quaid.settings import EmbeddingSettings
@@ -32,12 +32,12 @@ NEAREST = 3
 MARGIN = 0.35
 """Look-alikes may be this much less alike than an embedder's duplicates: real ones are worded quite otherwise."""
 USUAL_SIMILARITY = 0.97
-LEAST_SHARED = 0.35
+MIN_SHARED = 0.35
 """Without vectors: the share of a fact's own bm25 that its look-alike has."""
-MOST_WORDS = 24
-MOST_BY_WORDS = 2_000
+MAX_WORDS = 24
+MAX_BY_WORDS = 2_000
 """Facts that are compared by words in one run: a question to FTS5 each. The others wait."""
-MOST_OPPOSED = 50
+MAX_OPPOSED = 50
 """Pairs of one subject and relation, the newest notes first: fifty employers are a mistake in the edges."""
 _BLOCK = 512
 
@@ -57,7 +57,7 @@ class Pair:
         return cls(first, second, likeness, is_opposed)
 
     def key(self, task: str) -> str:
-        """What a verdict of `task` on these two is kept under."""
+        """What a judgement of `task` on these two is kept under."""
         return key_of(task, evidence(self.a), evidence(self.b))
 
     @cached_property
@@ -72,13 +72,13 @@ def evidence(fact: LivingFact) -> str:
     return "\n".join([fact.id, fact.text_hash, fact.valid_from or "", fact.valid_until or ""])
 
 
-def days_seen(context: Context, task: str, facts: Iterable[LivingFact]) -> dict[str, str]:
+def days_compared(context: TaskContext, task: str, facts: Iterable[LivingFact]) -> dict[str, str]:
     """Id -> the day (ISO) on which `task` has compared the fact as it is now; those it has not are left out."""
     keys = {_seen_key(task, fact): fact.id for fact in facts}
     return {keys[key]: day for key, day in context.judgements.known(list(keys)).items()}
 
 
-def mark_seen(context: Context, task: str, facts: Iterable[LivingFact]) -> None:
+def mark_compared(context: TaskContext, task: str, facts: Iterable[LivingFact]) -> None:
     """`task` has nothing more to ask about these, as they are or are about to be."""
     day = context.now.date().isoformat()
     context.judgements.add(task, {_seen_key(task, fact): day for fact in facts})
@@ -88,20 +88,20 @@ def _seen_key(task: str, fact: LivingFact) -> str:
     return key_of(f"{task} seen", evidence(fact))
 
 
-class Pass:
+class PairFinder:
     """One look at all living facts of an index."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: TaskContext) -> None:
         self._context = context
         self._index = context.index
         self._row = vectors.active_embedder(context.index)
         self.facts = list_living(context.index)
 
-    def unseen(self, task: str) -> list[LivingFact]:
+    def not_compared(self, task: str) -> list[LivingFact]:
         """Those that `task` has not compared as they are now, as many of them as one run can."""
-        seen = days_seen(self._context, task, self.facts)
+        seen = days_compared(self._context, task, self.facts)
         new = [fact for fact in self.facts if fact.id not in seen]
-        return new if self._row is not None else new[:MOST_BY_WORDS]
+        return new if self._row is not None else new[:MAX_BY_WORDS]
 
     @cached_property
     def duplicate_similarity(self) -> float:
@@ -163,11 +163,11 @@ class Pass:
     ) -> Iterator[tuple[LivingFact, LivingFact, float]]:
         by_chunk = {fact.chunk_id: fact for fact in facts}
         for fact in fresh:
-            match = fulltext.match_any(fulltext.terms(fact.text)[:MOST_WORDS])
+            match = fulltext.match_any(fulltext.terms(fact.text)[:MAX_WORDS])
             found = dict(fulltext.search(self._index, match, NEAREST + 1, by_chunk))
             own = found.pop(fact.chunk_id, 0.0)
             for chunk_id, score in found.items():
-                if own > 0 and score >= LEAST_SHARED * own:
+                if own > 0 and score >= MIN_SHARED * own:
                     yield fact, by_chunk[chunk_id], min(1.0, score / own)
 
     def _opposed(
@@ -181,7 +181,7 @@ class Pass:
         for subject in sorted(said):
             found = contradictions.find_pairs(graph.fetch_same(self._index, [subject], owner))
             known = sorted(pair for pair in found if not new.isdisjoint(pair) and by_document.keys() >= set(pair))
-            for one, other in known[-MOST_OPPOSED:]:
+            for one, other in known[-MAX_OPPOSED:]:
                 yield by_document[one], by_document[other]
 
 

@@ -95,7 +95,7 @@ class ProjectDocs:
         folder = shlex.quote(str(Path(decision.branch.folder).resolve()))
         return f"{decision.subject}: look at {made.branch} and merge it: git -C {folder} merge {made.branch}"
 
-    def left_behind(self) -> list[str]:
+    def stale_ids(self) -> list[str]:
         """The ids of the documents that are stale now."""
         if not self.is_on or not self._settings.docs.check:
             return []
@@ -117,7 +117,7 @@ class ProjectDocs:
             said.append(f"New projects could not be looked for: {error}")
         try:
             added = self._documentation.sync().added
-            said += [f"New documents: {few(added)}"] if added else []
+            said += [f"New documents: {first_three(added)}"] if added else []
         except QuaidError as error:
             said.append(f"The documents could not be indexed: {error}")
         return said
@@ -169,7 +169,7 @@ class ProjectDocs:
         return False
 
 
-def few(names: Sequence[str]) -> str:
+def first_three(names: Sequence[str]) -> str:
     """The first three of them, and how many more there are."""
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     return f"{', '.join(names[:3])}{more}"

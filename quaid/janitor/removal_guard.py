@@ -12,7 +12,7 @@ from quaid.model import Kind
 from quaid.place import CONFIG_FILE
 from quaid.vault import layout, notes
 
-LEAST_BUDGET = 20
+MIN_BUDGET = 20
 SHRUNK_COUNT = 10
 SHRUNK_SHARE = 0.2
 
@@ -34,7 +34,7 @@ class Budget:
 
     @classmethod
     def of(cls, notes: int, share: float) -> Budget:
-        return cls(max(LEAST_BUDGET, int(notes * share)))
+        return cls(max(MIN_BUDGET, int(notes * share)))
 
     def take(self, decision: Decision) -> bool:
         """Whether there is room for `decision`, whose room it then takes. Minor ones need none."""

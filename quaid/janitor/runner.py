@@ -1,4 +1,4 @@
-"""One night: the tasks in their order on a bench of their own, then one merge into the owner's branch.
+"""One night: the tasks in their order in a worktree of their own, then one merge into the owner's branch.
 
 A decision goes through a sieve before it is carried out: what its owner has vetoed or switched off is dropped, what
 touches a pinned or verified note too; what the policy says, or lines that a person wrote, make it a question; what goes
@@ -20,16 +20,16 @@ from quaid.errors import LockedError, NoteChangedError, QuaidError, UsageError
 from quaid.history.branches import last_written, written_by_others
 from quaid.history.vault_history import History
 from quaid.index import documents
-from quaid.janitor import landing, questions, removal_guard
+from quaid.janitor import night_merge, questions, removal_guard
 from quaid.janitor.decision import Decision
+from quaid.janitor.night_commits import NightCommit, message_of, trailers_of, without_paths
 from quaid.janitor.questions import Question
 from quaid.janitor.removal_guard import Budget
-from quaid.janitor.report import Report
-from quaid.janitor.steps import Step, message_of, trailers_of, without
-from quaid.janitor.task_context import Context, Judgements, Veto
-from quaid.janitor.task_table import TASKS, Row
-from quaid.janitor.vetoes import VETO, is_beside, read_vetoes
-from quaid.janitor.worktree import JANITOR, Bench, clear_benches, open_bench
+from quaid.janitor.run_report import RunReport
+from quaid.janitor.task_context import Judgements, TaskContext, Veto
+from quaid.janitor.task_table import TASKS, Task
+from quaid.janitor.vetoes import VETO, is_byproduct, read_vetoes
+from quaid.janitor.worktree import JANITOR, Worktree, clear_worktrees, open_worktree
 from quaid.model import Edit, Message, Use
 from quaid.place import state_folder
 from quaid.settings import Settings
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from quaid.local.gaps import Gap
 
 LOCK_FILE = "janitor.lock"
-MOST_QUESTIONS = 20
+MAX_QUESTIONS = 20
 """Nobody answers more at a time."""
 _NEVER_TOUCHED = "it is about a pinned or verified note"
 _ENOUGH = "there are enough questions for one night"
@@ -60,7 +60,7 @@ class Proposals(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RunOptions:
     """`tasks` are names from the registry; none means all."""
 
     tasks: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class RunDependencies:
     stale_docs: Callable[[], Sequence[StaleDoc]]
     grown_docs: Callable[[], Sequence[GrownDoc]]
     propose: Callable[[Decision], str]
-    keep_house: Callable[[Collection[str]], list[str]]
+    housekeeping: Callable[[Collection[str]], list[str]]
     say: Callable[[str], None]
     progress: Callable[[str, int, int], None]
 
@@ -101,22 +101,24 @@ class RunDependencies:
 class Runner:
     """Carries out one run."""
 
-    def __init__(self, dependencies: RunDependencies, options: Options, run: str, now: datetime | None = None) -> None:
+    def __init__(
+        self, dependencies: RunDependencies, options: RunOptions, run: str, now: datetime | None = None
+    ) -> None:
         self._dependencies = dependencies
         self._options = options
         self._now = now or datetime.now(UTC)
-        self._report = Report(run, self._now, options.dry_run)
+        self._report = RunReport(run, self._now, options.dry_run)
         self._budget = Budget(0)
         self._vetoes: list[Veto] = []
         self._open: dict[str, Question] = {}
         self._consents: set[str] = set()
-        self._steps: list[Step] = []
+        self._steps: list[NightCommit] = []
         self._lost: Callable[[Collection[str]], list[str]] | None = None
         self._base = "HEAD"
         self._by_others: frozenset[str] = frozenset()
         self._written: Mapping[str, datetime] = {}
 
-    def run(self) -> Report:
+    def run(self) -> RunReport:
         """Do what the tasks decide, and merge it.
 
         Raises:
@@ -128,25 +130,25 @@ class Runner:
         history = dependencies.history
         rows = _choose(self._options.tasks)
         with self._alone():
-            clear_benches(dependencies.root, history)
+            clear_worktrees(dependencies.root, history)
             history.wait_until_ready(dependencies.say)
             if not self._options.dry_run:
                 transaction.finish_killed(dependencies.root, history, dependencies.settings.git.wait_s)
-                landing.commit_answers(dependencies.root, history, dependencies.settings.git.wait_s)
+                night_merge.commit_answers(dependencies.root, history, dependencies.settings.git.wait_s)
             base = removal_guard.check_branch(history)
-            with open_bench(
+            with open_worktree(
                 dependencies.root, report.run, base, dependencies.settings, dependencies.embedding
-            ) as bench:
-                report.notes = documents.count(bench.index())
+            ) as worktree:
+                report.notes = documents.count(worktree.index())
                 if not self._options.accept_removals:
                     removal_guard.check_size(report.notes, dependencies.notes_before)
-                self._prepare(bench)
-                self._run_tasks(rows, bench)
-                self._write_questions(bench)
+                self._prepare(worktree)
+                self._run_tasks(rows, worktree)
+                self._write_questions(worktree)
                 if report.changed and not self._options.dry_run:
-                    self._land(bench)
+                    self._land(worktree)
             if not self._options.dry_run:
-                report.remarks += dependencies.keep_house([row.name for row in rows])
+                report.remarks += dependencies.housekeeping([row.name for row in rows])
         report.took_s = time.monotonic() - started
         return report
 
@@ -163,9 +165,9 @@ class Runner:
         except Timeout as error:
             raise LockedError("Another janitor is at work in this vault") from error
 
-    def _prepare(self, bench: Bench) -> None:
+    def _prepare(self, worktree: Worktree) -> None:
         dependencies = self._dependencies
-        self._base = bench.base
+        self._base = worktree.base
         self._budget = Budget.of(self._report.notes, dependencies.settings.janitor.change_budget)
         own = {dependencies.settings.git.email, JANITOR[1]}
         branches, boundary = dependencies.history.branches, dependencies.history.boundary
@@ -178,23 +180,24 @@ class Runner:
                 "The history of this clone is cut off: what you took back before that is not known. "
                 "Fetch the rest with: git fetch --unshallow"
             )
-        for path in sorted((bench.root / questions.FOLDER).glob("*.md")):
-            rel_path = path.relative_to(bench.root).as_posix()
-            found = questions.read_question(rel_path, bench.read(rel_path) or b"")
+        for path in sorted((worktree.root / questions.FOLDER).glob("*.md")):
+            rel_path = path.relative_to(worktree.root).as_posix()
+            found = questions.read_question(rel_path, worktree.read(rel_path) or b"")
             if found is not None:
                 self._open[found.key] = found
         for question in list(self._open.values()):
             if question.answer is not None:
-                self._carry_answer(question, bench)
+                self._carry_answer(question, worktree)
 
-    def _carry_answer(self, question: Question, bench: Bench) -> None:
+    def _carry_answer(self, question: Question, worktree: Worktree) -> None:
         """What the owner has answered: a refusal is remembered in the history, consent is carried out."""
         gone = Edit(question.rel_path, question.data, None)
         trailers = trailers_of(question.task, self._report.run)
         if question.answer == "yes" and self._is_vetoed(question.key):  # it was done and undone: the note came back
             answer = Decision(question.task, "answer", question.key, (gone,), question.title, "", is_minor=True)
             self._do(
-                Step((answer,), Message(f"janitor({question.task}): {question.title} was undone", "", trailers)), bench
+                NightCommit((answer,), Message(f"janitor({question.task}): {question.title} was undone", "", trailers)),
+                worktree,
             )
             del self._open[question.key]
             return
@@ -204,20 +207,20 @@ class Runner:
             body = "\n\n".join(["The owner has said no.", *([proposal.detail] if proposal and proposal.detail else [])])
             message = Message(f"janitor({question.task}): not to {question.title}", body, (vetoing, *trailers))
             answer = Decision(question.task, "answer", question.key, (gone,), question.title, "")
-            self._do(Step((answer,), message), bench)
+            self._do(NightCommit((answer,), message), worktree)
             self._vetoes.append(Veto(question.task, question.key, question.title, body))
             self._report.answered.append(f"no: {question.title}")
             del self._open[question.key]
             return
         self._consents.add(question.key)
         proposal = self._dependencies.proposals.get(question.key)
-        if proposal is not None and all(bench.read(edit.rel_path) == edit.before for edit in proposal.edits):
-            self._carry_out(replace(proposal, is_minor=False), bench)
+        if proposal is not None and all(worktree.read(edit.rel_path) == edit.before for edit in proposal.edits):
+            self._carry_out(replace(proposal, is_minor=False), worktree)
             self._report.answered.append(f"yes: {question.title}")
 
     # -- the tasks -----------------------------------------------------------------------------------------------
 
-    def _run_tasks(self, rows: Sequence[Row], bench: Bench) -> None:
+    def _run_tasks(self, rows: Sequence[Task], worktree: Worktree) -> None:
         models = self._dependencies.models()
         is_memory_broken = False
         for number, row in enumerate(rows):
@@ -230,7 +233,7 @@ class Runner:
                 self._report.skipped.append(row.name)
             else:
                 try:
-                    self._run_task(row, bench, models)
+                    self._run_task(row, worktree, models)
                 except QuaidError as error:
                     self._report.failed[row.name] = str(error)
                     is_memory_broken = is_memory_broken or row.phase == "memory"
@@ -238,26 +241,28 @@ class Runner:
         if models is not None:
             self._report.usage = models.spent
 
-    def _run_task(self, row: Row, bench: Bench, models: Models | None) -> None:
-        decided = row.plan(self._context(row, bench, models))
+    def _run_task(self, row: Task, worktree: Worktree, models: Models | None) -> None:
+        decided = row.plan(self._context(row, worktree, models))
         done_before = len(self._steps)
         try:
-            minor = [decision for decision in decided if self._passes(decision) and not self._did(decision, bench)]
+            minor = [decision for decision in decided if self._passes(decision) and not self._did(decision, worktree)]
             for kind in dict.fromkeys(decision.kind for decision in minor):
-                self._carry_out_batch([decision for decision in minor if decision.kind == kind], bench)
+                self._carry_out_batch([decision for decision in minor if decision.kind == kind], worktree)
         finally:
             if len(self._steps) > done_before:
-                bench.sync()
+                worktree.sync()
 
-    def _context(self, row: Row, bench: Bench, models: Models | None) -> Context:
+    def _context(self, row: Task, worktree: Worktree, models: Models | None) -> TaskContext:
         judgements = (
-            _Forgetful(self._dependencies.judgements) if self._options.dry_run else self._dependencies.judgements
+            _ReadOnlyJudgements(self._dependencies.judgements)
+            if self._options.dry_run
+            else self._dependencies.judgements
         )
-        return Context(
+        return TaskContext(
             settings=self._dependencies.settings,
             now=self._now,
-            index=bench.index(),
-            read=bench.read,
+            index=worktree.index(),
+            read=worktree.read,
             use_of=self._dependencies.use_of,
             judgements=judgements,
             models=models,
@@ -265,7 +270,7 @@ class Runner:
             vetoed=frozenset(veto.key for veto in self._vetoes),
             done=frozenset(decision.key for decision in self._report.done),
             gaps=self._dependencies.gaps(),
-            ledger=lambda: self._dependencies.ledger(bench.read),
+            ledger=lambda: self._dependencies.ledger(worktree.read),
             written=self._written,
             stale_docs=self._dependencies.stale_docs,
             grown_docs=self._dependencies.grown_docs,
@@ -290,7 +295,7 @@ class Runner:
             return False
         question = "" if has_consent else self._why_ask(decision, policy)
         held_back = _NEVER_TOUCHED if removal_guard.is_protected(decision) else ""
-        if not held_back and question and len(self._report.asked) >= MOST_QUESTIONS:
+        if not held_back and question and len(self._report.asked) >= MAX_QUESTIONS:
             held_back = _ENOUGH
         if not held_back and not question and not self._budget.take(decision):
             held_back = _SPENT
@@ -309,7 +314,7 @@ class Runner:
         return f"Asked because you wrote what it changes in {touched[0]}." if touched else ""
 
     def _is_human(self, edit: Edit) -> bool:
-        if edit.before is None or edit.rel_path not in self._by_others or is_beside(edit.rel_path):
+        if edit.before is None or edit.rel_path not in self._by_others or is_byproduct(edit.rel_path):
             return False
         lines = removal_guard.changed_lines(edit.before, edit.after)
         own = {self._dependencies.settings.git.email, JANITOR[1]}
@@ -317,54 +322,54 @@ class Runner:
 
     # -- carrying out --------------------------------------------------------------------------------------------
 
-    def _did(self, decision: Decision, bench: Bench) -> bool:
+    def _did(self, decision: Decision, worktree: Worktree) -> bool:
         """Carry out what has a commit of its own; False for what goes into a batch."""
         if decision.is_minor:
             return False
-        self._carry_out(decision, bench)
+        self._carry_out(decision, worktree)
         return True
 
-    def _carry_out(self, decision: Decision, bench: Bench) -> None:
+    def _carry_out(self, decision: Decision, worktree: Worktree) -> None:
         question = self._open.pop(decision.key, None)
         if question is not None:  # its owner has said yes
             decision = replace(decision, edits=(*decision.edits, Edit(question.rel_path, question.data, None)))
         try:
             if decision.edits:
-                self._do(Step((decision,)), bench)
+                self._do(NightCommit((decision,)), worktree)
         except NoteChangedError:
             self._report.held_back.append((decision, _OVERLAPS))
         else:
             self._report.done.append(decision)
 
-    def _carry_out_batch(self, batch: Sequence[Decision], bench: Bench) -> None:
+    def _carry_out_batch(self, batch: Sequence[Decision], worktree: Worktree) -> None:
         fresh: list[Decision] = []
         taken: set[str] = set()
         for decision in batch:
-            is_stale = any(bench.read(edit.rel_path) != edit.before for edit in decision.edits)
+            is_stale = any(worktree.read(edit.rel_path) != edit.before for edit in decision.edits)
             if is_stale or not taken.isdisjoint(decision.paths):
                 self._report.held_back.append((decision, _OVERLAPS))
                 continue
             fresh.append(decision)
             taken.update(decision.paths)
         if fresh:
-            self._do(Step(tuple(fresh)), bench)
+            self._do(NightCommit(tuple(fresh)), worktree)
             self._report.done += fresh
 
-    def _do(self, step: Step, bench: Bench) -> None:
+    def _do(self, step: NightCommit, worktree: Worktree) -> None:
         if self._lost is None and self._dependencies.settings.janitor.gate and not self._options.dry_run:
-            self._lost = self._dependencies.gate(bench.root)
-        bench.commit(step.edits, message_of(step, self._report.run))
+            self._lost = self._dependencies.gate(worktree.root)
+        worktree.commit(step.edits, message_of(step, self._report.run))
         self._steps.append(step)
 
     # -- after the tasks -----------------------------------------------------------------------------------------
 
-    def _write_questions(self, bench: Bench) -> None:
+    def _write_questions(self, worktree: Worktree) -> None:
         """One commit with a note in review/ for each thing to ask."""
         report = self._report
         made: list[Decision] = []
         for asked in list(report.asked):
             path = questions.question_path(asked)
-            if bench.read(path) is not None:
+            if worktree.read(path) is not None:
                 report.asked.remove(asked)
                 continue
             made.append(replace(asked, edits=(Edit(path, None, questions.render_question(asked, self._now)),)))
@@ -373,19 +378,19 @@ class Runner:
         if made:
             subject = f"janitor: {len(made)} question{'s' * (len(made) > 1)} for you"
             body = "\n".join(f"- {decision.subject}" for decision in made)
-            self._do(Step(tuple(made), Message(subject, body, trailers_of("questions", report.run))), bench)
+            self._do(NightCommit(tuple(made), Message(subject, body, trailers_of("questions", report.run))), worktree)
 
-    def _land(self, bench: Bench) -> None:
+    def _land(self, worktree: Worktree) -> None:
         dependencies, report = self._dependencies, self._report
-        bench.sync()
+        worktree.sync()
         if self._lost is not None:
             report.lost = self._lost({path for decision in report.done for path in decision.paths})
         if report.lost:
             return
-        self._make_branches(bench)
+        self._make_branches(worktree)
         git = dependencies.settings.git
-        landed = landing.land(
-            dependencies.root, dependencies.history, bench, self._steps, self._summary(), report.run, git
+        landed = night_merge.merge_night(
+            dependencies.root, dependencies.history, worktree, self._steps, self._summary(), report.run, git
         )
         report.commit = landed.commit
         report.held_back += [(decision, "you have changed the same note meanwhile") for decision in landed.dropped]
@@ -393,7 +398,7 @@ class Runner:
         report.done = [decision for decision in report.done if decision.key not in dropped]
         report.remarks += [f"not committed, your own changes are in it: {path}" for path in landed.left]
 
-    def _make_branches(self, bench: Bench) -> None:
+    def _make_branches(self, worktree: Worktree) -> None:
         """What is decided for other repositories. Killed between this and the merge, the next run finds the branch; a
         question stays while there can be none.
         """
@@ -409,8 +414,8 @@ class Runner:
                 if not isinstance(error, NoteChangedError):
                     waiting.update(decision.paths)
         if waiting:
-            self._steps, _ = without(self._steps, waiting)
-            landing.do_again(bench, self._steps, bench.base, report.run)
+            self._steps, _ = without_paths(self._steps, waiting)
+            night_merge.replay(worktree, self._steps, worktree.base, report.run)
 
     def _summary(self) -> Message:
         report = self._report
@@ -424,23 +429,23 @@ class Runner:
         return Message(f"janitor: {', '.join(parts)}", body, trailers_of("janitor", report.run))
 
 
-class _Forgetful:
+class _ReadOnlyJudgements:
     """Judgements that are read and not written: for a run that only shows what it would do."""
 
     def __init__(self, judgements: Judgements) -> None:
         self.known = judgements.known
 
-    def add(self, task: str, verdicts: Mapping[str, str]) -> None:
+    def add(self, task: str, judgements: Mapping[str, str]) -> None:
         pass
 
 
-def _choose(names: Sequence[str]) -> tuple[Row, ...]:
+def _choose(names: Sequence[str]) -> tuple[Task, ...]:
     unknown = [name for name in names if name not in {row.name for row in TASKS}]
     if unknown:
         raise UsageError(f"There is no task {unknown[0]!r}. Tasks are: {', '.join(row.name for row in TASKS)}.")
     return tuple(row for row in TASKS if not names or row.name in names)
 
 
-def _is_on(row: Row, settings: Settings) -> bool:
+def _is_on(row: Task, settings: Settings) -> bool:
     """The owner's switches: which systems the janitor tends."""
     return bool(getattr(settings.systems, row.switch, True))

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from quaid.errors import BadInputError, QuaidError, UsageError, VaultReadOnlyError
-from quaid.janitor.schedulers import SCHEDULERS, Job, NoSchedulerError, Scheduler, Step, environment_file
+from quaid.janitor.schedulers import SCHEDULERS, Job, NoSchedulerError, Scheduler, ScheduleStep, environment_file
 
 _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
@@ -100,7 +100,7 @@ def _find_scheduler() -> Scheduler:
     raise NoSchedulerError("This machine has neither systemd for users nor launchd nor cron")
 
 
-def _do(steps: Sequence[Step]) -> None:
+def _do(steps: Sequence[ScheduleStep]) -> None:
     for step in steps:
         try:
             step.do()

@@ -119,7 +119,7 @@ class Call:
             raise ScheduleError(self.argv, said or f"exit code {code}")
 
 
-Step = Write | Delete | Call
+ScheduleStep = Write | Delete | Call
 
 
 class Systemd:
@@ -132,7 +132,7 @@ class Systemd:
             return False
         return _run(("systemctl", "--user", "show", "--property=Version"))[0] == 0
 
-    def install(self, job: Job) -> list[Step]:
+    def install(self, job: Job) -> list[ScheduleStep]:
         service, timer = self._units(job.root)
         program, *arguments = (_systemd_word(word) for word in job.command)
         # In arguments, and only there, $ begins a variable.
@@ -168,7 +168,7 @@ WantedBy=timers.target
             _systemctl("restart", timer.name),  # one that is active would keep its old time
         ]
 
-    def uninstall(self, root: Path) -> list[Step]:
+    def uninstall(self, root: Path) -> list[ScheduleStep]:
         units = self._units(root)
         files = [Delete(path) for path in units if path.exists()]
         if not files or not self.is_there():
@@ -200,7 +200,7 @@ class Launchd:
     def is_there(self) -> bool:
         return sys.platform == "darwin" and shutil.which("launchctl") is not None
 
-    def install(self, job: Job) -> list[Step]:
+    def install(self, job: Job) -> list[ScheduleStep]:
         path = self._path(job.root)
         agent = {
             "Label": path.stem,
@@ -216,7 +216,7 @@ class Launchd:
             Call(load, tries=6),  # what was booted out takes a moment to go
         ]
 
-    def uninstall(self, root: Path) -> list[Step]:
+    def uninstall(self, root: Path) -> list[ScheduleStep]:
         path = self._path(root)
         if not path.exists():
             return []
@@ -246,7 +246,7 @@ class Cron:
     def is_there(self) -> bool:
         return shutil.which("crontab") is not None
 
-    def install(self, job: Job) -> list[Step]:
+    def install(self, job: Job) -> list[ScheduleStep]:
         # A bare % would end the command, and the rest of the line would be its input.
         command = _shell_command(job).replace("%", r"\%")
         line = f"{job.minute} {job.hour} * * * {command} {_mark(job.root)}"
@@ -260,7 +260,7 @@ class Cron:
             )
         ]
 
-    def uninstall(self, root: Path) -> list[Step]:
+    def uninstall(self, root: Path) -> list[ScheduleStep]:
         try:
             now, others = self._lines(root)
         except ScheduleError:  # what may not even be read was not written here

@@ -17,7 +17,7 @@ from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 if TYPE_CHECKING:
     import apsw
 
-_MOST_RECALLS = 2_000
+_MAX_RECALLS = 2_000
 
 
 def take_snapshot(
@@ -62,7 +62,7 @@ def _asked(path: Path, now: datetime) -> tuple[int, float | None]:
     connection = open_local(path, gaps.SCHEMA + recall_log.SCHEMA)
     try:
         with translated(connection):
-            recent = recall_log.RecallLog(connection).recent(_MOST_RECALLS)
+            recent = recall_log.RecallLog(connection).recent(_MAX_RECALLS)
             took_ms = [entry.took_ms for entry in recent if entry.at >= since]
             return gaps.Gaps(connection).count(), measure(took_ms).p50_ms if took_ms else None
     finally:

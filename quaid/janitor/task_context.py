@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class Judgements(Protocol):
-    """What was judged before: a verdict that changed nothing is not asked for again while its evidence is the same."""
+    """Judgements that are kept: one that changed nothing is not asked for again while its evidence is the same."""
 
     def known(self, keys: Collection[str]) -> Mapping[str, str]:
-        """Of `keys` those that were judged, with the verdict."""
+        """Of `keys` those that were judged, with the judgement."""
 
-    def add(self, task: str, verdicts: Mapping[str, str]) -> None:
-        """Remember the verdict of each key."""
+    def add(self, task: str, judgements: Mapping[str, str]) -> None:
+        """Remember the judgement of each key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Veto:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class TaskContext:
     """One task's view of the memory.
 
     `index` is read-only and in step with the files as the run has left them; `read` gives a file's bytes by its path in

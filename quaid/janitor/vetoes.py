@@ -21,11 +21,11 @@ from quaid.vault.ledger import USAGE_DIR
 
 TASK, RUN, DECISION = "Quaid-Task", "Quaid-Run", "Quaid-Decision"
 REVERTS, VETO, ALLOW = "Quaid-Reverts", "Quaid-Veto", "Quaid-Allow"
-MOST_EXAMPLES = 8
+MAX_EXAMPLES = 8
 """Of one task, for its prompt."""
 _REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _NAMED = re.compile(rf"^({VETO}|{ALLOW}): *(\w+) ([0-9a-f]{{16}})$", re.MULTILINE)
-_BESIDE = (f"{questions.FOLDER}/", f"{USAGE_DIR}/")
+_BYPRODUCTS = (f"{questions.FOLDER}/", f"{USAGE_DIR}/")
 """What comes along with a decision: its question, this device's counters."""
 
 Key = tuple[str, str]
@@ -34,9 +34,9 @@ Blobs = tuple[str | None, str | None]
 ReadBlobs = Callable[[Iterable[str]], Mapping[str, bytes]]
 
 
-def is_beside(rel_path: str) -> bool:
+def is_byproduct(rel_path: str) -> bool:
     """Whether a file only comes along with decisions, so that it stays as it is when one is taken back."""
-    return rel_path.startswith(_BESIDE)
+    return rel_path.startswith(_BYPRODUCTS)
 
 
 def trailers_of_undoing(undone: Iterable[Commit]) -> list[tuple[str, str]]:
@@ -65,7 +65,7 @@ class _Entry(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Deed:
+class _Action:
     """What was decided (False) or vetoed (True), and by which change."""
 
     effect: dict[Key, bool] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class _Deed:
     @property
     def core(self) -> Collection[str]:
         """The paths that it is about."""
-        return [path for path in self.change if not is_beside(path)] or self.change.keys()
+        return [path for path in self.change if not is_byproduct(path)] or self.change.keys()
 
 
 class _Reader:
@@ -88,9 +88,9 @@ class _Reader:
     def __init__(self, own: Collection[str], lines: _Lines) -> None:
         self._own = own
         self._lines = lines
-        self._deeds: dict[str, _Deed] = {}
-        self._nights: dict[str, _Deed] = {}
-        self._at: dict[str, list[_Deed]] = {}
+        self._deeds: dict[str, _Action] = {}
+        self._nights: dict[str, _Action] = {}
+        self._at: dict[str, list[_Action]] = {}
         self._vetoes: dict[Key, Veto] = {}
         self._about: dict[Key, Commit] = {}
 
@@ -111,25 +111,25 @@ class _Reader:
     def _effect_of(self, entry: _Entry) -> dict[Key, bool]:
         """What a commit decides, vetoes or allows."""
         commit = entry.commit
-        if is_quaids(commit, self._own):  # its body quotes what a memory says, which may be anything
+        if is_by_quaid(commit, self._own):  # its body quotes what a memory says, which may be anything
             return _told(commit) or self._reverse(commit.trailers.get(REVERTS, ()))
         named = {(task, key): what == VETO for what, task, key in _NAMED.findall(commit.body)}
         return self._taken_back(entry) | self._reverse(_REVERTED.findall(commit.body)) | _told(commit) | named
 
     def _remember(self, entry: _Entry, effect: Mapping[Key, bool]) -> None:
         commit = entry.commit
-        run = next(iter(commit.trailers.get(RUN, ())), "") if is_quaids(commit, self._own) else ""
-        night = self._nights.setdefault(run, _Deed()) if run else None
+        run = next(iter(commit.trailers.get(RUN, ())), "") if is_by_quaid(commit, self._own) else ""
+        night = self._nights.setdefault(run, _Action()) if run else None
         if night is not None and DECISION in commit.trailers:
             # A refusal of its owner's that it has carried out stays, whatever becomes of the night.
             self._add(night, {key: False for key, is_vetoed in effect.items() if not is_vetoed}, entry.change)
         if effect:
-            self._deeds[commit.id] = _Deed()
+            self._deeds[commit.id] = _Action()
             self._add(self._deeds[commit.id], effect, entry.change)
         elif night is not None and not entry.change:
             self._deeds[commit.id] = night  # its merge
 
-    def _add(self, deed: _Deed, effect: Mapping[Key, bool], change: Mapping[str, Blobs]) -> None:
+    def _add(self, deed: _Action, effect: Mapping[Key, bool], change: Mapping[str, Blobs]) -> None:
         is_new = not deed.change
         deed.add(effect, change)
         if is_new and deed.change:  # what takes it back changes all of its files, so one is enough to find it by
@@ -151,13 +151,13 @@ class _Lines:
 
     def __init__(self, entries: Sequence[_Entry], own: Collection[str], read_blobs: ReadBlobs) -> None:
         decided = {path for entry in entries if DECISION in entry.commit.trailers for path in entry.change}
-        others = [entry for entry in entries if not is_quaids(entry.commit, own)]
+        others = [entry for entry in entries if not is_by_quaid(entry.commit, own)]
         shared = decided.intersection(path for entry in others for path in entry.change)
         pairs = (pair for entry in entries for path, pair in entry.change.items() if path in shared)
         self._texts = read_blobs({blob for pair in pairs for blob in pair if blob})
         self._known: dict[str | None, Counter[bytes]] = {None: Counter()}
 
-    def takes_back(self, change: Mapping[str, Blobs], deed: _Deed) -> bool:
+    def takes_back(self, change: Mapping[str, Blobs], deed: _Action) -> bool:
         """Whether `change` brings and takes all the lines that `deed` has taken and brought, and perhaps others."""
         paths = deed.core
         if not paths or any(path not in change for path in paths):
@@ -181,7 +181,7 @@ class _Lines:
         return self._known[blob]
 
 
-def is_quaids(commit: Commit, own: Collection[str]) -> bool:
+def is_by_quaid(commit: Commit, own: Collection[str]) -> bool:
     """Whether Quaid wrote the message; its owner may commit with the same address."""
     return commit.email in own and any(name.startswith("Quaid-") for name in commit.trailers)
 
@@ -196,7 +196,7 @@ def _told(commit: Commit) -> dict[Key, bool]:
     return told
 
 
-def _opposite(deeds: Iterable[_Deed]) -> dict[Key, bool]:
+def _opposite(deeds: Iterable[_Action]) -> dict[Key, bool]:
     return {key: not is_vetoed for deed in deeds for key, is_vetoed in deed.effect.items()}
 
 

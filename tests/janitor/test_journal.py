@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from janitor_ground import NOW, Known, Scripted, carry_out, context_of
+from janitor_context import NOW, Known, Scripted, carry_out, context_of
 from vault.test_snippets import PIECES
 
 from quaid.janitor.task_context import Veto

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from janitor_ground import NOW, Known, Scripted, carry_out, context_of
+from janitor_context import NOW, Known, Scripted, carry_out, context_of
 from vaults import assert_verified
 
 from quaid.errors import ModelAnswerError
@@ -210,7 +210,7 @@ def test_importance_grows_with_use_and_has_an_end(accesses, confirmations, stren
 
 
 def test_the_list_of_the_most_important_does_not_move_on_by_itself(home, model, monkeypatch):
-    monkeypatch.setattr(promotion, "MOST_OFFERED", 2)
+    monkeypatch.setattr(promotion, "MAX_OFFERED", 2)
     for number in range(4):
         fact(home, f"f{number}", f"Maya has habit number {number}.")
     use = {"01f0": Use(9, "2026-11-19"), "01f1": Use(8, "2026-11-19"), "01f2": Use(7, "2026-11-19")}

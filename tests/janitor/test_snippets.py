@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from janitor_ground import Known, Scripted, carry_out, context_of
+from janitor_context import Known, Scripted, carry_out, context_of
 from vault.test_snippets import PIECES, is_put_into, keys, soup
 
 from quaid.errors import ModelAnswerError

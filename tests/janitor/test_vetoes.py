@@ -7,7 +7,7 @@ from janitor_nights import decide, remember, rewriting, tidying
 from vaults import Vault, assert_verified
 
 from quaid.errors import BadInputError
-from quaid.janitor.verbs import approve
+from quaid.janitor.fact_edits import approve
 from quaid.place import state_folder
 
 SQUASHED = "A quiet evening"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from janitor_ground import Known, Scripted, carry_out, context_of
+from janitor_context import Known, Scripted, carry_out, context_of
 
 from quaid.janitor.tasks import workspace
 

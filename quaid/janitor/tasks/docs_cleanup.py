@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from quaid.docs.churn import GrownDoc
 from quaid.docs.edits import cleanup_edit
 from quaid.docs.updater import ask_cleanup
-from quaid.janitor import documents
+from quaid.janitor import doc_decisions
 from quaid.janitor.decision import Decision
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TASK, KIND = "docs_cleanup", "shorten"
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """Cuts for documents that have grown, the largest first; a run asks about `docs.most_updates` of them.
 
     Raises:
@@ -32,25 +32,25 @@ def plan(context: Context) -> Iterator[Decision]:
         return
     grown = {key_of(TASK, found.doc.evidence(found.data)): found for found in sorted(context.grown_docs(), key=_size)}
     left = context.settings.docs.most_updates
-    for key, found in documents.undecided(context, KIND, grown).items():
-        if not left or not documents.is_free(context, found.doc, found.data):
+    for key, found in doc_decisions.undecided(context, KIND, grown).items():
+        if not left or not doc_decisions.is_unchanged(context, found.doc, found.data):
             continue
         left -= 1
         decision = None
-        with documents.answering(context, TASK, key, found.doc):
+        with doc_decisions.noting_unusable_answers(context, TASK, key, found.doc):
             decision = _decide(context, context.models, key, found)
         if decision is not None:
             yield decision
 
 
-def _decide(context: Context, models: Models, key: str, found: GrownDoc) -> Decision | None:
+def _decide(context: TaskContext, models: Models, key: str, found: GrownDoc) -> Decision | None:
     doc, churn = found.doc, found.churn
-    cuts = ask_cleanup(models, doc.rel_path, found.text, documents.refused(context, doc))
+    cuts = ask_cleanup(models, doc.rel_path, found.text, doc_decisions.refused(context, doc))
     if cuts is None:
         context.judgements.add(TASK, {key: "nothing to cut"})
         return None
     grown = f"It was changed {churn.changes:,} times in three months and is {churn.growth or 1:.1f} times what it was"
-    return documents.decide(TASK, KIND, key, doc, cuts, cleanup_edit(found, cuts), grown)
+    return doc_decisions.decide(TASK, KIND, key, doc, cuts, cleanup_edit(found, cuts), grown)
 
 
 def _size(found: GrownDoc) -> tuple[int, str]:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.janitor.decision import Decision
 from quaid.janitor.folding import (
+    is_safe_line,
     list_refused,
-    may_stand,
     numbered_lines,
     read_core,
     refused_evidence,
     remember_evidence,
 )
-from quaid.janitor.judging import fault_of, unsaid
-from quaid.janitor.task_context import Context
+from quaid.janitor.model_text import find_unsupported, statement_problem
+from quaid.janitor.task_context import TaskContext
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import key_of
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from quaid.llm.prompts import Prompt
 
 TASK = "journal"
-LEAST_DAYS = 7
-LEAST_ENTRIES = 3
-MOST_THEMES = 5
+MIN_DAYS = 7
+MIN_ENTRIES = 3
+MAX_THEMES = 5
 _INPUT_TOKENS = 16_000
 
 
@@ -62,11 +62,11 @@ class _Case:
         return key_of(TASK, self.core, *self.written)
 
     @property
-    def verdict_key(self) -> str:
+    def judgement_key(self) -> str:
         return key_of(TASK, self.core, notes.content_hash(self.before or b""), *self.written)
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """One decision for each core note whose journal is due.
 
     Raises:
@@ -81,7 +81,7 @@ def plan(context: Context) -> Iterator[Decision]:
                 yield decision
 
 
-def _open_case(context: Context, core: str, refused: set[str]) -> _Case | None:
+def _open_case(context: TaskContext, core: str, refused: set[str]) -> _Case | None:
     data, note = context.read(layout.journal_path(core)), read_core(context, core)
     if data is None or note is None or core_notes.is_long(note[1]):
         return None
@@ -95,21 +95,21 @@ def _open_case(context: Context, core: str, refused: set[str]) -> _Case | None:
         for entry in parse_entries(text)
         if entry.day < today and entry.paragraphs and notes.text_hash(text[entry.start : entry.end]) not in refused
     )
-    is_due = len(entries) >= LEAST_ENTRIES and min(e.day for e in entries) <= today - timedelta(days=LEAST_DAYS)
+    is_due = len(entries) >= MIN_ENTRIES and min(e.day for e in entries) <= today - timedelta(days=MIN_DAYS)
     return _Case(core, *note, data, entries) if is_due else None
 
 
-def _decide(context: Context, case: _Case) -> Decision | None:
-    told = context.judgements.known([case.verdict_key]).get(case.verdict_key)
+def _decide(context: TaskContext, case: _Case) -> Decision | None:
+    told = context.judgements.known([case.judgement_key]).get(case.judgement_key)
     if told is None:
         told = _distil(context, case)
     if told is None:
         return None
-    verdict = json.loads(told)
+    judgement = json.loads(told)
     after = case.text
-    for theme in verdict["themes"]:
+    for theme in judgement["themes"]:
         after = core_notes.add_bullets(after, theme["section"], [theme["text"]])
-    if core_notes.is_long(after) or not verdict["is_usable"]:
+    if core_notes.is_long(after) or not judgement["is_usable"]:
         return None
     remember_evidence(context, TASK, case.key, case.written)
     edits = _archive(context, case)
@@ -117,7 +117,7 @@ def _decide(context: Context, case: _Case) -> Decision | None:
         return None
     if after != case.text:
         edits.insert(0, Edit(case.core, case.before, after.encode()))
-    entries, themes = f"{len(case.entries):,} journal entries", [str(theme["text"]) for theme in verdict["themes"]]
+    entries, themes = f"{len(case.entries):,} journal entries", [str(theme["text"]) for theme in judgement["themes"]]
     return Decision(
         task=TASK,
         kind="distil",
@@ -125,13 +125,13 @@ def _decide(context: Context, case: _Case) -> Decision | None:
         edits=tuple(edits),
         subject=f"distil {entries} into {case.core}" if themes else f"archive {entries} of {case.core}",
         why=_why(case, len(themes)),
-        model=verdict["model"],
-        prompt=verdict["prompt"],
+        model=judgement["model"],
+        prompt=judgement["prompt"],
         detail="\n".join(f"- {theme}" for theme in themes),
     )
 
 
-def _distil(context: Context, case: _Case) -> str | None:
+def _distil(context: TaskContext, case: _Case) -> str | None:
     """What the entries come to, as JSON, kept as a judgement; None where no model is there."""
     if context.models is None:
         return None
@@ -149,14 +149,14 @@ def _distil(context: Context, case: _Case) -> str | None:
         proposed += len(given)
         themes += [_kept(theme) for theme in given if not _faults(theme, batch, case.text)]
     is_usable = bool(themes) or not proposed
-    verdict = {"themes": themes, "is_usable": is_usable, "model": model, "prompt": prompt.label}
-    told = json.dumps(verdict, ensure_ascii=False)
-    context.judgements.add(TASK, {case.verdict_key: told})
+    judgement = {"themes": themes, "is_usable": is_usable, "model": model, "prompt": prompt.label}
+    told = json.dumps(judgement, ensure_ascii=False)
+    context.judgements.add(TASK, {case.judgement_key: told})
     return told
 
 
 def _ask(
-    context: Context, case: _Case, prompt: Prompt, batch: Sequence[JournalEntry]
+    context: TaskContext, case: _Case, prompt: Prompt, batch: Sequence[JournalEntry]
 ) -> tuple[Sequence[Mapping[str, Any]], str]:
     assert context.models is not None
 
@@ -174,7 +174,7 @@ def _ask(
         "entries": numbered_lines(shown),
     }
     answer = context.models.ask(prompt, inputs, check=check)
-    return answer.value["themes"][:MOST_THEMES], answer.model
+    return answer.value["themes"][:MAX_THEMES], answer.model
 
 
 def _faults(theme: Mapping[str, Any], batch: Sequence[JournalEntry], note: str) -> list[str]:
@@ -183,20 +183,20 @@ def _faults(theme: Mapping[str, Any], batch: Sequence[JournalEntry], note: str) 
     if not rests_on or len(rests_on) < len(theme["entries"]):
         return ["it rests on entries that are not there"]
     text = theme["text"]
-    faults = [fault for fault in (fault_of(text),) if fault]
+    faults = [fault for fault in (statement_problem(text),) if fault]
     said = [
         f"{entry.day.isoformat()} {notes.day(entry.day.isoformat())} {' '.join(entry.paragraphs)}" for entry in rests_on
     ]
     # A theme is worded freely: of what it says, only the numbers can be held against the entries.
-    faults += [f"no entry says {new!r}" for new in unsaid(text, [*said, note]) if any(map(str.isdigit, new))]
-    return faults if may_stand(text) else [*faults, "it hides or orders something"]
+    faults += [f"no entry says {new!r}" for new in find_unsupported(text, [*said, note]) if any(map(str.isdigit, new))]
+    return faults if is_safe_line(text) else [*faults, "it hides or orders something"]
 
 
 def _kept(theme: Mapping[str, Any]) -> dict[str, str]:
     return {"text": str(theme["text"]), "section": str(theme.get("section") or core_notes.LEARNED)}
 
 
-def _archive(context: Context, case: _Case) -> list[Edit] | None:
+def _archive(context: TaskContext, case: _Case) -> list[Edit] | None:
     """The entries out of the journal and into the archive of their month; None where an archive cannot be read."""
     text, path = case.journal.decode("utf-8"), layout.journal_path(case.core)
     archives: dict[str, tuple[bytes | None, str]] = {}

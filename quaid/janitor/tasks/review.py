@@ -16,9 +16,9 @@ from quaid.capture.facts import link_names
 from quaid.errors import ModelAnswerError
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate, Document
-from quaid.janitor import folding, judging, verbs, wording
+from quaid.janitor import fact_edits, folding, model_text, wording
 from quaid.janitor.decision import Decision
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.llm.batches import batches
 from quaid.llm.exchange import Answer
 from quaid.llm.prices import estimate_tokens
@@ -34,20 +34,20 @@ TASK = PROMPT = "review"
 INPUT_TOKENS = 12_000
 """Of facts in one question: a model that reads more at once reads less carefully."""
 TOKENS_PER_VERDICT = 150
-MOST_LONGER = 3
+MAX_TIMES_LONGER = 3
 """So many times as long as a fact its rewording may be."""
 SHORT_CHARACTERS = 120
 """Such a sentence is never too long: what leans on its turns can be very short."""
 SUSPICIOUS = 10
 """An answer that rejects all of so many facts is no review."""
 _KINDS = ("approve", "rewrite", "reject")
-_MOST_TURNS = 4
-_MOST_CHARACTERS = 400
-_MOST_PROBLEMS = 10
+_MAX_TURNS = 4
+_MAX_CHARACTERS = 400
+_MAX_PROBLEMS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class PendingFact:
     """A fact that waits for its review: its note on disk, what its statement says, and the turns it rests on."""
 
     document: Document
@@ -74,7 +74,7 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ReviewJudgement:
     """What a model said of a fact: `says` is `approve`, `rewrite` or `reject`; `rewrite` is the statement in its
     words, empty where it has none.
     """
@@ -86,19 +86,19 @@ class Judged:
     prompt: str
 
     def render(self) -> str:
-        """As JSON, which `parse_judged` reads."""
+        """As JSON, which `parse_review` reads."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
 
-def parse_judged(kept: str) -> Judged | None:
+def parse_review(kept: str) -> ReviewJudgement | None:
     """What `render` made; None where that cannot be read any more, so that it is asked again."""
     try:
-        return Judged(**json.loads(kept))
+        return ReviewJudgement(**json.loads(kept))
     except (ValueError, TypeError):
         return None
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """Decisions about the facts that wait: first what was judged before and not carried out, then the oldest first.
 
     Raises:
@@ -110,7 +110,7 @@ def plan(context: Context) -> Iterator[Decision]:
     names = graph.entity_names(context.index)
     owner = context.settings.owner_name or context.settings.owner
     told = context.judgements.known([fact.key for fact in waiting])
-    kept = {key: judged for key, said in told.items() if (judged := parse_judged(said)) is not None}
+    kept = {key: judged for key, said in told.items() if (judged := parse_review(said)) is not None}
     for fact in waiting:
         if fact.key in kept:
             yield from _decide(fact, kept[fact.key], names, owner)
@@ -119,9 +119,9 @@ def plan(context: Context) -> Iterator[Decision]:
 
 
 def _judge(
-    context: Context, models: Models, waiting: Sequence[Learned], owner: str
-) -> Iterator[tuple[Learned, Judged]]:
-    """What the model says of each, batch by batch, kept so that it is asked once. A fact without one verdict is left
+    context: TaskContext, models: Models, waiting: Sequence[PendingFact], owner: str
+) -> Iterator[tuple[PendingFact, ReviewJudgement]]:
+    """What the model says of each, batch by batch, kept so that it is asked once. A fact without one judgement is left
     out.
     """
     prompt = models.prompt(PROMPT)
@@ -145,13 +145,13 @@ def _judge(
             inputs,
             check=lambda value, asked=asked: _problems(value, asked, owner),  # type: ignore[misc]
         )
-        judged = [(asked[number], _judged(said, answer)) for number, said in sorted(_verdicts(answer, asked).items())]
+        judged = [(asked[number], _judged(said, answer)) for number, said in sorted(_judgements(answer, asked).items())]
         context.judgements.add(TASK, {fact.key: said.render() for fact, said in judged})
         yield from judged
         done += len(batch)
 
 
-def _waiting(context: Context) -> list[Learned]:
+def _waiting(context: TaskContext) -> list[PendingFact]:
     """The pending facts that their owner has not refused and is not asked about, in the order they were learned."""
     found = documents.find_documents(
         context.index,
@@ -162,12 +162,14 @@ def _waiting(context: Context) -> list[Learned]:
         fact for document in found if (fact := _read(context, document, turns.get(document.doc_id, ()))) is not None
     ]
     new = [
-        fact for fact in readable if fact.key not in context.vetoed and not judging.is_asked(context, fact.key, _KINDS)
+        fact
+        for fact in readable
+        if fact.key not in context.vetoed and not model_text.is_asked(context, fact.key, _KINDS)
     ]
     return sorted(new, key=_order)
 
 
-def _turns(context: Context, doc_ids: Collection[int]) -> dict[int, list[Candidate]]:
+def _turns(context: TaskContext, doc_ids: Collection[int]) -> dict[int, list[Candidate]]:
     cited = graph.cited_turns(context.index, doc_ids)
     said = documents.fetch_candidates(context.index, {chunk_id for _, chunk_id in cited})
     turns: dict[int, list[Candidate]] = {}
@@ -177,34 +179,34 @@ def _turns(context: Context, doc_ids: Collection[int]) -> dict[int, list[Candida
     return turns
 
 
-def _read(context: Context, document: Document, turns: Sequence[Candidate]) -> Learned | None:
+def _read(context: TaskContext, document: Document, turns: Sequence[Candidate]) -> PendingFact | None:
     """None for a note that cannot be edited safely; `quaid doctor` names it."""
     data = context.read(document.path)
     if data is None:
         return None
     try:
-        approval = verbs.approve(document.path, data)
+        approval = fact_edits.approve(document.path, data)
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
     text = data.decode("utf-8")
     body = notes.split_body(text)[1]
-    statement = judging.plain_line(body[slice(*verbs.statement_span(body))])
+    statement = model_text.plain_line(body[slice(*fact_edits.statement_span(body))])
     if markdown.has_conflict_markers(text) or not statement:
         return None
-    return Learned(document, notes.parse_note(document.path, data), data, statement, tuple(turns), approval)
+    return PendingFact(document, notes.parse_note(document.path, data), data, statement, tuple(turns), approval)
 
 
-def _order(fact: Learned) -> tuple[str, str, int, str]:
+def _order(fact: PendingFact) -> tuple[str, str, int, str]:
     first = fact.turns[0].turn if fact.turns else None
     return (fact.document.created or "", fact.document.session or "", first or 0, fact.document.path)
 
 
-def _line(number: int, fact: Learned) -> str:
+def _line(number: int, fact: PendingFact) -> str:
     """One line of JSON: no text can end its own line and begin a fact that is none."""
     note = fact.note
     said = [
-        {"speaker": turn.speaker, "day": (turn.said_at or "")[:10], "text": turn.text[:_MOST_CHARACTERS]}
-        for turn in fact.turns[:_MOST_TURNS]
+        {"speaker": turn.speaker, "day": (turn.said_at or "")[:10], "text": turn.text[:_MAX_CHARACTERS]}
+        for turn in fact.turns[:_MAX_TURNS]
     ]
     about = {
         "n": number,
@@ -221,53 +223,55 @@ def _line(number: int, fact: Learned) -> str:
     return json.dumps({key: value for key, value in about.items() if value}, ensure_ascii=False)
 
 
-def _problems(value: Mapping[str, Any], asked: Mapping[int, Learned], owner: str) -> list[str]:
+def _problems(value: Mapping[str, Any], asked: Mapping[int, PendingFact], owner: str) -> list[str]:
     """What the model could mend: numbers nobody gave, facts left out, rewordings that cannot be used."""
-    found = folding.number_problems([verdict["n"] for verdict in value["verdicts"]], len(asked))
-    for verdict in value["verdicts"]:
-        fact = asked.get(verdict["n"])
-        if fact is None or verdict["verdict"] != "rewrite":
+    found = folding.number_problems([judgement["n"] for judgement in value["verdicts"]], len(asked))
+    for judgement in value["verdicts"]:
+        fact = asked.get(judgement["n"])
+        if fact is None or judgement["verdict"] != "rewrite":
             continue
-        statement = judging.one_line(verdict.get("rewrite"))
+        statement = model_text.one_line(judgement.get("rewrite"))
         fault = _fault(statement, fact)
-        invented = judging.unsaid(statement, [*fact.sources, owner])
+        invented = model_text.find_unsupported(statement, [*fact.sources, owner])
         if fault:
-            found.append(f"the rewrite of fact {verdict['n']} cannot be used: {fault}")
+            found.append(f"the rewrite of fact {judgement['n']} cannot be used: {fault}")
         elif invented:
             said = ", ".join(invented)
-            found.append(f"the rewrite of fact {verdict['n']} says {said}, which neither the fact nor its turns say")
-    return found[:_MOST_PROBLEMS]
+            found.append(f"the rewrite of fact {judgement['n']} says {said}, which neither the fact nor its turns say")
+    return found[:_MAX_PROBLEMS]
 
 
-def _fault(statement: str, fact: Learned) -> str:
-    if len(statement) > max(SHORT_CHARACTERS, MOST_LONGER * len(fact.statement)):
-        return f"it is more than {MOST_LONGER} times as long as the fact"
-    return judging.fault_of(statement)
+def _fault(statement: str, fact: PendingFact) -> str:
+    if len(statement) > max(SHORT_CHARACTERS, MAX_TIMES_LONGER * len(fact.statement)):
+        return f"it is more than {MAX_TIMES_LONGER} times as long as the fact"
+    return model_text.statement_problem(statement)
 
 
-def _verdicts(answer: Answer, asked: Mapping[int, Learned]) -> dict[int, Mapping[str, Any]]:
-    """The one verdict of each fact that has one.
+def _judgements(answer: Answer, asked: Mapping[int, PendingFact]) -> dict[int, Mapping[str, Any]]:
+    """The one judgement of each fact that has one.
 
     Raises:
-        ModelAnswerError: that is no review: no fact has a verdict, or none of many may stand.
+        ModelAnswerError: that is no review: no fact has a judgement, or none of many may stand.
     """
-    given = [verdict for verdict in answer.value["verdicts"] if verdict["n"] in asked]
-    numbers = [verdict["n"] for verdict in given]
-    verdicts = {verdict["n"]: verdict for verdict in given if numbers.count(verdict["n"]) == 1}
+    given = [judgement for judgement in answer.value["verdicts"] if judgement["n"] in asked]
+    numbers = [judgement["n"] for judgement in given]
+    judgements = {judgement["n"]: judgement for judgement in given if numbers.count(judgement["n"]) == 1}
     raw = json.dumps(answer.value, ensure_ascii=False)
-    if not verdicts:
+    if not judgements:
         raise ModelAnswerError(answer.model, answer.prompt, "no fact has one verdict", raw)
-    if len(asked) >= SUSPICIOUS and all(verdict["verdict"] == "reject" for verdict in verdicts.values()):
+    if len(asked) >= SUSPICIOUS and all(judgement["verdict"] == "reject" for judgement in judgements.values()):
         raise ModelAnswerError(answer.model, answer.prompt, f"it rejects all of {len(asked)} facts", raw)
-    return verdicts
+    return judgements
 
 
-def _judged(verdict: Mapping[str, Any], answer: Answer) -> Judged:
-    rewrite = judging.one_line(verdict.get("rewrite"))
-    return Judged(verdict["verdict"], verdict["reason"], rewrite, answer.model, answer.prompt)
+def _judged(judgement: Mapping[str, Any], answer: Answer) -> ReviewJudgement:
+    rewrite = model_text.one_line(judgement.get("rewrite"))
+    return ReviewJudgement(judgement["verdict"], judgement["reason"], rewrite, answer.model, answer.prompt)
 
 
-def _decide(fact: Learned, judged: Judged, names: Sequence[tuple[str, str]], owner: str) -> Iterator[Decision]:
+def _decide(
+    fact: PendingFact, judged: ReviewJudgement, names: Sequence[tuple[str, str]], owner: str
+) -> Iterator[Decision]:
     """Nothing for a rewording that cannot be written: the fact stays as it is and waits for its owner."""
     if judged.says == "reject":
         yield _reject(fact, judged)
@@ -279,14 +283,14 @@ def _decide(fact: Learned, judged: Judged, names: Sequence[tuple[str, str]], own
             yield _rewrite(fact, judged, edit, owner)
 
 
-def _approve(fact: Learned, judged: Judged) -> Decision:
+def _approve(fact: PendingFact, judged: ReviewJudgement) -> Decision:
     return Decision(
         task=TASK,
         kind="approve",
         key=fact.key,
         edits=(fact.approval,),
-        subject=f"approve {judging.quote(fact.statement)}",
-        why=judging.reason_of(judged.reason, "True to what was said, and worth keeping."),
+        subject=f"approve {model_text.quote(fact.statement)}",
+        why=model_text.clean_reason(judged.reason, "True to what was said, and worth keeping."),
         facts=(fact.document.id,),
         model=judged.model,
         prompt=judged.prompt,
@@ -294,14 +298,14 @@ def _approve(fact: Learned, judged: Judged) -> Decision:
     )
 
 
-def _reject(fact: Learned, judged: Judged) -> Decision:
+def _reject(fact: PendingFact, judged: ReviewJudgement) -> Decision:
     return Decision(
         task=TASK,
         kind="reject",
         key=fact.key,
         edits=(Edit(fact.document.path, fact.data, None),),
-        subject=f"reject {judging.quote(fact.statement)}",
-        why=judging.reason_of(judged.reason, "Not worth keeping."),
+        subject=f"reject {model_text.quote(fact.statement)}",
+        why=model_text.clean_reason(judged.reason, "Not worth keeping."),
         facts=(fact.document.id,),
         model=judged.model,
         prompt=judged.prompt,
@@ -309,15 +313,15 @@ def _reject(fact: Learned, judged: Judged) -> Decision:
     )
 
 
-def _rewrite(fact: Learned, judged: Judged, edit: Edit, owner: str) -> Decision:
+def _rewrite(fact: PendingFact, judged: ReviewJudgement, edit: Edit, owner: str) -> Decision:
     doubt = _doubt(judged.rewrite, fact, owner)
-    why = judging.reason_of(judged.reason, "It says the same in words that stand alone.")
+    why = model_text.clean_reason(judged.reason, "It says the same in words that stand alone.")
     return Decision(
         task=TASK,
         kind="rewrite",
         key=fact.key,
         edits=(edit,),
-        subject=f"rewrite {judging.quote(fact.statement)}",
+        subject=f"rewrite {model_text.quote(fact.statement)}",
         why=f"{why} {doubt}".strip(),
         facts=(fact.document.id,),
         model=judged.model,
@@ -327,10 +331,10 @@ def _rewrite(fact: Learned, judged: Judged, edit: Edit, owner: str) -> Decision:
     )
 
 
-def _doubt(statement: str, fact: Learned, owner: str) -> str:
+def _doubt(statement: str, fact: PendingFact, owner: str) -> str:
     """What only the owner can know to be right about a rewording; empty where nothing is in doubt."""
-    added = judging.unsaid(statement, [*fact.sources, owner])
-    lost = judging.lost(statement, fact.statement)
+    added = model_text.find_unsupported(statement, [*fact.sources, owner])
+    lost = model_text.lost(statement, fact.statement)
     if added:
         return f"Nobody said {', '.join(added)}."
     if lost is not None:
@@ -339,7 +343,7 @@ def _doubt(statement: str, fact: Learned, owner: str) -> str:
     return {"negation": "It denies what was said.", "dates": "It changes a date."}.get(differs or "", "")
 
 
-def _reworded(fact: Learned, statement: str, names: Sequence[tuple[str, str]]) -> Edit | None:
+def _reworded(fact: PendingFact, statement: str, names: Sequence[tuple[str, str]]) -> Edit | None:
     """The edit, with the links that the old wording had and others that its names suggest; None if it does not read
     back as it should.
     """
@@ -347,12 +351,14 @@ def _reworded(fact: Learned, statement: str, names: Sequence[tuple[str, str]]) -
     own = [pair for pair in names if name_key(pair[1]) in linked]
     taken = {name for name, _ in own}
     text = link_names(statement, [*own, *(pair for pair in names if pair[0] not in taken)])
-    edit = verbs.rewrite(fact.document.path, fact.data, text, {"status": "approved"})
+    edit = fact_edits.rewrite(fact.document.path, fact.data, text, {"status": "approved"})
     after = notes.parse_note(fact.document.path, edit.after or b"")
     said = after.text == fact.note.text.replace(fact.statement, statement, 1) or after.text.startswith(statement)
     return edit if said and after.edges == fact.note.edges and after.id == fact.note.id else None
 
 
-def _rests_on(fact: Learned) -> list[str]:
-    said = [f"> {turn.speaker or 'Somebody'}: {judging.one_line(turn.text)[:_MOST_CHARACTERS]}" for turn in fact.turns]
-    return ["", *said[:_MOST_TURNS]] if said else []
+def _rests_on(fact: PendingFact) -> list[str]:
+    said = [
+        f"> {turn.speaker or 'Somebody'}: {model_text.one_line(turn.text)[:_MAX_CHARACTERS]}" for turn in fact.turns
+    ]
+    return ["", *said[:_MAX_TURNS]] if said else []

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from quaid.errors import ModelAnswerError
 from quaid.janitor.decision import Decision
 from quaid.janitor.folding import (
+    is_safe_line,
     list_refused,
-    may_stand,
     number_problems,
     numbered_lines,
     read_core,
     refused_evidence,
     remember_evidence,
 )
-from quaid.janitor.judging import fault_of, quote, reason_of
-from quaid.janitor.task_context import Context
+from quaid.janitor.model_text import clean_reason, quote, statement_problem
+from quaid.janitor.task_context import TaskContext
 from quaid.janitor.wording import problem_of
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens
@@ -44,7 +44,7 @@ _TOKENS_PER_ANSWER = 150
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Judgement:
     """What becomes of one observation. `text` is its new wording, if it has one that can be used."""
 
     word: Literal["fold", "rewrite", "discard"]
@@ -66,11 +66,11 @@ class _Case:
     observed: Mapping[str, str]
     """Key of an observation -> what it says."""
 
-    def verdict_key(self, observation: str, core: bytes | None) -> str:
+    def judgement_key(self, observation: str, core: bytes | None) -> str:
         return key_of(TASK, self.core, notes.content_hash(core or b""), observation)
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """One decision for each core note that has observations waiting.
 
     Raises:
@@ -85,7 +85,7 @@ def plan(context: Context) -> Iterator[Decision]:
                 yield decision
 
 
-def _open_case(context: Context, core: str, refused: set[str]) -> _Case | None:
+def _open_case(context: TaskContext, core: str, refused: set[str]) -> _Case | None:
     data, note = context.read(layout.snippets_path(core)), read_core(context, core)
     if data is None or note is None or core_notes.is_long(note[1]):
         return None
@@ -94,18 +94,18 @@ def _open_case(context: Context, core: str, refused: set[str]) -> _Case | None:
     except UnicodeDecodeError:
         return None
     observed = {headings.key(bullet): bullet for section in sections for bullet in section.bullets}
-    observed = {key: bullet for key, bullet in observed.items() if key not in refused and may_stand(bullet)}
+    observed = {key: bullet for key, bullet in observed.items() if key not in refused and is_safe_line(bullet)}
     return _Case(core, *note, data, observed) if observed else None
 
 
-def _judge(context: Context, case: _Case) -> dict[str, _Verdict]:
-    """The verdict on each observation; what was judged beside the same note is not asked again."""
-    keys = {case.verdict_key(key, case.before): key for key in case.observed}
+def _judge(context: TaskContext, case: _Case) -> dict[str, _Judgement]:
+    """The judgement on each observation; what was judged beside the same note is not asked again."""
+    keys = {case.judgement_key(key, case.before): key for key in case.observed}
     known = context.judgements.known(keys)
-    verdicts = dict(readable(lambda kept: (keys[kept[0]], _Verdict(**json.loads(kept[1]))), known.items()))
-    waiting = [key for key in case.observed if key not in verdicts]
+    judgements = dict(readable(lambda kept: (keys[kept[0]], _Judgement(**json.loads(kept[1]))), known.items()))
+    waiting = [key for key in case.observed if key not in judgements]
     if not waiting or context.models is None:
-        return verdicts
+        return judgements
     prompt = context.models.prompt(TASK)
     for batch in batches(
         waiting,
@@ -115,13 +115,13 @@ def _judge(context: Context, case: _Case) -> dict[str, _Verdict]:
         output_limit=prompt.max_output_tokens,
     ):
         found = _ask(context, case, prompt, batch)
-        told = {case.verdict_key(key, case.before): _render(verdict) for key, verdict in found.items()}
+        told = {case.judgement_key(key, case.before): _render(judgement) for key, judgement in found.items()}
         context.judgements.add(TASK, told)
-        verdicts |= found
-    return verdicts
+        judgements |= found
+    return judgements
 
 
-def _ask(context: Context, case: _Case, prompt: Prompt, batch: Sequence[str]) -> dict[str, _Verdict]:
+def _ask(context: TaskContext, case: _Case, prompt: Prompt, batch: Sequence[str]) -> dict[str, _Judgement]:
     assert context.models is not None
     originals = [case.observed[key] for key in batch]
 
@@ -148,11 +148,11 @@ def _ask(context: Context, case: _Case, prompt: Prompt, batch: Sequence[str]) ->
     if len(batch) >= SUSPICIOUS and sum(one["verdict"] == "discard" for one in given) >= len(batch):
         raise ModelAnswerError(answer.model, answer.prompt, f"it lets go of all {len(batch)} observations")
     return {
-        batch[one["n"] - 1]: _Verdict(
+        batch[one["n"] - 1]: _Judgement(
             one["verdict"],
             one.get("section") or core_notes.LEARNED,
             _usable(one, originals[one["n"] - 1]),
-            reason_of(one["reason"], "The model gave no reason."),
+            clean_reason(one["reason"], "The model gave no reason."),
             answer.model,
             answer.prompt,
         )
@@ -173,20 +173,24 @@ def _faults(text: str | None, original: str) -> list[str]:
     """
     if not text:
         return ["it has no text"]
-    faults = (fault_of(text), problem_of(text, [original]), "" if may_stand(text) else "it hides or orders something")
+    faults = (
+        statement_problem(text),
+        problem_of(text, [original]),
+        "" if is_safe_line(text) else "it hides or orders something",
+    )
     return [fault for fault in faults if fault]
 
 
-def _decide(context: Context, case: _Case, verdicts: Mapping[str, _Verdict]) -> Decision | None:
+def _decide(context: TaskContext, case: _Case, judgements: Mapping[str, _Judgement]) -> Decision | None:
     after, folded, dropped, left = case.text, [], [], []
     for key, bullet in case.observed.items():
-        verdict = verdicts.get(key)
-        if verdict is None:
+        judgement = judgements.get(key)
+        if judgement is None:
             continue
-        if verdict.word == "discard":
+        if judgement.word == "discard":
             dropped.append(key)
             continue
-        longer = core_notes.add_bullets(after, verdict.section, [verdict.text or bullet])
+        longer = core_notes.add_bullets(after, judgement.section, [judgement.text or bullet])
         if core_notes.is_long(longer):
             left.append(key)
         else:
@@ -196,13 +200,17 @@ def _decide(context: Context, case: _Case, verdicts: Mapping[str, _Verdict]) -> 
     if not gone:
         return None
     # What found no room is judged beside the note as it is going to be: it is not asked about again.
-    told = {case.verdict_key(key, after.encode()): _render(verdicts[key]) for key in left}
+    told = {case.judgement_key(key, after.encode()): _render(judgements[key]) for key in left}
     context.judgements.add(TASK, told)
-    return _decision(context, case, verdicts, after, (folded, dropped))
+    return _decision(context, case, judgements, after, (folded, dropped))
 
 
 def _decision(
-    context: Context, case: _Case, verdicts: Mapping[str, _Verdict], after: str, gone: tuple[list[str], list[str]]
+    context: TaskContext,
+    case: _Case,
+    judgements: Mapping[str, _Judgement],
+    after: str,
+    gone: tuple[list[str], list[str]],
 ) -> Decision:
     folded, dropped = gone
     kept = remove_bullets(case.snippets.decode("utf-8"), [case.observed[key] for key in (*folded, *dropped)])
@@ -211,7 +219,7 @@ def _decision(
         edits.insert(0, Edit(case.core, case.before, after.encode()))
     key = key_of(TASK, case.core, *folded, *dropped)
     remember_evidence(context, TASK, key, [*folded, *dropped])
-    first = verdicts[(*folded, *dropped)[0]]
+    first = judgements[(*folded, *dropped)[0]]
     return Decision(
         task=TASK,
         kind="fold",
@@ -221,7 +229,7 @@ def _decision(
         why=f"Observations were held against {case.core}: what is new and lasting goes into it, the rest is let go.",
         model=first.model,
         prompt=first.prompt,
-        detail="\n".join(_line(case.observed[key], verdicts[key]) for key in (*folded, *dropped)),
+        detail="\n".join(_line(case.observed[key], judgements[key]) for key in (*folded, *dropped)),
     )
 
 
@@ -234,16 +242,16 @@ def _subject(core: str, folded: int, dropped: int) -> str:
     return f"fold {count(folded)} into {core}" + (f", let go of {dropped:,}" if dropped else "")
 
 
-def _line(bullet: str, verdict: _Verdict) -> str:
-    if verdict.word == "discard":
-        return f"- let go: {quote(bullet, 200)}. {verdict.reason}"
-    reworded = f" as {quote(verdict.text, 200)}" if verdict.text else ""
-    return f"- folded: {quote(bullet, 200)}{reworded}. {verdict.reason}"
+def _line(bullet: str, judgement: _Judgement) -> str:
+    if judgement.word == "discard":
+        return f"- let go: {quote(bullet, 200)}. {judgement.reason}"
+    reworded = f" as {quote(judgement.text, 200)}" if judgement.text else ""
+    return f"- folded: {quote(bullet, 200)}{reworded}. {judgement.reason}"
 
 
 def _says_anything(text: str) -> bool:
     return bool(text.removeprefix("\ufeff").strip())
 
 
-def _render(verdict: _Verdict) -> str:
-    return json.dumps(asdict(verdict), ensure_ascii=False)
+def _render(judgement: _Judgement) -> str:
+    return json.dumps(asdict(judgement), ensure_ascii=False)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from quaid.capture.extract import with_dates
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
-from quaid.janitor import judging, verbs
+from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 from quaid.model import Edit, Note
 from quaid.vault import markdown, notes
@@ -20,7 +20,7 @@ from quaid.vault import markdown, notes
 TASK = "temporal"
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """A decision for each fact whose statement has a relative time without its date."""
     found = documents.find_documents(
         context.index, "kind = 'fact' AND superseded_by IS NULL AND NOT pinned AND NOT verified"
@@ -35,7 +35,7 @@ def plan(context: Context) -> Iterator[Decision]:
             yield from _date(context, fact)
 
 
-def _date(context: Context, fact: Candidate) -> Iterator[Decision]:
+def _date(context: TaskContext, fact: Candidate) -> Iterator[Decision]:
     data = context.read(fact.path)
     if data is None:
         return
@@ -49,7 +49,7 @@ def _date(context: Context, fact: Candidate) -> Iterator[Decision]:
         kind="date",
         key=key_of(TASK, note.content_hash, told),
         edits=(edit,),
-        subject=f"give a date to {judging.quote(fact.text)}",
+        subject=f"give a date to {model_text.quote(fact.text)}",
         why=f"It was told on {notes.day(told)}, as {by} says.",
         facts=(note.id,),
         is_minor=True,
@@ -57,7 +57,7 @@ def _date(context: Context, fact: Candidate) -> Iterator[Decision]:
     )
 
 
-def _told(context: Context, fact: Candidate, note: Note) -> tuple[str | None, str]:
+def _told(context: TaskContext, fact: Candidate, note: Note) -> tuple[str | None, str]:
     """When a fact was told, ISO 8601, and what says so: the first turn it cites, else its note.
 
     Of what another memory kept without a date nobody knows: its note was made when it was imported.
@@ -83,7 +83,7 @@ def _dated(note: Note, data: bytes, told: str | None) -> Edit | None:
         return None
     moment = notes.parse_time(told)
     head, body = notes.split_body(text)
-    start, end = verbs.statement_span(body)
+    start, end = fact_edits.statement_span(body)
     said = with_dates(body[start:end], moment)
     edit = Edit(note.rel_path, data, f"{head}{body[:start]}{said}{body[end:]}".encode())
     after = notes.parse_note(note.rel_path, edit.after or b"")

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from quaid.janitor.decision import Decision
-from quaid.janitor.folding import list_refused, may_stand, read_core
-from quaid.janitor.judging import reason_of, unsaid
-from quaid.janitor.task_context import Context
+from quaid.janitor.folding import is_safe_line, list_refused, read_core
+from quaid.janitor.model_text import clean_reason, find_unsupported
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, notes, replacing
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from quaid.llm.exchange import Answer
 
 TASK = "workspace"
-LEAST_LEFT = core_notes.MOST_CHARACTERS // 2
+MIN_LEFT = core_notes.MOST_CHARACTERS // 2
 """So many characters of a note must be left, or half of it where that is less: who cuts more has not read it."""
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """A question for each core note that is too long.
 
     Raises:
@@ -41,7 +41,7 @@ def plan(context: Context) -> Iterator[Decision]:
             yield decision
 
 
-def _plan_core(context: Context, core: str, before: bytes, text: str) -> Decision | None:
+def _plan_core(context: TaskContext, core: str, before: bytes, text: str) -> Decision | None:
     key = key_of(TASK, notes.content_hash(before))
     told = context.judgements.known([key]).get(key)
     if told is None and context.models is not None:
@@ -49,9 +49,9 @@ def _plan_core(context: Context, core: str, before: bytes, text: str) -> Decisio
         context.judgements.add(TASK, {key: told})
     if told is None:
         return None
-    verdict = json.loads(told)
+    judgement = json.loads(told)
     head, body = notes.split_body(text)
-    trims, _ = _fit(body, verdict["changes"])
+    trims, _ = _fit(body, judgement["changes"])
     trimmed = replacing.carry_out(body, trims)
     if not trims or not _is_measured(body, trimmed):
         return None
@@ -64,14 +64,14 @@ def _plan_core(context: Context, core: str, before: bytes, text: str) -> Decisio
         subject=f"trim {core} from {len(text):,} to {len(after):,} characters",
         why=f"{core} is read before every conversation and has grown to {_size(text)}; "
         f"{core_notes.MOST_CHARACTERS:,} and {core_notes.MOST_LINES:,} are a good most.",
-        model=verdict["model"],
-        prompt=verdict["prompt"],
+        model=judgement["model"],
+        prompt=judgement["prompt"],
         always_asks=True,
         detail="\n".join(replacing.describe(body, trim) for trim in trims),
     )
 
 
-def _ask(context: Context, core: str, text: str) -> dict[str, Any]:
+def _ask(context: TaskContext, core: str, text: str) -> dict[str, Any]:
     """What the model proposes, as it is kept: checked each time it is used."""
     assert context.models is not None
     body = notes.split_body(text)[1]
@@ -94,13 +94,13 @@ def _ask(context: Context, core: str, text: str) -> dict[str, Any]:
 
 def _fit(body: str, changes: Sequence[Mapping[str, Any]]) -> tuple[list[Replacement], list[str]]:
     trims, problems = replacing.fit(body, changes, lambda _, new: _fault(new, body))
-    return [replace(trim, reason=reason_of(trim.reason, "The model gave no reason.")) for trim in trims], problems
+    return [replace(trim, reason=clean_reason(trim.reason, "The model gave no reason.")) for trim in trims], problems
 
 
 def _fault(new: str, body: str) -> str:
-    if not all(may_stand(line) for line in new.splitlines() if line not in body):
+    if not all(is_safe_line(line) for line in new.splitlines() if line not in body):
         return "`replace` hides or orders something"
-    invented = unsaid(new, [body])
+    invented = find_unsupported(new, [body])
     return f"`replace` says {invented[0]!r}, which the note does not" if invented else ""
 
 
@@ -109,7 +109,7 @@ def _is_measured(before: str, after: str) -> bool:
 
 
 def _least(text: str) -> int:
-    return min(LEAST_LEFT, len(text) // 2)
+    return min(MIN_LEFT, len(text) // 2)
 
 
 def _size(text: str) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 from quaid.docs.edits import shown
 from quaid.errors import ModelAnswerError
 from quaid.janitor.decision import Decision
-from quaid.janitor.judging import is_asked
-from quaid.janitor.task_context import Context
+from quaid.janitor.model_text import is_asked
+from quaid.janitor.task_context import TaskContext
 from quaid.model import Edit, SourceEdit
 from quaid.vault import headings
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from quaid.docs.updater import Update
 
 TASKS = ("docs_staleness", "docs_cleanup")
-LONGEST_REFUSED = 1_500
+MAX_REFUSED_CHARACTERS = 1_500
 """Characters of an undone change that are shown to a model."""
 Found = TypeVar("Found")
 
 
-def undecided(context: Context, kind: str, found: Mapping[str, Found]) -> dict[str, Found]:
+def undecided(context: TaskContext, kind: str, found: Mapping[str, Found]) -> dict[str, Found]:
     """Of `found`, by the key of its evidence, what nothing was decided about: neither by the owner, nor by an earlier
     night, nor in this one.
     """
@@ -33,7 +33,7 @@ def undecided(context: Context, kind: str, found: Mapping[str, Found]) -> dict[s
     return {key: value for key, value in found.items() if key not in settled and not is_asked(context, key, (kind,))}
 
 
-def is_free(context: Context, doc: Doc, data: bytes) -> bool:
+def is_unchanged(context: TaskContext, doc: Doc, data: bytes) -> bool:
     """Whether nobody is at work on a document of the vault: the night has it as it was read."""
     if not doc.is_in_vault or context.read(doc.rel_path) == data:
         return True
@@ -42,7 +42,7 @@ def is_free(context: Context, doc: Doc, data: bytes) -> bool:
 
 
 @contextmanager
-def answering(context: Context, task: str, key: str, doc: Doc) -> Iterator[None]:
+def noting_unusable_answers(context: TaskContext, task: str, key: str, doc: Doc) -> Iterator[None]:
     """An answer about one document that cannot be used says nothing of the others; the same is not asked again."""
     try:
         yield
@@ -78,8 +78,8 @@ def name_of(doc: Doc) -> str:
     return headings.one_line(shown(name))
 
 
-def refused(context: Context, doc: Doc) -> list[str]:
+def refused(context: TaskContext, doc: Doc) -> list[str]:
     """What the owner did not want of earlier changes of `doc`, the newest first."""
     name = name_of(doc)
     told = (f"{veto.subject}\n{veto.body}" for veto in context.vetoes if name in veto.subject)
-    return [text.strip()[:LONGEST_REFUSED] for text in told]
+    return [text.strip()[:MAX_REFUSED_CHARACTERS] for text in told]

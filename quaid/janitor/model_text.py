@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 
 from quaid.capture.facts import MINIMUM_WORDS, count_words
 from quaid.janitor import questions, wording
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.text.quoting import neutralise
 from quaid.vault import headings, markdown
 
-LONGEST_REASON = 300
+MAX_REASON_CHARACTERS = 300
 
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 
 
-def unsaid(text: str, sources: Sequence[str]) -> list[str]:
+def find_unsupported(text: str, sources: Sequence[str]) -> list[str]:
     """What of `text` none of `sources` says: its numbers, days and years among them, and the first of its names."""
     said = " . ".join(sources)
     numbers = {_plain_number(number) for number in _DIGITS.findall(said)}
@@ -33,7 +33,7 @@ def lost(kept: str, dropped: str) -> str | None:
     return written[0] if written else stem
 
 
-def fault_of(text: str) -> str:
+def statement_problem(text: str) -> str:
     """Why `text`, from a model, cannot be what a note says; empty when it can: one plain line that no machine obeys."""
     if count_words(text) < MINIMUM_WORDS:
         return f"it has fewer than {MINIMUM_WORDS} words"
@@ -52,11 +52,11 @@ def plain_line(text: str) -> str:
     return headings.one_line(markdown.plain(text))
 
 
-def reason_of(text: str, otherwise: str) -> str:
+def clean_reason(text: str, otherwise: str) -> str:
     """A model's reason, fit for a commit and a question."""
     reason = neutralise(one_line(text))
-    if len(reason) > LONGEST_REASON:
-        reason = f"{reason[:LONGEST_REASON].rstrip()} …"
+    if len(reason) > MAX_REASON_CHARACTERS:
+        reason = f"{reason[:MAX_REASON_CHARACTERS].rstrip()} …"
     return reason or otherwise
 
 
@@ -68,7 +68,7 @@ def quote(text: str, most: int = 44) -> str:
     return f'"{line}"'
 
 
-def is_asked(context: Context, key: str, kinds: Iterable[str]) -> bool:
+def is_asked(context: TaskContext, key: str, kinds: Iterable[str]) -> bool:
     """Whether a decision of one of `kinds` on this evidence waits for its owner, who has not answered yet."""
     for kind in kinds:
         path = f"{questions.FOLDER}/{kind}-{key[:8]}.md"

@@ -13,7 +13,7 @@ Trailers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NightCommit:
     """One commit. `message` is what it says where its decisions do not say it themselves."""
 
     decisions: tuple[Decision, ...]
@@ -24,7 +24,7 @@ class Step:
         return [Edit(path, before, after) for path, (before, after) in net_edits(self.decisions).items()]
 
 
-def message_of(step: Step, run: str) -> Message:
+def message_of(step: NightCommit, run: str) -> Message:
     """What the commit of `step` says: the decision and why, or a line for each of several."""
     if step.message is not None:
         return step.message
@@ -46,10 +46,10 @@ def trailers_of(task: str, run: str, model: str | None = None, prompt: str | Non
     return tuple((key, value) for key, value in named if value)
 
 
-def without(steps: Sequence[Step], moved: set[str]) -> tuple[list[Step], list[Decision]]:
+def without_paths(steps: Sequence[NightCommit], moved: set[str]) -> tuple[list[NightCommit], list[Decision]]:
     """`steps` without the decisions that touch the paths `moved`, or what such a decision has touched; and those."""
     tainted = set(moved)
-    kept: list[Step] = []
+    kept: list[NightCommit] = []
     lost: list[Decision] = []
     for step in steps:
         clean = []
@@ -59,5 +59,5 @@ def without(steps: Sequence[Step], moved: set[str]) -> tuple[list[Step], list[De
             else:
                 tainted.update(decision.paths)
                 lost.append(decision)
-        kept += [Step(tuple(clean), step.message)] if clean else []
+        kept += [NightCommit(tuple(clean), step.message)] if clean else []
     return kept, lost
