@@ -1,4 +1,4 @@
-"""Commits of a night: which decisions are in one, and what it says."""
+"""The commits of a night: which decisions are in one, what they come to, and what it says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quaid.janitor.decision import Decision
-from quaid.janitor.removal_guard import net_edits
 from quaid.model import Edit, Message
 
 Trailers = tuple[tuple[str, str], ...]
@@ -21,23 +20,28 @@ class NightCommit:
 
     @property
     def edits(self) -> list[Edit]:
-        return [Edit(path, before, after) for path, (before, after) in net_edits(self.decisions).items()]
+        """One edit for each path, from the bytes before the first decision to those after the last."""
+        net: dict[str, Edit] = {}
+        for edit in (edit for decision in self.decisions for edit in decision.edits):
+            before = net[edit.rel_path].before if edit.rel_path in net else edit.before
+            net[edit.rel_path] = Edit(edit.rel_path, before, edit.after)
+        return [edit for edit in net.values() if edit.before != edit.after]
 
 
-def message_of(step: NightCommit, run: str) -> Message:
-    """What the commit of `step` says: the decision and why, or a line for each of several."""
-    if step.message is not None:
-        return step.message
-    first, count = step.decisions[0], len(step.decisions)
+def message_of(commit: NightCommit, run: str) -> Message:
+    """The message of `commit`: the decision and why, or a line for each of several."""
+    if commit.message is not None:
+        return commit.message
+    first, count = commit.decisions[0], len(commit.decisions)
     trailers = (
         *trailers_of(first.task, run, first.model, first.prompt),
-        *(("Quaid-Decision", decision.key) for decision in step.decisions),
-        *(("Quaid-Fact", fact) for decision in step.decisions for fact in decision.facts),
+        *(("Quaid-Decision", decision.key) for decision in commit.decisions),
+        *(("Quaid-Fact", fact) for decision in commit.decisions for fact in decision.facts),
     )
     if count == 1:
         body = "\n\n".join(part for part in (first.why, first.detail) if part)
         return Message(f"janitor({first.task}): {first.subject}", body, trailers)
-    lines = (f"- {decision.subject}: {decision.why}".rstrip(": ") for decision in step.decisions)
+    lines = (f"- {decision.subject}: {decision.why}".rstrip(": ") for decision in commit.decisions)
     return Message(f"janitor({first.task}): {first.kind} {count} notes", "\n".join(lines), trailers)
 
 
@@ -46,18 +50,18 @@ def trailers_of(task: str, run: str, model: str | None = None, prompt: str | Non
     return tuple((key, value) for key, value in named if value)
 
 
-def without_paths(steps: Sequence[NightCommit], moved: set[str]) -> tuple[list[NightCommit], list[Decision]]:
-    """`steps` without the decisions that touch the paths `moved`, or what such a decision has touched; and those."""
-    tainted = set(moved)
+def without_paths(commits: Sequence[NightCommit], paths: set[str]) -> tuple[list[NightCommit], list[Decision]]:
+    """`commits` without the decisions that touch `paths`, or what such a decision has touched; and those decisions."""
+    tainted = set(paths)
     kept: list[NightCommit] = []
-    lost: list[Decision] = []
-    for step in steps:
+    dropped: list[Decision] = []
+    for commit in commits:
         clean = []
-        for decision in step.decisions:
+        for decision in commit.decisions:
             if tainted.isdisjoint(decision.paths):
                 clean.append(decision)
             else:
                 tainted.update(decision.paths)
-                lost.append(decision)
-        kept += [NightCommit(tuple(clean), step.message)] if clean else []
-    return kept, lost
+                dropped.append(decision)
+        kept += [NightCommit(tuple(clean), commit.message)] if clean else []
+    return kept, dropped

@@ -29,14 +29,12 @@ class NightMerge:
 
 
 def commit_answers(root: Path, history: History, wait_s: float) -> None:
-    """A box that was ticked and not committed is an answer all the same: commit it, as the owner's word."""
+    """Commit boxes that were ticked and not committed, as the owner's word: they are answers all the same."""
     answered = []
-    for path in sorted((root / questions.FOLDER).glob("*.md")):
-        rel_path = path.relative_to(root).as_posix()
-        now, before = files.read_note(root, rel_path), history.read_at("HEAD", rel_path)
-        question = questions.read_question(rel_path, now) if now is not None and before not in (None, now) else None
-        if question is not None and question.answer is not None:
-            answered.append(Edit(rel_path, before, now))
+    for question in questions.list_questions(root):
+        before = history.read_at("HEAD", question.rel_path) if question.answer is not None else None
+        if before not in (None, question.data):
+            answered.append(Edit(question.rel_path, before, question.data))
     if answered:
         with transaction.begin(root, history, wait_s):
             for edit in answered:
@@ -46,18 +44,18 @@ def commit_answers(root: Path, history: History, wait_s: float) -> None:
             history.commit(answered, Message(f"review: {count} answered", trailers=(("Quaid-Task", "review"),)))
 
 
-def replay(worktree: Worktree, steps: Sequence[NightCommit], base: str, run: str) -> None:
-    """Throw away what was done on the worktree, and do `steps` on the commit `base`."""
+def replay(worktree: Worktree, commits: Sequence[NightCommit], base: str, run: str) -> None:
+    """Throw away what was done on the worktree, and do `commits` on the commit `base`."""
     worktree.reset(base)
-    for step in steps:
-        worktree.commit(step.edits, message_of(step, run))
+    for commit in commits:
+        worktree.commit(commit.edits, message_of(commit, run))
 
 
 def merge_night(
     root: Path,
     history: History,
     worktree: Worktree,
-    steps: Sequence[NightCommit],
+    commits: Sequence[NightCommit],
     message: Message,
     run: str,
     git: GitSettings,
@@ -71,10 +69,10 @@ def merge_night(
         LockedError: the owner's branch keeps moving, or another writer does not end.
     """
     dropped: list[Decision] = []
-    kept = list(steps)
+    kept = list(commits)
     for _ in range(ATTEMPTS):
         with transaction.begin(root, history, git.wait_s):
-            net = NightCommit(tuple(decision for step in kept for decision in step.decisions)).edits
+            net = NightCommit(tuple(decision for commit in kept for decision in commit.decisions)).edits
             if not net:
                 return NightMerge(None, tuple(dropped))
             moved = {edit.rel_path for edit in net if files.read_note(root, edit.rel_path) != edit.before}

@@ -224,7 +224,7 @@ def test_the_list_of_the_most_important_does_not_move_on_by_itself(home, model, 
 def test_a_linked_a_refused_and_a_waiting_fact_are_not_offered(home, model):
     (decision,) = decide(home, model, wants())
     assert decide(home, model, wants(), vetoed=frozenset({decision.key})) == []
-    path = questions.question_path(decision)
+    path = questions.question_path(decision.kind, decision.key)
     home.write(path, questions.render_question(decision, NOW))
     assert decide(home, model, wants()) == []
     (home.root / path).unlink()

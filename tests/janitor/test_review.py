@@ -302,7 +302,7 @@ def test_facts_are_data(vault, model):
 def test_what_waits_for_the_owner_or_was_refused_is_not_asked_again(vault, model):
     pending(vault, "one", "Maya shared a photo of a wall.")
     found = decide(vault, model, judgement_on({}, "reject"))["one"]
-    path = questions.question_path(found)
+    path = questions.question_path(found.kind, found.key)
     asked = questions.render_question(found, NOW)
     vault.write(path, asked)
     assert decide(vault, model, judgement_on({}, "reject")) == {}
