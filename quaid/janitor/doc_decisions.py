@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 from quaid.docs.edits import shown
 from quaid.errors import ModelAnswerError
 from quaid.janitor.decision import Decision
-from quaid.janitor.model_text import is_asked
 from quaid.janitor.task_context import TaskContext
 from quaid.model import Edit, SourceEdit
 from quaid.vault import headings
@@ -30,7 +29,7 @@ def undecided(context: TaskContext, kind: str, found: Mapping[str, Found]) -> di
     """
     known = context.judgements.known(list(found)) if found else {}
     settled = context.vetoed | context.done | known.keys()
-    return {key: value for key, value in found.items() if key not in settled and not is_asked(context, key, (kind,))}
+    return {key: value for key, value in found.items() if key not in settled and not context.is_asked(key, (kind,))}
 
 
 def is_unchanged(context: TaskContext, doc: Doc, data: bytes) -> bool:

@@ -10,8 +10,8 @@ from quaid.index import graph
 from quaid.index.facts import LivingFact, list_replaced_by
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import Decision
+from quaid.janitor.evidence import fact_evidence
 from quaid.janitor.judgements import Judgement
-from quaid.janitor.pairs import evidence
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 from quaid.model import Edit, note_name
@@ -78,7 +78,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
     return Decision(
         task=task,
         kind="merge",
-        key=key_of(task, *map(evidence, claim.members)),
+        key=key_of(task, *map(fact_evidence, claim.members)),
         edits=edits,
         subject=f'merge {dropped} into "{shortened(claim.fact.text)}"',
         why=why or WORD_FOR_WORD,

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.errors import ModelAnswerError
 from quaid.janitor import wording
-from quaid.janitor.vetoes import MAX_EXAMPLES
-from quaid.llm.batches import batches
+from quaid.janitor.model_questions import (
+    ask,
+    by_number,
+    in_batches,
+    known_judgements,
+    list_refused,
+    numbered_lines,
+    without_empty,
+)
+from quaid.janitor.model_text import MAX_REASON_CHARACTERS
 from quaid.llm.prices import estimate_tokens
 from quaid.vault import markdown
 
@@ -24,7 +32,6 @@ MAX_ALIKE = 10
 """A batch of so many pairs that are all called duplicates is the answer of a model that does not look."""
 _OUTPUT_PER_PAIR = 160
 _MIN_WORDS = 3
-_MAX_REASON_CHARACTERS = 300
 
 Problem = Callable[["Pair", "Judgement"], str | None]
 
@@ -49,13 +56,13 @@ class Judgement:
     prompt: str | None = None
 
     def render(self) -> str:
-        """The judgement, and behind it what is not empty as JSON: what `parse_judgement` reads."""
-        told = {key: value for key, value in asdict(self).items() if value and key != "says"}
-        return f"{self.says} {json.dumps(told, ensure_ascii=False)}" if self.keep else self.says
+        """The judgement, and behind it what is not empty as JSON: `parse_judgement` reads it."""
+        rest = without_empty({**asdict(self), "says": ""})
+        return f"{self.says} {json.dumps(rest, ensure_ascii=False)}" if self.keep else self.says
 
 
 def parse_judgement(kept: str) -> Judgement | None:
-    """What `render` made; None where that cannot be read any more, so that it is asked again."""
+    """The judgement that was kept; None where it cannot be read any more, so that it is asked again."""
     says, _, told = kept.partition(" ")
     try:
         return Judgement(says, **json.loads(told)) if told else Judgement(says)
@@ -74,57 +81,41 @@ def judge(
         ModelError: as `Models.ask`. What was judged before that is kept.
     """
     keys = {pair.key(task): pair for pair in pairs}
-    kept = {key: parse_judgement(judgement) for key, judgement in context.judgements.known(list(keys)).items()}
-    known = {key: judgement for key, judgement in kept.items() if judgement is not None}
+    known = known_judgements(context, list(keys), parse_judgement)
     yield from ((keys[key], judgement) for key, judgement in known.items())
     new = [pair for key, pair in keys.items() if key not in known][:most]
-    if context.models is None or not new:
-        return
-    prompt = context.models.prompt(task)
-    made = batches(
+    for batch in in_batches(
+        context,
+        task,
         new,
-        tokens_of=lambda pair: estimate_tokens(_line(1, pair)),
+        lambda pair: estimate_tokens(numbered_lines([_shown(pair)])),
         input_limit=INPUT_LIMIT,
         output_per_item=_OUTPUT_PER_PAIR,
-        output_limit=prompt.max_output_tokens,
-    )
-    done = 0
-    for batch in made:
-        if context.progress is not None:
-            context.progress(f"Judging ({task})", done, len(new))
+    ):
         judgements = _ask(context, task, batch, problem)
         context.judgements.add(task, {pair.key(task): judgement.render() for pair, judgement in judgements.items()})
         yield from judgements.items()
-        done += len(batch)
 
 
 def _ask(context: TaskContext, task: str, batch: Sequence[Pair], problem: Problem) -> dict[Pair, Judgement]:
-    assert context.models is not None
-    prompt = context.models.prompt(task)
-
     def check(value: Mapping[str, Any]) -> list[str]:
-        return [*_misnumbered(value["pairs"], len(batch)), *_careless(value["pairs"]), *(
-            f"pair {n}: {wrong}"
-            for n, judgement in _read(value["pairs"], len(batch)).items()
-            if (wrong := problem(batch[n - 1], judgement)) is not None
-        )]  # fmt: skip
+        given = value["pairs"]
+        problems = [f"all {len(given)} pairs are called duplicates"] if _is_careless(given) else []
+        if sorted(item["n"] for item in given) != list(range(1, len(batch) + 1)):
+            problems.insert(0, f"each of the pairs 1 to {len(batch)} must be judged once")
+        found = ((item["n"], problem(pair, _judgement(item))) for pair, item in by_number(given, batch))
+        return [*problems, *(f"pair {n}: {wrong}" for n, wrong in found if wrong is not None)]
 
-    inputs = {
-        "pairs": "\n".join(_line(n, pair) for n, pair in enumerate(batch, 1)),
-        "vetoes": "\n".join(json.dumps(veto.subject, ensure_ascii=False) for veto in context.vetoes[:MAX_EXAMPLES]),
-    }
-    answer = context.models.ask(prompt, inputs, check=check)
-    if _careless(answer.value["pairs"]):
-        raise ModelAnswerError(
-            answer.model, answer.prompt, _careless(answer.value["pairs"])[0], json.dumps(answer.value)
-        )
+    inputs = {"pairs": numbered_lines(map(_shown, batch)), "vetoes": list_refused(context, "")}
+    answer = ask(context, task, inputs, check)
+    given = answer.value["pairs"]
+    if _is_careless(given):
+        reason = f"all {len(given)} pairs are called duplicates"
+        raise ModelAnswerError(answer.model, answer.prompt, reason, json.dumps(answer.value))
     judgements: dict[Pair, Judgement] = {}
-    for n, judgement in _read(answer.value["pairs"], len(batch)).items():
-        pair = batch[n - 1]
-        usable = problem(pair, judgement) is None
-        judgements[pair] = (
-            replace(judgement, model=answer.model, prompt=answer.prompt) if usable else Judgement("unclear")
-        )
+    for pair, item in by_number(given, batch):
+        judgement = replace(_judgement(item), model=answer.model, prompt=answer.prompt)
+        judgements[pair] = judgement if problem(pair, judgement) is None else Judgement("unclear")
     return judgements
 
 
@@ -138,39 +129,24 @@ def merged_text_problem(pair: Pair, text: str | None) -> str | None:
     return f"merged_text is not what both say: {found}" if found else None
 
 
-def _read(given: Sequence[Mapping[str, Any]], count: int) -> dict[int, Judgement]:
-    """Judgements by number. A number that nobody gave counts for nothing, one that comes twice neither."""
-    numbers = [item["n"] for item in given]
+def _judgement(item: Mapping[str, Any]) -> Judgement:
+    return Judgement(
+        item["verdict"],
+        (item.get("keep") or item.get("resolution") or "").removeprefix("keep_"),
+        " ".join((item.get("merged_text") or "").split()) or None,
+        " ".join(item["reason"].split())[:MAX_REASON_CHARACTERS],
+        *((item.get(day) or None) for day in ("a_from", "a_until", "b_from", "b_until")),
+    )
+
+
+def _is_careless(given: Sequence[Mapping[str, Any]]) -> bool:
+    return len(given) >= MAX_ALIKE and {item["verdict"] for item in given} == {"duplicate"}
+
+
+def _shown(pair: Pair) -> dict[str, dict[str, str]]:
     return {
-        item["n"]: Judgement(
-            item["verdict"],
-            (item.get("keep") or item.get("resolution") or "").removeprefix("keep_"),
-            " ".join((item.get("merged_text") or "").split()) or None,
-            " ".join(item["reason"].split())[:_MAX_REASON_CHARACTERS],
-            *((item.get(day) or None) for day in ("a_from", "a_until", "b_from", "b_until")),
+        name: without_empty(
+            {"text": fact.text, "said": (fact.created or "")[:10], "from": fact.valid_from, "until": fact.valid_until}
         )
-        for item in given
-        if item["n"] <= count and numbers.count(item["n"]) == 1
+        for name, fact in (("a", pair.a), ("b", pair.b))
     }
-
-
-def _misnumbered(given: Sequence[Mapping[str, Any]], count: int) -> list[str]:
-    numbers = sorted(item["n"] for item in given)
-    return [] if numbers == list(range(1, count + 1)) else [f"each of the pairs 1 to {count} must be judged once"]
-
-
-def _careless(given: Sequence[Mapping[str, Any]]) -> list[str]:
-    says = {item["verdict"] for item in given}
-    if len(given) >= MAX_ALIKE and says == {"duplicate"}:
-        return [f"all {len(given)} pairs are called duplicates"]
-    return []
-
-
-def _line(number: int, pair: Pair) -> str:
-    """One line of JSON: no text can end its own line and begin a pair that is none."""
-    return json.dumps({"n": number, "a": _shown(pair.a), "b": _shown(pair.b)}, ensure_ascii=False)
-
-
-def _shown(fact: Any) -> dict[str, str]:
-    told = {"text": fact.text, "said": (fact.created or "")[:10], "from": fact.valid_from, "until": fact.valid_until}
-    return {key: value for key, value in told.items() if value}

@@ -1,13 +1,12 @@
-"""What the tasks share that put facts before a model: what of its wording was never said, and what may be written."""
+"""Text from a model: what of it was never said before, and what may be written into a note, a commit or a question."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from quaid.capture.facts import MINIMUM_WORDS, count_words
-from quaid.janitor import questions, wording
-from quaid.janitor.task_context import TaskContext
+from quaid.janitor import wording
 from quaid.text.quoting import neutralise
 from quaid.vault import headings, markdown
 
@@ -15,18 +14,24 @@ MAX_REASON_CHARACTERS = 300
 
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+_HIDING = ("%%", "<!--", "![[", "```", "~~~")
+"""What would hide, or bring in, more than the line it stands in."""
 
 
 def find_unsupported(text: str, sources: Sequence[str]) -> list[str]:
     """What of `text` none of `sources` says: its numbers, days and years among them, and the first of its names."""
+
+    def plain(number: str) -> str:
+        return _THOUSANDS.sub("", number).lstrip("0") or "0"
+
     said = " . ".join(sources)
-    numbers = {_plain_number(number) for number in _DIGITS.findall(said)}
-    found = [number for number in _DIGITS.findall(text) if _plain_number(number) not in numbers]
-    name = lost(said, text)
+    numbers = {plain(number) for number in _DIGITS.findall(said)}
+    found = [number for number in _DIGITS.findall(text) if plain(number) not in numbers]
+    name = find_missing(said, text)
     return list(dict.fromkeys([*found, *([name] if name and not name.isdigit() else [])]))
 
 
-def lost(kept: str, dropped: str) -> str | None:
+def find_missing(kept: str, dropped: str) -> str | None:
     """A number or a name that `dropped` has and `kept` has not, as it is written."""
     stem = wording.lacks(kept, dropped)
     written = re.search(rf"(?i)(?<!\w){re.escape(stem)}", dropped) if stem else None
@@ -34,7 +39,7 @@ def lost(kept: str, dropped: str) -> str | None:
 
 
 def statement_problem(text: str) -> str:
-    """Why `text`, from a model, cannot be what a note says; empty when it can: one plain line that no machine obeys."""
+    """Why `text` cannot be what a note says; empty when it can: one plain line that gives no orders."""
     if count_words(text) < MINIMUM_WORDS:
         return f"it has fewer than {MINIMUM_WORDS} words"
     if plain_line(text) != text or any(mark in text for mark in ("[[", "]]", "%%", "<!--")):
@@ -42,9 +47,11 @@ def statement_problem(text: str) -> str:
     return "it gives orders to its reader" if neutralise(text) != text else ""
 
 
-def one_line(text: str | None) -> str:
-    """What a model wrote, without line breaks and control characters."""
-    return headings.one_line(text or "")
+def is_safe_line(line: str) -> bool:
+    """Whether a line, whoever wrote it, can stand where agents read it before every conversation: it orders them
+    nothing, and hides nothing.
+    """
+    return neutralise(line) == line and not any(mark in line for mark in _HIDING)
 
 
 def plain_line(text: str) -> str:
@@ -52,9 +59,9 @@ def plain_line(text: str) -> str:
     return headings.one_line(markdown.plain(text))
 
 
-def clean_reason(text: str, otherwise: str) -> str:
+def clean_reason(text: str, otherwise: str = "The model gave no reason.") -> str:
     """A model's reason, fit for a commit and a question."""
-    reason = neutralise(one_line(text))
+    reason = neutralise(headings.one_line(text))
     if len(reason) > MAX_REASON_CHARACTERS:
         reason = f"{reason[:MAX_REASON_CHARACTERS].rstrip()} …"
     return reason or otherwise
@@ -62,22 +69,7 @@ def clean_reason(text: str, otherwise: str) -> str:
 
 def quote(text: str, most: int = 44) -> str:
     """`"Maya takes oat milk in her coffee"`, cut at a word where it is too long for a subject."""
-    line = one_line(text)
+    line = headings.one_line(text)
     if len(line) > most:
         line = f"{line[:most].rsplit(' ', 1)[0].rstrip(' ,;.')}…"
     return f'"{line}"'
-
-
-def is_asked(context: TaskContext, key: str, kinds: Iterable[str]) -> bool:
-    """Whether a decision of one of `kinds` on this evidence waits for its owner, who has not answered yet."""
-    for kind in kinds:
-        path = f"{questions.FOLDER}/{kind}-{key[:8]}.md"
-        data = context.read(path)
-        question = questions.read_question(path, data) if data is not None else None
-        if question is not None and question.key == key and question.answer is None:
-            return True
-    return False
-
-
-def _plain_number(number: str) -> str:
-    return _THOUSANDS.sub("", number).lstrip("0") or "0"

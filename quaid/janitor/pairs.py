@@ -1,4 +1,4 @@
-"""The shared pass: which facts may say the same, or contradict each other. Every task that compares two facts asks it.
+"""Pairs of facts that may say the same, or contradict each other, for every task that compares two facts.
 
 Near in meaning, else in words, or one subject with two objects of a relation that has one: all of them only propose.
 Facts of different owners or projects never meet. A fact is compared when it is new or says something else than before,
@@ -7,7 +7,7 @@ which the task that has compared it remembers in its judgements.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -19,6 +19,7 @@ from quaid.index import database, fulltext, graph, vectors
 from quaid.index.facts import LivingFact, list_living
 from quaid.index.matrix import VectorMatrix
 from quaid.index.scope import Scope
+from quaid.janitor.evidence import days_compared, fact_evidence
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 from quaid.recall import contradictions
@@ -57,39 +58,20 @@ class Pair:
         return cls(first, second, likeness, is_opposed)
 
     def key(self, task: str) -> str:
-        """What a judgement of `task` on these two is kept under."""
-        return key_of(task, evidence(self.a), evidence(self.b))
+        """The key that a judgement of `task` on these two is kept under."""
+        return key_of(task, fact_evidence(self.a), fact_evidence(self.b))
 
     @cached_property
     def is_at_one_time(self) -> bool:
         """Whether there may be a day on which both are true."""
-        first, second = (self.a, self.b), (self.b, self.a)
-        return not any(_is_over(one, other) for one, other in (first, second))
-
-
-def evidence(fact: LivingFact) -> str:
-    """What judging a fact rests on: what it says and when it holds, and nothing that a night changes without need."""
-    return "\n".join([fact.id, fact.text_hash, fact.valid_from or "", fact.valid_until or ""])
-
-
-def days_compared(context: TaskContext, task: str, facts: Iterable[LivingFact]) -> dict[str, str]:
-    """Id -> the day (ISO) on which `task` has compared the fact as it is now; those it has not are left out."""
-    keys = {_seen_key(task, fact): fact.id for fact in facts}
-    return {keys[key]: day for key, day in context.judgements.known(list(keys)).items()}
-
-
-def mark_compared(context: TaskContext, task: str, facts: Iterable[LivingFact]) -> None:
-    """`task` has nothing more to ask about these, as they are or are about to be."""
-    day = context.now.date().isoformat()
-    context.judgements.add(task, {_seen_key(task, fact): day for fact in facts})
-
-
-def _seen_key(task: str, fact: LivingFact) -> str:
-    return key_of(f"{task} seen", evidence(fact))
+        return not any(
+            one.valid_until and other.valid_from and one.valid_until[:10] < other.valid_from[:10]
+            for one, other in ((self.a, self.b), (self.b, self.a))
+        )
 
 
 class PairFinder:
-    """One look at all living facts of an index."""
+    """Finds pairs among the living facts of an index, as they are when it is made."""
 
     def __init__(self, context: TaskContext) -> None:
         self._context = context
@@ -98,7 +80,7 @@ class PairFinder:
         self.facts = list_living(context.index)
 
     def not_compared(self, task: str) -> list[LivingFact]:
-        """Those that `task` has not compared as they are now, as many of them as one run can."""
+        """Facts that `task` has not compared as they are now, as many of them as one run can."""
         seen = days_compared(self._context, task, self.facts)
         new = [fact for fact in self.facts if fact.id not in seen]
         return new if self._row is not None else new[:MAX_BY_WORDS]
@@ -107,13 +89,19 @@ class PairFinder:
     def duplicate_similarity(self) -> float:
         """Cosine from which two facts say the same, under the model of the vectors that are there."""
         own = self._context.settings.embedding.duplicate_similarity
-        return own or (_similarity_of(self._row) if self._row else USUAL_SIMILARITY)
+        if own or self._row is None:
+            return own or USUAL_SIMILARITY
+        try:
+            embedder = open_embedder(EmbeddingSettings(**self._row.settings))  # type: ignore[arg-type]
+        except (QuaidError, TypeError):  # its weights are gone, its vectors are not
+            embedder = None
+        return embedder.duplicate_similarity if embedder is not None else USUAL_SIMILARITY
 
     def pairs(self, new: Collection[LivingFact]) -> list[Pair]:
         """Pairs of a fact of `new` with any other, each once, the most alike first."""
         wanted = {fact.id for fact in new}
         found: dict[frozenset[str], Pair] = {}
-        for _, group in groupby(sorted(self.facts, key=_company), key=_company):
+        for _, group in groupby(sorted(self.facts, key=_owner_and_project), key=_owner_and_project):
             facts = list(group)
             fresh = [fact for fact in facts if fact.id in wanted]
             if not fresh or len(facts) == 1:
@@ -185,17 +173,5 @@ class PairFinder:
                 yield by_document[one], by_document[other]
 
 
-def _company(fact: LivingFact) -> tuple[str, str]:
+def _owner_and_project(fact: LivingFact) -> tuple[str, str]:
     return fact.owner, fact.project or ""
-
-
-def _is_over(one: LivingFact, other: LivingFact) -> bool:
-    return bool(one.valid_until and other.valid_from and one.valid_until[:10] < other.valid_from[:10])
-
-
-def _similarity_of(row: EmbedderRow) -> float:
-    try:
-        embedder = open_embedder(EmbeddingSettings(**row.settings))  # type: ignore[arg-type]
-    except (QuaidError, TypeError):  # its weights are gone, its vectors are not
-        return USUAL_SIMILARITY
-    return embedder.duplicate_similarity if embedder is not None else USUAL_SIMILARITY

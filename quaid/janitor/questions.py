@@ -18,7 +18,6 @@ Both say the same …
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -64,13 +63,6 @@ def list_questions(root: Path) -> list[Question]:
     paths = [path.relative_to(root).as_posix() for path in sorted((root / FOLDER).glob("*.md"))]
     found = [read_question(path, files.read_note(root, path) or b"") for path in paths]
     return [question for question in found if question is not None]
-
-
-def is_open(read: Callable[[str], bytes | None], key: str, kinds: Iterable[str]) -> bool:
-    """Whether a decision of one of `kinds` on the evidence `key` waits for its owner, who has not answered yet."""
-    paths = [question_path(kind, key) for kind in kinds]
-    found = [read_question(path, data) for path in paths if (data := read(path)) is not None]
-    return any(question and question.key == key and question.answer is None for question in found)
 
 
 def render_question(decision: Decision, now: datetime) -> bytes:

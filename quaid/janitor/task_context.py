@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from quaid.index.documents import Document
+from quaid.janitor.questions import question_path, read_question
 from quaid.model import Edit, Use
 from quaid.settings import Settings
-from quaid.vault import notes
+from quaid.vault import markdown, notes
 
 if TYPE_CHECKING:
     import apsw
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from quaid.docs.weighing import StaleDoc
     from quaid.llm import Models
     from quaid.local.gaps import Gap
-    from quaid.model import Note
 
 
 class Judgements(Protocol):
@@ -73,7 +72,24 @@ class TaskContext:
     remark: Callable[[str], None] = lambda _: None
     progress: Callable[[str, int, int], None] | None = None
 
-    def note(self, document: Document) -> Note | None:
-        """The note of a document as it stands, parsed; None when it is gone."""
-        data = self.read(document.path)
-        return None if data is None else notes.parse_note(document.path, data)
+    def read_core(self, core: str) -> tuple[bytes | None, str] | None:
+        """The bytes and text of a core note that may be edited; (None, "") where there is none yet.
+
+        None for one that is pinned or verified, in the middle of a merge, or not text.
+        """
+        data = self.read(core)
+        if data is None:
+            return None, ""
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+        note = notes.parse_note(core, data)
+        may_edit = not (note.pinned or note.verified or markdown.has_conflict_markers(text))
+        return (data, text) if may_edit else None
+
+    def is_asked(self, key: str, kinds: Iterable[str]) -> bool:
+        """Whether a decision of one of `kinds` on the evidence `key` waits for its owner, who has not answered yet."""
+        paths = [question_path(kind, key) for kind in kinds]
+        found = [read_question(path, data) for path in paths if (data := self.read(path)) is not None]
+        return any(question and question.key == key and question.answer is None for question in found)

@@ -11,7 +11,7 @@ from janitor_facts import COMPATIBLE, DIFFERENT, body_of, head_of, saying, write
 from replay import needs
 from vaults import need_weights
 
-from quaid.janitor import pairs, wording
+from quaid.janitor import evidence, pairs, wording
 from quaid.janitor.pairs import PairFinder
 from quaid.janitor.tasks import contradictions, duplicates, resolve
 
@@ -75,11 +75,11 @@ def test_only_pairs_with_a_new_fact_are_looked_at(vault):
         context = context_of(memory, judged=Known())
         look = PairFinder(context)
         assert len(look.not_compared("duplicates")) == 3
-        pairs.mark_compared(context, "duplicates", [fact for fact in look.facts if fact.id != "01two"])
+        evidence.mark_compared(context, "duplicates", [fact for fact in look.facts if fact.id != "01two"])
         (new,) = look.not_compared("duplicates")
         assert new.id == "01two"
         assert all("01two" in (pair.a.id, pair.b.id) for pair in look.pairs([new]))
-        assert pairs.days_compared(context, "duplicates", look.facts) == {
+        assert evidence.days_compared(context, "duplicates", look.facts) == {
             "01one": "2026-11-20",
             "01three": "2026-11-20",
         }
@@ -96,7 +96,7 @@ def test_a_fact_is_new_again_when_it_says_or_holds_otherwise(vault):
             return bool(PairFinder(context_of(memory, judged=known)).not_compared("duplicates"))
 
         context = context_of(memory, judged=known)
-        pairs.mark_compared(context, "duplicates", PairFinder(context).facts)
+        evidence.mark_compared(context, "duplicates", PairFinder(context).facts)
         assert not is_new()
         path.write_text(path.read_text().replace("status: active", "status: approved\nconfirmations: 3"))
         assert not is_new()

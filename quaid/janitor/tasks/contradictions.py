@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from quaid.janitor import wording
 from quaid.janitor.decision import Decision
+from quaid.janitor.evidence import mark_compared
 from quaid.janitor.judgements import judge
-from quaid.janitor.pairs import Pair, PairFinder, mark_compared
+from quaid.janitor.pairs import Pair, PairFinder
 from quaid.janitor.task_context import TaskContext
 from quaid.janitor.tasks import duplicates
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from quaid.janitor.decision import Decision
+from quaid.janitor.evidence import days_compared, mark_compared
 from quaid.janitor.fact_merge import MergeGroup, join, merge_decision
 from quaid.janitor.judgements import judge
-from quaid.janitor.pairs import PairFinder, days_compared, mark_compared
+from quaid.janitor.pairs import PairFinder
 from quaid.janitor.task_context import TaskContext
 from quaid.janitor.tasks import duplicates
 

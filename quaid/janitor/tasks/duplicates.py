@@ -11,9 +11,10 @@ from quaid.errors import ModelError
 from quaid.index.facts import LivingFact
 from quaid.janitor import wording
 from quaid.janitor.decision import Decision
+from quaid.janitor.evidence import mark_compared
 from quaid.janitor.fact_merge import MergeGroup, join, join_equal, merge_decision
 from quaid.janitor.judgements import Judgement, judge, merged_text_problem
-from quaid.janitor.pairs import Pair, PairFinder, mark_compared
+from quaid.janitor.pairs import Pair, PairFinder
 from quaid.janitor.task_context import TaskContext
 
 TASK = "duplicates"

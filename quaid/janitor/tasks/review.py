@@ -7,33 +7,42 @@ a name, or turns a claim around, it is a question to the owner.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
+from typing import Any
 
 from quaid.capture.extract import with_dates
 from quaid.capture.facts import link_names
 from quaid.errors import ModelAnswerError
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate, Document
-from quaid.janitor import fact_edits, folding, model_text, wording
+from quaid.janitor import fact_edits, model_text, wording
 from quaid.janitor.decision import Decision
+from quaid.janitor.model_questions import (
+    ask,
+    by_number,
+    in_batches,
+    judgement_json,
+    known_judgements,
+    list_refused,
+    number_problems,
+    numbered_lines,
+    parse_judgement_json,
+    without_empty,
+)
 from quaid.janitor.task_context import TaskContext
-from quaid.llm.batches import batches
-from quaid.llm.exchange import Answer
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import key_of
 from quaid.model import Edit, Note, name_key
-from quaid.vault import markdown, notes
+from quaid.vault import headings, markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
-
-if TYPE_CHECKING:
-    from quaid.llm import Models
 
 TASK = PROMPT = "review"
 INPUT_TOKENS = 12_000
 """Of facts in one question: a model that reads more at once reads less carefully."""
-TOKENS_PER_VERDICT = 150
+TOKENS_PER_ANSWER = 150
 MAX_TIMES_LONGER = 3
 """So many times as long as a fact its rewording may be."""
 SHORT_CHARACTERS = 120
@@ -72,6 +81,34 @@ class PendingFact:
         held = [notes.day(day) for day in (self.note.valid_from, self.note.valid_until) if day]
         return [self.note.text, *days, *said, *speakers, *ends, *held, *self.note.keywords, self.note.speaker or ""]
 
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What a model is shown of it."""
+        note = self.note
+        said = [
+            {"speaker": turn.speaker, "day": (turn.said_at or "")[:10], "text": turn.text[:_MAX_CHARACTERS]}
+            for turn in self.turns[:_MAX_TURNS]
+        ]
+        return without_empty(
+            {
+                "text": self.statement,
+                "category": note.type,
+                "confidence": note.confidence,
+                "speaker": note.speaker,
+                "source": note.source,
+                "told": (note.created or "")[:10],
+                "valid_from": note.valid_from,
+                "valid_until": note.valid_until,
+                "said": said,
+            }
+        )
+
+    @property
+    def quoted_turns(self) -> list[str]:
+        """Lines that show its owner what it rests on."""
+        turns = [(turn.speaker or "Somebody", headings.one_line(turn.text)) for turn in self.turns[:_MAX_TURNS]]
+        return ["", *(f"> {speaker}: {text[:_MAX_CHARACTERS]}" for speaker, text in turns)] if turns else []
+
 
 @dataclass(frozen=True, slots=True)
 class ReviewJudgement:
@@ -85,18 +122,6 @@ class ReviewJudgement:
     model: str
     prompt: str
 
-    def render(self) -> str:
-        """As JSON, which `parse_review` reads."""
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-
-def parse_review(kept: str) -> ReviewJudgement | None:
-    """What `render` made; None where that cannot be read any more, so that it is asked again."""
-    try:
-        return ReviewJudgement(**json.loads(kept))
-    except (ValueError, TypeError):
-        return None
-
 
 def plan(context: TaskContext) -> Iterator[Decision]:
     """Decisions about the facts that wait: first what was judged before and not carried out, then the oldest first.
@@ -104,83 +129,56 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     Raises:
         ModelError: a batch could not be judged; what came before it stands.
     """
-    waiting = _waiting(context) if context.models is not None else []
-    if context.models is None or not waiting:
+    waiting = _list_waiting(context) if context.models is not None else []
+    if not waiting:
         return
     names = graph.entity_names(context.index)
     owner = context.settings.owner_name or context.settings.owner
-    told = context.judgements.known([fact.key for fact in waiting])
-    kept = {key: judged for key, said in told.items() if (judged := parse_review(said)) is not None}
+    kept = known_judgements(context, [fact.key for fact in waiting], partial(parse_judgement_json, ReviewJudgement))
     for fact in waiting:
         if fact.key in kept:
             yield from _decide(fact, kept[fact.key], names, owner)
-    for fact, judged in _judge(context, context.models, [fact for fact in waiting if fact.key not in kept], owner):
-        yield from _decide(fact, judged, names, owner)
-
-
-def _judge(
-    context: TaskContext, models: Models, waiting: Sequence[PendingFact], owner: str
-) -> Iterator[tuple[PendingFact, ReviewJudgement]]:
-    """What the model says of each, batch by batch, kept so that it is asked once. A fact without one judgement is left
-    out.
-    """
-    prompt = models.prompt(PROMPT)
-    done = 0
-    for batch in batches(
-        waiting,
-        tokens_of=lambda fact: estimate_tokens(_line(1, fact)),
+    for batch in in_batches(
+        context,
+        PROMPT,
+        [fact for fact in waiting if fact.key not in kept],
+        lambda fact: estimate_tokens(numbered_lines([fact.shown])),
         input_limit=INPUT_TOKENS,
-        output_per_item=TOKENS_PER_VERDICT,
-        output_limit=prompt.max_output_tokens,
+        output_per_item=TOKENS_PER_ANSWER,
     ):
-        if context.progress:
-            context.progress(TASK, done, len(waiting))
-        asked = dict(enumerate(batch, 1))
-        inputs = {
-            "refused": folding.list_refused(context),
-            "facts": "\n".join(_line(number, fact) for number, fact in asked.items()),
-        }
-        answer = models.ask(
-            prompt,
-            inputs,
-            check=lambda value, asked=asked: _problems(value, asked, owner),  # type: ignore[misc]
-        )
-        judged = [(asked[number], _judged(said, answer)) for number, said in sorted(_judgements(answer, asked).items())]
-        context.judgements.add(TASK, {fact.key: said.render() for fact, said in judged})
-        yield from judged
-        done += len(batch)
+        judged = _judge(context, batch, owner)
+        context.judgements.add(TASK, {fact.key: judgement_json(judgement) for fact, judgement in judged})
+        for fact, judgement in judged:
+            yield from _decide(fact, judgement, names, owner)
 
 
-def _waiting(context: TaskContext) -> list[PendingFact]:
-    """The pending facts that their owner has not refused and is not asked about, in the order they were learned."""
+def _list_waiting(context: TaskContext) -> list[PendingFact]:
+    """The pending facts that their owner has not refused and is not asked about, in the order they were learned.
+
+    Those that cannot be edited safely are left out; `quaid doctor` names them.
+    """
     found = documents.find_documents(
         context.index,
         "kind = 'fact' AND status = 'pending' AND superseded_by IS NULL AND NOT pinned AND NOT verified",
     )
-    turns = _turns(context, [document.doc_id for document in found])
-    readable = [
-        fact for document in found if (fact := _read(context, document, turns.get(document.doc_id, ()))) is not None
-    ]
-    new = [
-        fact
-        for fact in readable
-        if fact.key not in context.vetoed and not model_text.is_asked(context, fact.key, _KINDS)
-    ]
-    return sorted(new, key=_order)
-
-
-def _turns(context: TaskContext, doc_ids: Collection[int]) -> dict[int, list[Candidate]]:
-    cited = graph.cited_turns(context.index, doc_ids)
+    cited = graph.cited_turns(context.index, [document.doc_id for document in found])
     said = documents.fetch_candidates(context.index, {chunk_id for _, chunk_id in cited})
     turns: dict[int, list[Candidate]] = {}
     for doc_id, chunk_id in sorted(set(cited)):
         if chunk_id in said:
             turns.setdefault(doc_id, []).append(said[chunk_id])
-    return turns
+    waiting: list[tuple[tuple[str, str, int, str], PendingFact]] = []
+    for document in found:
+        fact = _read(context, document, tuple(turns.get(document.doc_id, ())))
+        if fact is not None and fact.key not in context.vetoed and not context.is_asked(fact.key, _KINDS):
+            first = fact.turns[0].turn if fact.turns else None
+            learned = (document.created or "", document.session or "", first or 0, document.path)
+            waiting.append((learned, fact))
+    return [fact for _, fact in sorted(waiting, key=lambda item: item[0])]
 
 
-def _read(context: TaskContext, document: Document, turns: Sequence[Candidate]) -> PendingFact | None:
-    """None for a note that cannot be edited safely; `quaid doctor` names it."""
+def _read(context: TaskContext, document: Document, turns: tuple[Candidate, ...]) -> PendingFact | None:
+    """None for a note that cannot be edited safely."""
     data = context.read(document.path)
     if data is None:
         return None
@@ -193,157 +191,115 @@ def _read(context: TaskContext, document: Document, turns: Sequence[Candidate]) 
     statement = model_text.plain_line(body[slice(*fact_edits.statement_span(body))])
     if markdown.has_conflict_markers(text) or not statement:
         return None
-    return PendingFact(document, notes.parse_note(document.path, data), data, statement, tuple(turns), approval)
+    return PendingFact(document, notes.parse_note(document.path, data), data, statement, turns, approval)
 
 
-def _order(fact: PendingFact) -> tuple[str, str, int, str]:
-    first = fact.turns[0].turn if fact.turns else None
-    return (fact.document.created or "", fact.document.session or "", first or 0, fact.document.path)
+def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> list[tuple[PendingFact, ReviewJudgement]]:
+    """What the model says of each fact that it has judged once.
 
+    Raises:
+        ModelAnswerError: it is no review: no fact has one judgement, or it rejects all of many.
+    """
 
-def _line(number: int, fact: PendingFact) -> str:
-    """One line of JSON: no text can end its own line and begin a fact that is none."""
-    note = fact.note
-    said = [
-        {"speaker": turn.speaker, "day": (turn.said_at or "")[:10], "text": turn.text[:_MAX_CHARACTERS]}
-        for turn in fact.turns[:_MAX_TURNS]
+    def check(value: Mapping[str, Any]) -> list[str]:
+        problems = number_problems(value["verdicts"], len(batch))
+        for item in value["verdicts"]:
+            if item["n"] > len(batch) or item["verdict"] != "rewrite":
+                continue
+            fact, statement = batch[item["n"] - 1], headings.one_line(item.get("rewrite") or "")
+            problem = _rewrite_problem(statement, fact)
+            invented = model_text.find_unsupported(statement, [*fact.sources, owner])
+            if problem:
+                problems.append(f"the rewrite of fact {item['n']} cannot be used: {problem}")
+            elif invented:
+                said = f"says {', '.join(invented)}, which neither the fact nor its turns say"
+                problems.append(f"the rewrite of fact {item['n']} {said}")
+        return problems[:_MAX_PROBLEMS]
+
+    inputs = {"refused": list_refused(context), "facts": numbered_lines(fact.shown for fact in batch)}
+    answer = ask(context, PROMPT, inputs, check)
+    judged = [
+        (
+            fact,
+            ReviewJudgement(
+                item["verdict"],
+                item["reason"],
+                headings.one_line(item.get("rewrite") or ""),
+                answer.model,
+                answer.prompt,
+            ),
+        )
+        for fact, item in by_number(sorted(answer.value["verdicts"], key=itemgetter("n")), batch)
     ]
-    about = {
-        "n": number,
-        "text": fact.statement,
-        "category": note.type,
-        "confidence": note.confidence,
-        "speaker": note.speaker,
-        "source": note.source,
-        "told": (note.created or "")[:10],
-        "valid_from": note.valid_from,
-        "valid_until": note.valid_until,
-        "said": said,
-    }
-    return json.dumps({key: value for key, value in about.items() if value}, ensure_ascii=False)
+    raw = json.dumps(answer.value, ensure_ascii=False)
+    if not judged:
+        raise ModelAnswerError(answer.model, answer.prompt, "no fact has one judgement", raw)
+    if len(batch) >= SUSPICIOUS and all(judgement.says == "reject" for _, judgement in judged):
+        raise ModelAnswerError(answer.model, answer.prompt, f"it rejects all of {len(batch)} facts", raw)
+    return judged
 
 
-def _problems(value: Mapping[str, Any], asked: Mapping[int, PendingFact], owner: str) -> list[str]:
-    """What the model could mend: numbers nobody gave, facts left out, rewordings that cannot be used."""
-    found = folding.number_problems([judgement["n"] for judgement in value["verdicts"]], len(asked))
-    for judgement in value["verdicts"]:
-        fact = asked.get(judgement["n"])
-        if fact is None or judgement["verdict"] != "rewrite":
-            continue
-        statement = model_text.one_line(judgement.get("rewrite"))
-        fault = _fault(statement, fact)
-        invented = model_text.find_unsupported(statement, [*fact.sources, owner])
-        if fault:
-            found.append(f"the rewrite of fact {judgement['n']} cannot be used: {fault}")
-        elif invented:
-            said = ", ".join(invented)
-            found.append(f"the rewrite of fact {judgement['n']} says {said}, which neither the fact nor its turns say")
-    return found[:_MAX_PROBLEMS]
-
-
-def _fault(statement: str, fact: PendingFact) -> str:
+def _rewrite_problem(statement: str, fact: PendingFact) -> str:
     if len(statement) > max(SHORT_CHARACTERS, MAX_TIMES_LONGER * len(fact.statement)):
         return f"it is more than {MAX_TIMES_LONGER} times as long as the fact"
     return model_text.statement_problem(statement)
 
 
-def _judgements(answer: Answer, asked: Mapping[int, PendingFact]) -> dict[int, Mapping[str, Any]]:
-    """The one judgement of each fact that has one.
-
-    Raises:
-        ModelAnswerError: that is no review: no fact has a judgement, or none of many may stand.
-    """
-    given = [judgement for judgement in answer.value["verdicts"] if judgement["n"] in asked]
-    numbers = [judgement["n"] for judgement in given]
-    judgements = {judgement["n"]: judgement for judgement in given if numbers.count(judgement["n"]) == 1}
-    raw = json.dumps(answer.value, ensure_ascii=False)
-    if not judgements:
-        raise ModelAnswerError(answer.model, answer.prompt, "no fact has one verdict", raw)
-    if len(asked) >= SUSPICIOUS and all(judgement["verdict"] == "reject" for judgement in judgements.values()):
-        raise ModelAnswerError(answer.model, answer.prompt, f"it rejects all of {len(asked)} facts", raw)
-    return judgements
-
-
-def _judged(judgement: Mapping[str, Any], answer: Answer) -> ReviewJudgement:
-    rewrite = model_text.one_line(judgement.get("rewrite"))
-    return ReviewJudgement(judgement["verdict"], judgement["reason"], rewrite, answer.model, answer.prompt)
-
-
 def _decide(
-    fact: PendingFact, judged: ReviewJudgement, names: Sequence[tuple[str, str]], owner: str
+    fact: PendingFact, judgement: ReviewJudgement, names: Sequence[tuple[str, str]], owner: str
 ) -> Iterator[Decision]:
     """Nothing for a rewording that cannot be written: the fact stays as it is and waits for its owner."""
-    if judged.says == "reject":
-        yield _reject(fact, judged)
-    elif judged.says == "approve" or name_key(judged.rewrite) == name_key(fact.statement):
-        yield _approve(fact, judged)
-    elif not _fault(judged.rewrite, fact):
-        edit = _reworded(fact, judged.rewrite, names)
-        if edit is not None:
-            yield _rewrite(fact, judged, edit, owner)
-
-
-def _approve(fact: PendingFact, judged: ReviewJudgement) -> Decision:
-    return Decision(
+    is_same = name_key(judgement.rewrite) == name_key(fact.statement)
+    kind = "approve" if judgement.says == "rewrite" and is_same else judgement.says
+    reasons = {
+        "approve": "True to what was said, and worth keeping.",
+        "reject": "Not worth keeping.",
+        "rewrite": "It says the same in words that stand alone.",
+    }
+    decision = Decision(
         task=TASK,
-        kind="approve",
+        kind=kind,
         key=fact.key,
         edits=(fact.approval,),
-        subject=f"approve {model_text.quote(fact.statement)}",
-        why=model_text.clean_reason(judged.reason, "True to what was said, and worth keeping."),
+        subject=f"{kind} {model_text.quote(fact.statement)}",
+        why=model_text.clean_reason(judgement.reason, reasons[kind]),
         facts=(fact.document.id,),
-        model=judged.model,
-        prompt=judged.prompt,
-        is_minor=True,
+        model=judgement.model,
+        prompt=judgement.prompt,
+        is_minor=kind == "approve",
     )
-
-
-def _reject(fact: PendingFact, judged: ReviewJudgement) -> Decision:
-    return Decision(
-        task=TASK,
-        kind="reject",
-        key=fact.key,
-        edits=(Edit(fact.document.path, fact.data, None),),
-        subject=f"reject {model_text.quote(fact.statement)}",
-        why=model_text.clean_reason(judged.reason, "Not worth keeping."),
-        facts=(fact.document.id,),
-        model=judged.model,
-        prompt=judged.prompt,
-        detail="\n".join([fact.statement, *_rests_on(fact)]),
-    )
-
-
-def _rewrite(fact: PendingFact, judged: ReviewJudgement, edit: Edit, owner: str) -> Decision:
-    doubt = _doubt(judged.rewrite, fact, owner)
-    why = model_text.clean_reason(judged.reason, "It says the same in words that stand alone.")
-    return Decision(
-        task=TASK,
-        kind="rewrite",
-        key=fact.key,
-        edits=(edit,),
-        subject=f"rewrite {model_text.quote(fact.statement)}",
-        why=f"{why} {doubt}".strip(),
-        facts=(fact.document.id,),
-        model=judged.model,
-        prompt=judged.prompt,
-        always_asks=bool(doubt),
-        detail="\n".join([f"Before: {fact.statement}", "", f"After: {judged.rewrite}", *_rests_on(fact)]),
-    )
+    if kind == "approve":
+        yield decision
+    elif kind == "reject":
+        removal = Edit(fact.document.path, fact.data, None)
+        yield replace(decision, edits=(removal,), detail="\n".join([fact.statement, *fact.quoted_turns]))
+    elif not _rewrite_problem(judgement.rewrite, fact):
+        edit = _reword(fact, judgement.rewrite, names)
+        if edit is None:
+            return
+        doubt = _doubt(judgement.rewrite, fact, owner)
+        yield replace(
+            decision,
+            edits=(edit,),
+            why=f"{decision.why} {doubt}".strip(),
+            always_asks=bool(doubt),
+            detail="\n".join([f"Before: {fact.statement}", "", f"After: {judgement.rewrite}", *fact.quoted_turns]),
+        )
 
 
 def _doubt(statement: str, fact: PendingFact, owner: str) -> str:
     """What only the owner can know to be right about a rewording; empty where nothing is in doubt."""
     added = model_text.find_unsupported(statement, [*fact.sources, owner])
-    lost = model_text.lost(statement, fact.statement)
     if added:
         return f"Nobody said {', '.join(added)}."
-    if lost is not None:
-        return f"It leaves out {lost}."
+    missing = model_text.find_missing(statement, fact.statement)
+    if missing is not None:
+        return f"It leaves out {missing}."
     differs = wording.difference(statement, fact.statement)
     return {"negation": "It denies what was said.", "dates": "It changes a date."}.get(differs or "", "")
 
 
-def _reworded(fact: PendingFact, statement: str, names: Sequence[tuple[str, str]]) -> Edit | None:
+def _reword(fact: PendingFact, statement: str, names: Sequence[tuple[str, str]]) -> Edit | None:
     """The edit, with the links that the old wording had and others that its names suggest; None if it does not read
     back as it should.
     """
@@ -355,10 +311,3 @@ def _reworded(fact: PendingFact, statement: str, names: Sequence[tuple[str, str]
     after = notes.parse_note(fact.document.path, edit.after or b"")
     said = after.text == fact.note.text.replace(fact.statement, statement, 1) or after.text.startswith(statement)
     return edit if said and after.edges == fact.note.edges and after.id == fact.note.id else None
-
-
-def _rests_on(fact: PendingFact) -> list[str]:
-    said = [
-        f"> {turn.speaker or 'Somebody'}: {model_text.one_line(turn.text)[:_MAX_CHARACTERS]}" for turn in fact.turns
-    ]
-    return ["", *said[:_MAX_TURNS]] if said else []
