@@ -1,24 +1,16 @@
-"""What a model says about two facts: asked in batches, checked, and kept so that it is asked once."""
+"""Judgements: what a model says about facts, above all about two; checked, and kept so that it is asked once."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from quaid.errors import ModelAnswerError
 from quaid.janitor import wording
-from quaid.janitor.model_questions import (
-    ask,
-    by_number,
-    in_batches,
-    known_judgements,
-    list_refused,
-    numbered_lines,
-    without_empty,
-)
-from quaid.janitor.model_text import MAX_REASON_CHARACTERS
+from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, numbered_lines
+from quaid.janitor.model_text import MAX_REASON_CHARACTERS, without_empty
 from quaid.llm.prices import estimate_tokens
 from quaid.vault import markdown
 
@@ -34,6 +26,7 @@ _OUTPUT_PER_PAIR = 160
 _MIN_WORDS = 3
 
 Problem = Callable[["Pair", "Judgement"], str | None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +61,28 @@ def parse_judgement(kept: str) -> Judgement | None:
         return Judgement(says, **json.loads(told)) if told else Judgement(says)
     except (ValueError, TypeError):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonJudgement:
+    """A judgement that is kept as JSON."""
+
+    def render(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def parse(cls, kept: str) -> Self | None:
+        """The judgement that was kept; None where it cannot be read any more, so that it is asked again."""
+        try:
+            return cls(**json.loads(kept))
+        except (ValueError, TypeError):
+            return None
+
+
+def known_judgements(context: TaskContext, keys: Collection[str], parse: Callable[[str], T | None]) -> dict[str, T]:
+    """The judgements that are kept under `keys` and that `parse` can read."""
+    known = context.judgements.known(keys)
+    return {key: judgement for key, text in known.items() if (judgement := parse(text)) is not None}
 
 
 def judge(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quaid.janitor.vetoes import MAX_EXAMPLES
@@ -62,11 +61,6 @@ def numbered_lines(items: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join(json.dumps({"n": n, **item}, ensure_ascii=False) for n, item in enumerate(items, 1))
 
 
-def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """`fields` but for those that say nothing."""
-    return {key: value for key, value in fields.items() if value}
-
-
 def number_problems(given: Sequence[Mapping[str, Any]], count: int, *, all_wanted: bool = True) -> list[str]:
     """What is wrong with the numbers `n` that answers are about, of those from 1 to `count`."""
     numbers = [item["n"] for item in given]
@@ -88,25 +82,3 @@ def list_refused(context: TaskContext, if_none: str = "(nothing so far)") -> str
     """What the owner did not want of this task, for its prompt."""
     newest = context.vetoes[:MAX_EXAMPLES]
     return "\n".join(json.dumps(veto.subject, ensure_ascii=False) for veto in newest) or if_none
-
-
-# -- judgements that are kept ----------------------------------------------------------------------------------------
-
-
-def known_judgements(context: TaskContext, keys: Collection[str], parse: Callable[[str], T | None]) -> dict[str, T]:
-    """The judgements that are kept under `keys`; what `parse` cannot read any more is left out, and so asked again."""
-    known = context.judgements.known(keys)
-    return {key: judgement for key, text in known.items() if (judgement := parse(text)) is not None}
-
-
-def judgement_json(judgement: Any) -> str:
-    """A judgement, which is a dataclass, as `parse_judgement_json` reads it."""
-    return json.dumps(asdict(judgement), ensure_ascii=False)
-
-
-def parse_judgement_json(kind: Callable[..., T], text: str) -> T | None:
-    """The judgement of `kind` that was kept as JSON; None where that cannot be read any more."""
-    try:
-        return kind(**json.loads(text))
-    except (ValueError, TypeError):
-        return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from quaid.capture.facts import MINIMUM_WORDS, count_words
 from quaid.janitor import wording
@@ -65,6 +66,11 @@ def clean_reason(text: str, otherwise: str = "The model gave no reason.") -> str
     if len(reason) > MAX_REASON_CHARACTERS:
         reason = f"{reason[:MAX_REASON_CHARACTERS].rstrip()} …"
     return reason or otherwise
+
+
+def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """`fields` but for those that say nothing."""
+    return {key: value for key, value in fields.items() if value}
 
 
 def quote(text: str, most: int = 44) -> str:

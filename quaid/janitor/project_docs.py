@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -46,10 +47,6 @@ class ProjectDocs:
         self._judgements = judgements
         self.problems: list[str] = []
 
-    @property
-    def is_on(self) -> bool:
-        return self._settings.systems.projects
-
     def stale(self) -> list[StaleDoc]:
         """The documents that their sources have left behind, as the filter sees it. Those are left out that a model has
         found to be true, and those that their owner is at work on.
@@ -68,12 +65,12 @@ class ProjectDocs:
     def grown(self, now: datetime) -> list[GrownDoc]:
         """Documents that have grown by being added to again and again; none that is stale."""
         stale = {doc.id for doc, _ in self._stale_of(self._checked)}
-        large = [doc for doc in self._docs if doc.id not in stale and _size(doc.file) >= LARGE]
         by_tree: dict[Tree, list[Doc]] = {}
-        for doc in large:
-            tree = self._trees.open(doc.file.parent)
-            if tree is not None:
-                by_tree.setdefault(tree, []).append(doc)
+        for doc in self._docs:
+            with suppress(OSError):
+                is_large = doc.id not in stale and doc.file.stat().st_size >= LARGE
+                if is_large and (tree := self._trees.open(doc.file.parent)) is not None:
+                    by_tree.setdefault(tree, []).append(doc)
         grown: list[GrownDoc] = []
         for tree, docs in by_tree.items():
             try:
@@ -97,7 +94,7 @@ class ProjectDocs:
 
     def stale_ids(self) -> list[str]:
         """The ids of the documents that are stale now."""
-        if not self.is_on or not self._settings.docs.check:
+        if not (self._settings.systems.projects and self._settings.docs.check):
             return []
         try:
             return [doc.id for doc, _ in self._stale_of(self._documentation.check())]
@@ -107,7 +104,7 @@ class ProjectDocs:
 
     def index(self) -> list[str]:
         """Look for new projects in the vault and bring the index of the documents up to date; what was new."""
-        if not self.is_on:
+        if not self._settings.systems.projects:
             return []
         said: list[str] = []
         try:
@@ -187,10 +184,3 @@ def _grown_in(tree: Tree, docs: Sequence[Doc], now: datetime) -> Iterator[GrownD
         data = files.read_note(doc.folder, doc.rel_path)
         if data is not None and is_bloated(churn):
             yield GrownDoc(doc, data, churn)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -9,15 +9,8 @@ from typing import Any
 
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import Decision
-from quaid.janitor.model_questions import (
-    ask,
-    by_number,
-    in_batches,
-    known_judgements,
-    list_refused,
-    number_problems,
-    numbered_lines,
-)
+from quaid.janitor.judgements import known_judgements
+from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
 from quaid.janitor.model_text import clean_reason, quote
 from quaid.janitor.task_context import TaskContext
 from quaid.janitor.tasks.decay import EXTENDED, FadedFact, describe, forget, last_day, list_faded
@@ -84,7 +77,10 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def _ask(context: TaskContext, batch: Sequence[FadedFact]) -> dict[str, _Judgement]:
-    inputs = {"facts": numbered_lines(map(_shown, batch)), "refused": list_refused(context)}
+    inputs = {
+        "facts": numbered_lines(map(_shown, batch)),
+        "refused": list_refused(context),
+    }
     answer = ask(context, TASK, inputs, lambda value: number_problems(value["verdicts"], len(batch)))
     return {
         one.key: _Judgement(item["verdict"], clean_reason(item["reason"]), answer.model, answer.prompt)

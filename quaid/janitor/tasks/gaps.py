@@ -35,7 +35,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         text = (before or _HEAD.encode()).decode("utf-8")
     except UnicodeDecodeError:
         return
-    listed = _listed(context.gaps)
+    listed = _list_questions(context.gaps)
     after = _with_list(text, f"## {TITLE}\n\n{listed}\n")
     if after == text:
         return
@@ -52,23 +52,21 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     )
 
 
-def _listed(gaps: Sequence[Gap]) -> str:
+def _list_questions(gaps: Sequence[Gap]) -> str:
+    """The questions as plain words: nothing in them is a link, hides anything, gives orders or is a secret."""
     if not gaps:
         return "Nothing: every question found something."
     asked = sum(gap.asked for gap in gaps)
     lines = [f"{len(gaps):,} questions, asked {asked:,} times in all, the last on {notes.day(gaps[0].last_asked)}.", ""]
     worded = [gap for gap in gaps if gap.text][:MAX_SHOWN]
     if not worded:
-        return "\n".join([*lines, "Their words are not kept. To see them here: `quaid config recall.gaps text`"])
-    return "\n".join([*lines, *(f"- {_shown(gap)}" for gap in worded)])
-
-
-def _shown(gap: Gap) -> str:
-    """A question as plain words: nothing in it is a link, hides anything or gives orders, and no secret is written."""
-    text = neutralise(headings.one_line(redaction.admit(gap.text or "").text))
-    shown = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS].rstrip()} …"
-    times = "once" if gap.asked == 1 else f"{gap.asked:,} times"
-    return f"{times}, the last on {notes.day(gap.last_asked)}: {shown.translate(_MARKS)}"
+        lines.append("Their words are not kept. To see them here: `quaid config recall.gaps text`")
+    for gap in worded:
+        text = neutralise(headings.one_line(redaction.admit(gap.text or "").text))
+        shown = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS].rstrip()} …"
+        times = "once" if gap.asked == 1 else f"{gap.asked:,} times"
+        lines.append(f"- {times}, the last on {notes.day(gap.last_asked)}: {shown.translate(_MARKS)}")
+    return "\n".join(lines)
 
 
 def _with_list(text: str, section: str) -> str:

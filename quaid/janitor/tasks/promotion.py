@@ -15,14 +15,7 @@ from quaid.index import documents
 from quaid.index.documents import Candidate
 from quaid.janitor import model_text
 from quaid.janitor.decision import Decision
-from quaid.janitor.model_questions import (
-    ask,
-    by_number,
-    list_refused,
-    number_problems,
-    numbered_lines,
-    without_empty,
-)
+from quaid.janitor.model_questions import ask, by_number, list_refused, number_problems, numbered_lines
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer
 from quaid.local.runs import key_of
@@ -65,7 +58,7 @@ class ImportantFact:
     def shown(self) -> dict[str, object]:
         """What a model is shown of it."""
         fact = self.fact
-        return without_empty(
+        return model_text.without_empty(
             {
                 "text": model_text.plain_line(fact.text),
                 "category": fact.type,

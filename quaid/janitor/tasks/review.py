@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -20,18 +19,8 @@ from quaid.index import documents, graph
 from quaid.index.documents import Candidate, Document
 from quaid.janitor import fact_edits, model_text, wording
 from quaid.janitor.decision import Decision
-from quaid.janitor.model_questions import (
-    ask,
-    by_number,
-    in_batches,
-    judgement_json,
-    known_judgements,
-    list_refused,
-    number_problems,
-    numbered_lines,
-    parse_judgement_json,
-    without_empty,
-)
+from quaid.janitor.judgements import JsonJudgement, known_judgements
+from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import key_of
@@ -89,7 +78,7 @@ class PendingFact:
             {"speaker": turn.speaker, "day": (turn.said_at or "")[:10], "text": turn.text[:_MAX_CHARACTERS]}
             for turn in self.turns[:_MAX_TURNS]
         ]
-        return without_empty(
+        return model_text.without_empty(
             {
                 "text": self.statement,
                 "category": note.type,
@@ -111,7 +100,7 @@ class PendingFact:
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewJudgement:
+class ReviewJudgement(JsonJudgement):
     """What a model said of a fact: `says` is `approve`, `rewrite` or `reject`; `rewrite` is the statement in its
     words, empty where it has none.
     """
@@ -134,7 +123,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         return
     names = graph.entity_names(context.index)
     owner = context.settings.owner_name or context.settings.owner
-    kept = known_judgements(context, [fact.key for fact in waiting], partial(parse_judgement_json, ReviewJudgement))
+    kept = known_judgements(context, [fact.key for fact in waiting], ReviewJudgement.parse)
     for fact in waiting:
         if fact.key in kept:
             yield from _decide(fact, kept[fact.key], names, owner)
@@ -147,7 +136,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         output_per_item=TOKENS_PER_ANSWER,
     ):
         judged = _judge(context, batch, owner)
-        context.judgements.add(TASK, {fact.key: judgement_json(judgement) for fact, judgement in judged})
+        context.judgements.add(TASK, {fact.key: judgement.render() for fact, judgement in judged})
         for fact, judgement in judged:
             yield from _decide(fact, judgement, names, owner)
 
@@ -216,7 +205,10 @@ def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> li
                 problems.append(f"the rewrite of fact {item['n']} {said}")
         return problems[:_MAX_PROBLEMS]
 
-    inputs = {"refused": list_refused(context), "facts": numbered_lines(fact.shown for fact in batch)}
+    inputs = {
+        "refused": list_refused(context),
+        "facts": numbered_lines(fact.shown for fact in batch),
+    }
     answer = ask(context, PROMPT, inputs, check)
     judged = [
         (

@@ -9,23 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from quaid.errors import ModelAnswerError
 from quaid.janitor.decision import Decision
 from quaid.janitor.evidence import refused_evidence, remember_evidence
-from quaid.janitor.model_questions import (
-    ask,
-    by_number,
-    in_batches,
-    judgement_json,
-    known_judgements,
-    list_refused,
-    number_problems,
-    numbered_lines,
-    parse_judgement_json,
-)
+from quaid.janitor.judgements import JsonJudgement, known_judgements
+from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
 from quaid.janitor.model_text import clean_reason, is_safe_line, quote, statement_problem
 from quaid.janitor.task_context import TaskContext
 from quaid.janitor.wording import problem_of
@@ -43,7 +33,7 @@ _TOKENS_PER_ANSWER = 150
 
 
 @dataclass(frozen=True, slots=True)
-class _Judgement:
+class _Judgement(JsonJudgement):
     """What becomes of one observation. `text` is its new wording, if it has one that can be used."""
 
     says: Literal["fold", "rewrite", "discard"]
@@ -99,7 +89,7 @@ def _read_observations(context: TaskContext, core: str, refused: set[str]) -> _O
 def _judge(context: TaskContext, observed: _Observations) -> dict[str, _Judgement]:
     """The judgement of each observation; what was judged beside the same note is not asked again."""
     keys = {key: observed.judgement_key(key, observed.before) for key in observed.texts}
-    known = known_judgements(context, list(keys.values()), partial(parse_judgement_json, _Judgement))
+    known = known_judgements(context, list(keys.values()), _Judgement.parse)
     judgements = {key: known[kept] for key, kept in keys.items() if kept in known}
     waiting = [key for key in observed.texts if key not in judgements]
     for batch in in_batches(
@@ -111,7 +101,7 @@ def _judge(context: TaskContext, observed: _Observations) -> dict[str, _Judgemen
         output_per_item=_TOKENS_PER_ANSWER,
     ):
         found = _ask(context, observed, batch)
-        context.judgements.add(TASK, {keys[key]: judgement_json(judgement) for key, judgement in found.items()})
+        context.judgements.add(TASK, {keys[key]: judgement.render() for key, judgement in found.items()})
         judgements |= found
     return judgements
 
@@ -187,7 +177,7 @@ def _decide(context: TaskContext, observed: _Observations, judgements: Mapping[s
     if not gone:
         return None
     # What found no room is judged beside the note as it is going to be: it is not asked about again.
-    kept = {observed.judgement_key(key, after.encode()): judgement_json(judgements[key]) for key in left}
+    kept = {observed.judgement_key(key, after.encode()): judgements[key].render() for key in left}
     context.judgements.add(TASK, kept)
     key = key_of(TASK, core, *gone)
     remember_evidence(context, TASK, key, gone)
