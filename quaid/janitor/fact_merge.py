@@ -62,15 +62,23 @@ def join(a: MergeGroup, b: MergeGroup, judgement: Judgement) -> MergeGroup | Non
 
 
 def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decision | None:
-    """What makes one fact of `claim`. None when a note cannot be edited safely, or is not what the index says."""
+    """The decision to make one fact of `claim`; None when a note cannot be edited safely, or is not what was judged."""
     winner, *losers = claim.members
-    last = claim.judgements[-1] if claim.judgements else None
+    known = [(fact.path, data) for fact in claim.members if (data := unchanged_bytes(context, fact)) is not None]
+    if len(known) < len(claim.members):
+        return None
     try:
-        edits = _edits(context, claim)
+        if winner.is_protected:  # it stays as it is, and the others point to it
+            edits = tuple(fact_edits.supersede(path, data, winner.path, None) for path, data in known[1:])
+        else:
+            statement = link_names(claim.statement, graph.entity_names(context.index)) if claim.statement else None
+            edits = fact_edits.merge(known[0], known[1:], statement)
+            if notes.parse_note(winner.path, edits[0].after or b"").text_hash != claim.fact.text_hash:
+                return None  # its owner has written more there than the claim
+        edits = (*edits, *repointed(context, losers, winner.path))
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
-    if edits is None:
-        return None
+    last = claim.judgements[-1] if claim.judgements else None
     dropped = f'"{shortened(losers[0].text)}"' if len(losers) == 1 else f"{len(losers)} facts"
     why = " ".join(dict.fromkeys(judgement.reason for judgement in claim.judgements if judgement.reason))
     detail = [f"- kept: {winner.text}", *(f"- merged into it: {loser.text}" for loser in losers)]
@@ -101,23 +109,6 @@ def shortened(text: str) -> str:
     """A statement as a subject quotes it."""
     line = " ".join(text.split()).rstrip(".")
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN].rsplit(' ', 1)[0]} …"
-
-
-def _edits(context: TaskContext, claim: MergeGroup) -> tuple[Edit, ...] | None:
-    found = [(fact, unchanged_bytes(context, fact)) for fact in claim.members]
-    known = [(fact.path, data) for fact, data in found if data is not None]
-    if len(known) < len(found):
-        return None
-    path = claim.fact.path
-    if claim.fact.is_protected:  # it stays as it is, and the others point to it
-        edits = tuple(fact_edits.supersede(loser, data, path, None) for loser, data in known[1:])
-    else:
-        names = graph.entity_names(context.index)
-        statement = link_names(claim.statement, names) if claim.statement else None
-        edits = fact_edits.merge(known[0], known[1:], statement)
-        if notes.parse_note(path, edits[0].after or b"").text_hash != claim.fact.text_hash:
-            return None  # its owner has written more there than the claim
-    return (*edits, *repointed(context, claim.members[1:], path))
 
 
 def repointed(context: TaskContext, losers: Sequence[LivingFact], winner_path: str) -> tuple[Edit, ...]:

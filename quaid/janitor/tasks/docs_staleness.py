@@ -31,7 +31,8 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     """
     if context.settings.janitor.policies.update == "off" or context.models is None:
         return
-    stale = {key_of(TASK, *found.evidence): found for found in sorted(context.stale_docs(), key=_age)}
+    oldest_first = sorted(context.stale_docs(), key=_stale_since)
+    stale = {key_of(TASK, *found.evidence): found for found in oldest_first}
     left = context.settings.docs.most_updates
     for key, found in doc_decisions.undecided(context, KIND, stale).items():
         if not left or not doc_decisions.is_unchanged(context, found.doc, found.data):
@@ -47,16 +48,14 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def _decide(context: TaskContext, models: Models, key: str, stale: StaleDoc) -> Decision | None:
-    doc = stale.doc
-    refused = doc_decisions.refused(context, doc)
-    told = ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files, refused)
-    if isinstance(told, Update):
-        return doc_decisions.decide(TASK, KIND, key, doc, told, update_edit(stale, told), since_of(stale))
-    note_still_true(stale, told.summary or "it is true as it is", context.judgements)
+    doc, refused = stale.doc, doc_decisions.refused(context, stale.doc)
+    update = ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files, refused)
+    if isinstance(update, Update):
+        return doc_decisions.decide(TASK, KIND, key, doc, update, update_edit(stale, update), since_of(stale))
+    note_still_true(stale, update.summary or "it is true as it is", context.judgements)
     return None
 
 
-def _age(stale: StaleDoc) -> tuple[str, str]:
-    """Sorts what has been stale for longest to the front."""
+def _stale_since(stale: StaleDoc) -> tuple[str, str]:
     since = stale.freshness.since
     return since.when if since is not None else "", stale.doc.id

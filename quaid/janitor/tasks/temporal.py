@@ -40,8 +40,8 @@ def _date(context: TaskContext, fact: Candidate) -> Iterator[Decision]:
     if data is None:
         return
     note = notes.parse_note(fact.path, data)
-    told, by = _told(context, fact, note)
-    edit = _dated(note, data, told)
+    told, source = _told_at(context, fact, note)
+    edit = _put_dates(note, data, told)
     if told is None or edit is None:
         return
     yield Decision(
@@ -50,14 +50,14 @@ def _date(context: TaskContext, fact: Candidate) -> Iterator[Decision]:
         key=key_of(TASK, note.content_hash, told),
         edits=(edit,),
         subject=f"give a date to {model_text.quote(fact.text)}",
-        why=f"It was told on {notes.day(told)}, as {by} says.",
+        why=f"It was told on {notes.day(told)}, as {source} says.",
         facts=(note.id,),
         is_minor=True,
         detail=f"After: {notes.parse_note(fact.path, edit.after or b'').text}",
     )
 
 
-def _told(context: TaskContext, fact: Candidate, note: Note) -> tuple[str | None, str]:
+def _told_at(context: TaskContext, fact: Candidate, note: Note) -> tuple[str | None, str]:
     """When a fact was told, ISO 8601, and what says so: the first turn it cites, else its note.
 
     Of what another memory kept without a date nobody knows: its note was made when it was imported.
@@ -73,7 +73,7 @@ def _told(context: TaskContext, fact: Candidate, note: Note) -> tuple[str | None
     return note.created, "`created`"
 
 
-def _dated(note: Note, data: bytes, told: str | None) -> Edit | None:
+def _put_dates(note: Note, data: bytes, told: str | None) -> Edit | None:
     """The edit that puts the dates in; None where it would touch a link, an edge or a citation, or change nothing."""
     try:
         text = data.decode("utf-8")
