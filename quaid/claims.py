@@ -1,1 +1,304 @@
-"""Do two texts say the same?"""
+"""Do two texts say the same, contradict each other, differ in a number, a date, a name or a negation?
+
+Every text is read in one way, and three questions are asked of what was read. `is_same_claim`: is nothing that tells
+look-alikes apart said by one alone? `difference`: does each say what the other does not? That one says more is none.
+`problem_of`: is a new wording what its sources say? In doubt texts differ: a fact kept twice is better than one lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property, lru_cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from quaid.text.dates import DateMention, find_dates
+from quaid.text.stop_words import STOP_WORDS
+
+if TYPE_CHECKING:
+    from quaid.text.windows import Window
+
+Fact = TypeVar("Fact")
+
+_WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)*")
+_THOUSANDS = r",(?=\d{3}\b)"
+_NUMBER_WORDS = {
+    word: str(number)
+    for number, word in enumerate(
+        """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+        seventeen eighteen nineteen twenty""".split()  # noqa: SIM905
+    )
+} | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90",
+     "hundred": "100", "thousand": "1000", "million": "1000000", "dozen": "12", "once": "1", "twice": "2"}  # fmt: skip
+_NEGATIONS = frozenset(
+    """not no never none nobody nothing neither nor without cannot stopped quit former formerly
+    dislike dislikes disliked hate hates hated
+    """.split()  # noqa: SIM905
+)
+"""Words with `n't` are negations too."""
+_TELLING = frozenset(
+    """first second third fourth fifth last half double am pm before after more less always sometimes rarely often only
+    left right north south east west morning evening mother father sister brother son daughter wife husband
+    """.split()  # noqa: SIM905
+)
+"""Small words that models find alike and people do not."""
+_CALENDAR = frozenset(
+    """monday tuesday wednesday thursday friday saturday sunday today tomorrow yesterday january february march april
+    may june july august september october november december
+    """.split()  # noqa: SIM905
+)
+_ARTICLES = frozenset({"a", "an", "the"})
+
+# Compiled by the first text that needs them, not by the import: `re` keeps what it has compiled.
+_SENTENCE_END = r"(?s)[^.!?:]*[.!?:].*\s"
+_YEAR = r"\b(?:19|20)\d\d\b"
+_VAGUE = r"(?i)\b(?:few|several|some|shortly|soon|around|about|roughly|circa|early|late|mid)\b"
+_VAGUE_LEAD = r"(?i)\b(?:around|about|roughly|circa|early|late|mid)[\s-]*$"
+_SIDE = r"(?i)\b(?:before|after)\b"
+_WEEKDAY = r"(?i)(?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_OPENS = r"[\s,]*\($"
+_SLACK = timedelta(days=7)
+
+
+class Reading:
+    """A text as it is compared; all but its words is looked for when it is asked for.
+
+    `words` are in lower case and without the `'s` of a genitive, and so is every word below.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text.replace("’", "'")  # noqa: RUF001
+        self._in_order = [word.lower().removesuffix("'s") for word in _WORD.findall(self._text)]
+        self.words = frozenset(self._in_order)
+
+    @cached_property
+    def negations(self) -> int:
+        """How many there are."""
+        return sum(word in _NEGATIONS or word.endswith("n't") for word in self._in_order)
+
+    @cached_property
+    def numbers(self) -> tuple[tuple[str, str], ...]:
+        """Each number, in digits, with the word behind it, which mostly is what is counted; in their order."""
+        return tuple(
+            (_NUMBER_WORDS.get(word) or re.sub(_THOUSANDS, "", word), following.rstrip("s"))
+            for word, following in zip_longest(self._in_order, self._in_order[1:], fillvalue="")
+            if word[0].isdecimal() or word in _NUMBER_WORDS
+        )
+
+    @cached_property
+    def telling(self) -> list[str]:
+        """The small words that tell look-alikes apart, sorted."""
+        return sorted(word for word in self._in_order if word in _TELLING or word in _CALENDAR)
+
+    @cached_property
+    def capitalised(self) -> tuple[tuple[str, bool], ...]:
+        """Each capitalised word, and whether it begins a sentence (no article then); in their order."""
+        found, begins, is_initial, end = [], True, False, 0
+        for match in _WORD.finditer(self._text):
+            between = self._text[end : match.start()]
+            begins = begins or (not is_initial and re.match(_SENTENCE_END, between) is not None)
+            word = match[0].lower().removesuffix("'s")
+            if match[0][0].isupper() and not (begins and word in _ARTICLES):
+                found.append((word, begins))
+            begins, is_initial, end = False, len(match[0]) == 1, match.end()
+        return tuple(found)
+
+    @cached_property
+    def uncapitalised(self) -> frozenset[str]:
+        """The words that are written in small letters somewhere."""
+        return frozenset(word.removesuffix("'s") for word in _WORD.findall(self._text) if word.islower())
+
+
+def is_same_claim(one: Reading, other: Reading) -> bool:
+    """Return whether all that tells look-alikes apart is equal: numbers and dates, negations, small words, and names,
+    which also stand in the same order (`Maya manages Tom`).
+    """
+    return (
+        [number for number, _ in one.numbers] == [number for number, _ in other.numbers]
+        and one.negations == other.negations
+        and one.telling == other.telling
+        and all(word in other.words for word, _ in one.capitalised)
+        and all(word in one.words for word, _ in other.capitalised)
+        and _are_in_one_order(_names(one, one, other), _names(other, one, other))
+    )
+
+
+def is_near_copy(one: Reading, other: Reading, similarity: float) -> bool:
+    """Return whether two texts make the same claim in the same words: those of both are `similarity` of those of either
+    (Jaccard). A text without words is no copy of any.
+    """
+    shared = len(one.words & other.words)
+    either = len(one.words) + len(other.words) - shared
+    return shared > 0 and shared >= similarity * either and is_same_claim(one, other)
+
+
+def find_same(statement: str, similar: Iterable[tuple[Fact, str, float]], threshold: float) -> Fact | None:
+    """Return the most similar of (fact, what it says, cosine) that is at least `threshold` alike and makes the same
+    claim as `statement`.
+    """
+    said = Reading(statement)
+    for fact, text, similarity in sorted(similar, key=lambda item: -item[2]):
+        if similarity >= threshold and is_same_claim(said, Reading(text)):
+            return fact
+    return None
+
+
+def difference(one: str, other: str) -> str | None:
+    """Return what tells two statements apart for certain: `dates`, `numbers`, `names`, `words` or `negation`. None if
+    nothing does: that one says more is no difference.
+    """
+    left, right = _understand(one, other), _understand(other, one)
+    if left.is_negated != right.is_negated:
+        return "negation"
+    if not _all_meet(left.windows, right.windows) and not _all_meet(right.windows, left.windows):
+        return "dates"
+    if _differ_in_numbers(left.numbers, right.numbers):
+        return "numbers"
+    if _each_has_more(left.words & _TELLING, right.words & _TELLING):
+        return "words"
+    if not (left.words.issuperset(right.names) or right.words.issuperset(left.names)):
+        return "names"
+    return None if _are_in_one_order(left.names, right.names) else "names"
+
+
+def is_about_others(one: str, other: str) -> bool:
+    """Return whether both name somebody or something, and nothing that both name."""
+    left, right = _understand(one, other), _understand(other, one)
+    has_names = bool(left.names and right.names)
+    return has_names and right.words.isdisjoint(left.names) and left.words.isdisjoint(right.names)
+
+
+def lacks(kept: str, dropped: str) -> str | None:
+    """Return a number (not of a date) or a name that `dropped` has and `kept` has not."""
+    have, had = _understand(kept, dropped), _understand(dropped, kept)
+    counted = {"1", *(number for number, _ in have.numbers)}  # `one of them` counts nothing
+    lost = [number for number, _ in sorted(had.numbers) if number not in counted]
+    lost += [name for name in had.names if name not in have.words]
+    return lost[0] if lost else None
+
+
+def problem_of(statement: str, sources: Sequence[str]) -> str | None:
+    """Return why `statement` is not a wording of all that `sources` say: it loses or adds a number, a date, a name or a
+    negation. None if it does not.
+    """
+    together = " ".join(sources)
+    said = _understand(statement, together)
+    each = [_understand(source, together) for source in sources]
+    for source in sources:
+        if lost := lacks(statement, source):
+            return f"{lost!r} is lost"
+    windows = [window for part in each for window in part.windows]
+    if not _all_meet(windows, said.windows):
+        return "a date is lost"
+    if not _all_meet(said.windows, windows):
+        return "a date is added"
+    words = frozenset().union(*(part.words for part in each))
+    numbers = {number for part in each for number, _ in part.numbers}
+    written, given = ({number for number, _ in Reading(text).numbers} for text in (statement, together))
+    added = sorted(written - given)
+    added += [number for number, _ in sorted(said.numbers) if number not in numbers]
+    added += [name for name in said.names if name not in words]
+    if added:
+        return f"{added[0]!r} is added"
+    return "a negation is lost or added" if said.is_negated != any(part.is_negated for part in each) else None
+
+
+def _names(text: Reading, one: Reading, other: Reading) -> tuple[str, ...]:
+    """The names in `text`: capitals for certain in the midst of a sentence, and at its beginning if they are no common
+    word, nor small in either of the two that are compared.
+    """
+    return tuple(
+        dict.fromkeys(
+            word
+            for word, begins in text.capitalised
+            if word.partition("'")[0] not in STOP_WORDS
+            and word not in _NUMBER_WORDS
+            and not (begins and (word.endswith("ing") or word in one.uncapitalised or word in other.uncapitalised))
+        )
+    )
+
+
+def _are_in_one_order(left: Sequence[str], right: Sequence[str]) -> bool:
+    return [name for name in left if name in right] == [name for name in right if name in left]
+
+
+def _each_has_more(left: Collection[str], right: Collection[str]) -> bool:
+    return bool(set(left) - set(right) and set(right) - set(left))
+
+
+def _differ_in_numbers(left: Collection[tuple[str, str]], right: Collection[tuple[str, str]]) -> bool:
+    if _each_has_more({number for number, _ in left}, {number for number, _ in right}):
+        return True
+    return any(  # 2 cats and 3 dogs, 3 cats and 2 dogs
+        _each_has_more({number for number, of in left if of == unit}, {number for number, of in right if of == unit})
+        for unit in {unit for _, unit in left} & {unit for _, unit in right}
+    )
+
+
+class _Meaning(NamedTuple):
+    """What of a text must not get mixed up beside another: its `numbers` and `names` are none of its dates'.
+
+    A named tuple, for a dataclass takes half a millisecond of every start to make.
+    """
+
+    windows: tuple[Window, ...]
+    numbers: frozenset[tuple[str, str]]
+    names: tuple[str, ...]
+    words: frozenset[str]
+    is_negated: bool
+
+
+@lru_cache(maxsize=8192)  # three tasks look at the same pairs
+def _understand(text: str, other: str) -> _Meaning:
+    year = _latest_year(text) or _latest_year(other) or 2000
+    windows, whole, undated = _without_dates(text, year)
+    _, beside, _ = _without_dates(other, _latest_year(other) or year)
+    names = tuple(name for name in _names(undated, whole, beside) if len(name) > 1)  # `US` is the `U.S.` too
+    return _Meaning(windows, frozenset(undated.numbers), names, whole.words, whole.negations > 0)
+
+
+def _latest_year(text: str) -> int | None:
+    return max(map(int, re.findall(_YEAR, text)), default=None)
+
+
+@lru_cache(maxsize=32768)  # a text is in many pairs
+def _without_dates(text: str, year: int) -> tuple[tuple[Window, ...], Reading, Reading]:
+    """When a text says that something was, and the text with and without its dates; `year` is that of dates without."""
+    mentions = find_dates(text, datetime(year, 12, 31, tzinfo=UTC))
+    undated = text
+    for mention in reversed(mentions):
+        first, last = mention.span
+        undated = f"{undated[:first]} . {undated[last:]}"
+    whole = Reading(text)
+    return tuple(_windows(text, mentions)), whole, Reading(undated) if mentions else whole
+
+
+def _windows(text: str, mentions: Sequence[DateMention]) -> Iterator[Window]:
+    """Vague times are as wide as they may be meant; `(8-9 July)` behind a date says what that date is."""
+    for place, mention in enumerate(mentions):
+        following = mentions[place + 1] if place + 1 < len(mentions) else None
+        if following is not None and re.fullmatch(_OPENS, text[mention.span[1] : following.span[0]]):
+            continue
+        if len(mentions) > 1 and re.fullmatch(_WEEKDAY, mention.text):
+            continue
+        yield _widened(text, mention)
+
+
+def _widened(text: str, mention: DateMention) -> Window:
+    lead = text[max(0, mention.span[0] - 12) : mention.span[0]]
+    if not re.search(_VAGUE, mention.text) and not re.search(_VAGUE_LEAD, lead):
+        return mention.start, mention.end
+    start, end = mention.start, mention.end
+    side = re.search(_SIDE, mention.text)
+    if side is not None:  # `a few weeks before 15 July`: any day until then
+        anchors = find_dates(mention.text[side.end() :], datetime(end.year, 12, 31, tzinfo=UTC))
+        for anchor in anchors:
+            start, end = min(start, anchor.start), max(end, anchor.end)
+    return max(start, date.min + _SLACK) - _SLACK, min(end, date.max - _SLACK) + _SLACK
+
+
+def _all_meet(windows: Iterable[Window], others: Sequence[Window]) -> bool:
+    """Whether each of `windows` has a day in common with one of `others`."""
+    return all(any(window[0] <= other[1] and other[0] <= window[1] for other in others) for window in windows)

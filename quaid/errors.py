@@ -264,8 +264,8 @@ class WeightsMissingError(QuaidError):
 
     def __init__(self, model: str, reason: str) -> None:
         super().__init__(
-            f"The weights of {model} could not be had ({reason}). Keyword and graph recall work without them; "
-            "fetch them later with: quaid doctor --fetch"
+            f"The weights of {model} are missing ({reason}). Keyword and graph recall work without them; "
+            "download them later with: quaid doctor --fetch"
         )
 
 

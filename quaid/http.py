@@ -1,4 +1,7 @@
-"""Asking a service over HTTP: within a deadline, for so many bytes at most, and nobody but the one that was named."""
+"""Requests over HTTP: within a deadline, up to a number of bytes, and to no address but the one that was set.
+
+`Wire` sends to any address; `Service` is a wire to a model service, with its key and its errors as sentences.
+"""
 
 from __future__ import annotations
 
@@ -20,56 +23,70 @@ MAX_BYTES = 20_000_000
 RETRIES = 2
 FIRST_WAIT_S = 0.5
 """Before the second attempt, doubled before the third; as the providers' own clients wait."""
-_LONGEST_WAIT_S = 8.0
+_MAX_WAIT_S = 8.0
 _JITTER = 0.25
 _LOCAL_CONNECT_S = 1.0
 _REMOTE_CONNECT_S = 5.0
 _RETRIED = frozenset({408, 409, 429})
+OLLAMA_HOST_ENV = "OLLAMA_HOST"
+_OLLAMA_PORT = 11434
 
 
 class UnreachableError(Exception):
-    """There was no connection, or what came over it was not HTTP; its text says which."""
+    """There was no connection, or what came over it was not HTTP; the text says which."""
+
+
+class ServiceError(Exception):
+    """A model service cannot be used as it is: the problem, and the next step of its user."""
+
+    def __init__(self, problem: str, step: str) -> None:
+        super().__init__(f"{problem}. {step}.")
+        self.problem = problem
+        self.step = step
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One answer, read to its end."""
+    """One response, read to its end."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
-    def said(self, secret: str = "") -> str:
-        """The service's own words, from {"error": "…"} or {"error": {"message": "…"}}, without `secret`, cut."""
+    def message(self, secret: str = "") -> str:
+        """Return the error message in {"error": "…"} or {"error": {"message": "…"}}, else the body.
+
+        It is without `secret` and 200 characters long at most.
+        """
         try:
             error = json.loads(self.body)["error"]
-            words = error["message"] if isinstance(error, dict) else error
+            text = str(error["message"] if isinstance(error, dict) else error)
         except (ValueError, KeyError, TypeError, RecursionError):
-            words = self.body[:1000].decode("utf-8", "replace")
-        shown = str(words).replace(secret, "…") if secret else str(words)
-        return " ".join(shown.split())[:200] or "no reason given"
+            text = self.body[:1000].decode("utf-8", "replace")
+        text = text.replace(secret, "…") if secret else text
+        return " ".join(text.split())[:200] or "no reason given"
 
 
 class Wire:
-    """The way to one service. Redirects are answers like any other: a key goes to the address that was set and to no
-    other. Safe to use from several threads.
+    """A client of one address. Redirects are not followed: a key goes to the address that was set and to no other.
+    Safe to use from several threads.
     """
 
     def __init__(self, base_url: str) -> None:
         self.base_url = base_url
         self.is_local = is_local(base_url)
         self.goes_to = "" if self.is_local else host_of(base_url)
-        """Whom it sends to; empty where that stays on this machine."""
+        """The host that texts are sent to; empty where they stay on this machine."""
         self._client: httpx.Client | None = None
         self._streams: WeakSet[Any] = WeakSet()
         self._cuts = 0
         self._lock = threading.Lock()
 
     def post(self, path: str, payload: Mapping[str, Any], headers: Mapping[str, str], deadline: float) -> Response:
-        """The last answer to `payload` as JSON, after retries. `deadline` is a time.monotonic().
+        """Send `payload` as JSON and return the last response, after retries. `deadline` is a time.monotonic().
 
         Raises:
-            TimeoutError: there was none by then.
+            TimeoutError: no response came by then.
             UnreachableError: there was no connection.
         """
         content = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
@@ -92,7 +109,7 @@ class Wire:
         raise AssertionError("the last attempt returns or raises")
 
     def get(self, path: str, within_s: float) -> Response:
-        """The first answer.
+        """Return the first response.
 
         Raises:
             TimeoutError, UnreachableError: as for `post`.
@@ -112,7 +129,7 @@ class Wire:
         silence_s: float = math.inf,
         follows: bool = False,
     ) -> Iterator[httpx.Response]:
-        """An answer whose body is still to be read, by `pieces`. It may pause for `silence_s`; `follows` says whether a
+        """Yield a response whose body is still to be read, by `pieces`. It may pause for `silence_s`; with `follows` a
         redirect is followed, which is for requests that carry no key.
 
         Raises:
@@ -122,7 +139,7 @@ class Wire:
 
         left_s = max(0.05, deadline - time.monotonic())
         connect_s = min(left_s, _LOCAL_CONNECT_S if self.is_local else _REMOTE_CONNECT_S)
-        # A timeout is per read, and a service may trickle: even its headers, which nobody sees before they are whole.
+        # A timeout is per read, and a service may trickle: even its headers, which are not seen before they are whole.
         alarm = threading.Timer(left_s, self._cut)
         alarm.daemon = True
         cuts = self._cuts
@@ -139,8 +156,8 @@ class Wire:
                 extensions={"trace": self._note_stream},
             ) as response:
                 yield response
-                if self._cuts != cuts:  # an answer without a length looks whole wherever it ends
-                    raise httpx.ReadError("it was cut off")
+                if self._cuts != cuts:  # a response without a length looks whole wherever it ends
+                    raise httpx.ReadError("the response was cut off")
         except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
             raise TimeoutError from error
         except (httpx.RequestError, httpx.InvalidURL) as error:
@@ -181,7 +198,7 @@ class Wire:
                 stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
     def _may_pass(self, error: Exception) -> bool:
-        """Whether trouble with the connection is worth another try. Nobody starts a server here within a second."""
+        """Return whether another attempt may succeed. Nobody starts a server on this machine within a second."""
         import httpx
 
         if isinstance(error, httpx.UnsupportedProtocol) or not isinstance(error, httpx.TransportError):
@@ -190,35 +207,91 @@ class Wire:
 
 
 class _PassingError(UnreachableError):
-    """One that may be gone in a moment."""
+    """A failure that may pass in a moment."""
+
+
+class Service(Wire):
+    """A model service. `name` is the provider in the settings, `path` where it is asked; `key` comes from the
+    environment variable `key_env`; `settings` are the keys to check when it refuses.
+    """
+
+    path = ""
+    pull_command = ""
+    """The command that downloads a missing model, where there is one."""
+
+    def __init__(self, name: str, base_url: str, key_env: str, environ: Mapping[str, str], settings: str) -> None:
+        super().__init__(base_url)
+        self.name = name
+        self.where = f"{name} at {base_url}"
+        self.key_env = key_env
+        self.key = environ.get(key_env, "").strip()
+        self._settings_to_check = settings
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers of every request: the key as a bearer token, if there is one."""
+        return {"authorization": f"Bearer {self.key}"} if self.key else {}
+
+    def ask(self, payload: Mapping[str, Any], deadline: float) -> Response:
+        """Return the response to `payload`, as `post` does.
+
+        Raises:
+            TimeoutError: as for `post`.
+            ServiceError: the service could not be reached, or the key is not one.
+        """
+        if not (self.key.isascii() and self.key.isprintable()):
+            raise ServiceError(f"{self.key_env} holds characters that no key has", "Set that variable again")
+        try:
+            return self.post(self.path, payload, self.headers(), deadline)
+        except UnreachableError as error:
+            step = "Is it running? See: quaid doctor"
+            raise ServiceError(f"{self.where} could not be reached ({error})", step) from error
+
+    def refusal(self, response: Response, model: str) -> ServiceError:
+        """Return what a response other than 200 means for the user of `model`."""
+        status, message = response.status, response.message(self.key)
+        check = f"Check {self._settings_to_check}"
+        if status in {401, 403}:
+            key = f"the key in {self.key_env}" if self.key_env else "a request without a key"
+            problem, step = f"refused {key} ({status}: {message})", "Check that variable" if self.key_env else check
+        elif status == 404:
+            can_pull = self.pull_command and "not found" in message
+            step = f"Fetch it with: {self.pull_command} {model}" if can_pull else check
+            problem = f"has no model {model} ({message})"
+        elif status == 429:
+            problem, step = f"allows no more requests now ({message})", "Try again later"
+        elif status >= 500:
+            problem, step = f"is overloaded or broken ({status}: {message})", "Try again later"
+        else:
+            problem, step = f"did not accept the request ({status}: {message})", check
+        return ServiceError(f"{self.where} {problem}", step)
 
 
 def pieces(response: httpx.Response, limit: int) -> Iterator[bytes]:
-    """The body of `response` as it comes. Nothing is unpacked: a megabyte can be gigabytes.
+    """Yield the body of `response` as it comes. Nothing is decompressed: a megabyte can be gigabytes.
 
     Raises:
-        httpx.DecodingError: it has more than `limit` bytes, or is packed although nobody asked for that.
+        httpx.DecodingError: it has more than `limit` bytes, or is compressed although that was not requested.
     """
     import httpx
 
-    packed = response.headers.get("content-encoding", "identity")
-    if packed.lower() != "identity":
-        raise httpx.DecodingError(f"its answer is packed as {packed[:20]}, which was not asked for")
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":
+        raise httpx.DecodingError(f"the response is compressed as {encoding[:20]}, which was not requested")
     size = 0
     for piece in response.iter_raw():
         size += len(piece)
         if size > limit:
-            raise httpx.DecodingError(f"its answer has more than {limit / 1e6:.0f} MB")
+            raise httpx.DecodingError(f"the response has more than {limit / 1e6:.0f} MB")
         yield piece
 
 
 def is_local(url: str) -> bool:
-    """Whether `url` is on this machine."""
+    """Return whether `url` is on this machine."""
     return host_of(url) in {"localhost", "127.0.0.1", "::1"}
 
 
 def host_of(url: str) -> str:
-    """The host in `url`; all of it where there is none."""
+    """Return the host in `url`; all of it where there is none."""
     from urllib.parse import urlsplit
 
     with suppress(ValueError):
@@ -226,42 +299,42 @@ def host_of(url: str) -> str:
     return url
 
 
-def complete_address(given: str, port: int) -> str:
-    """An address to call, from one that may lack scheme and port or be meant for listening (0.0.0.0)."""
+def ollama_address(url: str, environ: Mapping[str, str]) -> str:
+    """Return the address of an Ollama server: `url`, else `OLLAMA_HOST`, which may lack scheme and port or be meant for
+    listening (0.0.0.0).
+    """
     from urllib.parse import urlsplit
 
-    given = given.strip() or "localhost"
-    has_scheme = "://" in given
+    given = (url or environ.get(OLLAMA_HOST_ENV, "")).strip() or "localhost"
     try:
-        parts = urlsplit(given if has_scheme else f"http://{given}")
-        own_port = parts.port
+        parts = urlsplit(given if "://" in given else f"http://{given}")
+        port = parts.port or (_OLLAMA_PORT if parts.scheme == "http" else 443)
     except ValueError:
-        return given  # whoever calls it says that it is none
-    name = parts.hostname or "localhost"
-    name = "localhost" if name in {"0.0.0.0", "::"} else name  # noqa: S104 - we call it, we don't bind it
-    name = f"[{name}]" if ":" in name else name
-    own_port = own_port or (port if parts.scheme == "http" else 443)
-    return f"{parts.scheme}://{name}:{own_port}{parts.path.rstrip('/')}"
+        return given  # the request says that it is not an address
+    host = parts.hostname or "localhost"
+    host = "localhost" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - we call it, we don't bind it
+    host = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
 
 
 def _is_retried(response: Response) -> bool:
-    """The service's own word goes first; `x-should-retry` is what the providers' clients heed."""
-    asked = response.headers.get("x-should-retry", "")
-    if asked in {"true", "false"}:
-        return asked == "true"
+    """Return whether to try again; `x-should-retry`, which the providers' own clients heed, goes before the status."""
+    advice = response.headers.get("x-should-retry", "")
+    if advice in {"true", "false"}:
+        return advice == "true"
     return response.status in _RETRIED or response.status >= 500
 
 
 def _wait_s(attempt: int, response: Response | None) -> float:
-    asked_s = _retry_after_s(response.headers) if response is not None else 0.0
-    if asked_s > 0:
-        return asked_s
-    wait_s: float = min(FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
+    requested_s = _retry_after_s(response.headers) if response is not None else 0.0
+    if requested_s > 0:
+        return requested_s
+    wait_s: float = min(FIRST_WAIT_S * 2**attempt, _MAX_WAIT_S)
     return wait_s * (1 - _JITTER * random.random())  # noqa: S311 - spreads retries, guards nothing
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:
-    """What the service asks us to wait: milliseconds, seconds or a date."""
+    """Return the seconds that the service asks us to wait, which it may say in milliseconds, seconds or as a date."""
     with suppress(ValueError):
         return float(headers.get("retry-after-ms", "")) / 1000
     value = headers.get("retry-after", "")
@@ -270,6 +343,5 @@ def _retry_after_s(headers: Mapping[str, str]) -> float:
     from email.utils import parsedate_to_datetime
 
     with suppress(ValueError, TypeError, OverflowError):
-        wait_s: float = parsedate_to_datetime(value).timestamp() - time.time()
-        return wait_s
+        return float(parsedate_to_datetime(value).timestamp() - time.time())
     return 0.0

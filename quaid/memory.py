@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -22,13 +23,14 @@ from quaid.errors import (
 from quaid.index.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
-from quaid.place import CONFIG_FILE, state_folder
+from quaid.place import CONFIG_FILE, LOCAL_FILE, state_folder
 from quaid.recall.answers import Answers
 from quaid.recall.options import RecallOptions
 from quaid.settings import Settings
+from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
-from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
+from quaid.sync.indexer import Indexer
 from quaid.vault import template
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from quaid.history.creation import Created
     from quaid.history.vault_history import History
     from quaid.janitor.janitor import Janitor
+    from quaid.llm import Models
     from quaid.recall.provenance import Provenance
     from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
@@ -59,18 +62,15 @@ class Memory:
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)
         self._freshness = Freshness(self.indexer, self._reader.open, settings.recall.embed_budget_s)
-        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, lambda: self.git, problem)
-        self._history: History | None = None
-        self._writer: Writer | None = None
-        self._learner: Learner | None = None
-        self._documentation: Documentation | None = None
+        history, models = (lambda: self.git), (lambda: self.models)
+        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, history, models, problem)
         self._progress: Progress | None = None
         self._say: Callable[[str], None] = lambda _: None
         self.remarks: tuple[str, ...] = ()  # what its user should know of how it was opened
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, owner: str | None = None) -> Self:
-        """The vault at `path`, else `$QUAID_HOME`, else the one around the working folder, else `~/quaid`.
+        """Open the vault at `path`, else `$QUAID_HOME`, else the one around the working folder, else `~/quaid`.
 
         Raises:
             VaultNotFoundError: no vault there.
@@ -96,8 +96,7 @@ class Memory:
         root = Path(path).expanduser().absolute()
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
-        adopted = template.has_notes(root)
-        memory = cls(root, load_settings(root))
+        memory, adopted = cls(root, load_settings(root)), template.has_notes(root)
         return memory, fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
@@ -111,8 +110,8 @@ class Memory:
     def close(self) -> None:
         self._freshness.close()
         self.answers.close()
-        if self._documentation is not None:
-            self._documentation.close()
+        if "documentation" in self.__dict__:
+            self.documentation.close()
 
     def __enter__(self) -> Self:
         return self
@@ -133,10 +132,10 @@ class Memory:
         keep: bool = True,
         **options: Any,
     ) -> Recall:
-        """The memories that answer `query`, best first.
+        """Return the memories that answer `query`, best first.
 
-        `as_of` is a revision or a day: what was known then. `options` are the fields of `RecallOptions`. `session` is
-        the one that asks, and `door` where it came in, for the recall log; `keep` False leaves no trace in the books.
+        `as_of` is a revision or a day. `options` are the fields of `RecallOptions`. `session` and `door` say in the
+        recall log who asked; with `keep` False nothing is logged.
 
         Raises:
             RevisionError: no such revision, or none that early.
@@ -183,7 +182,7 @@ class Memory:
         return self.answers.ask(lambda: tell(self.root, self.index(), self.answers.owners(), most, longest, cwd))
 
     def index(self) -> apsw.Connection:
-        """A read-only connection to the index, brought up to date first, without what others keep private."""
+        """Return a read-only connection to the index, brought up to date, without what others keep private."""
         self.answers.fresh()
         return self.answers.visible()
 
@@ -378,43 +377,43 @@ class Memory:
 
     # -- wiring --------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def git(self) -> History:
-        if self._history is None:
-            from quaid.history.vault_history import History
+        from quaid.history.vault_history import History
 
-            self._history = History(self.root, self.settings.git)
-        return self._history
+        return History(self.root, self.settings.git)
 
-    @property
+    @cached_property
+    def models(self) -> Models:
+        """The language models, counted in this vault's state; none is looked for before one is asked."""
+        from quaid.llm import Models
+        from quaid.llm.prompts import user_prompts
+        from quaid.local.model_usage import ModelRecords
+
+        records = ModelRecords(state_folder(self.root) / LOCAL_FILE)
+        return Models(self.settings.models, own_prompts=user_prompts(), usage=records, answers=records)
+
+    @cached_property
     def writer(self) -> Writer:
+        from quaid.capture.writer import Writer
+
         if self.problem is not None:
             raise self.problem
-        if self._writer is None:
-            from quaid.capture.writer import Writer
+        return Writer(self.dependencies)
 
-            self._writer = Writer(self.dependencies)
-        return self._writer
-
-    @property
+    @cached_property
     def learner(self) -> Learner:
-        if self._learner is None:
-            from quaid.capture.learner import Learner
+        from quaid.capture.learner import Learner
 
-            self._learner = Learner(self.dependencies, self.writer, self._show)
-        return self._learner
+        return Learner(self.dependencies, self.writer, lambda: self.models, self._show)
 
-    @property
+    @cached_property
     def documentation(self) -> Documentation:
         """The projects of this vault and their documents."""
-        if self._documentation is None:
-            from quaid.docs.documentation import Documentation
+        from quaid.docs.documentation import Documentation
 
-            self._documentation = Documentation(
-                self.dependencies, lambda: self.writer, lambda: self.learner.reader.models, self.answers.helpers,
-                self._show,
-            )  # fmt: skip
-        return self._documentation
+        helpers = self.answers.helpers
+        return Documentation(self.dependencies, lambda: self.writer, lambda: self.models, helpers, self._show)
 
     @property
     def janitor(self) -> Janitor:
@@ -422,8 +421,8 @@ class Memory:
         from quaid.janitor.janitor import Janitor
 
         return Janitor(
-            self.dependencies, self.writer, self.documentation, self.sync, lambda root: Memory(root, self.settings),
-            self._show,
+            self.dependencies, self.writer, self.documentation, lambda: self.models, self.sync,
+            lambda root: Memory(root, self.settings), self._show,
         )  # fmt: skip
 
     @property

@@ -214,6 +214,11 @@ class SyncSettings:
     removal_brake_share: float = 0.2
     """More vanished notes than both of these, without git explaining it, stop the sync."""
 
+    @property
+    def max_note_bytes(self) -> int:
+        """How much of a note is searched."""
+        return int(self.max_note_mb * 1_000_000)
+
 
 @dataclass(frozen=True, slots=True)
 class GitSettings:

@@ -19,8 +19,9 @@ from quaid.index.matrix import VectorMatrix
 from quaid.recall.asking import Sources
 from quaid.recall.pipeline import Helpers
 from quaid.settings import EmbeddingSettings, RecallSettings, Settings
-from quaid.sync.docs import DocFile, DocsIndex, DocsReport
-from quaid.sync.embedding import Embedding
+from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.sync.docs import DocFile, DocsIndex
+from quaid.sync.embedding import Embedding, Progress
 
 
 class Docs:
@@ -33,8 +34,8 @@ class Docs:
             folder.mkdir(parents=True, exist_ok=True)
         self.settings = replace(Settings(), embedding=embedding or EmbeddingSettings(provider="none"), **changed)
         self.embedding = Embedding(self.vault, self.settings.embedding)
-        self.index = DocsIndex(self.vault, self.settings, self.embedding, self._parse)
         self.files: dict[str, DocFile] = {}
+        self.index = self._index(self.files)
         self.parsed: list[str] = []
 
     def write(self, rel_path: str, text: str | bytes, project: str = "boat") -> str:
@@ -46,16 +47,16 @@ class Docs:
         self.files[doc_id] = DocFile(self.folder, rel_path, project)
         return doc_id
 
-    def sync(self, **options: Any) -> DocsReport:
+    def sync(self, progress: Progress | None = None, **options: Any) -> SyncReport:
         self.parsed.clear()
-        return self.index.sync(self.files, **options)
+        return self.index.sync(SyncOptions(**options), progress)
 
     def dumped(self) -> list[str]:
         with closing(database.connect_reader(self.index.path)) as reader:
             return dump(reader)
 
     def rebuilt(self, files: Mapping[str, DocFile] | None = None) -> list[str]:
-        with closing(self.index.rebuild_in_memory(self.files if files is None else files)) as made:
+        with closing(self._index(self.files if files is None else files).rebuild_in_memory()) as made:
             return dump(made)
 
     def assert_sound(self) -> None:
@@ -83,6 +84,9 @@ class Docs:
     def rows(self, sql: str) -> list[Any]:
         with closing(apsw.Connection(str(self.index.path))) as connection:
             return connection.execute(sql).fetchall()
+
+    def _index(self, files: Mapping[str, DocFile]) -> DocsIndex:
+        return DocsIndex(self.vault, files, self.settings, self.embedding, self._parse)
 
     def _parse(self, doc_id: str, project: str, data: bytes) -> Any:
         self.parsed.append(doc_id)

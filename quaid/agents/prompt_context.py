@@ -11,7 +11,7 @@ from quaid.agents.session_context import CHARACTERS_PER_TOKEN
 from quaid.local import sessions
 from quaid.model import Hit, Recall
 from quaid.place import state_folder
-from quaid.text.quoting import LONGEST_BLOCK, neutralise, render_memory_block
+from quaid.text.quoting import MAX_BLOCK, neutralise, render_memory_block
 
 if TYPE_CHECKING:
     from quaid.settings import NotificationSettings, Settings
@@ -60,7 +60,7 @@ def before_prompt(
     if settings.hooks.recall == "auto" and _is_in_doubt(found):
         return Prompted()
     new = [hit for hit in found.hits if not (is_kept and hit.id in given.ids)]
-    longest = min(LONGEST_BLOCK, settings.hooks.recall_tokens * CHARACTERS_PER_TOKEN)
+    longest = min(MAX_BLOCK, settings.hooks.recall_tokens * CHARACTERS_PER_TOKEN)
     shown, text = _fitting(new, longest)
     if not shown:
         return Prompted()

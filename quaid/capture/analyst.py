@@ -165,8 +165,7 @@ class Analyst:
         if not how.again:
             return self._reader.models
         # Kept answers would be the same again.
-        settings = replace(self._settings, models=replace(self._settings.models, cache_days=0))
-        return Reader(self._root, settings, self._dependencies.seen_index, None).models
+        return self._reader.models.without_answers()
 
     def _read(self, inquiry: Inquiry, models: Models) -> _Found:
         """What the model makes of the file. Pieces that it has read before, with the same before them, cost nothing."""

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from quaid.redaction import admit
-from quaid.redaction.private import hidden_spans, without
+from quaid.redaction.private_spans import hidden_spans, without
 
 DATA_PLACEHOLDER = "[data]"
 

@@ -33,6 +33,7 @@ from quaid.vault.notes import render_time, split_body
 
 if TYPE_CHECKING:
     from quaid.capture.writer import Dependencies
+    from quaid.llm import Models
     from quaid.sync.embedding import Progress
 
 TRIGGER = "Session"
@@ -107,12 +108,18 @@ class _MovedOnError(Exception):
 class Learner:
     """One vault's way from conversations to memories."""
 
-    def __init__(self, dependencies: Dependencies, writer: Writer, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        dependencies: Dependencies,
+        writer: Writer,
+        models: Callable[[], Models],
+        progress: Progress | None = None,
+    ) -> None:
         self._dependencies = dependencies
         self._writer = writer
         self._root = dependencies.root
         self._settings = dependencies.settings
-        self.reader = Reader(dependencies.root, dependencies.settings, dependencies.visible_index, progress)
+        self.reader = Reader(dependencies.root, dependencies.settings, models, dependencies.visible_index, progress)
 
     def take_in(self, conversation: Conversation, how: TakeIn, *, is_lasting: bool) -> Extracted:
         """Keep what is new in a conversation that has turns, with the notes to self that wait for it, and learn from

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture import dedupe, episode, linking
+from quaid.capture import episode, linking
 from quaid.capture.storing import KnownFact, NewFact, Same
+from quaid.claims import Reading, find_same, is_same_claim
 from quaid.errors import EmbeddingError
 from quaid.index import database, documents, vectors
 from quaid.index.documents import Document
@@ -100,7 +101,7 @@ class Lookups:
                 for chunk_id, document, text in living
                 if chunk_id in near and document.owner == fact.details.owner
             ]
-            known = self._known(dedupe.find_same(fact.statement, candidates, likeness.threshold))
+            known = self._known(find_same(fact.statement, candidates, likeness.threshold))
             if known is not None:
                 alike[place] = known
         return alike
@@ -153,7 +154,9 @@ def _earlier(
         if found[earlier] is not None or other.details.valid_until != fact.details.valid_until:
             continue
         is_like = likeness is not None and cosines[earlier] >= likeness.threshold
-        if hashes[earlier] == hashes[place] or (is_like and dedupe.is_same_claim(fact.statement, other.statement)):
+        if hashes[earlier] == hashes[place] or (
+            is_like and is_same_claim(Reading(fact.statement), Reading(other.statement))
+        ):
             return earlier
     return None
 

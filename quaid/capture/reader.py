@@ -74,35 +74,34 @@ def name_relations(models: Models, found: Extraction, index: apsw.Connection) ->
 
 
 class Reader:
-    """Reads one vault's conversations. Makes no model before one is asked."""
+    """Reads one vault's conversations, with models that are opened when the first is asked."""
 
     def __init__(
-        self, root: Path, settings: Settings, index: Callable[[], apsw.Connection], progress: Progress | None
+        self,
+        root: Path,
+        settings: Settings,
+        models: Callable[[], Models],
+        index: Callable[[], apsw.Connection],
+        progress: Progress | None,
     ) -> None:
         self._root = root
         self._state = state_folder(root)
         self._settings = settings
         self._index = index
         self._progress = progress
-        self._own_models: Models | None = None
+        self._open_models = models
+        self._run: Models | None = None
 
     def begin_run(self) -> None:
         """From here on the caps of a run count anew."""
-        if self._own_models is not None:
-            self._own_models = self._own_models.start_run()
+        self._run = None
 
     @property
     def models(self) -> Models:
-        if self._own_models is None:
-            from quaid.llm import Models
-            from quaid.llm.prompts import user_prompts
-            from quaid.local.model_usage import ModelRecords
-
-            records = ModelRecords(self._state / LOCAL_FILE)
-            self._own_models = Models(
-                self._settings.models, own_prompts=user_prompts(), usage=records, answers=records
-            ).start_run()
-        return self._own_models
+        """The models, with the caps of the run that has begun."""
+        if self._run is None:
+            self._run = self._open_models().start_run()
+        return self._run
 
     def is_able(self) -> bool:
         """Whether a model is to be asked. One that was chosen by name is, even where it cannot be: that is loud."""

@@ -14,7 +14,7 @@ from quaid.cli.terminal import columns, count, styled
 from quaid.config import load_settings
 from quaid.history.creation import Created
 from quaid.memory import Memory
-from quaid.sync.indexer import SyncOptions, SyncReport
+from quaid.sync.derived_index import SyncOptions, SyncReport
 
 
 def run_init(

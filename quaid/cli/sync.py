@@ -9,7 +9,7 @@ import typer
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, seconds, styled
-from quaid.sync.indexer import SyncOptions, SyncReport
+from quaid.sync.derived_index import SyncOptions, SyncReport
 
 if TYPE_CHECKING:
     from quaid.sync.verify import Verification

@@ -13,8 +13,8 @@ from quaid.cli.sync import as_shape, changes
 from quaid.cli.terminal import seconds
 from quaid.memory import Memory
 from quaid.place import state_folder
+from quaid.sync.derived_index import SyncReport
 from quaid.sync.follow import read_heartbeat
-from quaid.sync.indexer import SyncReport
 
 
 def run_watch(ctx: typer.Context) -> None:

@@ -21,6 +21,7 @@ from quaid.history.source_repository import LONGEST_LOOK
 from quaid.history.vault_history import History
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.sqlite import heal
+from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.vault import files, notes, transaction
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from quaid.local.runs import Judgements
     from quaid.recall.options import Depth
     from quaid.recall.pipeline import Helpers
-    from quaid.sync.docs import DocsReport
     from quaid.sync.embedding import Progress
 
 SEARCH_WAIT_MS = 500
@@ -206,7 +206,7 @@ class Documentation:
         admitted = admit(text, keep_lines=True)
         return doc, admitted.text, admitted.redacted
 
-    def sync(self) -> DocsReport:
+    def sync(self) -> SyncReport:
         """Bring the index of the documents in step with them, vectors and all."""
         return self._search.sync(self.catalogue(), progress=self._progress)
 
@@ -239,7 +239,9 @@ class Documentation:
         budget_s = min(settings.recall.embed_budget_s, MOST_EMBED_S)
         try:
             report = self._search.sync(
-                catalogue, budget_s=budget_s, fetch_weights=False, progress=self._progress, wait_ms=SEARCH_WAIT_MS
+                catalogue,
+                SyncOptions(embed_budget_s=budget_s, fetch_weights=False, wait_ms=SEARCH_WAIT_MS),
+                self._progress,
             )
         except QuaidError as error:  # another process is at it, or nothing can be written: then there is what there is
             return [f"stale: {error}"]

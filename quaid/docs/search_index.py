@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,15 +13,15 @@ from quaid.docs.search import DocsFound
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
+from quaid.place import DOCS_FILE, state_folder
 from quaid.recall.asking import Sources
 from quaid.recall.options import Depth
 from quaid.recall.pipeline import Helpers
 from quaid.settings import Settings
-from quaid.sqlite import BUSY_MS
-from quaid.sync.docs import DocFile, DocsIndex, DocsReport
-from quaid.sync.indexer import max_note_bytes
+from quaid.sync.docs import DocFile, DocsIndex
 
 if TYPE_CHECKING:
+    from quaid.sync.derived_index import SyncOptions, SyncReport
     from quaid.sync.embedding import Embedding, Progress
 
 
@@ -28,38 +29,25 @@ class DocsSearch:
     """Searches the documents of one vault. Belongs to one thread; keeps the vectors in memory between questions."""
 
     def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
-        most = max_note_bytes(settings)
+        self._root = root
         self._settings = settings
         self._embedding = embedding
-        self._index = DocsIndex(
-            root,
-            settings,
-            embedding,
-            lambda doc, project, data: chunks.parse_doc(doc, project, data, settings.docs, most),
-        )
-        self.path = self._index.path
+        self.path = state_folder(root) / DOCS_FILE
         self._readers = IndexReader(self.path), IndexReader(self.path)
         self._matrix = VectorMatrix()
         self._scoped = ScopedChunks()
 
     def sync(
-        self,
-        catalogue: Catalogue,
-        *,
-        budget_s: float | None = None,
-        fetch_weights: bool = True,
-        progress: Progress | None = None,
-        wait_ms: int = BUSY_MS,
-    ) -> DocsReport:
+        self, catalogue: Catalogue, options: SyncOptions | None = None, progress: Progress | None = None
+    ) -> SyncReport:
         """Bring the index in step with the documents, all there are.
 
         Raises:
-            LockedError, DiskFullError, VaultReadOnlyError
+            LockedError, DiskFullError, DiskFailedError, VaultReadOnlyError
         """
         found = {doc.id: DocFile(doc.folder, doc.rel_path, doc.project) for doc in catalogue.docs}
-        return self._index.sync(
-            found, budget_s=budget_s, progress=progress, fetch_weights=fetch_weights, wait_ms=wait_ms
-        )
+        parse = partial(chunks.parse_doc, settings=self._settings.docs, max_bytes=self._settings.sync.max_note_bytes)
+        return DocsIndex(self._root, found, self._settings, self._embedding, parse).sync(options, progress)
 
     def search(
         self, query: str, projects: frozenset[str], limit: int | None, depth: Depth, helpers: Callable[[], Helpers]

@@ -1,34 +1,36 @@
 """Whether a change of a source file can matter to its documentation, as far as that can be told without a model.
 
-What is left of both states is compared when comments, docstrings, white space and formatting are taken away. In doubt a
-change is significant: a model or a person may still find it trivial, and a change that was dropped is seen by nobody.
+What is left of both states is compared when comments, docstrings and white space are taken away. In doubt a change is
+significant: a model or a person may still find it trivial, and a change that was dropped is seen by nobody.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
 import tomllib
+import warnings
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from quaid.docs.import_order import sorted_imports
-from quaid.docs.languages import PLAIN, PYTHON, Language, language_of
-from quaid.docs.lexing import MARK, Source, is_doubtful, read_source
-from quaid.docs.prose import blocks_of
-from quaid.docs.python_source import read_python
-from quaid.docs.tokens import spell, tokens_of
+from quaid.docs.source_code import hash_comments_for_tools, lines_of, read_code
 
-VERSION = f"3-{sys.version_info.major}.{sys.version_info.minor}"
+VERSION = f"4-{sys.version_info.major}.{sys.version_info.minor}"
 """Changes when a verdict could: raised by hand, and of Python, whose grammar reads Python."""
 
-_MOST_READ = 1_000_000
+_MAX_READ = 1_000_000
 """Characters; of a longer text only the lines are compared."""
-_LONGEST_LINE = 2_000
+_MAX_LINE = 2_000
 """Characters of a line of TOML: what Python reads it with takes the square of a key's length."""
+_MAX_BRACKETS = 500
+"""Of YAML: what reads it takes the square of the depth."""
 _PROSE = (".md", ".markdown", ".mdx", ".rst", ".txt")
-_NO_PROSE = frozenset({"cmakelists.txt", "requirements.txt", "constraints.txt", "requirements-dev.txt", "robots.txt"})
+_NOT_PROSE = frozenset({"cmakelists.txt", "requirements.txt", "constraints.txt", "requirements-dev.txt", "robots.txt"})
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_BEGINS_BLOCK = re.compile(r"[ \t]*(?:[-*+][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|[|>]|\.\.[ \t])")
+_YAML = (".yml", ".yaml")
 # What these pin or squeeze is said by a file beside them, which is judged itself.
 _LOCKS = frozenset(
     """package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock poetry.lock
@@ -36,8 +38,8 @@ _LOCKS = frozenset(
     pubspec.lock podfile.lock flake.lock packages.lock.json gradle.lockfile package.resolved
     .terraform.lock.hcl""".split()  # noqa: SIM905
 )
+_COMMENTS = "only comments or formatting"
 _SQUEEZED = (".min.js", ".min.mjs", ".min.cjs", ".min.css", ".js.map", ".mjs.map", ".cjs.map", ".css.map")
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +70,15 @@ def _judge(name: str, before: bytes, after: bytes) -> Judged:
     old, new = _text(before), _text(after)
     if old is None or new is None:
         return Judged(False, "binary")
-    if max(len(old), len(new)) > _MOST_READ:
-        return _judged(_tidy(old) == _tidy(new), "only white space", "text")
-    if _interpreter(old) != _interpreter(new):
-        return Judged(False, "code")
-    return _judge_values(name, old, new) or _judge_prose(name, old, new) or _judge_code(old, new, language_of(name))
-
-
-def _judged(is_trivial: bool, why: str, why_not: str) -> Judged:
-    return Judged(is_trivial, why if is_trivial else why_not)
-
-
-def _judge_values(name: str, old: str, new: str) -> Judged | None:
-    """None when there is no JSON or TOML in both."""
-    before, after = _values(name, old), _values(name, new)
-    if before is None or after is None:
-        return None
-    return _judged(before == after, "the same values", "values")
-
-
-def _judge_prose(name: str, old: str, new: str) -> Judged | None:
-    """None for what is no prose by its name."""
-    if not name.endswith(_PROSE) or name in _NO_PROSE:
-        return None
-    code_indent = 1 if name.endswith(".rst") else 4
-    return _judged(blocks_of(old, code_indent) == blocks_of(new, code_indent), "wrapped anew", "text")
+    if name.endswith(_PROSE) and name not in _NOT_PROSE:
+        is_same = _blocks_of(old, name) == _blocks_of(new, name)
+        return Judged(True, "only white space") if is_same else Judged(False, "text")
+    # Of YAML the parser knows better which white space counts.
+    if old == new or (not name.endswith(_YAML) and lines_of(old) == lines_of(new)):
+        return Judged(True, "only white space")
+    if max(len(old), len(new)) > _MAX_READ or _interpreter(old) != _interpreter(new):
+        return Judged(False, "text")
+    return _judge_python(name, old, new) or _judge_values(name, old, new) or _judge_code(name, old, new)
 
 
 def _text(content: bytes) -> str | None:
@@ -103,73 +89,108 @@ def _text(content: bytes) -> str | None:
         text = content.decode("utf-16") if is_wide else content.decode("utf-8-sig", "surrogateescape")
     except UnicodeDecodeError:
         return None
-    return None if MARK in text else text.replace("\r\n", "\n").replace("\r", "\n")
+    return None if "\0" in text else text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _interpreter(text: str) -> str:
     return text.partition("\n")[0].strip() if text.startswith("#!") and not text.startswith("#![") else ""
 
 
-def _values(name: str, text: str) -> str | None:
-    """The values of JSON or TOML, with their keys in order; None when it is neither, or would take long to read."""
-    is_toml = name.endswith(".toml")
-    if not name.endswith((".json", ".toml")) or (is_toml and max(map(len, text.split("\n"))) > _LONGEST_LINE):
+def _blocks_of(text: str, name: str) -> list[str]:
+    """Paragraphs, items, headings and rows of tables with single blanks, lines of code and of a head as they stand."""
+    verbatim = re.compile(r" |\t" if name.endswith(".rst") else r" {4}|\t")  # code, after an empty line
+    blocks = [""]
+    fence = "---" if text.startswith("---\n") else ""
+    is_open = False
+    for number, line in enumerate(text.split("\n")):
+        marker = _FENCE.match(line)
+        is_code = bool(fence or marker or (not is_open and line.strip() and verbatim.match(line)))
+        if is_code:
+            blocks.append(line.rstrip())
+        elif is_open and line.strip() and not _BEGINS_BLOCK.match(line):
+            blocks[-1] += " " + " ".join(line.split())
+        elif line.strip():
+            blocks.append(" ".join([line[: len(line) - len(line.lstrip())], *line.split()]))
+        if fence:
+            is_end = number and line.strip().startswith(fence) and not line.strip().strip(fence[0])
+            fence = "" if is_end else fence
+        elif marker:
+            fence = marker[1]
+        is_open = not is_code and bool(line.strip())
+    return blocks
+
+
+def _judge_python(name: str, old: str, new: str) -> Judged | None:
+    """None when one of them is not Python, or a comment for a tool has changed."""
+    before, after = (_read_python(text) if name.endswith((".py", ".pyi", ".pyw")) else None for text in (old, new))
+    if before is None or after is None or hash_comments_for_tools(old) != hash_comments_for_tools(new):
         return None
-    try:
-        value = tomllib.loads(text) if is_toml else json.loads(text)
-        return json.dumps(value, sort_keys=True, default=repr)
-    except (ValueError, RecursionError):
-        return None
+    if before[0] != after[0]:
+        return Judged(False, "code")
+    return Judged(True, _COMMENTS if before[1] == after[1] else "only docstrings")
 
 
-def _judge_code(old: str, new: str, language: Language) -> Judged:
-    if is_doubtful(old, language) or is_doubtful(new, language):
-        language = PLAIN
-    before, after = read_source(old, language), read_source(new, language)
-    if before.literals == after.literals and _tidy(before.code) == _tidy(after.code):
-        return Judged(True, "only white space" if _tidy(old) == _tidy(new) else "only comments")
-    # No formatter adds a word or takes one away, but who sorts imports of Python repeats some; most changes of code do.
-    words = set if language is PYTHON else sorted
-    if language is PLAIN or words(_WORD.findall(before.code)) != words(_WORD.findall(after.code)):
-        return Judged(False, "text" if language is PLAIN else "code")
-    # The syntax tree has no comments, and some of them are code.
-    python = _judge_python(old, new) if language is PYTHON and _kept(before) == _kept(after) else None
-    return python or _judge_tokens(before, after, language)
-
-
-def _judge_python(old: str, new: str) -> Judged | None:
-    """None when one of them is no Python."""
-    before, after = read_python(old), read_python(new)
+def _judge_values(name: str, old: str, new: str) -> Judged | None:
+    """None when there is not JSON, TOML or YAML in both."""
+    before, after = _values(name, old), _values(name, new)
     if before is None or after is None:
         return None
-    if before.dump == after.dump:
-        return Judged(True, "only formatting" if before.docstrings == after.docstrings else "only docstrings")
-    return _judged(before.without_order() == after.without_order(), "another order", "code")
+    return Judged(True, "the same values") if before == after else Judged(False, "values")
 
 
-def _judge_tokens(before: Source, after: Source, language: Language) -> Judged:
-    if _spelled(before, language) != _spelled(after, language):
-        return Judged(False, "strings")
-    old, new = tokens_of(before, language), tokens_of(after, language)
-    if old == new:
-        return Judged(True, "only formatting")
-    is_sorted = bool(language.imports) and sorted_imports(old, language) == sorted_imports(new, language)
-    return _judged(is_sorted, "imports in another order", "code")
+def _judge_code(name: str, old: str, new: str) -> Judged:
+    before, after = read_code(name, old), read_code(name, new)
+    if before is None or after is None:
+        return Judged(False, "text")
+    return Judged(True, _COMMENTS) if before == after else Judged(False, "code")
 
 
-def _kept(source: Source) -> list[str]:
-    return [literal for literal in source.literals if literal.startswith("#")]
+def _read_python(text: str) -> tuple[str, list[str]] | None:
+    """(the syntax tree, its docstrings), which are code where a module reads its own.
+
+    None when it is not Python of the version that runs, or nested too deep to be compared.
+    """
+    docstrings: list[str] = []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+        for node in ast.walk(tree) if "__doc__" not in text else ():
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                match node.body:
+                    case [ast.Expr(value=ast.Constant(value=str(docstring))), *rest]:
+                        docstrings.append(docstring)
+                        node.body = rest
+        return ast.dump(tree), docstrings
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
-def _spelled(source: Source, language: Language) -> list[str]:
-    return sorted(spell(literal, language) for literal in source.literals)
+def _values(name: str, text: str) -> object:
+    """What JSON, TOML or YAML says, comparable; None when it is none of them, or would take long to read."""
+    try:
+        if name.endswith(".json"):
+            return json.dumps(json.loads(text), sort_keys=True)
+        if name.endswith(".toml") and max(map(len, text.split("\n"))) <= _MAX_LINE:
+            return json.dumps(tomllib.loads(text), sort_keys=True, default=repr)
+    except (ValueError, RecursionError):
+        return None
+    return _yaml_events(text) if name.endswith(_YAML) else None
 
 
-def _tidy(text: str) -> list[str]:
-    """The lines without blanks at their ends, and without empty ones, but for what a backslash in front of it meets."""
-    lines: list[str] = []
-    for line in text.split("\n"):
-        stripped = line.rstrip()
-        if stripped or (lines and lines[-1].endswith("\\")):
-            lines.append(f"{stripped} " if stripped.endswith("\\") and stripped != line else stripped)
-    return lines
+def _yaml_events(text: str) -> list[object] | None:
+    """What YAML says, in its order and with the comments for tools; nothing of it is expanded or made."""
+    import yaml
+
+    if not yaml.__with_libyaml__ or text.count("[") + text.count("{") > _MAX_BRACKETS:
+        return None
+    try:
+        return [
+            hash_comments_for_tools(text),
+            *(
+                [type(event), *(getattr(event, name, None) for name in ("anchor", "tag", "implicit", "value"))]
+                for event in yaml.parse(text, yaml.CLoader)
+            ),
+        ]
+    except (yaml.YAMLError, UnicodeError):
+        return None

@@ -30,7 +30,7 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Everything that changes a vector: equal fingerprints, comparable vectors."""
+        """Names all that a vector depends on: vectors of equal fingerprints are comparable."""
 
     @property
     def dimension(self) -> int:
@@ -38,32 +38,32 @@ class Embedder(Protocol):
 
     @property
     def duplicate_similarity(self) -> float:
-        """Cosine from which two facts say the same, under this model."""
+        """The cosine from which two facts say the same, under this model."""
 
     @property
     def relevant_similarity(self) -> float:
-        """Cosine from which a text answers a question though it has none of its words, under this model."""
+        """The cosine from which a text answers a question without having a word of it, under this model."""
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Vectors [n, dimension] of `texts`, in their order; n may be 0.
+        """Return the vectors, float32 [n, dimension], of `texts`, in their order; n may be 0.
 
         Raises:
             EmbeddingError: the model or the service failed.
         """
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
-        """The vector [dimension] of a question, with the model's query prompt if it has one.
+        """Return the vector, float32 [dimension], of a question, with the model's query prompt if it has one.
 
         Raises:
             EmbeddingError: the model or the service failed.
         """
 
     def warm(self) -> None:
-        """Begin in the background what the first `embed` would wait for. Safe to call any number of times."""
+        """Load in the background what the first `embed` would wait for. Safe to call any number of times."""
 
 
 def open_embedder(settings: EmbeddingSettings) -> Embedder | None:
-    """The configured embedder, not yet loaded; None when the provider is "none".
+    """Return the configured embedder, not yet loaded; None when the provider is "none".
 
     Raises:
         WeightsMissingError: the local model is not in the cache folder yet (see `fetch_weights`).
@@ -80,7 +80,7 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | None:
 
 
 def destination(settings: EmbeddingSettings) -> str:
-    """The host that texts are sent to for embedding; empty where they stay on this machine."""
+    """Return the host that texts are sent to for embedding; empty where they stay on this machine."""
     is_sent = settings.provider not in {"local", "none"} and not settings.offline
     return _open_remote(settings).goes_to if is_sent else ""
 
@@ -97,7 +97,7 @@ def _open_remote(settings: EmbeddingSettings) -> RemoteEmbedder:
 
 @lru_cache(maxsize=4)
 def _open_local(build: Build, settings: EmbeddingSettings) -> Embedder:
-    """One of a kind in a process, however many memories are open: it is safe to share and takes what it takes."""
+    """Return one embedder per process, however many memories are open: it is large, and safe to share."""
     from quaid.embed.local import LocalEmbedder
 
     return LocalEmbedder(build, settings)
@@ -106,22 +106,18 @@ def _open_local(build: Build, settings: EmbeddingSettings) -> Embedder:
 def fetch_weights(
     settings: EmbeddingSettings, progress: Callable[[int, int], None] | None = None, *, force: bool = False
 ) -> None:
-    """Make the local model ready: download what is missing, check it, convert it. Nothing to do, nothing done.
+    """Download, check and convert what is missing of the local model.
 
-    `progress` is told bytes done and bytes in total while downloading. A failed download is remembered for ten minutes
-    and not tried again in that time. Offline, the network is never tried. `force` tries again at once,
-    and checks and converts anew what is there. Several processes may call at the same time; one of them works.
+    `progress` gets the bytes done and the bytes in total while downloading. A failed download is not tried again for
+    ten minutes, and none is tried offline. `force` tries at once, and checks and converts anew what is there. Several
+    processes may call at the same time; one of them works.
 
     Raises:
-        WeightsMissingError: the weights could not be had, or not the bytes that were expected.
-        EmbeddingError: the model's folder is not one Quaid can run.
-        LockedError: another process has been fetching for a quarter of an hour.
+        WeightsMissingError: the weights could not be downloaded, or are not the expected bytes.
+        EmbeddingError: Quaid cannot run the model in that folder.
+        LockedError: another process has been downloading for a quarter of an hour.
     """
     if settings.provider == "local":
         from quaid.embed.fetch import make_ready
 
-        make_ready(settings, progress or _silent, force=force)
-
-
-def _silent(_done: int, _total: int) -> None:
-    pass
+        make_ready(settings, progress or (lambda _done, _total: None), force=force)

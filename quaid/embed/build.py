@@ -1,4 +1,4 @@
-"""What is known of a converted model without loading it: the small JSON beside the graph."""
+"""The description of a converted model: the small JSON beside the graph, which is read without loading it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Literal
 CONVERTER_VERSION = 1
 GRAPH_FILE = "model.onnx"
 GRAPH_WEIGHTS_FILE = "weights.bin"
-PAGE_BYTES = 4096
-"""Weights begin at such steps in their file, so that each can be mapped."""
 TOKENIZER_FILE = "tokenizer.json"
 WEIGHTS_FILE = "model.safetensors"
 DESCRIPTION_FILE = "model.json"
@@ -22,7 +20,7 @@ Precision = Literal["fp32", "int8"]
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A converted model, in words."""
+    """What a converted model is."""
 
     content: str
     """SHA-256 over weights, tokenizer and prompts."""
@@ -31,7 +29,7 @@ class Description:
     max_tokens: int
     dimension: int
     source_stamp: str
-    """Size and time of the weights it was made from: when they differ, it is made again."""
+    """Size and modification time of the weights it was made from: when they differ, it is made again."""
     lowercase: bool = False
     query_prompt: str = ""
     text_prompt: str = ""
@@ -39,7 +37,7 @@ class Description:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for two builds exactly when their vectors may be compared."""
+        """Is equal for two builds exactly when their vectors are comparable."""
         parts = (self.content[:16], self.precision, self.pooling, self.max_tokens, self.dimension)
         return f"local/{'/'.join(map(str, parts))}/v{self.converter}"
 
@@ -55,7 +53,7 @@ class Build:
 
 
 def read_description(folder: Path) -> Description | None:
-    """The description in `folder`; None when there is none that this version wrote."""
+    """Return the description in `folder`; None without one that this version wrote."""
     try:
         fields = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
         return Description(**fields)
@@ -64,12 +62,12 @@ def read_description(folder: Path) -> Description | None:
 
 
 def write_description(folder: Path, description: Description) -> None:
-    """Write `description` into `folder`; the last file of a build."""
+    """Write `description` into `folder`, as the last file of a build."""
     text = json.dumps(asdict(description), indent=2)
     (folder / DESCRIPTION_FILE).write_text(text, encoding="utf-8")
 
 
 def stamp_of(weights: Path) -> str:
-    """Size and modification time of `weights`, as one word."""
+    """Return size and modification time of `weights` as one word."""
     status = weights.stat()
     return f"{status.st_size}-{status.st_mtime_ns}"

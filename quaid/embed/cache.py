@@ -1,7 +1,4 @@
-"""Vectors already computed, by the content they were computed from.
-
-A cache in the strict sense: a damaged file is set aside and a new one begun, and losing it costs only time.
-"""
+"""Caches vectors by the content they were computed from: a damaged file is replaced, and losing it costs only time."""
 
 from __future__ import annotations
 
@@ -52,15 +49,15 @@ DELETE FROM vectors WHERE rowid IN (
 
 
 class EmbeddingCache:
-    """A SQLite file of float32 little-endian vectors by (fingerprint, key). Safe for several threads and processes."""
+    """A SQLite file of little-endian float32 vectors by (fingerprint, key). Safe for several threads and processes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._connection: Database | None = None
 
     def get_many(self, fingerprint: str, keys: Sequence[str]) -> dict[str, bytes]:
-        """The vectors that are there, by key. A file that is absent, unreadable or damaged holds none.
+        """Return the vectors that are cached, by key. A file that is missing, unreadable or damaged has none.
 
         Raises:
             LockedError: another process kept the file locked for half a minute.
@@ -74,10 +71,10 @@ class EmbeddingCache:
             return {}
 
     def put_many(self, fingerprint: str, items: Iterable[tuple[str, bytes]]) -> None:
-        """Keep (key, vector) pairs, all or none; a pair that is there already is replaced.
+        """Store (key, vector) pairs, all or none; a pair that exists is replaced.
 
         Raises:
-            DiskFullError, DiskFailedError, VaultReadOnlyError: as they say.
+            DiskFullError, DiskFailedError, VaultReadOnlyError: the file cannot be written.
             LockedError: another process kept the file locked for half a minute.
         """
         from quaid.sqlite import transaction
@@ -92,7 +89,7 @@ class EmbeddingCache:
             self._use(write)
 
     def prune(self, fingerprints: Iterable[str], keys: Iterable[str], spare: int) -> int:
-        """Let go of vectors that are not of these models and keys, but for the `spare` newest; how many went.
+        """Delete vectors that are not of these models and keys, except the `spare` newest; return their number.
 
         Raises: as `put_many`.
         """
@@ -104,7 +101,7 @@ class EmbeddingCache:
             with transaction(connection):
                 connection.execute(_PRUNE, named)
                 gone = connection.changes()
-            if gone > spare:  # else the room is filled again soon
+            if gone > spare:  # else the space is filled again soon
                 connection.execute("VACUUM")
             return gone
 
@@ -113,7 +110,9 @@ class EmbeddingCache:
     def close(self) -> None:
         """Release the file. The next call opens it again."""
         with self._lock:
-            self._close()
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
     def __enter__(self) -> Self:
         return self
@@ -122,7 +121,7 @@ class EmbeddingCache:
         self.close()
 
     def _use(self, work: Callable[[Database], Result]) -> Result:
-        """What `work` makes of the file, of a new one when it was damaged."""
+        """Return what `work` returns for the file, or for a new one if it is damaged."""
         from quaid.sqlite import heal, translated
 
         with self._lock, translated(self._path):
@@ -130,7 +129,7 @@ class EmbeddingCache:
 
     def _open(self) -> Database:
         if self._connection is not None and not self._connection.is_current():
-            self._close()
+            self.close()
         if self._connection is None:
             from quaid.sqlite import Format, open_database
 
@@ -139,8 +138,3 @@ class EmbeddingCache:
             self._connection = open_database(self._path, form, lambda connection: connection.execute(_SCHEMA))
             self._connection.execute("PRAGMA synchronous = NORMAL")
         return self._connection
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None

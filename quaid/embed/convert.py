@@ -1,4 +1,4 @@
-"""A BERT-type sentence-transformers folder -> a folder that onnxruntime opens at once."""
+"""Converts a BERT-type sentence-transformers folder into one that onnxruntime opens at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ _POOLINGS: dict[str, Pooling] = {
 
 
 def convert(source: Path, target: Path, precision: Precision) -> Description:
-    """Make the folder `target` from the sentence-transformers folder `source`; all of it appears at once.
+    """Convert the sentence-transformers folder `source` into the folder `target`, which appears whole.
 
     Raises:
         EmbeddingError: `source` is not a BERT-type model with mean, cls or max pooling, or a file is missing.
@@ -45,8 +45,9 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".convert-") as name:
         draft = Path(name) / "build"
         draft.mkdir()
-        description = _describe(source, precision)
-        _write_model(source, draft, description)
+        config = _read_config(source)
+        description = _describe(source, config, precision)
+        _write_model(source, config, draft, description)
         shutil.copyfile(source / TOKENIZER_FILE, draft / TOKENIZER_FILE)
         write_description(draft, description)
         _try_out(source, draft, description)
@@ -56,7 +57,7 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
 
 
 def _try_out(source: Path, draft: Path, description: Description) -> None:
-    """What loads and answers here will do so later; a damaged tokenizer or a wrong shape shows now."""
+    """Embed one word, so that a damaged tokenizer or a wrong shape is found now and not later."""
     from quaid.embed.local import LocalEmbedder
 
     try:
@@ -66,8 +67,7 @@ def _try_out(source: Path, draft: Path, description: Description) -> None:
         raise _refusal(source, f"it failed its trial: {error.__cause__ or error}") from error
 
 
-def _describe(source: Path, precision: Precision) -> Description:
-    config = _read_config(source)
+def _describe(source: Path, config: Mapping[str, Any], precision: Precision) -> Description:
     sentence = _read_json(source / "sentence_bert_config.json", {})
     prompts = _read_json(source / "config_sentence_transformers.json", {}).get("prompts") or {}
     for file in (WEIGHTS_FILE, TOKENIZER_FILE):
@@ -131,10 +131,9 @@ def _digest(source: Path, prompts: dict[str, str]) -> str:
     return total.hexdigest()
 
 
-def _write_model(source: Path, draft: Path, description: Description) -> None:
-    from safetensors import SafetensorError
+def _write_model(source: Path, config: Mapping[str, Any], draft: Path, description: Description) -> None:
+    from safetensors import SafetensorError, safe_open
 
-    config = _read_config(source)
     shape = Shape(
         layers=int(config["num_hidden_layers"]),
         heads=int(config["num_attention_heads"]),
@@ -143,7 +142,7 @@ def _write_model(source: Path, draft: Path, description: Description) -> None:
         pooling=description.pooling,
     )
     try:
-        with _open_weights(source / WEIGHTS_FILE) as file:
+        with safe_open(source / WEIGHTS_FILE, framework="numpy") as file:
             write_graph(draft, shape, _named_weights(file))
     except (SafetensorError, TypeError) as error:
         raise _refusal(source, f"{WEIGHTS_FILE} cannot be read: {error}") from error
@@ -153,18 +152,12 @@ def _write_model(source: Path, draft: Path, description: Description) -> None:
         quantise(draft)
 
 
-def _open_weights(path: Path) -> Any:
-    from safetensors import safe_open
-
-    return safe_open(path, framework="numpy")
-
-
 def _named_weights(file: Any) -> Callable[[str], npt.NDArray[np.float32]]:
     names = {name.removeprefix("bert."): name for name in file.keys()}  # noqa: SIM118 (not a dict)
 
     def weight(name: str) -> npt.NDArray[np.float32]:
         if name not in names:
-            raise TypeError(f"{name} is not in it")
+            raise TypeError(f"{name} is missing")
         tensor: npt.NDArray[np.float32] = file.get_tensor(names[name]).astype("float32")
         return tensor
 
@@ -173,6 +166,6 @@ def _named_weights(file: Any) -> Callable[[str], npt.NDArray[np.float32]]:
 
 def _refusal(source: Path, why: str) -> EmbeddingError:
     return EmbeddingError(
-        f"{source} is not a model Quaid can run ({why}). "
+        f"Quaid cannot run the model in {source} ({why}). "
         'Name a BERT-type sentence-transformers folder, or use all-MiniLM-L6-v2, in quaid.toml: embedding.model = "…"'
     )

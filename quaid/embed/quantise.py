@@ -1,4 +1,4 @@
-"""An encoder's weights from float32 to int8.
+"""Converts an encoder's weights from float32 to int8.
 
 Runs in a process of its own: it takes half a gigabyte for a second, and its library writes to the root logger.
 """
@@ -9,9 +9,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
 
-from quaid.embed.build import GRAPH_FILE, GRAPH_WEIGHTS_FILE, PAGE_BYTES
+from quaid.embed.bert import store_outside
+from quaid.embed.build import GRAPH_FILE, GRAPH_WEIGHTS_FILE
 from quaid.embed.runtime import load_onnxruntime
 from quaid.errors import EmbeddingError
 
@@ -19,10 +19,10 @@ _LARGE_BYTES = 1024
 
 
 def quantise(folder: Path) -> None:
-    """Replace the graph and the weights in `folder` by ones in int8.
+    """Replace the graph and the weights in `folder` by int8 ones.
 
     Raises:
-        EmbeddingError: onnxruntime could not; its last words are in the sentence.
+        EmbeddingError: onnxruntime failed; its last line is in the message.
     """
     package_root = str(Path(__file__).parents[2])
     search_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH", "")]))
@@ -35,9 +35,9 @@ def quantise(folder: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
         raise EmbeddingError(
-            f'The model could not be made int8 ({said[-1]}). Use full precision: embedding.precision = "fp32"'
+            f'The model could not be converted to int8 ({lines[-1]}). Use full precision: embedding.precision = "fp32"'
         )
 
 
@@ -51,28 +51,18 @@ def _quantise_here(folder: Path) -> None:
         folder / GRAPH_FILE,
         whole,
         weight_type=QuantType.QInt8,
-        # One scale per matrix agrees with float32 to a cosine of .966 only; one per output channel to .994.
+        # With one scale per matrix the cosine to float32 is .966 only; with one per output channel it is .994.
         per_channel=True,
         extra_options={"MatMulConstBOnly": True, "DefaultTensorType": onnx.TensorProto.FLOAT},
     )
     model = onnx.load(whole)
     with (folder / GRAPH_WEIGHTS_FILE).open("wb") as file:
         for tensor in model.graph.initializer:
-            _move_out(tensor, file)
+            if len(tensor.raw_data) >= _LARGE_BYTES:
+                store_outside(tensor, tensor.raw_data, file)
+                tensor.ClearField("raw_data")
     (folder / GRAPH_FILE).write_bytes(model.SerializeToString())
     whole.unlink()
-
-
-def _move_out(tensor: Any, file: BinaryIO) -> None:
-    data = tensor.raw_data
-    if len(data) < _LARGE_BYTES:
-        return
-    file.write(b"\0" * (-file.tell() % PAGE_BYTES))
-    tensor.data_location = tensor.EXTERNAL
-    for key, entry in (("location", GRAPH_WEIGHTS_FILE), ("offset", file.tell()), ("length", len(data))):
-        tensor.external_data.add(key=key, value=str(entry))
-    file.write(data)
-    tensor.ClearField("raw_data")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""onnxruntime, which tells nobody that it is used."""
+"""Loads onnxruntime without its telemetry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def load_onnxruntime() -> Any:
-    """The library. Left alone it reports the models that are opened to its makers, with an id of the machine."""
+    """Return the library. By default it reports the models that are opened to its makers, with an id of the machine."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 

@@ -1,7 +1,7 @@
-"""Where the weights of a local model come from, and where they stay.
+"""The known models, and the folders of a local model.
 
-In the user's cache folder each model has a folder: `source/` holds the weights as published, and each precision has a
-folder with the converted model beside it. Every folder appears whole, by a rename.
+In the user's cache folder each model has a folder: `source/` holds the weights as published, and beside it each
+precision has a folder with the converted model. Every folder appears whole, by a rename.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from quaid.settings import EmbeddingSettings
 
 DUPLICATE_SIMILARITY = 0.97
 RELEVANT_SIMILARITY = 0.5
-"""Both for models nobody has measured."""
+"""Both for models that were not measured."""
 SOURCE_FOLDER = "source"
 
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model whose bytes Quaid knows."""
+    """A model whose files Quaid knows by their hashes."""
 
     hub_id: str
     package: str
@@ -33,7 +33,7 @@ class KnownModel:
     sha256: Mapping[str, str]
     total_bytes: int
     configs: Mapping[str, Any] = field(default_factory=dict)
-    """The small files of the folder, written and not fetched."""
+    """The small files of the folder, which are written and not downloaded."""
     duplicate_similarity: float = DUPLICATE_SIMILARITY
     relevant_similarity: float = RELEVANT_SIMILARITY
 
@@ -70,7 +70,7 @@ KNOWN_MODELS: dict[str, KnownModel] = {
 
 
 def cache_folder() -> Path:
-    """Quaid's folder in the user's cache; `QUAID_CACHE_DIR` overrides it."""
+    """Return Quaid's folder in the user's cache; `QUAID_CACHE_DIR` overrides it."""
     override = os.environ.get("QUAID_CACHE_DIR")
     if override:
         return Path(override).expanduser()
@@ -80,15 +80,15 @@ def cache_folder() -> Path:
 
 
 def find_build(settings: EmbeddingSettings) -> Build:
-    """The converted model that `settings` names.
+    """Return the converted model that `settings` names.
 
     Raises:
-        WeightsMissingError: there is none yet, or its source has changed since.
+        WeightsMissingError: it does not exist, or its source has changed since.
     """
     place = locate(settings)
     description = read_description(place.build)
     if description is None or not place.is_current(description.source_stamp):
-        raise WeightsMissingError(settings.model, "they were not fetched yet")
+        raise WeightsMissingError(settings.model, "they are not downloaded yet")
     known = place.known
     if known is None:
         return Build(place.build, description, DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY)
@@ -105,16 +105,16 @@ class Place:
     known: KnownModel | None
 
     def is_current(self, stamp: str) -> bool:
-        """Whether a build is of the weights that are there now; without weights it is the last word."""
+        """Return whether the build with the stamp `stamp` was made from the present weights; without weights it is."""
         weights = self.source / WEIGHTS_FILE
         return not weights.exists() or stamp_of(weights) == stamp
 
 
 def locate(settings: EmbeddingSettings) -> Place:
-    """Where the model that `settings` names has its folders, whether they exist or not.
+    """Return the folders of the model that `settings` names, whether they exist or not.
 
     Raises:
-        WeightsMissingError: the name is neither built in nor a folder.
+        WeightsMissingError: the name is neither that of a built-in model nor a folder.
     """
     name = settings.model.removeprefix("sentence-transformers/")
     version = f"{settings.precision}-v{CONVERTER_VERSION}"

@@ -1,18 +1,20 @@
-"""What the embedding services have in common: a dimension remembered, answers checked."""
+"""Embedding services over HTTP: their dimension is remembered and their answers are checked."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from quaid.embed.weights import DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY, cache_folder
 from quaid.errors import EmbeddingError
-from quaid.http import UnreachableError, Wire
+from quaid.http import Service, ServiceError
 from quaid.redaction import admit
 from quaid.settings import EmbeddingSettings
 
@@ -24,68 +26,45 @@ _BATCH_TEXTS = 64
 _BATCH_CHARACTERS = 100_000
 
 
-class Dialect(Protocol):
-    """What one kind of service says differently."""
+class RemoteEmbedder(Service, ABC):
+    """An embedder that asks a service. Safe to use from several threads."""
 
-    provider: str
-    model: str
-    base_url: str
-    path: str
-    key: str
-    """The secret of the service, to keep it out of messages; empty when there is none."""
+    options: ClassVar[Mapping[str, Any]] = {}
+    """Further fields of every request."""
 
-    def headers(self) -> dict[str, str]:
-        """Headers of every request. Raises EmbeddingError when a key is needed and not there."""
-
-    def payload(self, texts: Sequence[str]) -> dict[str, Any]:
-        """The body that asks for the vectors of `texts`."""
-
-    def vectors(self, answer: Any) -> list[list[float]]:
-        """The vectors in an answer, in the order of the texts. KeyError, TypeError, ValueError when it has none."""
-
-    def explain(self, status: int, said: str) -> str:
-        """One sentence and the next step, for a status that is not retried or was retried in vain."""
-
-
-class RemoteEmbedder:
-    """An embedding service spoken to over HTTP. Safe to use from several threads."""
-
-    def __init__(self, dialect: Dialect, settings: EmbeddingSettings) -> None:
-        self._dialect = dialect
-        self._timeout_s = settings.timeout_s
-        self._asked_dimension = settings.dimensions
+    def __init__(self, name: str, base_url: str, model: str, key_env: str, settings: EmbeddingSettings) -> None:
+        super().__init__(name, base_url, key_env, os.environ, "embedding.model and embedding.url")
+        self.model = model
+        self._settings = settings
         self._known_dimension = settings.dimensions
-        self._wire = Wire(dialect.base_url)
-        self.goes_to = self._wire.goes_to
-        """Whom texts are sent to; empty where they stay on this machine."""
         self.duplicate_similarity = settings.duplicate_similarity or DUPLICATE_SIMILARITY
         self.relevant_similarity = settings.relevant_similarity or RELEVANT_SIMILARITY
 
+    @abstractmethod
+    def vectors(self, answer: Any) -> list[list[float]]:
+        """Return the vectors in an answer, in the order of the texts. KeyError, TypeError, ValueError: it has none."""
+
     @property
     def fingerprint(self) -> str:
-        """Provider, address, model and dimension; asks the service once, the first time ever."""
-        dialect = self._dialect
-        return f"{dialect.provider}/{dialect.base_url}/{dialect.model}/{self.dimension}"
+        """The provider, address, model and dimension; asks the service once, the first time ever."""
+        return f"{self.name}/{self.base_url}/{self.model}/{self.dimension}"
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector: configured, remembered from an earlier process, or else asked of the service.
+        """The numbers in a vector: configured, remembered from an earlier process, or else asked of the service.
 
         Raises:
             EmbeddingError: the service had to be asked and did not answer as it should.
         """
         if not self._known_dimension:
-            remembered = self._recall_dimension()
-            self._known_dimension = remembered or len(self._ask(["dimension"])[0])
-            if not remembered:
-                self._remember_dimension()
+            self._known_dimension = self._read_dimension() or self._ask_dimension()
         return self._known_dimension
 
     def warm(self) -> None:
-        """Nothing to load: the service is elsewhere."""
+        """Do nothing: the service is elsewhere."""
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors, float32 [n, dimension], in the order of `texts`.
+        """Return unit vectors, float32 [n, dimension], in the order of `texts`.
 
         Raises:
             EmbeddingError: the service did not answer, refused, or answered something else than n vectors.
@@ -98,12 +77,11 @@ class RemoteEmbedder:
         for batch in _batches(texts):
             rows += self._ask(batch)
         vectors = self._as_array(rows)
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit: npt.NDArray[np.float32] = vectors / np.maximum(norms, 1e-12)
-        return unit
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
-        """The unit vector, float32 [dimension], of a question.
+        """Return the unit vector, float32 [dimension], of a question.
 
         Raises:
             EmbeddingError: as for `embed`.
@@ -126,79 +104,70 @@ class RemoteEmbedder:
         except (TypeError, ValueError) as error:
             raise self._garbled() from error
         if not np.isfinite(vectors).all():
-            raise self._failure("answered a vector that holds no finite numbers. Try another model.")
+            raise self._failure("answered a vector of numbers that are not finite. Try another model.")
         return vectors
 
     def _ask(self, texts: Sequence[str]) -> list[list[float]]:
         if self.goes_to:
             texts = [admit(text).text for text in texts]
-        answer = self._post(self._dialect.payload([_cleaned(text) for text in texts]))
+        # JSON carries no lone surrogate, and some services refuse an empty text.
+        texts = [text.encode("utf-8", "replace").decode("utf-8") or " " for text in texts]
+        body: dict[str, Any] = {"model": self.model, "input": texts, **self.options}
+        if self._settings.dimensions:
+            body["dimensions"] = self._settings.dimensions
+        timeout_s = self._settings.timeout_s
         try:
-            rows = self._dialect.vectors(answer)
+            response = self.ask(body, time.monotonic() + timeout_s)
+            if response.status != 200:
+                raise self.refusal(response, self.model)
+        except TimeoutError as error:
+            raise self._failure(f"did not answer in {timeout_s:g} s. Is the service running?") from error
+        except ServiceError as error:
+            raise EmbeddingError(str(error)) from error
+        try:
+            rows = self.vectors(json.loads(response.body))
             counts = [len(row) for row in rows]
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
             raise self._garbled() from error
         if len(counts) != len(texts) or not all(counts):
             raise self._failure(f"answered {len(counts)} vectors for {len(texts)} texts. Is embedding.url right?")
         return rows
 
-    def _post(self, payload: dict[str, Any]) -> Any:
-        """What the service answered; trouble with the connection becomes one sentence."""
-        dialect = self._dialect
-        try:
-            deadline = time.monotonic() + self._timeout_s
-            response = self._wire.post(dialect.path, payload, dialect.headers(), deadline)
-        except TimeoutError as error:
-            raise self._failure(f"did not answer in {self._timeout_s:g} s. Is the service running?") from error
-        except UnreachableError as error:
-            raise self._failure(f"could not be reached ({error}). Is it running? See: quaid doctor") from error
-        if response.status != 200:
-            raise EmbeddingError(dialect.explain(response.status, response.said(dialect.key)))
-        try:
-            return json.loads(response.body)
-        except (ValueError, RecursionError) as error:
-            raise self._garbled() from error
-
     def _failure(self, what: str) -> EmbeddingError:
-        return EmbeddingError(f"{self._dialect.provider} at {self._dialect.base_url} {what}")
+        return EmbeddingError(f"{self.where} {what}")
 
     def _garbled(self) -> EmbeddingError:
-        return self._failure("answered something that is no list of vectors. Is embedding.url right?")
+        return self._failure("answered something that is not a list of vectors. Is embedding.url right?")
 
     def _dimension_path(self) -> Path:
-        import hashlib
-
-        dialect = self._dialect
-        named = json.dumps([dialect.provider, dialect.base_url, dialect.model, self._asked_dimension])
+        named = json.dumps([self.name, self.base_url, self.model, self._settings.dimensions])
         return cache_folder() / "dimensions" / f"{hashlib.sha256(named.encode()).hexdigest()[:24]}.json"
 
-    def _recall_dimension(self) -> int:
+    def _read_dimension(self) -> int:
         try:
             return int(json.loads(self._dimension_path().read_text(encoding="utf-8"))["dimension"])
         except (OSError, ValueError, TypeError, KeyError):
             return 0
 
-    def _remember_dimension(self) -> None:
+    def _ask_dimension(self) -> int:
+        """Return the length of a vector that is asked for, and keep it for later processes."""
+        dimension = len(self._ask(["dimension"])[0])
         path = self._dimension_path()
-        content = {"dimension": self._known_dimension, "model": self._dialect.model, "url": self._dialect.base_url}
         draft = path.with_suffix(f".{os.getpid()}")
-        with suppress(OSError):  # not remembered: it is asked for again
+        content = {"dimension": dimension, "model": self.model, "url": self.base_url}
+        with suppress(OSError):  # not kept: it is asked for again
             path.parent.mkdir(parents=True, exist_ok=True)
             draft.write_text(json.dumps(content), encoding="utf-8")
             draft.replace(path)
+        return dimension
 
 
 def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     start, characters = 0, 0
     for end, text in enumerate(texts):
-        full = end - start >= _BATCH_TEXTS or characters + len(text) > _BATCH_CHARACTERS
-        if full and end > start:
+        is_full = end - start >= _BATCH_TEXTS or characters + len(text) > _BATCH_CHARACTERS
+        if is_full and end > start:
             yield texts[start:end]
             start, characters = end, 0
         characters += len(text)
     yield texts[start:]
-
-
-def _cleaned(text: str) -> str:
-    """JSON for the wire carries no lone surrogate, and some services refuse an empty text."""
-    return text.encode("utf-8", "replace").decode("utf-8") or " "

@@ -115,8 +115,9 @@ def _bring_up_to_date(root: Path, settings: Settings) -> None:
     from dataclasses import replace
 
     from quaid.errors import QuaidError
+    from quaid.sync.derived_index import SyncOptions
     from quaid.sync.embedding import Embedding
-    from quaid.sync.indexer import Indexer, SyncOptions
+    from quaid.sync.indexer import Indexer
 
     quick = replace(settings, embedding=replace(settings.embedding, provider="none"))
     with suppress(QuaidError):

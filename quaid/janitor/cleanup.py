@@ -31,7 +31,7 @@ def clean(state: Path, now: datetime) -> list[str]:
     Raises nothing: what cannot be removed stays and is named.
     """
     logs = _older(state.glob(f"{LOG_DIR}/*"), now - timedelta(days=LOG_DAYS))
-    past = sorted((state / AS_OF_DIR).glob("*.db"), key=_modified, reverse=True)[as_of.MOST_KEPT :]
+    past = sorted((state / AS_OF_DIR).glob("*.db"), key=_modified, reverse=True)[as_of.MAX_KEPT :]
     old = [path for index in past for path in index.parent.glob(f"{index.name}*")]
     quarantined = sorted((state / quarantine.FOLDER).glob("*.json"))[:-MAX_QUARANTINED]
     # Not local.db: what it held is nowhere else.

@@ -27,7 +27,7 @@ from quaid.local.runs import Judgements, Proposals, Run, Runs
 from quaid.model import Commit, Committed, Edit, Message
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.bookkeeping import Bookkeeping
-from quaid.sync.indexer import SyncOptions
+from quaid.sync.derived_index import SyncOptions
 from quaid.vault import layout, transaction
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from quaid.docs.documentation import Documentation
     from quaid.history.branches import Logged
     from quaid.llm import Models
+    from quaid.sync.derived_index import SyncReport
     from quaid.sync.embedding import Progress
-    from quaid.sync.indexer import SyncReport
 
 
 class Janitor:
@@ -47,6 +47,7 @@ class Janitor:
         dependencies: Dependencies,
         writer: Writer,
         documentation: Documentation,
+        models: Callable[[], Models],
         sync: Callable[[SyncOptions | None], SyncReport],
         open_memory: Callable[[Path], AbstractContextManager[WorktreeMemory]],
         progress: Progress,
@@ -56,6 +57,7 @@ class Janitor:
         self._settings = dependencies.settings
         self._writer = writer
         self._documentation = documentation
+        self._open_models = models
         self._sync = sync
         self._open_memory = open_memory
         self._progress = progress
@@ -175,12 +177,7 @@ class Janitor:
         return report
 
     def _models(self) -> Models | None:
-        from quaid.llm import Models
-        from quaid.llm.prompts import user_prompts
-        from quaid.local.model_usage import ModelRecords
-
-        records = ModelRecords(self._state / LOCAL_FILE)
-        models = Models(self._settings.models, own_prompts=user_prompts(), usage=records, answers=records)
+        models = self._open_models()
         return None if models.describe().provider is None else models.start_run()
 
     def _housekeeping(self, tasks: Collection[str], documents: ProjectDocs, options: RunOptions) -> list[str]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from quaid.claims import problem_of
 from quaid.errors import ModelAnswerError
-from quaid.janitor import wording
 from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, numbered_lines
 from quaid.janitor.model_text import MAX_REASON_CHARACTERS, without_empty
 from quaid.llm.prices import estimate_tokens
@@ -140,7 +140,7 @@ def merged_text_problem(pair: Pair, text: str | None) -> str | None:
         return "merged_text is missing"
     if len(text.split()) < _MIN_WORDS or markdown.plain(text) != text or "[[" in text:
         return "merged_text must be one plain sentence"
-    found = wording.problem_of(text, (pair.a.text, pair.b.text))
+    found = problem_of(text, (pair.a.text, pair.b.text))
     return f"merged_text is not what both say: {found}" if found else None
 
 

@@ -19,8 +19,9 @@ from quaid.index.reader import IndexReader
 from quaid.model import Edit, Message
 from quaid.place import INDEX_FILE, state_folder
 from quaid.settings import Settings
+from quaid.sync.derived_index import SyncOptions
 from quaid.sync.embedding import Embedding
-from quaid.sync.indexer import Indexer, SyncOptions
+from quaid.sync.indexer import Indexer
 from quaid.trust import make_state_folder
 from quaid.vault import files, transaction
 

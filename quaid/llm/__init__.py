@@ -6,21 +6,8 @@ Begin with models.py.
 
 from __future__ import annotations
 
-from quaid.llm.discovery import Description
-from quaid.llm.exchange import Answer, AnswerStore, Check, UsageStore
+from quaid.llm.exchange import Answer
 from quaid.llm.models import Models
 from quaid.llm.prompts import Prompt
-from quaid.model import ModelUsage, PlannedCall, Tier
 
-__all__ = [
-    "Answer",
-    "AnswerStore",
-    "Check",
-    "Description",
-    "ModelUsage",
-    "Models",
-    "PlannedCall",
-    "Prompt",
-    "Tier",
-    "UsageStore",
-]
+__all__ = ["Answer", "Models", "Prompt"]

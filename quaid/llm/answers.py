@@ -1,4 +1,4 @@
-"""The JSON object in what a model wrote, whatever it has written around it."""
+"""Finds the JSON object in what a model wrote, whatever it has written around it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from typing import Any, NoReturn
 
 _THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_MOST_TRIES = 200
-"""Braces that begin no object are few; a text of nothing else must not take forever."""
+_MAX_TRIES = 200
+"""Few braces do not begin an object; a text of nothing else must not take forever."""
 
 
 def find_object(text: str) -> dict[str, Any] | None:
-    """The first whole JSON object in `text`, behind what the model thought aloud and inside any fence."""
+    """Return the first whole JSON object in `text`, after what the model thought aloud and inside any fence."""
     # Some chat templates open the thought themselves: only its end is in the text.
     thought = None if text.lstrip().startswith("{") else _THOUGHT_END.search(text)
     answered = _first_object(text[thought.end() :]) if thought else None
@@ -22,7 +22,7 @@ def find_object(text: str) -> dict[str, Any] | None:
 def _first_object(text: str) -> dict[str, Any] | None:
     decoder = json.JSONDecoder(parse_constant=_refuse)
     start = text.find("{")
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         if start < 0:
             break
         try:

@@ -8,8 +8,8 @@ from typing import Any
 
 from quaid.llm.exchange import Reply, Request, Stop, read_count
 from quaid.llm.schema import for_the_wire
-from quaid.llm.wire import RemoteProvider, bearer, explain_status
-from quaid.model import ModelUsage, Tier
+from quaid.llm.wire import RemoteProvider
+from quaid.model import ModelUsage
 from quaid.settings import ModelSettings
 
 DEFAULT_URL = "https://api.anthropic.com"
@@ -22,52 +22,34 @@ _STOPS: dict[str, Stop] = {
     "pause_turn": "length",
     "refusal": "refusal",
 }
-_RUNGS: dict[Tier, tuple[str, ...]] = {
-    "deep": ("schema", "tool", "plain"),
-    "fast": ("schema, low effort", "schema", "tool", "plain"),
-}
-"""Older models know no effort, newer ones refuse a forced tool, gateways may know neither."""
-
-
-class AnthropicProvider(RemoteProvider):
-    """`POST {url}/v1/messages`."""
-
-    def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
-        super().__init__(_Anthropic(settings, environ))
+_MODES = ("schema", "tool", "plain")
 
 
 def key_variable(settings: ModelSettings, environ: Mapping[str, str]) -> str:
-    """The environment variable the key is taken from, set or not."""
+    """Return the environment variable the key is taken from, set or not."""
     if settings.api_key_env:
         return settings.api_key_env
     return TOKEN_ENV if environ.get(TOKEN_ENV, "").strip() and not environ.get(KEY_ENV, "").strip() else KEY_ENV
 
 
-class _Anthropic:
-    name = "anthropic"
+class AnthropicProvider(RemoteProvider):
+    """`POST {url}/v1/messages`."""
+
     path = "/v1/messages"
+    # Older models do not know effort, newer ones refuse a forced tool, gateways may know neither.
+    modes = {"deep": _MODES, "fast": ("schema, low effort", *_MODES)}  # noqa: RUF012 - declared by the base class
 
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
         url = settings.url or environ.get(URL_ENV, "").strip() or DEFAULT_URL
-        self.base_url = url.rstrip("/").removesuffix("/v1")
-        self.key_env = key_variable(settings, environ)
-        self.key = environ.get(self.key_env, "").strip()
+        super().__init__("anthropic", url.rstrip("/").removesuffix("/v1"), key_variable(settings, environ), environ)
         self._version = settings.anthropic_version
         self._temperature = settings.temperature
 
     def headers(self) -> dict[str, str]:
-        version = {"anthropic-version": self._version}
-        if not self.key:
-            return version
-        if self.key_env == TOKEN_ENV:
-            return version | bearer(self.key)
-        return version | {"x-api-key": self.key}
+        key = {"x-api-key": self.key} if self.key and self.key_env != TOKEN_ENV else super().headers()
+        return {"anthropic-version": self._version, **key}
 
-    def rungs(self, tier: Tier) -> int:
-        return len(_RUNGS[tier])
-
-    def payload(self, request: Request, rung: int) -> dict[str, Any]:
-        way = _RUNGS[request.tier][rung]
+    def payload(self, request: Request, mode: str) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": request.model,
             "max_tokens": request.max_output_tokens,
@@ -77,11 +59,11 @@ class _Anthropic:
         if self._temperature >= 0:
             body["temperature"] = self._temperature
         schema = for_the_wire(request.schema)
-        if way.startswith("schema"):
+        if mode.startswith("schema"):
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
-            if way.endswith("low effort"):
+            if mode.endswith("low effort"):
                 body["output_config"]["effort"] = "low"
-        elif way == "tool":
+        elif mode == "tool":
             body["tools"] = [
                 {"name": "answer", "description": "Give the answer.", "input_schema": schema, "strict": True}
             ]
@@ -90,20 +72,15 @@ class _Anthropic:
 
     def reply(self, answer: Any, request: Request) -> Reply:
         blocks = answer["content"]
-        used = [json.dumps(block["input"]) for block in blocks if block["type"] == "tool_use"]
+        inputs = [json.dumps(block["input"]) for block in blocks if block["type"] == "tool_use"]
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         stop = _STOPS.get(answer.get("stop_reason") or "", "end")
         model = str(answer.get("model") or request.model)
-        return Reply(used[0] if used else text, stop, model, read_usage(answer["usage"], None))
-
-    def explain(self, status: int, said: str, model: str) -> tuple[str, str]:
-        return explain_status(f"Anthropic at {self.base_url}", self.key_env, status, said, model)
+        return Reply(inputs[0] if inputs else text, stop, model, read_usage(answer["usage"], None))
 
 
 def read_usage(counts: Mapping[str, Any], cost_usd: float | None) -> ModelUsage:
-    """Anthropic counts what came out of its cache, and what went in, beside the rest of the input."""
-    written = read_count(counts.get("cache_creation_input_tokens"))
-    cached = read_count(counts.get("cache_read_input_tokens"))
-    fresh = read_count(counts.get("input_tokens"))
-    output = read_count(counts.get("output_tokens"))
-    return ModelUsage(fresh + written + cached, output, cached, written, cost_usd, 1)
+    """Return what a call took. Anthropic counts cached input, read and written, beside the rest of the input."""
+    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+    uncached, written, cached, output = (read_count(counts.get(name)) for name in names)
+    return ModelUsage(uncached + written + cached, output, cached, written, cost_usd, 1)

@@ -1,6 +1,6 @@
-"""Hard caps: a call is counted at the most it can take before it is made, and at what it took afterwards.
+"""Hard caps: a call is counted at the most it can take before it is made, and at its usage afterwards.
 
-So two processes cannot both spend the last of a day, and one that is killed in the middle has its call counted.
+So two processes cannot both spend the last of a day, and a process that is killed has its running call counted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 
 from quaid.errors import BudgetExceededError, ModelError, ModelUnavailableError, QuaidError
 from quaid.llm.exchange import UsageStore
@@ -21,38 +20,30 @@ _RUN = "run"
 
 
 class UsageInMemory:
-    """A UsageStore that forgets with its process. Safe to use from several threads."""
+    """A UsageStore that ends with its process. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._settled: dict[str, ModelUsage] = {}
-        self._running: dict[int, tuple[str, ModelUsage]] = {}
-        self._ids = count()
-        self._lock = threading.Lock()
+        self._calls: list[tuple[str, ModelUsage]] = []
+        self._lock = threading.RLock()
 
     def reserve(self, call: PlannedCall, day: str, check: Callable[[ModelUsage], None]) -> int:
         with self._lock:
-            check(self._sum(day))
-            reservation = next(self._ids)
-            self._running[reservation] = (day, call.most)
-            return reservation
+            check(self.spent(day))
+            self._calls.append((day, call.most))
+            return len(self._calls) - 1
 
     def settle(self, reservation: int, usage: ModelUsage) -> None:
         with self._lock:
-            day, _ = self._running.pop(reservation)
-            self._settled[day] = self._settled.get(day, ModelUsage()) + usage
+            self._calls[reservation] = (self._calls[reservation][0], usage)
 
     def spent(self, day: str) -> ModelUsage:
         with self._lock:
-            return self._sum(day)
-
-    def _sum(self, day: str) -> ModelUsage:
-        running = (usage for when, usage in self._running.values() if when == day)
-        return sum(running, self._settled.get(day, ModelUsage()))
+            return sum((usage for when, usage in self._calls if when == day), ModelUsage())
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A call that is counted at its estimate in the day's store and the run's."""
+    """The numbers of a call that is counted at its estimate, in the store of the day and in that of the run."""
 
     day_id: int
     run_id: int
@@ -69,45 +60,40 @@ class Budget:
 
     @property
     def spent(self) -> ModelUsage:
-        """All that went through this budget."""
+        """The usage of all calls within this budget."""
         return self._run.spent(_RUN)
-
-    def spent_on(self, day: str) -> ModelUsage:
-        """All that this machine has taken on `day` (ISO, UTC)."""
-        return self._store.spent(day)
 
     def reserve(self, call: PlannedCall, day: str) -> Reservation:
         """Count `call` at its estimate.
 
         Raises:
-            BudgetExceededError: with it a cap would be exceeded; nothing was counted.
-            ModelUnavailableError: what is spent cannot be written down, so that no cap could hold.
+            BudgetExceededError: a cap would be exceeded; nothing was counted.
+            ModelUnavailableError: usage cannot be stored, so that no cap could hold.
         """
         settings, most = self._settings, call.most
         _check("models.max_tokens_per_call", settings.max_tokens_per_call, most.tokens, 0)
         check_run = partial(self._check, "run", settings.max_tokens_per_run, settings.max_usd_per_run, most)
         check_day = partial(self._check, "day", settings.max_tokens_per_day, settings.max_usd_per_day, most)
-        run_id = self._run.reserve(call, _RUN, check_run if self._is_run else _anything)
+        run_id = self._run.reserve(call, _RUN, check_run if self._is_run else lambda _spent: None)
         try:
             return Reservation(self._store.reserve(call, day, check_day), run_id)
         except QuaidError as error:
             self._run.settle(run_id, ModelUsage())
             if isinstance(error, ModelError):
                 raise
-            raise ModelUnavailableError(
-                f"What models take could not be counted, so none was asked ({error})"
-            ) from error
+            problem = f"The usage of models could not be counted, so none was asked ({error})"
+            raise ModelUnavailableError(problem) from error
 
     def settle(self, reservation: Reservation, usage: ModelUsage) -> None:
-        """Count what the call took. Where that cannot be written down, its estimate stays counted."""
+        """Count the usage of the call. Where it cannot be stored, the estimate stays counted."""
         self._run.settle(reservation.run_id, usage)
         with suppress(QuaidError):
             self._store.settle(reservation.day_id, usage)
 
-    def _check(self, period: str, most_tokens: int, most_usd: float, most: ModelUsage, spent: ModelUsage) -> None:
-        _check(f"models.max_tokens_per_{period}", most_tokens, most.tokens, spent.tokens)
+    def _check(self, period: str, max_tokens: int, max_usd: float, most: ModelUsage, spent: ModelUsage) -> None:
+        _check(f"models.max_tokens_per_{period}", max_tokens, most.tokens, spent.tokens)
         if most.cost_usd is not None:
-            _check(f"models.max_usd_per_{period}", most_usd, most.cost_usd, spent.cost_usd or 0.0)
+            _check(f"models.max_usd_per_{period}", max_usd, most.cost_usd, spent.cost_usd or 0.0)
 
 
 def _check(setting: str, cap: float, more: float, spent: float) -> None:
@@ -117,7 +103,3 @@ def _check(setting: str, cap: float, more: float, spent: float) -> None:
 
 def _shown(amount: float) -> str:
     return f"{amount:,} tokens" if isinstance(amount, int) else f"${amount:.4g}"
-
-
-def _anything(_spent: ModelUsage) -> None:
-    pass

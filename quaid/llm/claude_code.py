@@ -1,4 +1,4 @@
-"""Claude Code, as a process: `claude -p`. For owners who have a subscription and no key.
+"""Claude Code as a process, `claude -p`: for users who have a subscription and no key.
 
 It starts in half a second and asks its model twice for one structured answer, so it is for work that can wait.
 """
@@ -21,9 +21,7 @@ from quaid.llm.exchange import Reply, Request, Stop, read_cost, read_count
 from quaid.llm.schema import for_the_wire
 
 NO_HOOKS = "QUAID_NO_HOOKS"
-"""Set for the process: Quaid's own hooks, which it loads, leave at once when they see it."""
-_NESTED = "CLAUDECODE"
-"""Claude Code refuses to start inside itself when it sees this; ours is no session of it."""
+"""Set for the process: Quaid's own hooks, which it loads, end at once when it is set."""
 _OPTIONS = (
     *("--output-format", "json"),
     *("--tools", ""),
@@ -48,19 +46,20 @@ class ClaudeCodeProvider:
 
     def __init__(self, executable: str, environ: Mapping[str, str]) -> None:
         self._executable = executable
-        kept = {name: value for name, value in environ.items() if name != _NESTED}
+        # Claude Code refuses to start inside itself when this is set; our process is not a session of it.
+        kept = {name: value for name, value in environ.items() if name != "CLAUDECODE"}
         self._environ = kept | {NO_HOOKS: "1", "CLAUDE_CODE_MAX_RETRIES": "1"}
 
     def complete(self, request: Request, deadline: float) -> Reply:
-        """The model's answer.
+        """Return the model's answer.
 
         Raises:
             ModelUnavailableError, ModelTimeoutError, ModelAnswerError: as for `Provider.complete`.
         """
-        output, said, code = self._run(request, deadline)
+        output, errors, code = self._run(request, deadline)
         result = _find_result(output)
         if result is None:
-            reason = " ".join(said.split())[:200] or f"it left with {code}"
+            reason = " ".join(errors.split())[:200] or f"exit code {code}"
             raise ModelUnavailableError(f"claude -p gave no result ({reason})", "Try it in a shell: claude -p hello")
         # A failed request can have the subtype "success": only is_error tells.
         if result.get("is_error"):
@@ -69,19 +68,21 @@ class ClaudeCodeProvider:
         text = json.dumps(structured) if isinstance(structured, dict) else str(result.get("result") or "")
         try:
             usage = read_usage(result.get("usage") or {}, read_cost(result.get("total_cost_usd")))
-            model = _model(result.get("modelUsage") or {}, request.model)
+            # The model that wrote the most: small ones do side jobs.
+            models = result.get("modelUsage") or {}
+            model = max(models, key=lambda name: read_count(models[name].get("outputTokens")), default=request.model)
         except (TypeError, ValueError, AttributeError) as error:
             raise ModelAnswerError(request.model, request.prompt, "claude -p speaks another format") from error
         return Reply(text, _STOPS.get(str(result.get("stop_reason")), "end"), model, usage)
 
     def _run(self, request: Request, deadline: float) -> tuple[bytes, str, int]:
-        """What the process wrote, said and left with. It never outlives `deadline`."""
+        """Return the output, the errors and the exit code of the process. It never outlives `deadline`."""
         from tempfile import TemporaryDirectory
 
         command = [self._executable, "-p", *_OPTIONS, "--model", request.model, "--system-prompt", request.system]
         command += ["--json-schema", json.dumps(for_the_wire(request.schema))]
         limit_s = max(0.1, deadline - time.monotonic())
-        # An empty folder: nobody's CLAUDE.md and no state of a repository goes along.
+        # An empty folder: no CLAUDE.md and no state of a repository goes along.
         with TemporaryDirectory(prefix="quaid-claude-") as folder:
             try:
                 process = subprocess.Popen(
@@ -97,17 +98,17 @@ class ClaudeCodeProvider:
                 raise ModelUnavailableError(f"claude could not be started ({error.strerror})") from error
             _running.add(process)
             try:
-                output, said = process.communicate(_as_text(request).encode("utf-8", "replace"), timeout=limit_s)
+                output, errors = process.communicate(_as_text(request).encode("utf-8", "replace"), timeout=limit_s)
             except subprocess.TimeoutExpired as error:
                 raise ModelTimeoutError(f"claude -p ({request.model})", round(limit_s, 1)) from error
             finally:
                 _kill(process)
                 _running.discard(process)
-        return output, said.decode("utf-8", "replace"), process.returncode
+        return output, errors.decode("utf-8", "replace"), process.returncode
 
 
 def _as_text(request: Request) -> str:
-    """All turns as one text: the process takes a single question."""
+    """Return all turns as one text: the process takes a single question."""
     first, *later = request.turns
     parts = [first.text]
     parts += [f"Your answer was:\n{turn.text}" if turn.role == "assistant" else turn.text for turn in later]
@@ -115,7 +116,7 @@ def _as_text(request: Request) -> str:
 
 
 def _find_result(output: bytes) -> Mapping[str, Any] | None:
-    """The result object: alone, or the last of a list of messages."""
+    """Return the result object, which is alone or the last of a list of messages."""
     try:
         found = json.loads(output)
     except (ValueError, RecursionError):
@@ -131,19 +132,14 @@ def _failure(result: Mapping[str, Any], request: Request) -> ModelUnavailableErr
         return ModelAnswerError(request.model, request.prompt, "claude -p got no answer that fits the schema")
     errors = result.get("errors")
     words = result.get("result") or (errors[0] if isinstance(errors, list) and errors else kind)
-    said = f"{status}: " * bool(status) + " ".join(str(words).split())[:200]
+    message = f"{status}: " * bool(status) + " ".join(str(words).split())[:200]
     if status in {401, 403}:
-        return ModelUnavailableError(f"claude -p is not logged in ({said})", "Log in with: claude")
-    return ModelUnavailableError(f"claude -p got no answer ({said})", "Try again later")
-
-
-def _model(used: Mapping[str, Any], asked: str) -> str:
-    """The model that wrote the most: small ones do side jobs."""
-    return max(used, key=lambda name: read_count(used[name].get("outputTokens")), default=asked)
+        return ModelUnavailableError(f"claude -p is not logged in ({message})", "Log in with: claude")
+    return ModelUnavailableError(f"claude -p got no answer ({message})", "Try again later")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the process and all it has started. It has a session of its own, so that Ctrl-C does not reach it."""
+    """End the process and all that it started. It has a session of its own, so that Ctrl-C does not reach it."""
     if process.poll() is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -157,6 +153,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 @atexit.register
 def kill_all() -> None:
-    """End every such process: for whoever leaves without going through `atexit`."""
+    """End every such process: for callers that exit without `atexit`."""
     for process in tuple(_running):
         _kill(process)

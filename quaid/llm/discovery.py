@@ -1,7 +1,7 @@
-"""Which provider is asked, and why: the configured one, or what this machine has.
+"""Chooses the provider: the configured one, or the first that this machine has.
 
-Nothing is looked for before somebody asks. Looking is a glance at the environment and the PATH; only when no key is
-set is a local Ollama knocked at, for a fifth of a second at most.
+Nothing is looked for before a model is needed. Then the environment and the PATH are read; only when no key is set is a
+local Ollama called, for a fifth of a second at most.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from quaid.llm.exchange import Provider
 from quaid.model import Tier
 from quaid.settings import ModelSettings
 
-KNOCK_S = 0.2
-_FOUND_FOR_S = 60.0
-"""How long what was found, or not found, is taken for granted."""
-MODEL_NAMES: dict[str, dict[Tier, str]] = {
+_OLLAMA_WAIT_S = 0.2
+_CHOICE_LASTS_S = 60.0
+_MODEL_NAMES: dict[str, dict[Tier, str]] = {
     "anthropic": {"deep": "claude-opus-5-5", "fast": "claude-haiku-5-5"},
     "openai": {"deep": "gpt-5.4", "fast": "gpt-5.4-mini"},
     "ollama": {"deep": "qwen2.5:7b", "fast": "qwen2.5:7b"},
     "claude-code": {"deep": "opus", "fast": "haiku"},
 }
-"""The model of each tier, by provider, where the settings name none."""
-_GET_ONE = (
+"""By provider, where the settings name no model."""
+_INSTALL = (
     "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, start Ollama, or install Claude Code; or do without: "
     "quaid config models.provider none"
 )
@@ -38,7 +37,7 @@ _CHOOSE = "Choose one: quaid config models.provider anthropic (or openai, ollama
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The provider that is asked, and its two models."""
+    """A provider and the models it is asked for."""
 
     provider: Provider
     models: Mapping[Tier, str]
@@ -47,7 +46,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Which models are asked and why, for `quaid doctor`. Without a provider, why there is none and what to do."""
+    """The models that are asked and why. Without a provider: why there is none, and what to do."""
 
     provider: str | None
     deep: str
@@ -55,11 +54,11 @@ class Description:
     why: str
     next_step: str = ""
     goes_to: str = ""
-    """Whom prompts are sent to; empty where they stay on this machine."""
+    """The host that prompts are sent to; empty where they stay on this machine."""
 
 
 class Discovery:
-    """Finds the provider when it is needed. Safe to use from several threads."""
+    """Finds the provider when it is needed, and again after a minute. Safe to use from several threads."""
 
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
@@ -69,15 +68,15 @@ class Discovery:
         self._found_at = 0.0
 
     def choose(self) -> Choice:
-        """The provider to ask.
+        """Return the provider to ask.
 
         Raises:
-            ModelUnavailableError: it is switched off, cannot be used as configured, or nothing was found.
+            ModelUnavailableError: models are off, the provider cannot be used as configured, or none was found.
         """
         with self._lock:
-            if self._found is None or time.monotonic() - self._found_at > _FOUND_FOR_S:
+            if self._found is None or time.monotonic() - self._found_at > _CHOICE_LASTS_S:
                 try:
-                    self._found = self._look()
+                    self._found = self._find()
                 except ModelUnavailableError as error:
                     self._found = error
                 self._found_at = time.monotonic()
@@ -87,18 +86,18 @@ class Discovery:
         return found
 
     def describe(self) -> Description:
-        """What `choose` would choose; an explanation where it would raise, or where the chosen Ollama is silent."""
+        """Return what `choose` would; an explanation where it would raise, or where the configured Ollama is silent."""
         try:
             choice = self.choose()
             if self._settings.provider == "ollama":
-                self._knock(choice.models)
+                _check_ollama(choice)
         except ModelUnavailableError as error:
             return Description(None, "", "", error.problem, error.next_step)
         deep, fast = choice.models["deep"], choice.models["fast"]
         return Description(choice.provider.name, deep, fast, choice.why, goes_to=choice.provider.goes_to)
 
-    def _look(self) -> Choice:
-        looks: dict[str, Callable[[str], Choice]] = {
+    def _find(self) -> Choice:
+        finders: dict[str, Callable[[str], Choice]] = {
             "anthropic": self._anthropic,
             "openai": self._openai,
             "ollama": self._ollama,
@@ -110,24 +109,23 @@ class Discovery:
         if provider == "none":
             raise ModelUnavailableError("models.provider is none: no model is ever asked", _CHOOSE)
         if provider != "auto":
-            return looks[provider](f"models.provider is {provider}")
+            return finders[provider](f"models.provider is {provider}")
         for key in ("url", "api_key_env"):
             if getattr(self._settings, key):
-                raise ModelUnavailableError(f"models.{key} is set, but models.provider does not say for whom", _CHOOSE)
+                raise ModelUnavailableError(f"models.{key} is set, but models.provider is auto", _CHOOSE)
         missing = []
-        for look in looks.values():
+        for find in finders.values():
             try:
-                return look("")
+                return find("")
             except ModelUnavailableError as error:
                 missing.append(error.problem)
-        raise ModelUnavailableError(f"No model was found: {'; '.join(missing)}", _GET_ONE)
+        raise ModelUnavailableError(f"No model was found: {'; '.join(missing)}", _INSTALL)
 
     def _anthropic(self, why: str) -> Choice:
         from quaid.llm import anthropic
 
         key_env = anthropic.key_variable(self._settings, self._environ)
-        has_own_url = bool(self._settings.url)
-        why = self._keyed("Anthropic", key_env, why, needs_key=not has_own_url)
+        why = self._keyed("Anthropic", key_env, why, needs_key=not self._settings.url)
         return self._choice(anthropic.AnthropicProvider(self._settings, self._environ), why)
 
     def _openai(self, why: str) -> Choice:
@@ -141,27 +139,23 @@ class Discovery:
         return self._choice(openai.OpenAIProvider(self._settings, self._environ), why)
 
     def _ollama(self, why: str) -> Choice:
-        from quaid.llm import ollama
+        from quaid.llm.ollama import OllamaProvider
 
-        try:
-            provider = ollama.OllamaProvider(self._settings, self._environ)
-        except ValueError as error:
-            raise ModelUnavailableError(f"{ollama.HOST_ENV} or models.url is no address ({error})") from error
-        choice = self._choice(provider, why)
-        return choice if why else replace(choice, why=self._knock(choice.models))
+        choice = self._choice(OllamaProvider(self._settings, self._environ), why)
+        return choice if why else replace(choice, why=_check_ollama(choice))
 
     def _claude_code(self, why: str) -> Choice:
         from quaid.llm.claude_code import NO_HOOKS, ClaudeCodeProvider
 
         if self._environ.get(NO_HOOKS):
-            raise ModelUnavailableError(f"{NO_HOOKS} is set: this is inside a claude that Quaid itself has started")
+            raise ModelUnavailableError(f"{NO_HOOKS} is set: this is inside a claude that Quaid has started")
         executable = shutil.which("claude", path=self._environ.get("PATH", ""))
         if executable is None:
-            raise ModelUnavailableError("no claude on the PATH", "Install Claude Code, or choose another provider")
-        return self._choice(ClaudeCodeProvider(executable, self._environ), why or f"{executable} is there")
+            raise ModelUnavailableError("claude is not on the PATH", "Install Claude Code, or choose another provider")
+        return self._choice(ClaudeCodeProvider(executable, self._environ), why or f"{executable} was found")
 
     def _keyed(self, service: str, key_env: str, why: str, *, needs_key: bool) -> str:
-        """Why a service with a key is chosen: the owner's word, or the key that is there."""
+        """Return why a service with a key is chosen: it is configured, or its key is set."""
         has_key = bool(self._environ.get(key_env, "").strip())
         if not has_key and (needs_key or not why):
             step = f"Put your {service} key in that environment variable, or choose another provider"
@@ -171,23 +165,25 @@ class Discovery:
     def _choice(self, provider: Provider, why: str) -> Choice:
         if self._settings.offline and not provider.is_local:
             raise ModelUnavailableError(f"offline is set, and {provider.name} is on another machine", _GO_ONLINE)
-        usual, settings = MODEL_NAMES[provider.name], self._settings
+        usual, settings = _MODEL_NAMES[provider.name], self._settings
         models: dict[Tier, str] = {"deep": settings.deep or usual["deep"], "fast": settings.fast or usual["fast"]}
         return Choice(provider, models, why)
 
-    def _knock(self, models: Mapping[Tier, str]) -> str:
-        """Whether an Ollama answers and has the models.
 
-        Raises:
-            ModelUnavailableError: it does not, or has not.
-        """
-        from quaid.llm import ollama
+def _check_ollama(choice: Choice) -> str:
+    """Return that the chosen Ollama answers.
 
-        address = ollama.base_url(self._settings, self._environ)
-        names = ollama.list_models(address, KNOCK_S)
-        if names is None:
-            raise ModelUnavailableError(f"no Ollama answers at {address}", "Start it with: ollama serve")
-        for name in models.values():
-            if name not in names and f"{name}:latest" not in names:
-                raise ModelUnavailableError(f"Ollama has no model {name}", f"Fetch it with: ollama pull {name}")
-        return f"Ollama answers at {address}"
+    Raises:
+        ModelUnavailableError: it does not, or lacks one of the models.
+    """
+    from quaid.llm.ollama import OllamaProvider
+
+    assert isinstance(choice.provider, OllamaProvider)
+    address = choice.provider.base_url
+    names = choice.provider.list_models(_OLLAMA_WAIT_S)
+    if names is None:
+        raise ModelUnavailableError(f"Ollama does not answer at {address}", "Start it with: ollama serve")
+    for name in choice.models.values():
+        if name not in names and f"{name}:latest" not in names:
+            raise ModelUnavailableError(f"Ollama has no model {name}", f"Fetch it with: ollama pull {name}")
+    return f"Ollama answers at {address}"

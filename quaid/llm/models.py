@@ -1,4 +1,4 @@
-"""Asking a model: by tier, within a budget, with an answer that fits its prompt's schema."""
+"""Asks a model: by tier, within a budget, for an answer that fits the schema of its prompt."""
 
 from __future__ import annotations
 
@@ -33,17 +33,14 @@ from quaid.model import ModelUsage, PlannedCall, Tier
 from quaid.redaction import admit, admit_all
 from quaid.settings import ModelSettings
 
-THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}
-"""Room for what a model thinks before it answers: providers count it as output, and some models cannot leave it."""
-_MOST_PROBLEMS_SHOWN = 20
+_THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}
+"""Room for what a model thinks before it answers: providers count it as output, and some models cannot do without."""
+_MAX_PROBLEMS = 20
 _BETWEEN_ANSWERS = "\n\n---\n\n"
 
 
 class Models:
-    """The models of this machine. Making one costs nothing; nothing is looked for before the first `ask`.
-
-    Safe to use from several threads.
-    """
+    """The models of this machine. A provider is looked for at the first `ask`. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -64,29 +61,31 @@ class Models:
         self._budget = Budget(settings, self._usage, is_run=False)
 
     def start_run(self) -> Models:
-        """The same models with a count and caps of their own, for one run of a job. Ask it, then read `spent`."""
+        """Return the same models with a count and caps of their own, for one run of a job."""
         run = copy(self)
         run._budget = Budget(self._settings, self._usage, is_run=True)  # noqa: SLF001 - one of us
         return run
 
+    def without_answers(self) -> Models:
+        """Return the same models, but no answer is kept, and none that was kept is given."""
+        other = copy(self)
+        other._answers = None  # noqa: SLF001 - one of us
+        return other
+
     @property
     def spent(self) -> ModelUsage:
-        """What was asked through this object has taken."""
+        """The usage of all calls through this object."""
         return self._budget.spent
 
-    def spent_today(self) -> ModelUsage:
-        """What this machine has taken since midnight UTC."""
-        return self._budget.spent_on(self._today())
-
     def describe(self) -> Description:
-        """Which models are asked and why, or why none. May knock at a local Ollama; asks no model."""
+        """Return which models are asked and why, or why none is. May call a local Ollama, but asks no model."""
         return self._discovery.describe()
 
     def prompt(self, name: str) -> Prompt:
-        """The prompt `name`, the owner's version if there is one.
+        """Return the prompt `name`, the user's version if there is one.
 
         Raises:
-            PromptError: there is none, or its file cannot be used.
+            PromptError: no such prompt, or its file cannot be used.
         """
         return load_prompt(name, self._own_prompts)
 
@@ -98,19 +97,19 @@ class Models:
         check: Check | None = None,
         deadline_s: float | None = None,
     ) -> Answer:
-        """The answer of the prompt's tier to `inputs`, one text per slot.
+        """Return the answer of the prompt's tier to `inputs`, one text per slot.
 
-        One that does not fit the schema, or that `check` finds fault with, is sent back once. What fits the schema by
-        then is given, with what `check` still says as its `problems`; only an answer without any is kept for later.
+        An answer that does not fit the schema, or in which `check` finds problems, is sent back once. What fits the
+        schema by then is returned, with the problems that `check` still finds; only one without any is kept for later.
 
-        Never takes longer than `deadline_s` seconds (None: the tier's timeout), retries and repair included. A late
-        answer is dropped; what it may have taken stays counted.
+        Takes `deadline_s` seconds at most (None: the tier's timeout), retries and repair included. A late answer is
+        dropped; its estimate stays counted.
 
         Raises:
             PromptError: the prompt has other slots.
-            ModelUnavailableError: there is no model to ask, or its provider would not take the question.
-            ModelTimeoutError: no answer in time.
-            ModelRefusedError: the model would not answer.
+            ModelUnavailableError: there is no model to ask, or its provider did not accept the request.
+            ModelTimeoutError: no answer came in time.
+            ModelRefusedError: the model refused to answer.
             ModelAnswerError: it answered twice with something that does not fit, or was cut off.
             BudgetExceededError: a cap would be exceeded; nothing was asked.
         """
@@ -121,7 +120,9 @@ class Models:
         return _last_within(limit_s, f"The {prompt.tier} model", self._attempts(prompt, text, check, deadline))
 
     def _attempts(self, prompt: Prompt, text: str, check: Check | None, deadline: float) -> Iterator[Answer]:
-        """What can be given, a later one in the place of an earlier: a fitting answer stays when its repair fails."""
+        """Yield the answers that can be given, each better than the one before: one that fits stays when its repair
+        fails.
+        """
         started = time.monotonic()
         choice = self._discovery.choose()
         model = choice.models[prompt.tier]
@@ -131,18 +132,18 @@ class Models:
             yield kept
             return
         _require_time(choice.provider, deadline - started)
-        room = prompt.max_output_tokens + THINKING_TOKENS[prompt.tier]
+        room = prompt.max_output_tokens + _THINKING_TOKENS[prompt.tier]
         turns = (Turn("user", text),)
         request = Request(prompt.tier, model, prompt.label, prompt.system, turns, prompt.schema, room)
         answer: Answer | None = None
         usage = ModelUsage()
-        said = ""
+        texts: list[str] = []
         problems: tuple[str, ...] = ()
-        for _ in ("the question", "its repair"):
+        for _ in ("request", "repair"):
             reply = self._exchange(choice, request, deadline)
             usage += reply.usage
-            said = f"{said}{_BETWEEN_ANSWERS * bool(said)}{reply.text}"
-            _require_end(reply, request, said)
+            texts.append(reply.text)
+            _require_end(reply, request, _BETWEEN_ANSWERS.join(texts))
             value, problems = _read(reply, request, check)
             took_s = time.monotonic() - started
             if value is not None:
@@ -155,10 +156,10 @@ class Models:
                 return
             request = _repaired(request, reply, problems)
         if answer is None:
-            raise ModelAnswerError(model, request.prompt, "; ".join(problems), said)
+            raise ModelAnswerError(model, request.prompt, "; ".join(problems), _BETWEEN_ANSWERS.join(texts))
 
     def _exchange(self, choice: Choice, request: Request, deadline: float) -> Reply:
-        """One call, counted before and after."""
+        """Make one call, counted at its estimate before and at its usage afterwards."""
         price = price_of(request.model, request.tier, self._settings)
         if choice.provider.is_local:
             price = price or Price(0.0, 0.0, 0.0, 0.0)
@@ -168,9 +169,11 @@ class Models:
         try:
             reply = choice.provider.complete(request, deadline)
         except ModelUnavailableError:
-            self._budget.settle(reservation, ModelUsage())  # it was not taken, so it is not charged
+            self._budget.settle(reservation, ModelUsage())  # it was not accepted, so it is not charged
             raise
-        usage = reply.usage if reply.usage.tokens else _estimated(request, reply)
+        usage = reply.usage
+        if not usage.tokens:  # some services do not say
+            usage = ModelUsage(_input_tokens(request), estimate_tokens(reply.text), cost_usd=None, calls=1)
         reply = replace(reply, usage=usage if usage.cost_usd is not None else with_cost(usage, price))
         self._budget.settle(reservation, reply.usage)
         return reply
@@ -190,7 +193,7 @@ class Models:
         return Answer(value, provider, model, prompt.label, ModelUsage(), is_cached=True, took_s=took_s)
 
     def _keep(self, key: str, answer: Answer) -> None:
-        # What a model says of a secret is not kept: the question is asked again.
+        # An answer with a secret in it is not kept: the question is asked again.
         if self._answers is None or not self._settings.cache_days or admit_all(answer.value)[1]:
             return
         text = json.dumps({"value": answer.value, "provider": answer.provider, "model": answer.model})
@@ -205,7 +208,7 @@ class Models:
 
 
 def _require_time(provider: Provider, left_s: float) -> None:
-    """Raises ModelUnavailableError where the provider cannot even begin in what is left."""
+    """Raise ModelUnavailableError where the provider needs more than what is left."""
     if left_s < provider.least_s:
         raise ModelUnavailableError(
             f"{provider.name} needs {provider.least_s:g} s or more and has {max(0.0, left_s):.1f} s",
@@ -213,19 +216,19 @@ def _require_time(provider: Provider, left_s: float) -> None:
         )
 
 
-def _require_end(reply: Reply, request: Request, said: str) -> None:
-    """Raises ModelRefusedError or ModelAnswerError where there is nothing to repair: a refusal stays one, and what was
-    cut off would be so again.
+def _require_end(reply: Reply, request: Request, text: str) -> None:
+    """Raise ModelRefusedError or ModelAnswerError where a repair is useless: a refusal stays one, and what was cut off
+    would be cut off again.
     """
     if reply.stop == "refusal":
-        raise ModelRefusedError(reply.model, request.prompt, said)
+        raise ModelRefusedError(reply.model, request.prompt, text)
     if reply.stop == "length":
         problem = f"cut off after {reply.usage.output_tokens:,} tokens"
-        raise ModelAnswerError(reply.model, request.prompt, problem, said)
+        raise ModelAnswerError(reply.model, request.prompt, problem, text)
 
 
 def _read(reply: Reply, request: Request, check: Check | None) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """The object in a reply if it fits the schema, and what is wrong with it."""
+    """Return the object in a reply if it fits the schema, and what is wrong with it."""
     value = find_object(reply.text)
     if value is None:
         return None, ("it holds no JSON object",)
@@ -236,41 +239,35 @@ def _read(reply: Reply, request: Request, check: Check | None) -> tuple[dict[str
 
 
 def _repaired(request: Request, reply: Reply, problems: Sequence[str]) -> Request:
-    """`request` with the answer to it and what is wrong with that."""
-    shown = admit("; ".join(problems[:_MOST_PROBLEMS_SHOWN])).text
-    repair = f"That does not fit: {shown}. Answer again, with the whole JSON object and nothing else."
+    """Return `request` with its answer and what is wrong with it."""
+    listed = admit("; ".join(problems[:_MAX_PROBLEMS])).text
+    repair = f"That does not fit: {listed}. Answer again, with the whole JSON object and nothing else."
     turns = (*request.turns, Turn("assistant", admit(reply.text).text or "(nothing)"), Turn("user", repair))
     return replace(request, turns=turns)
 
 
 def _most(request: Request, turns_per_call: int, price: Price | None) -> ModelUsage:
-    """The most that a call can take."""
-    read = sum(estimate_tokens(turn.text) for turn in request.turns) + estimate_tokens(request.system)
-    read += estimate_tokens(json.dumps(request.schema))
-    return with_cost(
-        ModelUsage(turns_per_call * read, turns_per_call * request.max_output_tokens, calls=1),
-        price,
-    )
+    """Return the most that a call can take."""
+    read = _input_tokens(request) + estimate_tokens(json.dumps(request.schema))
+    return with_cost(ModelUsage(turns_per_call * read, turns_per_call * request.max_output_tokens, calls=1), price)
 
 
-def _estimated(request: Request, reply: Reply) -> ModelUsage:
-    """For services that do not say what they took."""
-    read = sum(estimate_tokens(turn.text) for turn in request.turns) + estimate_tokens(request.system)
-    return ModelUsage(read, estimate_tokens(reply.text), cost_usd=None, calls=1)
+def _input_tokens(request: Request) -> int:
+    return sum(estimate_tokens(turn.text) for turn in request.turns) + estimate_tokens(request.system)
 
 
 def _key(prompt: Prompt, choice: Choice, model: str, text: str) -> str:
     import hashlib
 
-    told = json.dumps([prompt.name, prompt.version, choice.provider.name, model, text])
-    return hashlib.sha256(told.encode()).hexdigest()
+    parts = json.dumps([prompt.name, prompt.version, choice.provider.name, model, text])
+    return hashlib.sha256(parts.encode()).hexdigest()
 
 
 def _last_within(limit_s: float, who: str, answers: Iterator[Answer]) -> Answer:
-    """The last of `answers` that comes within `limit_s`: not every wait for them can be told a limit.
+    """Return the last of `answers` that comes within `limit_s` seconds: not every wait for them takes a timeout.
 
     Raises:
-        ModelTimeoutError: none came in time. What `answers` raises itself, unless a model failed after one had come.
+        ModelTimeoutError: none came in time. And what `answers` raises, unless a model failed after one had come.
     """
     given: list[Answer] = []
     failed: list[BaseException] = []

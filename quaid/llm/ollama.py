@@ -5,86 +5,65 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quaid.http import UnreachableError, Wire, complete_address
+from quaid.http import UnreachableError, ollama_address
 from quaid.llm.exchange import Reply, Request, Stop, read_count
 from quaid.llm.prices import estimate_tokens
-from quaid.llm.wire import RemoteProvider, bearer, explain_status
-from quaid.model import ModelUsage, Tier
+from quaid.llm.wire import RemoteProvider
+from quaid.model import ModelUsage
 from quaid.settings import ModelSettings
 
-HOST_ENV = "OLLAMA_HOST"
-DEFAULT_PORT = 11434
-_RUNGS = ("schema", "json", "plain")
-_KEEP_LOADED = "5m"
+_MODES = ("schema", "json", "plain")
 
 
 class OllamaProvider(RemoteProvider):
     """`POST /api/chat`."""
 
-    def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
-        super().__init__(_Ollama(settings, environ))
-
-
-def base_url(settings: ModelSettings, environ: Mapping[str, str]) -> str:
-    """The address of the server, as the setting or `OLLAMA_HOST` has it."""
-    given = (settings.url if settings.provider == "ollama" else "") or environ.get(HOST_ENV, "")
-    return complete_address(given, DEFAULT_PORT)
-
-
-def list_models(address: str, within_s: float) -> frozenset[str] | None:
-    """The models of the server at `address`; None when nobody answers within `within_s`, asked thrice."""
-    import json
-    import socket
-    from urllib.parse import urlsplit
-
-    try:
-        # Mostly nobody is there, and then httpx need not be loaded to see it.
-        parts = urlsplit(address)
-        socket.create_connection((parts.hostname or "", parts.port or DEFAULT_PORT), within_s).close()
-        wire = Wire(address)
-        said = [wire.get(path, within_s) for path in ("/api/version", "/api/tags")]
-        if any(response.status != 200 for response in said):
-            return None
-        return frozenset(str(model["name"]) for model in json.loads(said[-1].body)["models"])
-    except (OSError, UnreachableError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-class _Ollama:
-    name = "ollama"
     path = "/api/chat"
+    modes = {"deep": _MODES, "fast": _MODES}  # noqa: RUF012 - declared by the base class
+    pull_command = "ollama pull"
 
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
-        self.base_url = base_url(settings, environ)
-        self.key_env = settings.api_key_env  # a server on another machine may stand behind a gateway
-        self.key = environ.get(self.key_env, "").strip()
+        url = settings.url if settings.provider == "ollama" else ""
+        # A server on another machine may stand behind a gateway that asks for a key.
+        super().__init__("ollama", ollama_address(url, environ), settings.api_key_env, environ)
         self._temperature = max(settings.temperature, 0.0)
         self._context_tokens = settings.context_tokens
 
-    def headers(self) -> dict[str, str]:
-        return bearer(self.key)
+    def list_models(self, within_s: float) -> frozenset[str] | None:
+        """Return the names of the server's models; None when it does not answer thrice within `within_s` each."""
+        import json
+        import socket
+        from urllib.parse import urlsplit
 
-    def rungs(self, _tier: Tier) -> int:
-        return len(_RUNGS)
+        try:
+            # Mostly no server is there, and then httpx need not be loaded to see it.
+            parts = urlsplit(self.base_url)
+            socket.create_connection((parts.hostname or "", parts.port or 0), within_s).close()
+            responses = [self.get(path, within_s) for path in ("/api/version", "/api/tags")]
+            if any(response.status != 200 for response in responses):
+                return None
+            return frozenset(str(model["name"]) for model in json.loads(responses[-1].body)["models"])
+        except (OSError, UnreachableError, ValueError, KeyError, TypeError, RecursionError):
+            return None
 
-    def payload(self, request: Request, rung: int) -> dict[str, Any]:
+    def payload(self, request: Request, mode: str) -> dict[str, Any]:
         messages = request.as_messages()
         body: dict[str, Any] = {
             "model": request.model,
             "messages": messages,
             "stream": False,
-            "keep_alive": _KEEP_LOADED,
+            "keep_alive": "5m",
             "options": {
                 "temperature": self._temperature,
                 "seed": 1,
-                "num_ctx": self._room(messages, request.max_output_tokens),
+                "num_ctx": self._context_size(messages, request.max_output_tokens),
                 "num_predict": request.max_output_tokens,
             },
         }
-        if _RUNGS[rung] == "schema":
+        if mode == "schema":
             # The full schema: what this server makes a grammar of, it holds the model to.
             body |= {"format": dict(request.schema), "think": False}
-        elif _RUNGS[rung] == "json":
+        elif mode == "json":
             body["format"] = "json"
         return body
 
@@ -93,15 +72,9 @@ class _Ollama:
         stop: Stop = "length" if answer.get("done_reason") == "length" else "end"
         return Reply(str(answer["message"]["content"]), stop, str(answer.get("model") or request.model), usage)
 
-    def explain(self, status: int, said: str, model: str) -> tuple[str, str]:
-        if status == 404 and "not found" in said:
-            return f"Ollama has no model {model}", f"Fetch it with: ollama pull {model}"
-        return explain_status(f"Ollama at {self.base_url}", self.key_env or "models.api_key_env", status, said, model)
-
-    def _room(self, messages: list[dict[str, str]], output_tokens: int) -> int:
-        """Tokens to make room for, in doubles of the setting: another size makes the server load the model again.
-
-        With less than the question needs the server would cut its beginning off, and say nothing.
+    def _context_size(self, messages: list[dict[str, str]], output_tokens: int) -> int:
+        """Return the context size in tokens, in doubles of the setting: another size makes the server load the model
+        again, and a smaller one than the request needs makes it cut the beginning off without a word.
         """
         needed = sum(estimate_tokens(message["content"]) for message in messages) + output_tokens
         room = max(1024, self._context_tokens)

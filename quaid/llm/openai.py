@@ -7,52 +7,40 @@ from typing import Any
 
 from quaid.llm.exchange import Reply, Request, Stop, read_count
 from quaid.llm.schema import for_the_wire
-from quaid.llm.wire import RemoteProvider, bearer, explain_status
-from quaid.model import ModelUsage, Tier
+from quaid.llm.wire import RemoteProvider
+from quaid.model import ModelUsage
 from quaid.settings import ModelSettings
 
 DEFAULT_URL = "https://api.openai.com/v1"
 KEY_ENV = "OPENAI_API_KEY"
 URL_ENV = "OPENAI_BASE_URL"
 _STOPS: dict[str, Stop] = {"length": "length", "content_filter": "refusal"}
-_RUNGS = ("json_schema", "json_object", "plain")
+_MODES = ("json_schema", "json_object", "plain")
 
 
 class OpenAIProvider(RemoteProvider):
     """`POST {url}/chat/completions`."""
 
-    def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
-        super().__init__(_OpenAI(settings, environ))
-
-
-class _OpenAI:
-    name = "openai"
     path = "/chat/completions"
+    modes = {"deep": _MODES, "fast": _MODES}  # noqa: RUF012 - declared by the base class
 
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
-        self.base_url = (settings.url or environ.get(URL_ENV, "").strip() or DEFAULT_URL).rstrip("/")
-        self.key_env = settings.api_key_env or KEY_ENV
-        self.key = environ.get(self.key_env, "").strip()
+        url = (settings.url or environ.get(URL_ENV, "").strip() or DEFAULT_URL).rstrip("/")
+        super().__init__("openai", url, settings.api_key_env or KEY_ENV, environ)
         self._temperature = settings.temperature
         self._limit_field = settings.output_limit_field
 
-    def headers(self) -> dict[str, str]:
-        return bearer(self.key)
-
-    def rungs(self, _tier: Tier) -> int:
-        return len(_RUNGS)
-
-    def payload(self, request: Request, rung: int) -> dict[str, Any]:
+    def payload(self, request: Request, mode: str) -> dict[str, Any]:
         # The system part first and unchanged: that is what the service's own prefix cache needs.
         body: dict[str, Any] = {"model": request.model, "messages": request.as_messages()}
         if self._temperature >= 0:
             body["temperature"] = self._temperature
         if self._limit_field:
             body[self._limit_field] = request.max_output_tokens
-        if _RUNGS[rung] == "json_schema":
+        if mode == "json_schema":
             named = {"name": "answer", "strict": True, "schema": for_the_wire(request.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
-        elif _RUNGS[rung] == "json_object":
+        elif mode == "json_object":
             body["response_format"] = {"type": "json_object"}
         return body
 
@@ -71,6 +59,3 @@ class _OpenAI:
         )
         text = str(message.get("content") or message.get("refusal") or "")
         return Reply(text, stop, str(answer.get("model") or request.model), usage)
-
-    def explain(self, status: int, said: str, model: str) -> tuple[str, str]:
-        return explain_status(self.base_url, self.key_env, status, said, model)

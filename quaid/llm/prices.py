@@ -1,7 +1,7 @@
-"""What a model takes, in tokens and dollars: estimated before a call, computed after it.
+"""The tokens and dollars of a call: estimated before it, computed after it.
 
 Dollars per million tokens, from the providers' price lists of November 2026. A model that is not listed has no known
-price unless its owner names one (`models.deep_price`); then only the caps in tokens hold.
+price unless the user sets one (`models.deep_price`); then only the caps in tokens hold.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Price:
     input: float
     output: float
     cached: float
-    """For input that came out of the provider's cache."""
+    """For input that is read from the provider's cache."""
     written: float
-    """For input that went into it."""
+    """For input that is written into it."""
     long_from: int = 0
-    """A call with more input than this costs `long_factor` as much; 0 means that length does not matter."""
+    """A call with more input than this costs `long_factor` as much; 0: never."""
     long_factor: float = 1.0
 
 
@@ -56,39 +56,37 @@ _PRICES = {
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens `text` is, rather too many than too few."""
+    """Return an estimate of the tokens in `text`, rather too many than too few."""
     return len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
 
 
 def price_of(model: str, tier: Tier, settings: ModelSettings) -> Price | None:
-    """The owner's price of the tier, else the known one of the model, else None.
+    """Return the price that the user has set for the tier, else the known one of the model, else None.
 
     Raises:
-        ModelUnavailableError: the owner's price is not of the form IN/OUT: no cap in dollars could hold.
+        ModelUnavailableError: the user's price does not have the form IN/OUT: no cap in dollars could hold.
     """
     own = settings.deep_price if tier == "deep" else settings.fast_price
     if own:
         found = _OWN.fullmatch(own)
         if found is None:
             key = f"models.{tier}_price"
-            raise ModelUnavailableError(
-                f"{key} is {own!r}, must be dollars per million tokens in and out", f"Set it: quaid config {key} 4/20"
-            )
-        paid, earned = float(found[1]), float(found[2])
-        return Price(paid, earned, paid, paid)
+            problem = f"{key} is {own!r}, must be dollars per million tokens in and out"
+            raise ModelUnavailableError(problem, f"Set it: quaid config {key} 4/20")
+        of_input, of_output = float(found[1]), float(found[2])
+        return Price(of_input, of_output, of_input, of_input)
     bare = model.rsplit("/", 1)[-1]  # gateways put the maker in front
-    return next((price for name, price in _PRICES.items() if _is_named(bare, name)), None)
+    for name, price in _PRICES.items():
+        if bare.startswith(name) and _SUFFIX.fullmatch(bare, len(name)):
+            return price
+    return None
 
 
 def with_cost(usage: ModelUsage, price: Price | None) -> ModelUsage:
-    """`usage` with what it costs at `price`."""
+    """Return `usage` with its cost at `price`."""
     if price is None:
         return usage._replace(cost_usd=None)
-    fresh = usage.input_tokens - usage.cached_tokens - usage.written_tokens
-    read = fresh * price.input + usage.cached_tokens * price.cached + usage.written_tokens * price.written
+    uncached = usage.input_tokens - usage.cached_tokens - usage.written_tokens
+    read = uncached * price.input + usage.cached_tokens * price.cached + usage.written_tokens * price.written
     factor = price.long_factor if price.long_from and usage.input_tokens > price.long_from else 1.0
     return usage._replace(cost_usd=factor * (read + usage.output_tokens * price.output) / 1_000_000)
-
-
-def _is_named(model: str, name: str) -> bool:
-    return model.startswith(name) and _SUFFIX.fullmatch(model, len(name)) is not None

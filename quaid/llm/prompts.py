@@ -1,8 +1,8 @@
-"""Prompts are files: prompts/NAME.md, and the user's own version of one in ~/.config/quaid/prompts/ goes before it.
+"""Prompts are files: prompts/NAME.md, or the user's own version in ~/.config/quaid/prompts/, which goes before it.
 
-A file has a head (`tier`, `max_output_tokens`), what the model is told every time, the input with `{{named}}` slots
-under `## Input`, and the JSON schema of the answer under `## Answer`. Its version is the hash of its bytes, so that an
-answer and a commit can say which text they rest on.
+A file has a head (`tier`, `max_output_tokens`), the system part, the input with `{{named}}` slots under `## Input`, and
+the JSON schema of the answer under `## Answer`. Its version is the hash of its bytes, so that an answer and a commit
+can name the text they rest on.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _FENCE = re.compile(r"```json\n(.*?)```", re.DOTALL)
 _TAG = re.compile(r"</?([a-z]\w*)>")
 _HEAD_KEYS = {"tier", "max_output_tokens"}
 _TIERS: dict[str, Tier] = {"deep": "deep", "fast": "fast"}
-_MOST_OUTPUT = 64_000
+_MAX_OUTPUT_TOKENS = 64_000
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt file, read."""
+    """A prompt file, parsed."""
 
     name: str
     version: str
     """The first twelve hex digits of the file's SHA-256."""
     tier: Tier
     max_output_tokens: int
-    """The most an answer may need, what a model thinks before it left aside."""
+    """The room for an answer, without what a model thinks before it."""
     system: str
-    """What the model is told every time, the schema included: services without structured output need to read it."""
+    """The same in every call; it holds the schema, for services without structured output."""
     input: str
     schema: Mapping[str, Any] = field(repr=False)
     path: Path
@@ -58,8 +58,7 @@ class Prompt:
         return frozenset(_SLOT.findall(self.input))
 
     def fill(self, inputs: Mapping[str, str]) -> str:
-        """The input with its slots filled. What is put in passes the gate and cannot close the tags of the prompt it
-        stands between.
+        """Return the input with its slots filled. A value passes the gate and cannot close the tags around it.
 
         Raises:
             PromptError: the prompt has other slots than `inputs` has names.
@@ -72,18 +71,18 @@ class Prompt:
 
         def put(slot: re.Match[str]) -> str:
             value = admit(inputs[slot[1]], keep_lines=True).text
-            return fences.sub("‹", value) if fences else value  # noqa: RUF001 - looks alike to a reader, is no tag
+            return fences.sub("‹", value) if fences else value  # noqa: RUF001 - looks alike but is not a tag
 
         return _SLOT.sub(put, self.input)
 
 
 def user_prompts() -> Path:
-    """The folder of the user's own versions. It is not in the vault: what a model is told, no clone decides."""
+    """Return the folder of the user's own versions, outside of the vault: a clone does not decide what models read."""
     return place.config_folder() / "prompts"
 
 
 def prompts_folder() -> Path:
-    """prompts/ as the wheel carries it, else as it lies in a checkout."""
+    """Return prompts/ of the wheel, else of the checkout."""
     from importlib.resources import files as package_files
 
     packaged = Path(str(package_files("quaid"))) / "data" / "prompts"
@@ -91,24 +90,23 @@ def prompts_folder() -> Path:
 
 
 def load_prompt(name: str, own: Path | None = None) -> Prompt:
-    """The prompt `name`: the owner's version from the folder `own` if there is one, else Quaid's.
+    """Return the prompt `name`: the user's version in the folder `own` if there is one, else Quaid's.
 
     Raises:
-        PromptError: there is none, or it is not of the form above.
+        PromptError: the file does not exist, or does not have the form above.
     """
     packaged = _read_prompt(name, prompts_folder() / f"{name}.md")
     if own is None or not (own / f"{name}.md").is_file():
         return packaged
     prompt = _read_prompt(name, own / f"{name}.md")
-    # What an owner's version says is theirs to choose; what form its answer has, Quaid has to read.
     if prompt.schema != packaged.schema:
-        raise PromptError(prompt.path, "what stands below ## Answer is not what Quaid reads: take it from its own")
+        raise PromptError(prompt.path, "the schema below ## Answer differs from that of Quaid's own version: copy it")
     return prompt
 
 
 def _read_prompt(name: str, path: Path) -> Prompt:
     try:
-        if not path.is_file():  # a pipe would keep us waiting
+        if not path.is_file():  # a pipe would block
             raise PromptError(path, "is not a file")
         data = path.read_bytes()
     except OSError as error:
@@ -117,10 +115,10 @@ def _read_prompt(name: str, path: Path) -> Prompt:
 
 
 def parse_prompt(name: str, data: bytes, path: Path) -> Prompt:
-    """A prompt file's bytes as a Prompt.
+    """Return the prompt in `data`, the bytes of the file at `path`.
 
     Raises:
-        PromptError: they are not of the form above.
+        PromptError: they do not have the form above.
     """
     import hashlib
 
@@ -155,8 +153,8 @@ def _parse_head(text: str, path: Path) -> dict[str, str]:
     if head["tier"] not in _TIERS:
         raise PromptError(path, f"tier is {head['tier']!r}, must be deep or fast")
     digits = head["max_output_tokens"]
-    if not (digits.isascii() and digits.isdigit() and 0 < int(digits[:9]) <= _MOST_OUTPUT and len(digits) < 9):
-        raise PromptError(path, f"max_output_tokens is {digits!r}, must be a number up to {_MOST_OUTPUT}")
+    if not (digits.isascii() and digits.isdigit() and 0 < int(digits[:9]) <= _MAX_OUTPUT_TOKENS and len(digits) < 9):
+        raise PromptError(path, f"max_output_tokens is {digits!r}, must be a number up to {_MAX_OUTPUT_TOKENS}")
     return head
 
 

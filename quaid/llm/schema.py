@@ -1,13 +1,15 @@
 """The part of JSON Schema that prompts use: checked when a prompt is read, and again when a model has answered.
 
-No object allows properties it does not name. Those that are not required may be missing or null; on the wire they are
-required and may be null, which is what strict structured output of the providers asks for.
+Objects allow no other properties than they name. Those that are not required may be missing or null; in requests they
+are required and may be null, as the providers' strict structured output demands.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -21,25 +23,25 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 _LIMITS = {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"}
 _STRUCTURE = {"type", "properties", "required", "additionalProperties", "items", "enum"}
-_TALK = {"title", "description"}
-_MOST_SHOWN = 5
+_NOTES = {"title", "description"}
+_MAX_VIOLATIONS = 5
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def schema_problem(schema: object) -> str:
-    """Why `schema` is not one that a prompt may have, else an empty text."""
+    """Return why a prompt cannot use `schema`; empty where it can."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return "the answer must be an object"
     return next(_problems(schema, "answer"), "")
 
 
 def violations(value: object, schema: Mapping[str, Any]) -> list[str]:
-    """What of `value` does not fit `schema`, one sentence each, a few at most."""
-    found = _violations(value, schema, "answer")
-    return [sentence for sentence, _ in zip(found, range(_MOST_SHOWN), strict=False)]
+    """Return what does not fit `schema` in `value`, a sentence each, the first five."""
+    return list(islice(_violations(value, schema, "answer"), _MAX_VIOLATIONS))
 
 
 def for_the_wire(schema: Any) -> Any:
-    """`schema` without the limits that structured output of some providers refuses; they are checked here anyway."""
+    """Return `schema` without the limits that some providers' structured output refuses; `violations` checks them."""
     if not isinstance(schema, dict):
         return schema
     bare = {key: value for key, value in schema.items() if key not in _LIMITS}
@@ -61,18 +63,18 @@ def _nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _problems(schema: object, where: str) -> Iterator[str]:
     if not isinstance(schema, dict):
-        yield f"{where} is no schema"
+        yield f"{where} is not a schema"
         return
-    for key in schema.keys() - _STRUCTURE - _LIMITS - _TALK:
+    for key in schema.keys() - _STRUCTURE - _LIMITS - _NOTES:
         yield f"{where} uses {key}, which is not supported"
     for name in schema.keys() & _LIMITS:
         if isinstance(schema[name], bool) or not isinstance(schema[name], int | float):
-            yield f"{where}: {name} is no number"
+            yield f"{where}: {name} is not a number"
     kinds = _kinds(schema)
     if not kinds or not kinds <= _TYPES.keys():
         yield f"{where} has no known type"
     if "enum" in schema and not (isinstance(schema["enum"], list) and schema["enum"]):
-        yield f"{where}: enum is no list of values"
+        yield f"{where}: enum is not a list of values"
     if "object" in kinds:
         yield from _object_problems(schema, where)
     if "array" in kinds:
@@ -113,8 +115,8 @@ def _violations(value: object, schema: Mapping[str, Any], where: str) -> Iterato
             yield from _violations(item, schema["items"], f"{where}[{number}]")
     elif isinstance(value, str):
         yield from _size_violations(len(value), schema, "Length", where)
-        if not _is_text(value):
-            yield f"{where} holds half a character"
+        if _SURROGATE.search(value):
+            yield f"{where} holds a lone surrogate"
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield from _number_violations(value, schema, where)
 
@@ -139,7 +141,7 @@ def _object_violations(value: Mapping[str, Any], schema: Mapping[str, Any], wher
             yield from _violations(value[name], properties[name], f"{where}.{name}")
     for name in value:
         if name not in properties:
-            yield f"{where} has {name!r}, which nobody asked for"
+            yield f"{where} has {name!r}, which the schema does not name"
 
 
 def _size_violations(size: int, schema: Mapping[str, Any], what: str, where: str) -> Iterator[str]:
@@ -150,14 +152,6 @@ def _size_violations(size: int, schema: Mapping[str, Any], what: str, where: str
 
 
 def _is_of(value: object, kind: str) -> bool:
-    if isinstance(value, bool):  # which Python counts among the whole numbers
+    if isinstance(value, bool):  # to Python it is an int
         return kind == "boolean"
     return isinstance(value, _TYPES[kind])
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -69,7 +69,7 @@ def _ask(memory: Memory, session: str) -> str:
     if not session:
         from quaid.capture.extract import PROMPT
 
-        return _WRITE_DOWN.format(instructions=memory.learner.reader.models.prompt(PROMPT).system)
+        return _WRITE_DOWN.format(instructions=memory.models.prompt(PROMPT).system)
     posed = memory.learner.pose(memory.get(session).document.path)
     if posed is None:
         raise BadInputError(f"All of session {session} was learned from already. See which wait with: quaid status")

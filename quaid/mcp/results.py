@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from quaid.model import Commit, Edge, Hit, Recall
-from quaid.text.quoting import LONGEST_TEXT, PREFACE, neutralise, render_memory_block
+from quaid.text.quoting import MAX_TEXT, PREFACE, neutralise, render_memory_block
 
 if TYPE_CHECKING:
     from quaid.capture.learner import Extracted
@@ -199,7 +199,7 @@ def answer(shape: Mapping[str, Any], text: str | None = None) -> CallToolResult:
 
 def recalled(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
     """An answer with what its reader must know of it; `more` are sentences about what was missing."""
-    hits = fitting(found.hits, LONGEST_TEXT)
+    hits = fitting(found.hits, MAX_TEXT)
     warning, degraded = warn(found), [*list_degraded(found), *more]
     shape = bare(Recalled(
         notice=PREFACE,
@@ -215,7 +215,7 @@ def recalled(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
 
 
 def remembered(hit: Hit) -> Remembered:
-    text = hit.text if len(hit.text) <= LONGEST_TEXT else f"{hit.text[:LONGEST_TEXT].rstrip()} …"
+    text = hit.text if len(hit.text) <= MAX_TEXT else f"{hit.text[:MAX_TEXT].rstrip()} …"
     return bare(Remembered(
         id=line(hit.id),
         text=f"{SUPERSEDED} {neutralise(text)}" if hit.superseded else neutralise(text),
@@ -290,7 +290,7 @@ def changed(written: Written) -> CallToolResult:
         outcome=written.outcome,
         id=line(written.id),
         path=line(written.path),
-        text=line(written.text)[:LONGEST_TEXT],
+        text=line(written.text)[:MAX_TEXT],
         commit=written.commit or "",
         new_notes=[line(path) for path in written.created],
         uncommitted=[line(path) for path in written.left],

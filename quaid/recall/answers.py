@@ -14,7 +14,7 @@ from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
 from quaid.model import Commit, Recall
-from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
+from quaid.place import INDEX_FILE, state_folder
 from quaid.recall import pipeline
 from quaid.recall.asking import Sources
 from quaid.recall.options import RecallOptions
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import apsw
 
     from quaid.history.vault_history import History
+    from quaid.llm import Models
     from quaid.recall.bookkeeping import Bookkeeping
     from quaid.recall.rerank import Judge
     from quaid.recall.visibility import VisibleCommits
@@ -43,7 +44,7 @@ class Answers:
 
     def __init__(
         self, root: Path, settings: Settings, embedding: Embedding, freshness: Freshness, reader: IndexReader,
-        git: Callable[[], History], problem: QuaidError | None = None,
+        git: Callable[[], History], models: Callable[[], Models], problem: QuaidError | None = None,
     ) -> None:  # fmt: skip
         self._root = root
         self._settings = settings
@@ -51,6 +52,7 @@ class Answers:
         self._freshness = freshness
         self._reader = reader
         self._git = git
+        self._models = models
         self._problem = problem
         self._path = state_folder(root) / INDEX_FILE
         self._second = IndexReader(self._path)
@@ -207,19 +209,13 @@ class Answers:
 
     def _open_judge(self) -> Judge | None:
         if self._judge is None and self._settings.models.provider not in {"", "none"}:
-            from quaid.llm import Models
-            from quaid.llm.prompts import user_prompts
-            from quaid.local.model_usage import ModelRecords
             from quaid.recall.rerank import ModelJudge
 
-            state = state_folder(self._root)
-            records = ModelRecords(state / LOCAL_FILE)
-            # A kept answer has the question in it, in other words.
-            answers = records if self._settings.recall.log == "text" else None
-            models = Models(self._settings.models, own_prompts=user_prompts(), usage=records, answers=answers)
+            models = self._models()
             if models.describe().provider is None:
                 return None
-            self._judge = ModelJudge(models)
+            # A kept answer has the question in it, in other words.
+            self._judge = ModelJudge(models if self._settings.recall.log == "text" else models.without_answers())
         return self._judge
 
     def _config(self) -> Iterable[str]:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from quaid.claims import Reading, is_near_copy
 from quaid.index.documents import Candidate
-
-_TOKEN = re.compile(r"[^\W_]+", re.UNICODE)
-_NEGATIONS = frozenset({"not", "no", "never", "none", "nobody", "nothing", "nor", "cannot", "without", "t"})
-"""The `t` is that of `don't`."""
-
 
 MOST_REORDERED = 60
 """So many of the best are put into another order; what comes behind them stays behind."""
@@ -101,55 +96,22 @@ def fold(ranked: Iterable[Candidate], similarity: float, limit: int) -> list[tup
 
 def _find_same(voice: _Voice, kept: Sequence[_Voice], similarity: float) -> int:
     """Which of `kept` says what `voice` says, -1 for none."""
-    size = len(voice.words.all)
+    size = len(voice.reading.words)
     for index, seen in enumerate(kept):
-        other = len(seen.words.all)
+        other = len(seen.reading.words)
         # Most differ in length alone; that is told without counting words.
-        if size >= similarity * other and other >= similarity * size and is_same(voice.words, seen.words, similarity):
+        is_as_long = size >= similarity * other and other >= similarity * size
+        if is_as_long and is_near_copy(voice.reading, seen.reading, similarity):
             return index
     return -1
-
-
-def is_same(one: Words, other: Words, similarity: float) -> bool:
-    """Whether two texts say the same: their words overlap (Jaccard) by `similarity`, what differs is neither a number
-    nor a name nor a negation, for those are what tells look-alikes apart, and they stand in the same order.
-    """
-    left, right = one.all, other.all
-    if not left or not right:
-        return False
-    shared = len(left & right)
-    if shared < similarity * (len(left) + len(right) - shared):
-        return False
-    if (left ^ right) & (one.telling.keys() | other.telling.keys()):
-        return False
-    both = one.telling.keys() & other.telling.keys()
-    return [word for word in one.telling if word in both] == [word for word in other.telling if word in both]
-
-
-class Words:
-    """A text's words in lower case; `telling` are its numbers, capitalised words and negations, in their order."""
-
-    __slots__ = ("_telling", "_tokens", "all")
-
-    def __init__(self, text: str) -> None:
-        self._tokens = _TOKEN.findall(text)
-        self.all = frozenset(_TOKEN.findall(text.lower()))
-        self._telling: dict[str, None] | None = None
-
-    @property
-    def telling(self) -> dict[str, None]:
-        if self._telling is None:  # few texts are so alike that it is asked for
-            told = (t for t in self._tokens if t[0].isupper() or t[0].isdigit() or t.lower() in _NEGATIONS)
-            self._telling = dict.fromkeys(token.lower() for token in told)
-        return self._telling
 
 
 class _Voice:
     """A kept candidate and how many say what it says."""
 
-    __slots__ = ("candidate", "count", "words")
+    __slots__ = ("candidate", "count", "reading")
 
     def __init__(self, candidate: Candidate) -> None:
         self.candidate = candidate
-        self.words = Words(candidate.text)
+        self.reading = Reading(candidate.text)
         self.count = 1

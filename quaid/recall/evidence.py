@@ -85,7 +85,8 @@ class Pool:
     candidates: Mapping[int, Candidate]
     words: Mapping[int, float]
     likeness: Mapping[int, float]
-    vector_weight: float
+    fused: Mapping[int, float]
+    """Scores by the fusion that chose the candidates; chunks that no channel found have none."""
     session_words: Mapping[int, float] = field(default_factory=dict)
     graph: Mapping[int, float] = field(default_factory=dict)
     """By doc_id."""
@@ -94,9 +95,8 @@ class Pool:
     """The last chunk of each episode, by doc_id: what comes after it is another note's."""
 
     def own(self, chunk_id: int) -> float:
-        """What a chunk says for itself: the fused score."""
-        a = self.vector_weight
-        return a * self.likeness.get(chunk_id, 0.0) + (1 - a) * self.words.get(chunk_id, 0.0)
+        """Return what a chunk says for itself: its fused score."""
+        return self.fused.get(chunk_id, 0.0)
 
 
 Row = dict[str, float]

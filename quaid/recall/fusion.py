@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from quaid.settings import RecallSettings
+
 Ranking = Sequence[tuple[int, float]]
 """(chunk_id, score), best first."""
 
 
+def fuse(
+    rankings: Mapping[str, Ranking], words: Mapping[int, float], likeness: Mapping[int, float], settings: RecallSettings
+) -> dict[int, float]:
+    """Return the score in [0, 1] of every chunk that a channel found, by the fusion that is configured.
+
+    `rankings` are by channel; `words` and `likeness` are the normalised scores of the keyword and the vector channel.
+    """
+    weight = settings.vector_weight
+    if settings.fusion == "rrf":
+        weighted = [(rankings.get("vector", ()), weight), (rankings.get("keyword", ()), 1 - weight)]
+        return reciprocal_rank(weighted, settings.rrf_k)
+    return convex(words, likeness, weight)
+
+
 def min_max(ranking: Ranking, *, floor: float | None = None) -> dict[int, float]:
-    """Scores moved to [0, 1]: the best is 1, `floor` (default: the lowest score) is 0."""
+    """Return the scores moved to [0, 1]: the best is 1, `floor` (default: the lowest score) is 0."""
     if not ranking:
         return {}
     best = max(score for _, score in ranking)
@@ -21,7 +37,7 @@ def min_max(ranking: Ranking, *, floor: float | None = None) -> dict[int, float]
 
 
 def convex(keyword: Mapping[int, float], vector: Mapping[int, float], vector_weight: float) -> dict[int, float]:
-    """`a * vector + (1 - a) * keyword` over normalised scores; what a channel did not find counts 0 there.
+    """Return `a * vector + (1 - a) * keyword` over normalised scores; what a channel did not find counts 0 there.
 
     Source: Bruch et al., "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023.
     """
@@ -36,7 +52,7 @@ def convex(keyword: Mapping[int, float], vector: Mapping[int, float], vector_wei
 
 
 def reciprocal_rank(rankings: Sequence[tuple[Ranking, float]], k: int) -> dict[int, float]:
-    """`sum of weight / (k + rank)`, scaled so that first place everywhere is 1.
+    """Return `sum of weight / (k + rank)`, scaled so that first place everywhere is 1.
 
     Source: Cormack et al., "Reciprocal Rank Fusion outperforms Condorcet and individual rank learning methods",
     SIGIR 2009.

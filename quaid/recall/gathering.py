@@ -75,7 +75,7 @@ def gather(
     """Fetch the best of what was found and what belongs to it, and weigh the evidence."""
     stages = settings.stages
     words, likeness = found.words(), found.likeness()
-    fused = _fuse(found, words, likeness, settings)
+    fused = fusion.fuse(found.rankings, words, likeness, settings)
     best = _best(fused, sources, options, scope)
     with trace.stage("fetch") as noted:
         candidates = documents.fetch_candidates(sources.connection, best, scope)
@@ -96,7 +96,8 @@ def gather(
         if missing:
             asking.complete_cosines(sources, found, missing)
             likeness = found.likeness()
-        pool = _pool(sources.connection, found, words, likeness, settings, candidates, cites)
+            fused = fusion.fuse(found.rankings, words, likeness, settings)
+        pool = _pool(sources.connection, found, words, likeness, fused, candidates, cites)
         shares = evidence.shares(options.weights, evidence_off(settings))
         scores, rows = evidence.weigh(pool, query, shares)
         for chunk_id, candidate in candidates.items():
@@ -115,17 +116,6 @@ def _best(fused: Mapping[int, float], sources: Sources, options: RecallOptions, 
     narrow = sources.scoped.of(sources.connection, of_kinds(scope, options.kinds)) or frozenset()
     kept = [chunk_id for chunk_id in ranked if chunk_id in narrow][:most]
     return [*dict.fromkeys([*ranked[:most], *kept])]
-
-
-def _fuse(
-    found: Found, words: Mapping[int, float], likeness: Mapping[int, float], settings: RecallSettings
-) -> dict[int, float]:
-    """What each chunk says for itself, by the fusion that is configured."""
-    if settings.fusion == "rrf":
-        weight = settings.vector_weight
-        rankings = [(found.rankings.get("vector", ()), weight), (found.rankings.get("keyword", ()), 1 - weight)]
-        return fusion.reciprocal_rank(rankings, settings.rrf_k)
-    return fusion.convex(words, likeness, settings.vector_weight)
 
 
 def is_bare_name(candidate: Candidate) -> bool:
@@ -181,16 +171,15 @@ def _pool(
     found: Found,
     words: Mapping[int, float],
     likeness: Mapping[int, float],
-    settings: RecallSettings,
+    fused: Mapping[int, float],
     candidates: Mapping[int, Candidate],
     cites: Mapping[int, list[int]],
 ) -> Pool:
-    share = settings.vector_weight if words and likeness else float(bool(likeness))
     return Pool(
         candidates,
         words,
         likeness,
-        share,
+        fused,
         session_words=fusion.min_max(found.episodes, floor=0.0),
         graph=found.graph.scores,
         cites=cites,

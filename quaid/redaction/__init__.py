@@ -1,7 +1,7 @@
 """Secrets and private passages are taken out here of all that goes to a disk, a model, a log or an answer.
 
 May import nothing of Quaid: every room calls it where all texts of a kind pass (`llm.Prompt.fill`, `history.messages`).
-Begin with `admit`; what secrets look like is in redacting.py, which takes 50 ms to load.
+Begin with `admit`; what secrets look like is in detector.py, which takes 50 ms to load.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
-from quaid.redaction.hints import HINTS, may_name
-from quaid.redaction.private import without_private
+from quaid.redaction.name_hints import HINTS, may_name
+from quaid.redaction.private_spans import without_private
 
 VERSION = 1
 """Grows when the gate finds what it did not find before: what was kept until then is looked at again."""
@@ -32,7 +32,7 @@ _OURS = re.compile(
 """The ids and names that Quaid gives its notes: they are in every answer, and loading the detector takes 30 ms."""
 _HAS_NUMBER = re.compile(r"(?:\d[ -]?){12}|cv[vc]|[A-Z]{2}\d\d ?[A-Z\d]{4}", re.IGNORECASE)
 _numbers = Event()
-_MOST_BEFORE = 300
+_MAX_BEFORE = 300
 """Characters of what was said before that can be the question whose answer is a secret."""
 
 
@@ -50,14 +50,14 @@ def admit(text: str, *, after: str = "", keep_lines: bool = False) -> Admitted:
     `swordfish`. Pure, idempotent, raises nothing.
     """
     text = without_private(text, keep_lines=keep_lines)
-    after = after[-_MOST_BEFORE:]
+    after = after[-_MAX_BEFORE:]
     if (
         not _may_tell(text)
         and not (_numbers.is_set() and _HAS_NUMBER.search(text))
         and not (after and text.strip() and may_name(after))
     ):
         return Admitted(text, ())
-    from quaid.redaction.redacting import redact
+    from quaid.redaction.detector import redact
 
     return Admitted(*redact(text, after=after, keep_lines=keep_lines, with_numbers=_numbers.is_set()))
 

@@ -1,4 +1,4 @@
-"""Keys that machines make, by their form: what the detector of `redacting` does not know or knows only unbroken.
+"""Keys that machines make, by their form: what the detector of `detector` does not know or knows only unbroken.
 
 A key that was wrapped over lines, or put together from strings, is looked for with its parts joined; one in base64 in
 what that says.
@@ -11,7 +11,7 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator
 
-from quaid.redaction.values import Span, is_stand_in
+from quaid.redaction.secret_values import Span, is_stand_in
 
 _BASE58 = "1-9A-HJ-NP-Za-km-z"
 _KEYS = {
@@ -65,7 +65,7 @@ _BREAKS = re.compile(_BREAK)
 _MIN_KEY = 20
 
 _BASE64 = re.compile(r"(?<![\w+/-])[A-Za-z0-9+/_-]{16,}={0,2}")
-_LONGEST_DECODED = 2_048
+_MAX_DECODED = 2_048
 _URLSAFE = str.maketrans("-_", "+/")
 _UNPRINTABLE = re.compile(rb"[^\t\n\r -~]")
 _IS_MADE = re.compile(r"(?=[^\d]*\d)(?=[\w./+=-]*[A-Za-z])[\w./+=-]{12,}")
@@ -128,7 +128,7 @@ def find_encoded(text: str) -> Iterator[Span]:
 
 def _decoded(run: str) -> bytes | None:
     """What base64 says, as far as it matters; None where that is no text."""
-    start = run[:_LONGEST_DECODED].rstrip("=")
+    start = run[:_MAX_DECODED].rstrip("=")
     start = start.translate(_URLSAFE)[: len(start) - (len(start) % 4 == 1)]
     try:
         said = b64decode(start + "=" * (-len(start) % 4))

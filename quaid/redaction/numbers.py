@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from quaid.redaction.values import Span
+from quaid.redaction.secret_values import Span
 
 _CARD = re.compile(r"(?<![\w.-])[3-6]\d{3}(?:[ -]?\d{2,6}){2,4}(?![\w-])")
 _CVV = re.compile(r"(?<![a-z])(?:cvv|cvc)2?\s{0,3}(?:is|:|=)?\s{0,3}(?P<number>\d{3,4})(?!\d)", re.IGNORECASE)

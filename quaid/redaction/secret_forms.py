@@ -1,4 +1,4 @@
-"""What secrets look like: all that finds them but the detector of `redacting`.
+"""What secrets look like: all that finds them but the detector of `detector`.
 
 A detector knows the keys of hundreds of services, but it reads code: one line, quotes, entropy. A person writes `my
 password is hunter2`. Each pattern has bounds, so that no text takes long.
@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 
 from quaid.redaction.keys import find_blocks, find_broken, find_encoded, find_keys
-from quaid.redaction.laid_out import find_below, find_codes, find_manifests
-from quaid.redaction.names import find_names
-from quaid.redaction.said import PAIR, find_named, is_password
-from quaid.redaction.values import STAND_IN, Span, is_made, is_stand_in, is_strong, span_of, value_of
+from quaid.redaction.layouts import find_below, find_codes, find_manifests
+from quaid.redaction.secret_names import find_names
+from quaid.redaction.secret_values import STAND_IN, Span, is_made, is_stand_in, is_strong, span_of, value_of
+from quaid.redaction.sentences import PAIR, find_named, is_password
 from quaid.redaction.wallets import find_phrases
 
 _ADDRESS = re.compile(
@@ -92,7 +92,7 @@ _SECOND_FACTOR = re.compile(
 )
 _BYTES = re.compile(r"\[\s{0,4}(?:\d{1,3}\s{0,2},\s{0,4}){63}\d{1,3}\s{0,4}\]")
 _IN_SECOND_FACTOR = re.compile(r"2fa|totp|otp|mfa|two-factor|authenticator", re.IGNORECASE)
-_LEAST_COOKIE = 16
+_MIN_COOKIE = 16
 _PAIR_HINTS = ("cred", "login", "log-in", "user", "zugangsdaten")
 _LOGIN_HINTS = ("log", "sign in", "sign-in", "signed in", "zugangsdaten")
 
@@ -149,7 +149,7 @@ def _find_logins(text: str, lowered: str) -> Iterator[Span]:
 def _find_cookies(text: str) -> Iterator[Span]:
     for header in _COOKIES.finditer(text):
         for cookie in _COOKIE.finditer(text, *header.span("pairs")):
-            if is_strong(value_of(cookie)) and len(value_of(cookie)) >= _LEAST_COOKIE:
+            if is_strong(value_of(cookie)) and len(value_of(cookie)) >= _MIN_COOKIE:
                 yield span_of(cookie, "cookie")
 
 

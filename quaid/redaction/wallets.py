@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from quaid.redaction.values import Span
+from quaid.redaction.secret_values import Span
 
-LEAST_WORDS = 12
-LEAST_DISTINCT = 8
+MIN_WORDS = 12
+MIN_DISTINCT = 8
 """Words of a phrase are drawn by chance: one that says the same again and again is prose."""
 # Words of three to eight letters, numbered or not, in rows of any form.
 _ROW = re.compile(
@@ -45,7 +45,7 @@ def _find_in_row(row: re.Match[str]) -> Iterator[Span]:
         if word is not None and word[0].lower() in known:
             begun.append(word)
             continue
-        if len(begun) >= LEAST_WORDS and len({word[0].lower() for word in begun}) >= LEAST_DISTINCT:
+        if len(begun) >= MIN_WORDS and len({word[0].lower() for word in begun}) >= MIN_DISTINCT:
             yield Span(row.start() + begun[0].start(), row.start() + begun[-1].end(), "seed-phrase")
         begun = []
 

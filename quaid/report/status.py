@@ -18,8 +18,8 @@ from quaid.recall.bookkeeping import Bookkeeping
 from quaid.recall.visibility import visible_paths
 from quaid.report.attention import Attention, list_attention
 from quaid.report.outbound import list_outbound
+from quaid.sync.derived_index import SyncOptions
 from quaid.sync.follow import Heartbeat, read_heartbeat
-from quaid.sync.indexer import SyncOptions
 
 if TYPE_CHECKING:
     import apsw

@@ -1,15 +1,15 @@
-"""The index of a vault as it was at a commit: what `recall --as-of` asks.
+"""The index of a vault as it was at a commit, which `recall --as-of` asks.
 
 Most of what was known then is known now, so its rows and vectors are taken from the index of the present; what differs
 is read from git and parsed by the same code as everything else. The past does not change: its index is kept in a file
-named after the tree it was made from, and is made again only when vectors were missing that can be had by now.
+named after the tree it was made from, and is made again only when vectors were missing that can be computed by now.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +20,7 @@ from quaid.index.documents import Known
 from quaid.place import AS_OF_DIR, CONFIG_FILE, INDEX_FILE, LOCK_FILE, state_folder
 from quaid.settings import Settings
 from quaid.sqlite import is_damage, transaction, translated
-from quaid.sync.embedding import Embedding, Progress
-from quaid.sync.indexer import max_note_bytes, parse_note, silent
+from quaid.sync.embedding import Embedding, Progress, ignore_progress
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout
 
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
     from quaid.history.revisions import Point, Revisions, TreeFile
     from quaid.history.vault_history import History
 
-MOST_KEPT = 8
-"""Past indexes that stay on disk; the least recently asked go."""
-WAIT_S = 60.0
+MAX_KEPT = 8
+"""Past indexes that stay on disk; the least recently used are removed."""
+MAX_WAIT_S = 60.0
 """How long another process may be making one before this one gives up."""
 _UNFINISHED = ".unfinished"
 
@@ -50,7 +49,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a vault held at a revision: its notes, and what was passed over, path -> why."""
+    """What a vault held at a revision: its notes, and what is passed over, path -> why."""
 
     revisions: Revisions
     point: Point
@@ -71,7 +70,7 @@ class PastIndexes:
         self._known: dict[str, Past] = {}
 
     def open(self, wanted: str, progress: Progress | None = None) -> Past:
-        """The index of the vault at a revision, or at the end of a day (2026-03-01); made if it is not there yet.
+        """Return the index of the vault at a revision, or at the end of a day (2026-03-01); make it if there is none.
 
         Chunks whose vectors are in no cache are embedded for `recall.embed_budget_s` at most; the next call goes on.
 
@@ -84,7 +83,7 @@ class PastIndexes:
             return known
         revisions = self._git().revisions
         point = revisions.find(wanted)
-        past = self._find(point) or self._make(_list_contents(revisions, point, wanted), progress or silent)
+        past = self._find(point) or self._make(_list_contents(revisions, point, wanted), progress or ignore_progress)
         if not past.degraded:  # under its id alone: a branch moves on, a commit does not
             self._known[past.commit] = past
         return past
@@ -93,53 +92,50 @@ class PastIndexes:
         """Named after all that decides what is in it."""
         import hashlib
 
-        settings = (database.SCHEMA_VERSION, max_note_bytes(self._settings), self._embedding.fingerprint())
+        settings = (database.SCHEMA_VERSION, self._settings.sync.max_note_bytes, self._embedding.fingerprint())
         return self._folder / f"{point.tree}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:12]}.db"
 
     def _find(self, point: Point) -> Past | None:
-        """A past that was made before and lacks nothing that could be had now."""
+        """A past that was made before and lacks nothing that can be computed now."""
         path = self._path(point)
         if not _touch(path):
             return None
         try:
-            reader = database.connect_reader(path)
+            with closing(database.connect_reader(path)) as reader:
+                is_waiting = self._embedding.fingerprint() is not None and vectors.list_pending(reader, 1)
+                return None if is_waiting else self._describe(point, reader)
         except database.DatabaseError:
             return None
-        try:
-            is_waiting = self._embedding.fingerprint() is not None and vectors.list_pending(reader, 1)
-            return None if is_waiting else self._describe(point, reader)
-        except database.DatabaseError:
-            return None
-        finally:
-            reader.close()
 
     def _describe(self, point: Point, index: apsw.Connection) -> Past:
         missing = vectors.count_pending(index) if self._embedding.fingerprint() is not None else 0
-        sentence = f"pending: {missing:,} chunks of that time have no vector yet; asking again goes on with them"
+        sentence = f"pending: {missing:,} chunks of that commit have no vector yet; ask again to go on with them"
         return Past(self._path(point), point.id, point.when, (sentence,) if missing else ())
 
     def _make(self, contents: _Contents, progress: Progress) -> Past:
         make_state_folder(self._root)
-        with translated(self._folder), self._alone():
+        with translated(self._folder), self._lock():
             past = self._find(contents.point)  # another process may have made it while this one waited
             if past is None:
                 past = self._build(contents, progress)
-                self._prune()
+                newest_first = sorted(self._folder.glob("*.db"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+                for path in newest_first[MAX_KEPT:]:
+                    path.unlink(missing_ok=True)
             return past
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One process at a time makes a past; what a killed one left unfinished goes."""
+    def _lock(self) -> Iterator[None]:
+        """Let one process at a time make a past, and remove what a killed one left unfinished."""
         from filelock import FileLock, Timeout
 
         self._folder.mkdir(mode=0o700, exist_ok=True)
         try:
-            with FileLock(self._folder / LOCK_FILE, timeout=WAIT_S, mode=0o600):
+            with FileLock(self._folder / LOCK_FILE, timeout=MAX_WAIT_S, mode=0o600):
                 for stray in self._folder.glob(f"*{_UNFINISHED}"):
                     stray.unlink(missing_ok=True)
                 yield
         except Timeout as error:
-            raise LockedError("Another Quaid is making an index of the past") from error
+            raise LockedError("Another Quaid process is making an index of the past") from error
 
     def _build(self, contents: _Contents, progress: Progress) -> Past:
         path = self._path(contents.point)
@@ -161,7 +157,11 @@ class PastIndexes:
         with carry_over.open_new(path, present) as index:
             with transaction(index):
                 self._write_words(index, contents, progress)
-                self._take_vectors(index)
+                fingerprint, embedder = self._embedding.fingerprint(), self._embedding.embedder()
+                if fingerprint is not None and embedder is not None:
+                    settings = asdict(self._settings.embedding)
+                    row = vectors.use_embedder(index, fingerprint, embedder.dimension, settings)
+                    carry_over.carry_vectors(index, row)
             budget_s = self._settings.recall.embed_budget_s
             self._embedding.fill(index, progress, budget_s=budget_s, fetch=False)
             return self._describe(contents.point, index)
@@ -169,40 +169,30 @@ class PastIndexes:
     def _write_words(self, index: apsw.Connection, contents: _Contents, progress: Progress) -> None:
         from quaid.vault import notes
 
-        there = carry_over.list_carryable(index, max_note_bytes(self._settings))
+        max_bytes = self._settings.sync.max_note_bytes
+        present = carry_over.list_carryable(index, max_bytes)
         same: list[str] = []
         others: dict[str, bytes] = {}
         for done, (path, data) in enumerate(contents.revisions.read_files(contents.notes)):
             progress("Reading the past", done, len(contents.notes))
-            if there.get(path) == notes.content_hash(data):
+            if present.get(path) == notes.content_hash(data):
                 same.append(path)
             else:
                 others[path] = data
         carry_over.carry_over(index, same)
         for path, data in others.items():
-            note = parse_note(path, data, self._settings)
+            note = notes.parse_note(path, data, max_bytes)
             documents.replace_document(index, note, Known(len(data), 0, 0, 0, 0, note.content_hash))
         documents.replace_passed_over(index, contents.passed_over)
         progress("Reading the past", len(contents.notes), len(contents.notes))
 
-    def _take_vectors(self, index: apsw.Connection) -> None:
-        fingerprint, embedder = self._embedding.fingerprint(), self._embedding.embedder()
-        if fingerprint is not None and embedder is not None:
-            row = vectors.use_embedder(index, fingerprint, embedder.dimension, asdict(self._settings.embedding))
-            carry_over.carry_vectors(index, row)
-
-    def _prune(self) -> None:
-        newest_first = sorted(self._folder.glob("*.db"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-        for path in newest_first[MOST_KEPT:]:
-            path.unlink(missing_ok=True)
-
 
 def _list_contents(revisions: Revisions, point: Point, wanted: str) -> _Contents:
-    """Judged as a listing of the folder would judge the files of a checkout."""
+    """List a revision as `files.list_notes` would list its checkout."""
     listed = revisions.list_files(point.id)
     named = [file for file in listed if layout.is_note_path(file.rel_path)]
     reasons = {file.rel_path: files.why_passed_over(file.rel_path, file.mode) for file in named}
-    reasons |= dict.fromkeys(revisions.list_filtered(named), "is kept through a filter of git's, which no read runs")
+    reasons |= dict.fromkeys(revisions.list_filtered(named), "is stored through a git filter, and reads run no filter")
     notes = [file for file in named if reasons[file.rel_path] is None]
     if not notes and all(file.rel_path != CONFIG_FILE for file in listed):
         from quaid.history.revisions import no_vault_yet
@@ -212,7 +202,7 @@ def _list_contents(revisions: Revisions, point: Point, wanted: str) -> _Contents
 
 
 def _touch(path: Path) -> bool:
-    """Whether the file is there; it counts as just used, so that nobody prunes it under a reader about to open it."""
+    """Return whether the file is there, and mark it as used, so that nobody removes it before a reader opens it."""
     try:
         os.utime(path)
     except PermissionError:

@@ -1,4 +1,4 @@
-"""Two listings, files on disk and rows of the index, walked together. Pure."""
+"""The difference between two listings: files on disk and rows of the index. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Diff:
 
 
 def compare(listed: Mapping[str, FileStat], known: Mapping[str, Known], *, trust_times: bool = True) -> Diff:
-    """What must be read and what is gone. Without `trust_times` every known file is a suspect."""
+    """Return what must be read and what is gone. Without `trust_times` every known file is a suspect."""
     added = sorted(listed.keys() - known.keys())
     removed = sorted(known.keys() - listed.keys())
     suspects = sorted(
@@ -38,7 +38,7 @@ def compare(listed: Mapping[str, FileStat], known: Mapping[str, Known], *, trust
 
 
 def pair_renames(added: Mapping[str, str], removed: Mapping[str, str]) -> dict[str, str]:
-    """Old path -> new path where content (or id) is equal. Both maps are path -> what identifies it."""
+    """Return old path -> new path where content (or id) is equal. Both maps are path -> what identifies it."""
     by_identity = {identity: path for path, identity in sorted(removed.items(), reverse=True)}
     pairs: dict[str, str] = {}
     for path, identity in sorted(added.items()):
@@ -49,7 +49,7 @@ def pair_renames(added: Mapping[str, str], removed: Mapping[str, str]) -> dict[s
 
 
 def looks_like_accident(removed: Collection[str], known: int, count: int, share: float) -> bool:
-    """The brake: more vanished at once than `count` notes and than `share` of all."""
+    """Return whether more vanished at once than `count` notes and than `share` of all."""
     return len(removed) > count and len(removed) > share * known
 
 

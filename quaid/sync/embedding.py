@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,13 +19,16 @@ from quaid.sqlite import transaction
 
 if TYPE_CHECKING:
     import apsw
-    import numpy as np
-    import numpy.typing as npt
 
 Progress = Callable[[str, int, int], None]
 """Called with (what is being done, done, total)."""
 
 BATCH = 256
+_Vectors = dict[str, bytes]
+
+
+def ignore_progress(_what: str, _done: int, _total: int) -> None:
+    """Show no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +44,14 @@ class Embedding:
     """The vault's embedder and its cache. Opens both when first needed and remembers why it cannot."""
 
     def __init__(self, root: Path, settings: EmbeddingSettings) -> None:
-        self._root = root
         self._settings = settings
         self._embedder: Embedder | None = None
         self._former: dict[str, Embedder | None] = {}
-        self._cache: EmbeddingCache | None = None
+        self._cache = EmbeddingCache(state_folder(root) / CACHE_FILE)
         self.problem: QuaidError | None = None
 
     def embedder(self) -> Embedder | None:
-        """The configured embedder, or None: switched off, or `problem` says what is missing."""
+        """Return the configured embedder; None when it is switched off, or `problem` says what is missing."""
         if self._embedder is None and self.problem is None:
             try:
                 self._embedder = open_embedder(self._settings)
@@ -63,17 +66,15 @@ class Embedding:
             warm()
 
     def fingerprint(self) -> str | None:
-        """That of the configured embedder; None without one, or while its service cannot be asked for it."""
-        embedder = self.embedder()
-        return None if embedder is None else _fingerprint(embedder)
+        """Return that of the configured embedder; None without one, or while its service cannot be asked for it."""
+        return _fingerprint(self.embedder())
 
     def embedder_of(self, row: EmbedderRow) -> Embedder | None:
-        """The embedder that made the vectors of `row`, which during a change of model is not the configured one."""
+        """Return the embedder that made the vectors of `row`: not the configured one while the model is changed."""
         if self._settings.provider == "none":
             return None
-        configured = self.embedder()
-        if configured is not None and _fingerprint(configured) == row.fingerprint:
-            return configured
+        if self.fingerprint() == row.fingerprint:
+            return self.embedder()
         if row.fingerprint not in self._former:
             self._former[row.fingerprint] = _open_former(row)
         return self._former[row.fingerprint]
@@ -90,19 +91,13 @@ class Embedding:
             self.problem = error
 
     def vectors_of(self, embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
-        """float32 vectors of texts that are about to be notes, kept so that nobody computes them again.
+        """Return float32 vectors of texts that are about to be notes, kept so that nobody computes them again.
 
         Raises:
             EmbeddingError: the service did not answer as it should.
         """
-        cache = self._open_cache()
         keys = [documents.text_key(text) for text in texts]
-        found = cache.get_many(embedder.fingerprint, keys)
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        if missing:
-            fresh = dict(zip(missing, _as_bytes(embedder.embed(list(missing.values()))), strict=True))
-            cache.put_many(embedder.fingerprint, fresh.items())
-            found |= fresh
+        found = self._look_up(embedder, dict(zip(keys, texts, strict=True)), _embed)
         return [found[key] for key in keys]
 
     def fill(self, connection: apsw.Connection, progress: Progress, *, budget_s: float | None, fetch: bool) -> Filled:
@@ -114,17 +109,27 @@ class Embedding:
         embedder = self.embedder()
         if embedder is None:
             return Filled(pending=vectors.count_pending(connection), degraded=(str(self.problem),))
+        done = 0
         try:
-            row = self._row(connection, embedder)
-        except EmbeddingError as error:  # a service is asked for its dimension the first time
-            return Filled(pending=vectors.count_pending(connection), degraded=(str(error),))
-        if budget_s is None:  # nobody is waiting: what was refused before may go through by now
-            vectors.retry_failed(connection)
-        pending = vectors.count_pending(connection)
-        if not pending:
-            self._finish(connection)
-            return Filled()
-        return self._fill(connection, embedder, row, pending, progress, budget_s)
+            row = self._row(connection, embedder)  # a service is asked for its dimension the first time
+            if budget_s is None:  # nobody is waiting: what was refused before may go through by now
+                vectors.retry_failed(connection)
+            pending = vectors.count_pending(connection)
+            deadline = math.inf if budget_s is None else time.monotonic() + budget_s
+            while pending and (batch := vectors.list_pending(connection, BATCH)):
+                progress("Embedding", done, pending)
+                if not self._fill_batch(connection, embedder, row, batch):
+                    break
+                done += len(batch)
+                progress("Embedding", done, pending)
+                if time.monotonic() > deadline:
+                    break
+        except EmbeddingError as error:
+            return Filled(done, vectors.count_pending(connection), (str(error),))
+        left = vectors.count_pending(connection) if pending else 0
+        if not left:
+            _activate(connection)
+        return Filled(done, left)
 
     def _row(self, connection: apsw.Connection, embedder: Embedder) -> EmbedderRow:
         known = vectors.list_embedders(connection)
@@ -133,86 +138,61 @@ class Embedding:
         with transaction(connection):
             return vectors.use_embedder(connection, embedder.fingerprint, embedder.dimension, asdict(self._settings))
 
-    def _fill(
-        self,
-        connection: apsw.Connection,
-        embedder: Embedder,
-        row: EmbedderRow,
-        pending: int,
-        progress: Progress,
-        budget_s: float | None,
-    ) -> Filled:
-        deadline = None if budget_s is None else time.monotonic() + budget_s
-        done = 0
-        degraded: tuple[str, ...] = ()
-        try:
-            while batch := vectors.list_pending(connection, BATCH):
-                progress("Embedding", done, pending)
-                if not self._embed_batch(connection, embedder, row, batch):
-                    break
-                done += len(batch)
-                if deadline is not None and time.monotonic() > deadline:
-                    break
-        except EmbeddingError as error:
-            degraded = (str(error),)
-        progress("Embedding", done, pending)
-        left = vectors.count_pending(connection)
-        if not left:
-            self._finish(connection)
-        return Filled(done, left, degraded)
-
-    def _embed_batch(
+    def _fill_batch(
         self, connection: apsw.Connection, embedder: Embedder, row: EmbedderRow, batch: list[tuple[int, str, str]]
     ) -> bool:
         """Embed and store one batch; False when another process rebuilt the index or changed the model meanwhile."""
-        cache = self._open_cache()
-        found = cache.get_many(embedder.fingerprint, [key for _, key, _ in batch])
-        missing = {key: text for _, key, text in batch if key not in found}
-        failed: set[str] = set()
-        if missing:
-            fresh, failed = self._embed(embedder, list(missing), list(missing.values()))
-            cache.put_many(embedder.fingerprint, fresh.items())
-            found |= fresh
+        found = self._look_up(embedder, {key: text for _, key, text in batch}, _embed_what_passes)
         with transaction(connection):
             newest = vectors.list_embedders(connection)[-1:]
             if not newest or newest[0].fingerprint != row.fingerprint or newest[0].embedder_id != row.embedder_id:
                 return False
             vectors.insert(connection, row, [(chunk_id, key, found[key]) for chunk_id, key, _ in batch if key in found])
-            vectors.mark_failed(connection, [chunk_id for chunk_id, key, _ in batch if key in failed])
+            vectors.mark_failed(connection, [chunk_id for chunk_id, key, _ in batch if key not in found])
         return True
 
-    def _embed(
-        self, embedder: Embedder, keys: Sequence[str], texts: Sequence[str]
-    ) -> tuple[dict[str, bytes], set[str]]:
-        """Vectors by key. When a batch is refused, one text may be to blame: then they go one by one."""
+    def _look_up(
+        self, embedder: Embedder, texts: Mapping[str, str], embed: Callable[[Embedder, Mapping[str, str]], _Vectors]
+    ) -> _Vectors:
+        """Vectors of `texts` (key -> text), from the cache or else by `embed`, and then kept."""
+        found = self._cache.get_many(embedder.fingerprint, list(texts))
+        missing = {key: text for key, text in texts.items() if key not in found}
+        if missing:
+            fresh = embed(embedder, missing)
+            self._cache.put_many(embedder.fingerprint, fresh.items())
+            found |= fresh
+        return found
+
+
+def _embed(embedder: Embedder, texts: Mapping[str, str]) -> _Vectors:
+    matrix = embedder.embed(list(texts.values()))
+    return {key: row.astype("<f4", copy=False).tobytes() for key, row in zip(texts, matrix, strict=True)}
+
+
+def _embed_what_passes(embedder: Embedder, texts: Mapping[str, str]) -> _Vectors:
+    """Like `_embed`, but when a batch is refused, one text may be to blame: then they go one by one."""
+    try:
+        return _embed(embedder, texts)
+    except EmbeddingError:
+        if len(texts) == 1:
+            raise
+    fresh: _Vectors = {}
+    for key, text in texts.items():
         try:
-            return dict(zip(keys, _as_bytes(embedder.embed(texts)), strict=True)), set()
+            fresh |= _embed(embedder, {key: text})
         except EmbeddingError:
-            if len(texts) == 1:
+            if not fresh:  # nothing goes through: the service is down, the text is not to blame
                 raise
-        fresh: dict[str, bytes] = {}
-        failed: set[str] = set()
-        for key, text in zip(keys, texts, strict=True):
-            try:
-                fresh[key] = _as_bytes(embedder.embed([text]))[0]
-            except EmbeddingError:
-                if not fresh:  # nothing goes through: the service is down, the text is not to blame
-                    raise
-                failed.add(key)
-        return fresh, failed
+    return fresh
 
-    def _open_cache(self) -> EmbeddingCache:
-        if self._cache is None:
-            self._cache = EmbeddingCache(state_folder(self._root) / CACHE_FILE)
-        return self._cache
 
-    @staticmethod
-    def _finish(connection: apsw.Connection) -> None:
-        rows = vectors.list_embedders(connection)
-        if rows and (len(rows) > 1 or not rows[-1].active):
-            with transaction(connection):
-                if not vectors.count_pending(connection):
-                    vectors.activate_newest(connection)
+def _activate(connection: apsw.Connection) -> None:
+    """Let the newest vectors take over once none is missing."""
+    rows = vectors.list_embedders(connection)
+    if rows and (len(rows) > 1 or not rows[-1].active):
+        with transaction(connection):
+            if not vectors.count_pending(connection):
+                vectors.activate_newest(connection)
 
 
 def _open_former(row: EmbedderRow) -> Embedder | None:
@@ -222,15 +202,11 @@ def _open_former(row: EmbedderRow) -> Embedder | None:
         former = open_embedder(settings)
     except (WeightsMissingError, EmbeddingError, TypeError):
         return None
-    return former if former is not None and _fingerprint(former) == row.fingerprint else None
+    return former if _fingerprint(former) == row.fingerprint else None
 
 
-def _fingerprint(embedder: Embedder) -> str | None:
+def _fingerprint(embedder: Embedder | None) -> str | None:
     try:
-        return embedder.fingerprint
+        return None if embedder is None else embedder.fingerprint
     except EmbeddingError:  # a service that cannot be asked for its dimension now
         return None
-
-
-def _as_bytes(matrix: npt.NDArray[np.float32]) -> list[bytes]:
-    return [row.astype("<f4", copy=False).tobytes() for row in matrix]

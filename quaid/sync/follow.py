@@ -21,8 +21,9 @@ from quaid.errors import LockedError, QuaidError, VaultNotFoundError
 from quaid.history.private_git_dir import process_exists
 from quaid.place import state_folder
 from quaid.settings import SyncSettings
-from quaid.sync.indexer import Indexer, SyncReport
-from quaid.sync.watcher import concerns_notes, observe, why_silent
+from quaid.sync.derived_index import SyncReport
+from quaid.sync.indexer import Indexer
+from quaid.sync.watcher import concerns_notes, observe, why_incomplete
 from quaid.vault import files, layout
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
 HEARTBEAT_FILE = "watch.json"
 HEARTBEAT_S = 5.0
 FULL_SWEEP_S = 60.0
-LONGEST_WAIT_S = 0.7
-"""However busy the folder, a change waits no longer than this to be indexed."""
+MAX_WAIT_S = 0.7
+"""A change waits no longer than this to be indexed, however busy the folder is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """What `quaid status` shows of a watcher. Written every few seconds even when nothing happens."""
+    """A watcher as `quaid status` shows it. Written every few seconds even when nothing happens."""
 
     pid: int
     mode: str
@@ -52,7 +53,7 @@ class Heartbeat:
 
 
 def read_heartbeat(state: Path) -> Heartbeat | None:
-    """What the watcher of the vault whose state folder is `state` said last; None where none has said anything."""
+    """Return the last heartbeat of the watcher whose vault has the state folder `state`; None when none runs."""
     try:
         return Heartbeat(**json.loads(files.read_note(state, HEARTBEAT_FILE) or b""))
     except (OSError, ValueError, TypeError):
@@ -76,6 +77,7 @@ class Follower:
         self._mode = "notifications"
         self._said: set[str] = set()
         self._watched: tuple[int, int] | None = None
+        self._observer: BaseObserver | None = None
         self._started = _now()
         self._last_sync: str | None = None
         self._problem: str | None = None
@@ -87,52 +89,55 @@ class Follower:
 
     def run(self) -> None:
         """Sync, listen, sync again … until `stop`. Survives a vanished vault and a full system."""
-        observer = self._observe()
+        root = self._indexer.root
         try:
+            self._listen()
             self._wake.set()
             while not self._stop.is_set():
-                observer = self._turn(observer)
+                self._beat()
+                is_due = self._wake.wait(HEARTBEAT_S) or self._is_sweep_due()
+                if self._stop.is_set():
+                    return
+                if not self._indexer.is_there():
+                    self._stop_listening()
+                    self._wait_for_vault()
+                if self._observer is None or not self._observer.is_alive() or self._watched != _identity(root):
+                    self._listen()
+                    is_due = True
+                if is_due:
+                    self._settle()
+                    self._sync()
         finally:
-            self._shut(observer)
-            (state_folder(self._indexer.root) / HEARTBEAT_FILE).unlink(missing_ok=True)
+            self._stop_listening()
+            (state_folder(root) / HEARTBEAT_FILE).unlink(missing_ok=True)
 
-    def _turn(self, observer: BaseObserver | None) -> BaseObserver | None:
-        self._beat()
-        woken = self._wake.wait(HEARTBEAT_S)
-        if self._stop.is_set():
-            return observer
-        if not self._indexer.is_there():
-            self._shut(observer)
-            self._wait_for_vault()
-            observer = None
-        if observer is None or not observer.is_alive() or self._watched != _identity(self._indexer.root):
-            self._shut(observer)
-            observer = self._observe()
-            woken = True
-        if woken or self._is_sweep_due():
-            self._settle()
-            self._sync()
-        return observer
-
-    def _observe(self) -> BaseObserver | None:
+    def _listen(self) -> None:
+        """Begin to listen anew: to notifications, else by polling, else not at all, and then each turn sweeps."""
+        self._stop_listening()
         root = self._indexer.root
         self._watched = _identity(root)
         if not self._settings.poll:
-            reason = why_silent(root)
+            reason = why_incomplete(root)
             try:
                 if reason is None:
                     self._mode = "notifications"
-                    return observe(root, self._notice)
+                    self._observer = observe(root, self._notice)
+                    return
             except OSError as error:
                 is_used_up = error.errno in {errno.ENOSPC, errno.EMFILE, errno.ENFILE}
                 reason = "no file watches are left (fs.inotify.max_user_watches)" if is_used_up else str(error.strerror)
             self._say_once(f"{reason}: {root} is polled instead, every {self._settings.poll_interval_s:g} s")
         self._mode = "polling"
         try:
-            return observe(root, self._notice, poll_s=self._settings.poll_interval_s)
-        except OSError as error:  # then each turn sweeps
-            self._say_once(f"{root} cannot be polled ({error.strerror}): it is looked at every {HEARTBEAT_S:g} s")
-            return None
+            self._observer = observe(root, self._notice, poll_s=self._settings.poll_interval_s)
+        except OSError as error:
+            self._say_once(f"{root} cannot be polled ({error.strerror}): it is swept every {HEARTBEAT_S:g} s")
+
+    def _stop_listening(self) -> None:
+        if self._observer is not None:
+            self._observer.stop()
+            self._observer.join(timeout=2)
+            self._observer = None
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:
@@ -145,30 +150,30 @@ class Follower:
             self._wake.set()
 
     def _settle(self) -> None:
-        """Wait until nothing has happened for the debounce time, but not for ever."""
+        """Wait until nothing has happened for the debounce time, but no longer than `MAX_WAIT_S`."""
         quiet_s = self._settings.debounce_ms / 1000
-        longest = time.monotonic() + LONGEST_WAIT_S
-        while (now := time.monotonic()) < longest and now - self._last_event < quiet_s:
+        deadline = time.monotonic() + MAX_WAIT_S
+        while (now := time.monotonic()) < deadline and now - self._last_event < quiet_s:
             self._stop.wait(min(quiet_s, 0.05))
         self._wake.clear()
 
     def _sync(self) -> None:
         try:
-            report = self._indexer.sync(progress=self._beat_meanwhile)
+            report = self._indexer.sync(progress=self._beat_if_due)
         except LockedError:
             self._wake.set()  # somebody else is indexing: look again
             return
         except VaultNotFoundError:
             return
         except QuaidError as error:
-            self._tell(str(error))
+            self._set_problem(str(error))
             return
         self._last_sync = _now()
-        self._tell(report.degraded[0] if report.degraded else None)
+        self._set_problem(report.degraded[0] if report.degraded else None)
         if report.changed or report.rebuilt or report.embedded:
             self._report(report)
 
-    def _tell(self, problem: str | None) -> None:
+    def _set_problem(self, problem: str | None) -> None:
         if problem and problem != self._problem:
             self._say(problem)
         self._problem = problem
@@ -186,7 +191,7 @@ class Follower:
                 self._say(f"{self._indexer.root} is back")
                 return
 
-    def _beat_meanwhile(self, _what: str, _done: int, _total: int) -> None:
+    def _beat_if_due(self, _what: str, _done: int, _total: int) -> None:
         """Embedding many notes takes longer than a heartbeat may be old."""
         if time.monotonic() - self._last_beat > HEARTBEAT_S:
             self._beat()
@@ -204,15 +209,9 @@ class Follower:
         except OSError:  # the vault is gone or full; the loop finds out by itself
             temporary.unlink(missing_ok=True)
 
-    @staticmethod
-    def _shut(observer: BaseObserver | None) -> None:
-        if observer is not None:
-            observer.stop()
-            observer.join(timeout=2)
-
 
 def _identity(root: Path) -> tuple[int, int] | None:
-    """Which folder it is that has this path: another one at the same path sends no notifications."""
+    """Device and inode of the folder: another one at the same path sends no notifications."""
     try:
         found = root.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""A read is never stale: before it, whatever changed since the last one is indexed."""
+"""Reads that are never stale: whatever changed since the last one is indexed first."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import UNWRITABLE, LockedError, MassRemovalError
 from quaid.index import database
-from quaid.sync.indexer import Indexer, SyncOptions, SyncReport
+from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.sync.indexer import Indexer
 from quaid.sync.watcher import ChangeListener
 
 if TYPE_CHECKING:
     import apsw
 
 READ_WAIT_MS = 5_000
-"""A read waits so long for another process that is indexing, then answers from what there is and says so."""
+"""How long a read waits for another process that is indexing, before it answers from what there is and says so."""
 
 
 class Freshness:
@@ -31,22 +32,19 @@ class Freshness:
         self._asked = 0
         self._pending = False
 
-    def ensure(self, options: SyncOptions | None = None) -> tuple[SyncReport | None, tuple[str, ...]]:
-        """(what was synced, None if nothing had to be; why the answer may still be stale)."""
-        options = options or self._options
+    def ensure(self) -> tuple[SyncReport | None, tuple[str, ...]]:
+        """Index what changed; return the report, None if nothing had, and why the answer may still be stale."""
         self._asked += 1
         changed = self._changed()
         if self._pending or self._open_reader() is None:
             changed = None
-        if changed is not None and not changed:
-            return None, ()
-        if changed is None and not self._pending and self._is_fresh():
+        elif self._is_fresh() if changed is None else not changed:
             return None, ()
         # What is written by way of a mapping may leave size and times as they are.
-        return self._sync(replace(options, only=changed, trust_times=options.trust_times and changed is None))
+        return self._sync(replace(self._options, only=changed, trust_times=changed is None))
 
     def rebuild_in_memory(self, known: apsw.Connection | None) -> apsw.Connection:
-        """An index without a file, brought in step with the notes; `known` is the one of the question before."""
+        """Return an index without a file, in step with the notes; `known` is the one of the question before."""
         return self._indexer.rebuild_in_memory(known)
 
     def close(self) -> None:
@@ -55,13 +53,13 @@ class Freshness:
             self._listener = None
 
     def _changed(self) -> frozenset[str] | None:
-        """Paths that changed, or None: not known, sweep. Listening begins with the second question, before its
-        sweep, so that nothing falls between the two.
+        """The paths that changed; None when only a sweep can tell. Listening begins with the second question, before
+        its sweep, so that nothing falls between the two.
         """
         if self._listener is not None:
             if self._listener.is_complete():
                 return self._listener.take_changed()
-            self.close()  # deaf, say because the folder was replaced: begin again
+            self.close()  # say because the folder was replaced: begin again
             self._asked = 1
         elif self._asked == 2:
             listener = ChangeListener(self._indexer.root)

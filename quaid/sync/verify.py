@@ -1,4 +1,4 @@
-"""Is the index what the files say? Proven by building another one from nothing and comparing."""
+"""Proof that the index says what the files say: another one is built from nothing and compared."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from quaid.index import database, vectors
-from quaid.sync.indexer import Indexer
+from quaid.sync.derived_index import DerivedIndex
 
 if TYPE_CHECKING:
     import apsw
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """`manifest` is equal on two machines with equal files. `differences` are sentences, the first twenty."""
+    """The result of `verify`: `manifest` is equal on two machines with equal files, `differences` are the first
+    `MAX_SHOWN`, as sentences.
+    """
 
     ok: bool
     manifest: str
@@ -27,9 +29,9 @@ class Verification:
     differences: tuple[str, ...]
 
 
-def verify(indexer: Indexer, reader: apsw.Connection) -> Verification:
+def verify(index: DerivedIndex, reader: apsw.Connection) -> Verification:
     """Compare the index behind `reader` with one rebuilt from the files, row by row, and check it for damage."""
-    rebuilt = indexer.rebuild_in_memory()
+    rebuilt = index.rebuild_in_memory()
     try:
         kept, made = Counter(database.dump(reader)), Counter(database.dump(rebuilt))
         notes = sum(line.startswith("documents ") for line in made)
@@ -39,9 +41,9 @@ def verify(indexer: Indexer, reader: apsw.Connection) -> Verification:
     found = [f"only in the index: {line}" for line in sorted((kept - made).elements())]
     found += [f"missing from the index: {line}" for line in sorted((made - kept).elements())]
     # On a connection of its own: FTS5 checks by what a connection has cached, which another one's writing outdates.
-    own = database.connect_reader(indexer.path)
+    own = database.connect_reader(index.path)
     try:
         found += database.find_inconsistencies(own)
     finally:
         own.close()
-    return Verification(not found, manifest, notes, vectors.count_pending(reader), tuple(islice(found, MOST_SHOWN)))
+    return Verification(not found, manifest, notes, vectors.count_pending(reader), tuple(islice(found, MAX_SHOWN)))

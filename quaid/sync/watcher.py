@@ -2,7 +2,7 @@
 
 A long-lived process that keeps asking "has anything changed?" listens instead of sweeping: a read then costs one
 touched cookie file, whose own notification proves that all earlier ones have arrived (the kernel delivers them in
-order). Where notifications are not to be had, the sweep stays.
+order). Where there are no notifications, the sweep stays.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import stat
 import threading
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
 
 COOKIE_WAIT_S = 1.0
-MOST_LISTED = 1_000
-"""So many changed paths are a burst, in which the system may have dropped some: then only a sweep can tell."""
+MAX_CHANGED = 1_000
+"""More changed paths are a burst, in which the system may have dropped some: then only a sweep can tell."""
 _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
-TELLING = frozenset({
+LOCAL_FILE_SYSTEMS = frozenset({
     "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs",
     "tmpfs", "ramfs", "vfat", "exfat", "ntfs3",
 })  # fmt: skip
-"""File systems whose changes all come from this machine, so that its notifications are complete. What somebody changes
-at the other end of a network, a FUSE daemon, or below an overlay, they do not tell.
+"""File systems whose changes all come from this machine, so that its notifications are complete. They do not report
+what somebody changes at the other end of a network, behind a FUSE daemon, or below an overlay.
 """
 _MOUNTS = Path("/proc/self/mountinfo")
 _EVERYTHING = "/"
@@ -39,7 +40,7 @@ _EVERYTHING = "/"
 
 
 class Notice(Protocol):
-    """Told of a path that changed, and whether it is a folder's."""
+    """Called with a path that changed, and whether it is a folder's."""
 
     def __call__(self, path: str, *, is_folder: bool) -> None: ...
 
@@ -98,29 +99,26 @@ def _make_cookie(path: Path) -> int:
     return os.open(path, _NEW_FILE, 0o600)
 
 
-def why_silent(root: Path) -> str | None:
-    """Why notifications of the folder `root` may be incomplete; None where they are not. Other systems than Linux are
-    taken at their word.
+def why_incomplete(root: Path) -> str | None:
+    """Return why notifications of the folder `root` may be incomplete; None where they are complete, as they are taken
+    to be on other systems than Linux.
     """
     try:
         mounts = [line.split(" - ", 1) for line in _MOUNTS.read_text("utf-8", "surrogateescape").splitlines()]
     except OSError:
         return None
-    kinds = {_unescaped(left.split()[4]): right.split()[0] for left, right in mounts}
+    unescaped = partial(re.sub, r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)))
+    kinds = {unescaped(left.split()[4]): right.split()[0] for left, right in mounts}
     top = root.resolve()
     holding = next((folder for folder in (top, *top.parents) if str(folder) in kinds), Path("/"))
     for folder in (str(holding), *(mount for mount in kinds if top in Path(mount).parents)):
-        if kinds.get(folder) not in TELLING:
-            return f"{folder} is a file system of the kind {kinds.get(folder)}, which does not tell of every change"
+        if kinds.get(folder) not in LOCAL_FILE_SYSTEMS:
+            return f"{folder} has a {kinds.get(folder)} file system, which does not report every change"
     return None
 
 
-def _unescaped(mount: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), mount)
-
-
 def remove_stale_cookies(root: Path) -> None:
-    """Remove those of processes that were killed."""
+    """Remove the cookies of processes that were killed."""
     for cookie in (root / layout.COOKIE_DIR).glob("cookie-*-*"):
         pid = cookie.name.split("-")[1]
         if pid.isdigit() and not process_exists(int(pid)):
@@ -141,11 +139,11 @@ class ChangeListener:
         self._observer: Any = None
 
     def start(self) -> bool:
-        """Listen from now on; False where the system cannot (no watches left, no such facility), or where the file
-        system does not tell of every change.
+        """Listen from now on; return False where the system cannot (no watches left, no such facility), or where the
+        file system does not report every change.
         """
         try:
-            if why_silent(self._root) is not None:
+            if why_incomplete(self._root) is not None:
                 return False
             self._cookie_file = _make_cookie(self._cookie)
             self._observer = observe(self._root, self._notice)
@@ -165,16 +163,16 @@ class ChangeListener:
             self._cookie.unlink(missing_ok=True)
 
     def take_changed(self) -> frozenset[str] | None:
-        """The notes that may have changed since the last call; None when only a sweep can tell. Ask `is_complete`
-        first.
+        """Return the notes that may have changed since the last call; None when only a sweep can tell. Ask
+        `is_complete` first.
         """
         with self._lock:
             changed = frozenset(self._changed)
             self._changed.clear()
-        return None if _EVERYTHING in changed or len(changed) > MOST_LISTED else changed
+        return None if _EVERYTHING in changed or len(changed) > MAX_CHANGED else changed
 
     def is_complete(self) -> bool:
-        """Touch the cookie and wait for its notification. False: some may be lost, do not trust the silence."""
+        """Touch the cookie and wait for its notification; return False when it does not come: others may be lost."""
         if self._observer is None or not self._observer.is_alive() or self._cookie_file is None:
             return False
         self._cookie_seen.clear()
@@ -197,7 +195,7 @@ class ChangeListener:
 
 
 def concerns_notes(root: Path, path: str, *, is_folder: bool) -> bool:
-    """Whether a notification is about a note or a folder of notes (a moved folder names only itself)."""
+    """Return whether a notification is about a note or a folder of notes (a moved folder names only itself)."""
     *folders, name = Path(os.path.relpath(path, root)).parts or ("",)
     if any(layout.skips_folder(folder) for folder in folders):
         return False

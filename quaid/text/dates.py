@@ -46,8 +46,8 @@ _SIGNS = frozenset(
 _DIRECTIONS = frozenset({"last", "next", "this", "past", "previous", "current", "coming"})
 _DIRECTED = _UNITS | {"spring", "summer", "autumn", "fall", "winter"}
 _SIGN = re.compile(r"[a-z]\w*|(?:19|20)[0-9]{2}|[0-9]0s")
-_LONGEST_LEAD = 60
-_LONGEST_TYPED = 80
+_MAX_LEAD = 60
+_MAX_TYPED = 80
 _LEADS_TYPED = frozenset({"", "in", "on", "the", "in the"})
 _UP_TO = frozenset({"to", "until", "till", "through", "-", "–"})  # noqa: RUF001
 
@@ -71,7 +71,7 @@ def parse_day(text: str, now: datetime, *, end: bool) -> date:
         UsageError: `text` is no date, or that end of it is open.
     """
     wanted = text.strip()
-    if len(wanted) <= _LONGEST_TYPED:
+    if len(wanted) <= _MAX_TYPED:
         for lead in ("", "in ", "on "):
             asked = lead + wanted
             for mention in find_dates(asked, now):
@@ -79,7 +79,7 @@ def parse_day(text: str, now: datetime, *, end: bool) -> date:
                 is_whole = mention.span[1] == len(asked) and asked[: mention.span[0]].strip().lower() in _LEADS_TYPED
                 if is_whole and date.min < day < date.max:
                     return day
-    shown = wanted[:_LONGEST_TYPED]
+    shown = wanted[:_MAX_TYPED]
     raise UsageError(f"{shown!r} is no date Quaid can read. Write it as 2026-03-01, 2026-03 or 2026, or as last March.")
 
 
@@ -124,7 +124,7 @@ def _with_what_precedes(text: str, mention: DateMention) -> DateMention | None:
 
     first, last = mention.span
     for pattern, resolve in LEADS:
-        match = pattern.search(text[max(0, first - _LONGEST_LEAD) : first])
+        match = pattern.search(text[max(0, first - _MAX_LEAD) : first])
         window = _resolved(resolve, match, (mention.start, mention.end)) if match is not None else None
         if match is not None and window is not None:
             begin = first - len(match[0])
@@ -147,7 +147,7 @@ def _with_ranges(text: str, mentions: list[DateMention]) -> Iterator[DateMention
 def _join(text: str, left: DateMention, right: DateMention) -> DateMention | None:
     gap = text[left.span[1] : right.span[0]].strip().lower()
     begin, end = left.span[0], right.span[1]
-    lead = text[max(0, begin - _LONGEST_LEAD) : begin]
+    lead = text[max(0, begin - _MAX_LEAD) : begin]
     opener = next((word for word in ("between", "from") if lead.rstrip().lower().endswith(word)), "")
     if gap not in ({"and"} if opener == "between" else _UP_TO) or left.start > right.end:
         return None

@@ -109,7 +109,7 @@ def bomb():
 def test_a_packed_answer_is_not_unpacked(hostile, call, bomb):
     head = HEAD + b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(bomb)
     hostile.act = lambda connection: connection.sendall(head + bomb)
-    assert "packed as gzip" in refused(call, hostile.url)
+    assert "compressed as gzip" in refused(call, hostile.url)
     assert b"accept-encoding: identity" in hostile.asked[-1].lower()
 
 

@@ -33,7 +33,6 @@ from quaid.recall.asking import Sources
 from quaid.settings import RecallSettings, Settings
 from quaid.sync.docs import DocFile, DocsIndex
 from quaid.sync.embedding import Embedding
-from quaid.sync.indexer import max_note_bytes
 
 ROOT = Path(__file__).parents[2]
 MOST = 10
@@ -117,7 +116,7 @@ def main() -> None:
     print(describe_machine())
 
     def in_chunks(doc_id: str, project: str, data: bytes) -> ParsedDoc:
-        return parse_doc(doc_id, project, data, settings.docs, max_note_bytes(settings))
+        return parse_doc(doc_id, project, data, settings.docs, settings.sync.max_note_bytes)
 
     print(f"{'':24}{'questions':^18}   {'by name':^18}")
     print(f"{'':24}{'R@1':>6}{'R@5':>6}{'MRR':>6}   {'R@1':>6}{'R@5':>6}{'MRR':>6}{'ms':>8}")
@@ -156,10 +155,11 @@ def _in_whole(parse: Parse) -> Parse:
 def _index(root: Path, settings: Settings, parse: Parse) -> Sources:
     root.mkdir()
     embedding = Embedding(root, settings.embedding)
-    docs = DocsIndex(root, settings, embedding, parse)
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     listed = [path.relative_to(ROOT).as_posix() for path in pages]
-    report = docs.sync({f"quaid:{path}": DocFile(ROOT, path, "quaid") for path in listed})
+    files = {f"quaid:{path}": DocFile(ROOT, path, "quaid") for path in listed}
+    docs = DocsIndex(root, files, settings, embedding, parse)
+    report = docs.sync()
     assert report.total == len(pages)
     assert not report.pending, report.degraded
     reader, beside = database.connect_reader(docs.path), database.connect_reader(docs.path)

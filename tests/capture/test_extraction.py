@@ -30,7 +30,7 @@ CITED = re.compile(r"\[\[(?P<episode>[^#\]]+)#\^t(?P<turn>\d+)\]\]")
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire._WORKED", {})
+    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
 
 
 @contextmanager

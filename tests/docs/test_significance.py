@@ -12,8 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from labelled_diffs import labelled
 
-from quaid.docs import lexing, significance
-from quaid.docs.languages import PLAIN, language_of
+from quaid.docs import significance
 from quaid.docs.significance import judge
 
 FIRST = ("python", "typescript", "go", "rust", "java")
@@ -42,11 +41,10 @@ def table(changes):
     return kept, dropped, "\n".join(["", *lines, summary])
 
 
-def test_of_sixty_changes_the_significant_are_kept_and_the_trivial_dropped():
+def test_of_sixty_changes_the_significant_are_kept_and_two_thirds_of_the_trivial_dropped():
     kept, dropped, shown = table([change for name in FIRST for change in labelled(name)])
     assert len(kept) == len(dropped) == 30
-    assert sum(kept) >= 0.95 * len(kept), shown
-    assert sum(dropped) >= 0.9 * len(dropped), shown
+    assert (sum(kept), sum(dropped)) == (30, 20), shown
 
 
 @pytest.mark.parametrize("name", FIRST)
@@ -55,10 +53,9 @@ def test_each_language_has_six_changes_of_both_kinds(name):
     assert [sum(change.is_trivial for change in changes), len(changes)] == [6, 12]
 
 
-def test_other_languages_do_as_well():
+def test_in_other_languages_the_significant_are_kept_and_three_fifths_of_the_trivial_dropped():
     kept, dropped, shown = table(labelled("others"))
-    assert all(kept), shown
-    assert sum(dropped) >= 0.9 * len(dropped), shown
+    assert (sum(kept), len(kept), sum(dropped), len(dropped)) == (21, 21, 9, 15), shown
 
 
 @pytest.mark.parametrize("change", [change for name in (*FIRST, "others") for change in labelled(name)])
@@ -74,29 +71,48 @@ def test_line_ends_bom_and_direction_change_no_verdict(change):
     ("a.py", "x = [1, 2]\n", "x = [\n    1,\n    2,\n]\n"),
     ("a.py", "x = 'a' 'b'\n", 'x = "ab"\n'),
     ("a.py", "def f():\n    '''One.'''\n", 'def f():\n    """Two."""\n'),
-    ("a.py", "print x  # python 2\n", "print x\n"),
-    ("a.py", "from a import b\nimport c\n", "import c\nfrom a import b\n"),
-    ("a.py", "def f(a=1): return a\ndef g(): return f()\n", "def g(): return f()\ndef f(a=1): return a\n"),
-    ("a.ts", "a = b / c; // d / e\n", "a = b / c\n"),
-    ("a.ts", "const s = 'it\\'s'\n", 'const s = "it\'s"\n'),
     ("a.ts", "f(a, b)\n", "f(\n  a,\n  b,\n)\n"),
-    ("a.ts", "x = { a: 1, b }\n", "x = {\n  a: 1,\n  b,\n};\n"),
-    ("a.tsx", "x = <p a='b'>c</p>\n", 'x = <p\n  a="b"\n>\n  c\n</p>\n'),
     ("a.go", "x := f(a, b) // c\n", "x := f(\n\ta,\n\tb,\n)\n"),
     ("a.rs", "fn f() -> u8 { 1 }\n", "fn f() -> u8\n{\n    1 // one\n}\n"),
     ("a.rs", "fn f<'a>(x: &'a str) {} // it's\n", "fn f<'a>(x: &'a str) {}\n"),
     ("a.c", "#define A 1\nint a;\n", "#define A   1\n\nint\na;\n"),
-    ("a.sh", "a; b\n", "a\nb # c\n"),
-    ("a.css", "a { b: c; }\n", "a{\n b: c\n}\n"),
     ("a.json", '{"a": 1, "b": [1, 2]}', '{\n "b": [1,2],\n "a": 1}\n'),
     ("tsconfig.json", '{"a": 1, // one\n}', '{\n"a": 1\n}'),
     ("a.toml", "[a]\nb = 1 # c\nd = 'e'\n", '[a]\nd = "e"\nb = 1\n'),
-    ("a.md", "One two\nthree.\n\n- a\n", "One\ntwo three.\n\n\n- a\n"),
     ("LICENSE", "a  \n\n\nb\r\n", "a\nb"),
     ("package-lock.json", '{"a": 1}', '{"a": 2}'),
     ("lib/x.min.js", "a()", "b()"),
     ("Dockerfile.dev", "FROM a\n# b\nRUN c\n", "FROM a\nRUN c\n"),
     ("Makefile", "# a\nb: c\n\td\n", "b: c\n\td\n"),
+    ("a.ts", "a = b / c; // d / e\n", "a = b / c;\n"),
+    ("a.ts", "x = { a: 1, b };\n", "x = {\n  a: 1,\n  b,\n};\n"),
+    ("a.sh", "a\nb\n", "# c\na\n\nb\n"),
+    ("a.css", "/* d */\na { b: c; }\n", "a { b: c; }\n"),
+    ("a.md", "One two\nthree.\n\n- a\n", "One\ntwo three.\n\n\n- a\n"),
+    ("a.html", "<p>\n<!-- b -->\nc</p>", "<p>\nc</p>"),
+    ("a.lua", "-- c\nx = 1\n", "x = 1\n"),
+    ("a.hs", "-- y\nf x = x\n", "f x = x\n"),
+    ("a.py", "# python 2\nprint x\n", "print x\n"),
+    ("a.yml", "a: 'b' # c\n", 'a:   "b"\n'),
+    ("a.c", '#define A  "b" // c\n', '#define A "b"\n'),
+    ("a.js", "/*! v1 */\na()\n", "/*! v2 */\na()\n"),
+])  # fmt: skip
+def test_it_says_the_same(path, before, after):
+    assert judged(path, before, after).is_trivial
+    assert judged(path, after, before).is_trivial
+
+
+# What it takes more than a list of comment signs to see, or a reader of every language.
+@pytest.mark.parametrize(("path", "before", "after"), [
+    ("a.py", "print x  # python 2\n", "print x\n"),
+    ("a.py", "from a import b\nimport c\n", "import c\nfrom a import b\n"),
+    ("a.py", "def f(a=1): return a\ndef g(): return f()\n", "def g(): return f()\ndef f(a=1): return a\n"),
+    ("a.ts", "a = b / c; // d / e\n", "a = b / c\n"),
+    ("a.ts", "const s = 'it\\'s'\n", 'const s = "it\'s"\n'),
+    ("a.ts", "x = { a: 1, b }\n", "x = {\n  a: 1,\n  b,\n};\n"),
+    ("a.tsx", "x = <p a='b'>c</p>\n", 'x = <p\n  a="b"\n>\n  c\n</p>\n'),
+    ("a.sh", "a; b\n", "a\nb # c\n"),
+    ("a.css", "a { b: c; }\n", "a{\n b: c\n}\n"),
     ("a.html", "<p>a <!-- b -->c</p>", "<p>a  c</p>"),
     ("a.lua", "--[[ a\nb ]] x = 1 -- c\n", "x = 1\n"),
     ("a.hs", "f x = x -- y\n{- a {- b -} -}\n", "f x = x\n"),
@@ -105,10 +121,13 @@ def test_line_ends_bom_and_direction_change_no_verdict(change):
     ("a.tsx", "x = <p>{a ? <b>c</b> : d}</p>\n", "x = (\n  <p>{a ? (\n    <b>c</b>\n  ) : d}</p>\n);\n"),
     ("a.html", '<a b="c" d="e">f</a>', '<a\n  b="c"\n  d="e"\n>f</a>'),
     ("a.sh", "a -b c\n", "a -b \\\n  c\n"),
+    ("a.go", 'import (\n"a"\n"b"\n)\n', 'import (\n"b"\n"a"\n)\n'),
+    ("a.sh", "# a\ncat <<EOF\nEOF\n", "cat <<EOF\nEOF\n"),
+    ("a.rs", "f(a)\n", "f(\n    a,\n)\n"),
 ])  # fmt: skip
-def test_it_says_the_same(path, before, after):
-    assert judged(path, before, after).is_trivial
-    assert judged(path, after, before).is_trivial
+def test_what_says_the_same_in_another_order_style_or_place_is_significant(path, before, after):
+    assert not is_trivial(path, before, after)
+    assert not is_trivial(path, after, before)
 
 
 @pytest.mark.parametrize(("path", "before", "after"), [
@@ -295,14 +314,14 @@ def test_a_file_that_comes_or_goes_matters_when_it_holds_something(path, content
 
 def test_a_reason_is_given():
     reasons = {
-        ("a.py", "x = 1\n", "x = 1 # y\n"): "only comments",
+        ("a.py", "x = 1\n", "x = 1 # y\n"): "only comments or formatting",
         ("a.py", "x = 1\n", "\n\nx = 1\n"): "only white space",
-        ("a.py", "x = 1\n", "x = (1)\n"): "only formatting",
         ("a.py", "'a'\nx = 1\n", "'b'\nx = 1\n"): "only docstrings",
-        ("a.go", 'import (\n"a"\n"b"\n)\n', 'import (\n"b"\n"a"\n)\n'): "imports in another order",
+        ("a.go", "a() // b\n", "a()\n"): "only comments or formatting",
         ("a.go", "a\n", "b\n"): "code",
-        ("a.go", 'a("b")\n', 'a("c")\n'): "strings",
+        ("a.go", "a('\n", "b('\n"): "text",
         ("a.json", "1", "2"): "values",
+        ("a.json", "[1, 2]", "[1,2]"): "the same values",
     }
     assert {change: judged(*change).why for change in reasons} == reasons
 
@@ -311,8 +330,9 @@ def test_a_reason_is_given():
 def test_every_language_can_be_read(ending):
     source = 'a(1, "b")\n'
     found = judged(f"x.{ending}", source, source.replace("1", "2"))
-    assert (found.is_trivial, found.why) in {(False, why) for why in ("code", "text", "values", "strings")}
-    assert (language_of(f"x.{ending}") is PLAIN) == (ending in {"md", "rst", "txt", "unknown"})
+    values = {"yml": "values"}
+    expected = "text" if ending in {"md", "rst", "txt", "unknown", "php"} else values.get(ending, "code")
+    assert found == significance.Judged(False, expected)
 
 
 # What would take the square of its length, or more calls than Python allows, were it read carelessly.
@@ -338,6 +358,12 @@ HOSTILE = [
     ("a.c", "\\\n"),
     ("a.tsx", "=(<a>{=(<b/>)}</a>)"),
     ("Makefile", "define a\n"),
+    ("a.cpp", 'R"('),
+    ("a.cs", '$"{"'),
+    ("a.yml", "{a: "),
+    ("a.yml", "a: &a [*a]\n"),
+    ("a.ts", "/ "),
+    ("a.php", '"{$'),
 ]
 
 
@@ -352,9 +378,9 @@ def test_no_text_is_too_much(path, piece):
 @pytest.mark.parametrize(
     "source", ["-" * 50_000 + "1", "x" + ".a" * 50_000, "1" + "+1" * 50_000, "lambda:" * 5_000 + "1"]
 )
-def test_python_that_nests_too_deep_is_compared_by_its_tokens(source):
+def test_python_that_nests_too_deep_is_compared_by_its_lines(source):
     assert not is_trivial("a.py", f"x = 1\n{source}\ny = 2", f"y = 1\n{source}\nx = 2")
-    assert is_trivial("a.py", f"x = 1\n{source}\ny = 2", f"x = 1  # one\n{source}\n\ny = 2")
+    assert is_trivial("a.py", f"x = 1\n{source}\ny = 2", f"# one\nx = 1\n{source}\n\ny = 2")
 
 
 def test_of_enormous_files_only_the_lines_are_compared():
@@ -439,10 +465,5 @@ def test_a_comparison_that_breaks_is_significant(monkeypatch):
     def broken(*_):
         raise RuntimeError
 
-    monkeypatch.setattr(significance, "read_source", broken)
+    monkeypatch.setattr(significance, "read_code", broken)
     assert judged("a.go", "a", "b") == significance.Judged(False, "not comparable")
-
-
-def test_a_comment_is_a_blank_and_a_literal_a_mark():
-    source = lexing.read_source('a /* b */ "c // d" // e\n', language_of("x.java"))
-    assert source == lexing.Source(f"a   {lexing.MARK}  \n", ('"c // d"',))

@@ -211,7 +211,7 @@ def test_a_refused_key_names_its_variable_and_not_its_value(service, monkeypatch
     with pytest.raises(EmbeddingError, match="MY_KEY") as caught:
         open_service(service, "openai", api_key_env="MY_KEY", dimensions=4).embed(["text"])
     assert "sk-secret" not in str(caught.value)
-    assert service.requests[0][2]["Authorization"] == "Bearer sk-secret"
+    assert service.requests[0][2]["authorization"] == "Bearer sk-secret"
 
 
 def test_openai_without_a_key_says_which_variable():

@@ -31,7 +31,7 @@ def env():
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire._WORKED", {})
+    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
 
 
 @pytest.fixture(scope="module")

@@ -255,7 +255,7 @@ def test_a_vault_that_has_shrunk_stops_the_run(vault, tidy):
         (vault.root / path).unlink()
     vault.git("commit", "-qam", "gone")
     with vault.memory() as memory:
-        from quaid.sync.indexer import SyncOptions
+        from quaid.sync.derived_index import SyncOptions
 
         memory.sync(SyncOptions(accept_removals=True))
     with pytest.raises(JanitorStoppedError, match="20 of"):

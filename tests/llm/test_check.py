@@ -9,8 +9,8 @@ import pytest
 from model_service import RED, Service, colour
 
 from quaid.errors import ModelAnswerError, ModelRefusedError, ModelTimeoutError
-from quaid.llm import ModelUsage
 from quaid.local.model_usage import ModelRecords
+from quaid.model import ModelUsage
 
 BLUE = {"colour": "blue", "sure": 1}
 GREY = {"colour": "grey", "sure": 0}
@@ -19,7 +19,7 @@ GREY = {"colour": "grey", "sure": 0}
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire._WORKED", {})
+    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
 
 
 @pytest.fixture

@@ -198,7 +198,7 @@ def test_too_little_time_is_not_tried(claude):
 
 def test_no_claude_is_an_expected_failure(claude):
     claude.environ["PATH"] = str(claude.folder / "nothing")
-    with pytest.raises(ModelUnavailableError, match="no claude on the PATH"):
+    with pytest.raises(ModelUnavailableError, match="claude is not on the PATH"):
         claude.ask()
 
 

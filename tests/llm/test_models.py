@@ -22,9 +22,10 @@ from quaid.errors import (
     ModelUnavailableError,
     PromptError,
 )
-from quaid.llm import Models, ModelUsage, PlannedCall
+from quaid.llm import Models
 from quaid.llm.prices import estimate_tokens, price_of, with_cost
 from quaid.local.model_usage import ModelRecords
+from quaid.model import ModelUsage, PlannedCall
 from quaid.place import state_folder
 from quaid.settings import ModelSettings
 
@@ -34,7 +35,7 @@ TODAY = "2026-11-20"
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire._WORKED", {})
+    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_what_a_call_takes_is_counted_here_and_for_the_day(service, records):
     usage = ask(models).usage
     # 100 fresh, 10 into the cache, 40 out of it, 20 written
     assert usage.cost_usd == pytest.approx((100 * 0.1 + 10 * 0.125 + 40 * 0.01 + 20 * 0.5) / 1e6)
-    assert models.spent == models.spent_today() == records.spent(TODAY) == usage
+    assert models.spent == records.spent(TODAY) == usage
     assert records.spent("2026-11-19") == ModelUsage()
 
 
@@ -114,7 +115,7 @@ def test_a_cap_of_a_day_is_new_on_the_next(service, records):
     with pytest.raises(BudgetExceededError):
         for _ in range(99):
             ask(models)
-    assert models.spent_today().tokens <= 3_500
+    assert records.spent(TODAY).tokens <= 3_500
     clock.now += timedelta(days=1)
     assert ask(models).value == RED
 
@@ -396,7 +397,7 @@ def test_a_key_goes_before_ollama_and_ollama_before_claude(service, claude):
         ("anthropic", "claude-opus-5-5", "claude-haiku-5-5", "ANTHROPIC_API_KEY is set"),
         ("openai", "gpt-5.4", "gpt-5.4-mini", "OPENAI_API_KEY is set"),
         ("ollama", "qwen2.5:7b", "qwen2.5:7b", f"Ollama answers at {service.url}"),
-        ("claude-code", "opus", "haiku", f"{claude}/claude is there"),
+        ("claude-code", "opus", "haiku", f"{claude}/claude was found"),
     ]
     for row, gone in zip(expected, ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OLLAMA_HOST", "PATH"), strict=True):
         was = found(environ)
@@ -404,7 +405,7 @@ def test_a_key_goes_before_ollama_and_ollama_before_claude(service, claude):
         environ[gone] = "127.0.0.1:9" if gone == "OLLAMA_HOST" else ""
     nothing = found(environ)
     assert nothing.provider is None
-    for word in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "no Ollama answers at http://127.0.0.1:9", "no claude"):
+    for word in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "Ollama does not answer at http://127.0.0.1:9", "claude"):
         assert word in nothing.why
     assert "quaid config models.provider none" in nothing.next_step
 

@@ -74,11 +74,11 @@ def test_the_owners_version_goes_first(tmp_path):
     ('["colour", "sure"]', '["colour", "size"]', "required"),
     ('"additionalProperties": false', '"additionalProperties": true', "additionalProperties"),
     ('"maxLength": 20', '"format": "date"', "format, which is not supported"),
-    ('"maxLength": 20', '"maxLength": "20"', "maxLength is no number"),
+    ('"maxLength": 20', '"maxLength": "20"', "maxLength is not a number"),
     ('"type": "string"', '"type": "text"', "no known type"),
     ('"type": "string"', '"type": "string", "enum": []', "enum"),
-    ('{"type": "string", "maxLength": 20}', "5", "is no schema"),
-    ('{"type": "string", "maxLength": 20}', '{"type": "array"}', "is no schema"),
+    ('{"type": "string", "maxLength": 20}', "5", "is not a schema"),
+    ('{"type": "string", "maxLength": 20}', '{"type": "array"}', "is not a schema"),
 ])  # fmt: skip
 def test_a_prompt_that_is_none_says_why(old, new, complaint):
     assert old in PROMPT

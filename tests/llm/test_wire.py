@@ -19,7 +19,7 @@ each = pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire._WORKED", {})
+    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_json_is_found_in_what_is_written_around_it(service, provider, text):
         ('{"colour": "red", "sure": true}', "must be integer"),
         ('{"colour": "red", "sure": 1, "why": "it is"}', "'why'"),
         ('{"colour": "' + "r" * 50 + '", "sure": 1}', "20 or fewer"),
-        ('{"colour": "\\ud83d", "sure": 1}', "half a character"),
+        ('{"colour": "\\ud83d", "sure": 1}', "lone surrogate"),
         ("", "no JSON object"),
     ],
 )
@@ -282,7 +282,7 @@ LADDERS = {
 def test_a_service_that_knows_less_is_asked_for_less_and_remembered(service, provider):
     ladder = LADDERS[provider]
     for steps in range(len(ladder)):
-        wire._WORKED.clear()
+        wire.UNDERSTOOD.clear()
         service.requests.clear()
         service.script = [(400, {"error": {"message": "Either json_schema or grammar"}}, {})] * steps
         models = service.models(provider)

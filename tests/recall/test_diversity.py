@@ -11,35 +11,7 @@ from hypothesis import strategies as st
 from recall_index import candidate, turn
 
 from quaid.recall import diversity
-from quaid.recall.diversity import Words, fold, is_same, marginal_relevance, spread
-
-LONG = "a " + " ".join("bcdefghijklmnopqrstuvwxyz")
-
-
-@pytest.mark.parametrize(("one", "other", "same"), [
-    ("Maya likes oat milk", "Maya likes oat milk.", True),
-    ("Maya likes oat milk", "maya LIKES oat milk", True),
-    ("Maya likes oat milk", "Maya likes oat milk in her coffee", False),
-    ("Maya has 2 cats", "Maya has 3 cats", False),
-    ("Maya manages Tom", "Tom manages Maya", False),
-    ("", "", False),
-    (" ".join(f"w{n}" for n in range(20)), " ".join(f"w{n}" for n in range(19)) + " other", False),
-    (f"{LONG} Maya", f"{LONG} Tom", False),
-    (f"she will {LONG}", f"she will not {LONG}", False),
-    (f"she will {LONG}", f"she won't {LONG}", False),
-    (f"she will {LONG}", f"she will so {LONG}", True),
-])  # fmt: skip
-def test_texts_say_the_same_by_their_words(one, other, same):
-    assert is_same(Words(one), Words(other), 0.95) is same
-    assert is_same(Words(other), Words(one), 0.95) is same
-
-
-def test_words_are_lower_case_and_what_tells_texts_apart_is_kept_in_order():
-    words = Words("Maya has 2 cats, not dogs, in Oslo")
-    assert "cats" in words.all
-    assert list(words.telling) == ["maya", "2", "not", "oslo"]
-    assert Words("").all == frozenset()
-
+from quaid.recall.diversity import fold, marginal_relevance, spread
 
 # -- folding ---------------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,9 @@ def pool(*candidates, words=None, likeness=None, **more):
     last: dict[int, int] = {}
     for c in candidates:
         last[c.doc_id] = max(last.get(c.doc_id, 0), c.chunk_id)
-    return Pool(known, words or {}, likeness or {}, 0.5, **{"last_chunks": last, **more})
+    words, likeness = words or {}, likeness or {}
+    fused = {i: 0.5 * likeness.get(i, 0.0) + 0.5 * words.get(i, 0.0) for i in {*words, *likeness}}
+    return Pool(known, words, likeness, fused, **{"last_chunks": last, **more})
 
 
 def rows(made, query=QUERY):

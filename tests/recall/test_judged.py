@@ -201,7 +201,7 @@ def service(monkeypatch):
     running = Service()
     running.value = {"statement": "s", "grades": []}
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire._WORKED", {})
+    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
     for name, value in {"PROVIDER": "openai", "URL": f"{running.url}/v1", "FAST": "quick", "DEEP": "wise"}.items():
         monkeypatch.setenv(f"QUAID_MODELS_{name}", value)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")

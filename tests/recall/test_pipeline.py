@@ -14,6 +14,8 @@ from quaid.errors import EmbeddingError
 from quaid.index.matrix import VectorMatrix
 from quaid.model import Edge
 from quaid.recall.cutoff import tokens
+from quaid.recall.evidence import Weights, shares
+from quaid.recall.gathering import evidence_off
 from quaid.settings import RecallSettings, StageSettings
 
 
@@ -99,6 +101,19 @@ def test_rank_fusion_can_be_chosen(index):
     embed(index, ByWords())
     chosen = replace(RecallSettings(), fusion="rrf")
     assert paths(ask(index, "oat milk coffee", ByWords(), chosen))[0] == "facts/a.md"
+
+
+def test_the_evidence_of_rank_fusion_is_by_ranks(index):
+    embed(index, ByWords())
+    chosen = replace(everything(), fusion="rrf", vector_weight=0.6)
+    hits = [hit for hit in ask(index, "Maya takes oat milk", ByWords(), chosen).hits if hit.kind == "fact"]
+    share = shares(Weights(), evidence_off(chosen))["cited"]
+    weights = {"keyword": 0.4, "vector": 0.6}
+    places = [{name: hit.channels[name].rank for name in weights if name in hit.channels} for hit in hits]
+    assert len({tuple(each.items()) for each in places}) > 1
+    for hit, ranks in zip(hits, places, strict=True):
+        fused = sum(weights[name] * 61 / (60 + rank) for name, rank in ranks.items())
+        assert hit.evidence.get("cited", 0.0) == pytest.approx(share * fused, abs=1e-4)
 
 
 # -- what is named ---------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ TEXTS = ["Maya takes oat milk.", "Tom buys milk.", "Maya lives in Leeds."]
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire._WORKED", {})
+    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
 
 
 @pytest.fixture

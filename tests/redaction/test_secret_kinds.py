@@ -11,7 +11,7 @@ from secret_kinds_held_out import CARDS_HELD_OUT, HARMLESS_HELD_OUT, HELD_OUT
 from quaid import redaction
 from quaid.redaction import admit
 
-LEAST_SHARE = 0.93
+MIN_SHARE = 0.93
 """Of what was set aside before the gate was tuned: 0.91 were found at first sight, 0.95 in the end."""
 
 
@@ -31,7 +31,7 @@ def test_every_kind_is_found():
 
 
 def test_other_wordings_are_found_as_well():
-    assert len(found(HELD_OUT)) <= (1 - LEAST_SHARE) * len(HELD_OUT)
+    assert len(found(HELD_OUT)) <= (1 - MIN_SHARE) * len(HELD_OUT)
 
 
 @pytest.mark.parametrize("text", HARMLESS)

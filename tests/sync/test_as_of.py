@@ -23,7 +23,7 @@ from quaid.errors import GitError, RevisionError
 from quaid.history.revisions import parse_moment
 from quaid.index import carry_over, database, documents, vectors
 from quaid.place import state_folder
-from quaid.sync.as_of import MOST_KEPT, PastIndexes
+from quaid.sync.as_of import MAX_KEPT, PastIndexes
 
 WORDS = ("oat", "milk", "violin", "harbour", "ceramics", "bicycle", "Lisbon", "greenhouse", "choir", "maps")
 
@@ -484,14 +484,14 @@ def test_a_past_is_made_once(vault):
 
 def test_the_least_recently_asked_go(vault):
     commits = []
-    for number in range(MOST_KEPT + 2):
+    for number in range(MAX_KEPT + 2):
         vault.write_fact("one", f"Maya keeps violin number {number}.")
         commits.append(vault.save())
     with vault.memory() as memory:
         pasts = past_indexes(memory)
-        paths = [pasts.open(commit).path for commit in commits[:MOST_KEPT]]
+        paths = [pasts.open(commit).path for commit in commits[:MAX_KEPT]]
         pasts.open(commits[0])
-        paths += [pasts.open(commit).path for commit in commits[MOST_KEPT:]]
+        paths += [pasts.open(commit).path for commit in commits[MAX_KEPT:]]
         assert {path for path in paths if path.exists()} == {paths[0], *paths[3:]}
         assert contents(pasts.open(commits[1]).path)[3] == []
 

@@ -102,7 +102,7 @@ def test_other_sizes_cut_all_docs_anew(docs, tmp_path):
     docs.sync()
     docs = Docs(tmp_path, docs=DocsSettings(chunk_tokens=200))
     docs.write("boat.md", GUIDE)
-    assert docs.sync().rebuilt == "the settings for docs are others"
+    assert docs.sync().rebuilt == "the settings for documents have changed"
     docs.assert_sound()
     assert docs.sync().rebuilt is None
 
@@ -262,7 +262,7 @@ def test_vectors_come_in_batches_within_a_budget_and_from_the_cache(tmp_path, se
     docs = Docs(tmp_path, embedding(service))
     for number in range(300):
         docs.write(f"d{number}.md", f"# D{number}\n\nWords of {number}.\n")
-    first = docs.sync(budget_s=0.0)
+    first = docs.sync(embed_budget_s=0.0)
     assert 0 < first.pending < 300
     second = docs.sync()
     assert (first.embedded + second.embedded, second.pending) == (300, 0)

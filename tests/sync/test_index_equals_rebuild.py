@@ -20,7 +20,7 @@ from quaid.index import database, vectors
 from quaid.index.documents import Known
 from quaid.place import state_folder
 from quaid.sync import diff
-from quaid.sync.indexer import SyncOptions
+from quaid.sync.derived_index import SyncOptions
 from quaid.vault.files import FileStat
 
 pytestmark = pytest.mark.usefixtures("calm")

@@ -20,9 +20,9 @@ from quaid import Memory
 from quaid.index import database, documents
 from quaid.place import state_folder
 from quaid.sync import follow
+from quaid.sync.derived_index import SyncReport
 from quaid.sync.follow import read_heartbeat
-from quaid.sync.indexer import SyncReport
-from quaid.sync.watcher import observe, why_silent
+from quaid.sync.watcher import observe, why_incomplete
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -298,10 +298,10 @@ def test_a_listening_reader_is_braked_by_shares_of_the_whole_vault(vault: Vault)
 def test_a_file_system_that_does_not_tell_of_every_change_is_polled_and_swept(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quaid.sync.watcher.TELLING", frozenset())
+    monkeypatch.setattr("quaid.sync.watcher.LOCAL_FILE_SYSTEMS", frozenset())
     with following(vault) as watched:
         assert read_heartbeat(state_folder(vault.root)).mode == "polling"
-        assert any("does not tell of every change" in said and "polled" in said for said in watched.said)
+        assert any("does not report every change" in said and "polled" in said for said in watched.said)
         vault.write("late.md", "Maya bought a quokka.")
         watched.wait_until("late.md", "quokka")
     with vault.memory() as memory:
@@ -324,10 +324,10 @@ def test_the_kind_of_a_file_system_is_found_behind_links_and_mounts(tmp_path: Pa
         f"3 1 0:9 / {base}/near/inside rw master:2 - fuse.sshfs host: rw\n"
     )
     monkeypatch.setattr("quaid.sync.watcher._MOUNTS", mounts)
-    assert "nfs4" in str(why_silent(base / "link"))
-    assert "fuse.sshfs" in str(why_silent(base / "near"))
-    assert why_silent(base) is not None
-    assert why_silent(tmp_path.parent / "elsewhere") is None
+    assert "nfs4" in str(why_incomplete(base / "link"))
+    assert "fuse.sshfs" in str(why_incomplete(base / "near"))
+    assert why_incomplete(base) is not None
+    assert why_incomplete(tmp_path.parent / "elsewhere") is None
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EMFILE, errno.EACCES])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quaid.janitor import wording
+from quaid.claims import is_about_others
 from quaid.janitor.decision import Decision
 from quaid.janitor.evidence import mark_compared
 from quaid.janitor.judgements import judge
@@ -39,4 +39,4 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 def may_conflict(pair: Pair) -> bool:
     """Whether a model is to be asked: both can be true on the same day, and they are about the same."""
-    return pair.is_at_one_time and (pair.is_opposed or not wording.is_about_others(pair.a.text, pair.b.text))
+    return pair.is_at_one_time and (pair.is_opposed or not is_about_others(pair.a.text, pair.b.text))

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from quaid.claims import difference, lacks
 from quaid.errors import ModelError
 from quaid.index.facts import LivingFact
-from quaid.janitor import wording
 from quaid.janitor.decision import Decision
 from quaid.janitor.evidence import mark_compared
 from quaid.janitor.fact_merge import MergeGroup, join, join_equal, merge_decision
@@ -96,7 +96,7 @@ class MergeGroups:
 def may_be_same(pair: Pair) -> bool:
     """Whether a model is to be asked: nothing that is certain sets the two apart, and one of them may change."""
     is_fixed = pair.a.is_protected and pair.b.is_protected
-    return not is_fixed and pair.is_at_one_time and wording.difference(pair.a.text, pair.b.text) is None
+    return not is_fixed and pair.is_at_one_time and difference(pair.a.text, pair.b.text) is None
 
 
 def problem(pair: Pair, judgement: Judgement) -> str | None:
@@ -108,7 +108,7 @@ def problem(pair: Pair, judgement: Judgement) -> str | None:
     if judgement.keep not in {"a", "b"}:
         return "a duplicate needs keep: a, b or merge"
     kept, dropped = (pair.a, pair.b) if judgement.keep == "a" else (pair.b, pair.a)
-    lost = wording.lacks(kept.text, dropped.text)
+    lost = lacks(kept.text, dropped.text)
     return f"{judgement.keep} lacks {lost!r}: merge them" if lost else None
 
 

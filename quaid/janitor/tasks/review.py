@@ -14,10 +14,11 @@ from typing import Any
 
 from quaid.capture.extract import with_dates
 from quaid.capture.facts import link_names
+from quaid.claims import difference
 from quaid.errors import ModelAnswerError
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate, Document
-from quaid.janitor import fact_edits, model_text, wording
+from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.judgements import JsonJudgement, known_judgements
 from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
@@ -287,7 +288,7 @@ def _doubt(statement: str, fact: PendingFact, owner: str) -> str:
     missing = model_text.find_missing(statement, fact.statement)
     if missing is not None:
         return f"It leaves out {missing}."
-    differs = wording.difference(statement, fact.statement)
+    differs = difference(statement, fact.statement)
     return {"negation": "It denies what was said.", "dates": "It changes a date."}.get(differs or "", "")
 
 

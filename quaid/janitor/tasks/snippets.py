@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from quaid.claims import problem_of
 from quaid.errors import ModelAnswerError
 from quaid.janitor.decision import Decision
 from quaid.janitor.evidence import refused_evidence, remember_evidence
@@ -18,7 +19,6 @@ from quaid.janitor.judgements import JsonJudgement, known_judgements
 from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
 from quaid.janitor.model_text import clean_reason, is_safe_line, quote, statement_problem
 from quaid.janitor.task_context import TaskContext
-from quaid.janitor.wording import problem_of
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import key_of
 from quaid.model import CORE_FILES, Edit

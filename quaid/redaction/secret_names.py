@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from quaid.redaction.hints import HINTS
+from quaid.redaction.name_hints import HINTS
 
 # Words of these languages change their ends: `пароля`, `lösenordet`, `şifresi`.
 _PASSWORDS = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from quaid.redaction.names import IS, IS_ABROAD, IS_ENGLISH, NAME, TELLS, TELLS_ABROAD, UNSPACED
-from quaid.redaction.values import (
+from quaid.redaction.secret_names import IS, IS_ABROAD, IS_ENGLISH, NAME, TELLS, TELLS_ABROAD, UNSPACED
+from quaid.redaction.secret_values import (
     APP_PASSWORD,
     CODE,
     ENDS_LIKE_HOW,
@@ -70,7 +70,7 @@ _NEAR = 120
 _ASCII = re.compile(r"[!-~]*")
 _QUOTED = re.compile(r"[\"'][\w.-]{0,80}\Z")
 _LONG_KEY = 20
-_LEAST_IN_ENVIRONMENT = 8
+_MIN_IN_ENVIRONMENT = 8
 
 
 def find_named(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
@@ -135,7 +135,7 @@ def _can_be(name: re.Match[str], found: re.Match[str], *, may_be_word: bool) -> 
         is_long_name = len(name[0]) > len("pass")
         return is_password(found, may_be_word=may_be_word, is_long_name=is_long_name)
     sign = found.groupdict().get("sign")
-    if sign == "=" and name[0].isupper() and len(value_of(found)) >= _LEAST_IN_ENVIRONMENT:
+    if sign == "=" and name[0].isupper() and len(value_of(found)) >= _MIN_IN_ENVIRONMENT:
         return not is_stand_in(value_of(found)) and not IN_CODE.fullmatch(value_of(found))
     return is_opaque(value_of(found))
 

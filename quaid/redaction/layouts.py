@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 
-from quaid.redaction.names import ASKS, NAME
-from quaid.redaction.values import CODE, PIN, PLAIN_WORD, SAYS_HOW, Span, is_opaque, is_stand_in, is_strong
+from quaid.redaction.secret_names import ASKS, NAME
+from quaid.redaction.secret_values import CODE, PIN, PLAIN_WORD, SAYS_HOW, Span, is_opaque, is_stand_in, is_strong
 
 _CELL_QUOTES = " \t`*\"'"
 _RULE = re.compile(r"[\s|:+-]+")
 _WHO = re.compile(r"user|login|log-in|name|account|e-?mail|benutzer|konto|host|service|site|url|dienst", re.IGNORECASE)
-_MOST_COLUMN_WORDS = 3
-_LONGEST_LINE = 2_000
+_MAX_COLUMN_WORDS = 3
+_MAX_LINE = 2_000
 
 _SPEAKER = re.compile(r"[ \t>*_#-]{0,6}(?:\*\*)?[^\W\d_][\w .-]{0,24}?(?:\*\*)?:(?:\*\*)?[ \t]+")
 _QUESTION_END = re.compile(r"[^.!?\n]{0,80}(?P<end>[?？:：](?:\*\*)?|[.!…]?)[ \t\"'*]{0,4}\r?\n")
@@ -73,7 +73,7 @@ def _find_in_tables(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]
             continue
         end = _line_end(text, start)
         done = end
-        if end - start <= _LONGEST_LINE and (columns := _columns(text[start:end])):
+        if end - start <= _MAX_LINE and (columns := _columns(text[start:end])):
             done = yield from _find_in_rows(text, end, columns, _mark(text[start:end]))
 
 
@@ -81,7 +81,7 @@ def _columns(header: str) -> dict[int, str]:
     """Which columns of a table hold secrets, and of what kind: `password`, or `key`. Empty where it is no header."""
     mark = _mark(header)
     cells = _cells(header, mark) if mark else []
-    if len([cell for cell in cells if cell]) < 2 or any(len(cell.split()) > _MOST_COLUMN_WORDS for cell in cells):
+    if len([cell for cell in cells if cell]) < 2 or any(len(cell.split()) > _MAX_COLUMN_WORDS for cell in cells):
         return {}
     has_user = any(_WHO.search(cell) for cell in cells)
     named = {column: NAME.search(cell) for column, cell in enumerate(cells)}
@@ -100,7 +100,7 @@ def _find_in_rows(text: str, start: int, columns: dict[int, str], mark: str) -> 
         start += 1
         end = _line_end(text, start)
         row = text[start:end]
-        if mark not in row or len(row) > _LONGEST_LINE:
+        if mark not in row or len(row) > _MAX_LINE:
             return start - 1
         if not _RULE.fullmatch(row):
             place = start
@@ -162,7 +162,7 @@ def _answer(name: re.Match[str], text: str, start: int, *, is_asked: bool) -> It
     speaker = _SPEAKER.match(text, start, end)
     if speaker is not None and not NAME.search(speaker[0]):
         start = speaker.end()
-    words = list(_WORD.finditer(text, start, min(end, start + _LONGEST_LINE)))
+    words = list(_WORD.finditer(text, start, min(end, start + _MAX_LINE)))
     if not words or len(words) > 12:
         return
     for word in words:

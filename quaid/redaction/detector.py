@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from quaid.redaction.secret_forms import find_forms
-from quaid.redaction.values import Span
+from quaid.redaction.secret_values import Span
 
 if TYPE_CHECKING:
     from kingfisher_sdk import Scanner

@@ -1,0 +1,222 @@
+"""Files -> index, one way: list, diff, read, parse, replace, embed. index.db and docs.db are two uses of it.
+
+Words first, vectors after: one SQLite write transaction brings documents, words and graph in step with the files
+(it is also the lock that keeps two syncs apart), then what has no vector yet is embedded outside of any
+transaction and added in batches. A kill in between leaves chunks pending, and the next sync goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from quaid.index import database, documents
+from quaid.index.documents import Known
+from quaid.place import state_folder
+from quaid.sqlite import BUSY_MS, heal, transaction, translated
+from quaid.sync import diff
+from quaid.sync.embedding import Embedding, Progress, ignore_progress
+from quaid.trust import make_state_folder
+from quaid.vault.files import FileStat, Listed
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.model import ParsedDoc
+
+_MADE_WITH = "made_with"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOptions:
+    """How thorough and how patient a sync is."""
+
+    rebuild: bool = False
+    """Forget the index and read every file again."""
+    trust_times: bool = True
+    """False reads every file even where size and times say it is unchanged."""
+    accept_removals: bool = False
+    embed_budget_s: float | None = None
+    """Stop embedding after so many seconds and leave the rest pending; None goes on to the end."""
+    fetch_weights: bool = True
+    only: frozenset[str] | None = None
+    """Look at these keys alone: whoever asks knows that nothing else changed."""
+    wait_ms: int = BUSY_MS
+    """How long another process may keep the index before this one gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What one sync did, by key: the path of a note, the id of a document.
+
+    `pending` chunks still wait for their vector; `rebuilt` says why the index was made anew. `passed_over` are files
+    that are not read, key -> why; `problems` sentences about what is odd in files that were read now, `redacted` the
+    kinds of secrets that were found in them.
+    """
+
+    added: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    removed: tuple[str, ...] = ()
+    total: int = 0
+    embedded: int = 0
+    pending: int = 0
+    rebuilt: str | None = None
+    degraded: tuple[str, ...] = ()
+    took_s: float = 0.0
+    passed_over: Mapping[str, str] = field(default_factory=dict)
+    problems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    redacted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> int:
+        return len(self.added) + len(self.modified) + len(self.renamed) + len(self.removed)
+
+
+class DerivedIndex(ABC):
+    """Keeps one database in the state folder of the vault at `root` equal to files: a subclass lists and parses them.
+
+    The database knows each file by its key. `made_with` are the settings that decide what is in it; when they change
+    it is made anew.
+    """
+
+    noun: ClassVar[str]
+    """What its files are called, in the plural."""
+
+    def __init__(self, root: Path, file_name: str, embedding: Embedding, made_with: str = "") -> None:
+        self.root = root
+        self.path = state_folder(root) / file_name
+        self._embedding = embedding
+        self._made_with = made_with
+
+    @abstractmethod
+    def list_files(self, only: Collection[str] | None) -> Listed:
+        """Return the files that are there, key -> stat, and those that are passed over; all, or those in `only`."""
+
+    @abstractmethod
+    def read_file(self, key: str) -> bytes | None:
+        """Return what is searched of a file; None when it is gone."""
+
+    @abstractmethod
+    def parse_file(self, key: str, data: bytes) -> ParsedDoc:
+        """Return a file as it is indexed."""
+
+    def check_removals(self, gone: Sequence[str], known: int) -> None:  # noqa: B027 - most may lose any number
+        """Raise when the removal of the keys `gone`, out of `known`, looks like an accident."""
+
+    def list_outdated(self, _connection: apsw.Connection) -> Collection[str]:
+        """Return the keys of documents to be replaced though their files may say the same."""
+        return ()
+
+    def sync(self, options: SyncOptions | None = None, progress: Progress | None = None) -> SyncReport:
+        """Bring the index in step with the files; a damaged or outdated one is made anew.
+
+        Raises:
+            LockedError: another process has been indexing for longer than `wait_ms`.
+            DiskFullError, DiskFailedError, VaultReadOnlyError: it cannot be written.
+        """
+        started = time.monotonic()
+        asked, told = options or SyncOptions(), progress or ignore_progress
+        with translated(self.path, busy="Another Quaid process is updating the index"):
+            report = heal(self.path, lambda was_damaged: self._sync(asked, told, was_damaged=was_damaged))
+        return replace(report, took_s=time.monotonic() - started)
+
+    def rebuild_in_memory(self, known: apsw.Connection | None = None) -> apsw.Connection:
+        """Return an index without a file and without vectors, made from nothing; or `known`, which was made so, brought
+        in step.
+        """
+        connection = known or database.make_in_memory()
+        self._sync_words(connection, SyncOptions(accept_removals=True), ignore_progress)
+        return connection
+
+    def _sync(self, options: SyncOptions, progress: Progress, *, was_damaged: bool) -> SyncReport:
+        make_state_folder(self.root)
+        connection, is_outdated = database.connect_writer(self.path, options.wait_ms)
+        with closing(connection):
+            report = self._sync_words(connection, options, progress)
+            filled = self._embedding.fill(
+                connection, progress, budget_s=options.embed_budget_s, fetch=options.fetch_weights
+            )
+        of_file = "it was made by another version of Quaid" if is_outdated else report.rebuilt
+        return replace(
+            report, rebuilt="the index was damaged" if was_damaged else of_file, embedded=filled.embedded,
+            pending=filled.pending, degraded=filled.degraded,
+        )  # fmt: skip
+
+    def _sync_words(self, connection: apsw.Connection, options: SyncOptions, progress: Progress) -> SyncReport:
+        written: dict[str, str] = {}  # key -> content hash
+        problems: dict[str, tuple[str, ...]] = {}
+        redacted: dict[str, tuple[str, ...]] = {}
+        with transaction(connection):
+            rebuilt = self._clear(connection, options)
+            known = documents.list_known(connection, options.only)
+            listed = self.list_files(options.only)
+            found = diff.compare(listed.notes, known, trust_times=options.trust_times)
+            if not options.accept_removals:
+                self.check_removals(found.removed, documents.count(connection))
+            for key in found.removed:
+                documents.remove_document(connection, key)
+            outdated = self.list_outdated(connection)
+            to_read = [*found.added, *sorted({*found.suspects, *outdated})]
+            for done, key in enumerate(to_read):
+                progress(f"Reading {self.noun}", done, len(to_read))
+                old = None if key in outdated else known.get(key)
+                if (new := self._replace(connection, key, listed.notes[key], old)) is None:
+                    continue
+                written[key], parsed = new
+                if odd := parsed.note.problems[: -1 if parsed.redacted else None]:  # the last one tells of the secrets
+                    problems[key] = odd
+                if parsed.redacted:
+                    redacted[key] = parsed.redacted
+            progress(f"Reading {self.noun}", len(to_read), len(to_read))
+            documents.replace_passed_over(connection, listed.passed_over, options.only)
+        added = {key: content_hash for key, content_hash in written.items() if key not in known}
+        renamed = diff.pair_renames(added, {key: known[key].content_hash for key in found.removed})
+        return SyncReport(
+            added=tuple(key for key in added if key not in renamed.values()),
+            modified=tuple(key for key in written if key in known),
+            renamed=tuple(renamed.items()),
+            removed=tuple(key for key in found.removed if key not in renamed),
+            total=documents.count(connection),
+            rebuilt=rebuilt,
+            passed_over=listed.passed_over,
+            problems=problems,
+            redacted=redacted,
+        )
+
+    def _clear(self, connection: apsw.Connection, options: SyncOptions) -> str | None:
+        """Forget everything if that is asked for or the settings have changed, and say so in the second case."""
+        before = database.get_meta(connection, _MADE_WITH)
+        is_outdated = before is not None and before != self._made_with
+        if options.rebuild or is_outdated:
+            database.clear(connection)
+        if options.rebuild or before != self._made_with:
+            database.set_meta(connection, _MADE_WITH, self._made_with)
+        return f"the settings for {self.noun} have changed" if is_outdated else None
+
+    def _replace(
+        self, connection: apsw.Connection, key: str, stat: FileStat, old: Known | None
+    ) -> tuple[str, ParsedDoc] | None:
+        """Index a file anew; its content hash and what is indexed, None when it is as it was or gone."""
+        from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
+
+        read_ns = time.time_ns()
+        data = self.read_file(key)
+        if data is None:  # gone, or swapped for a link, since the listing: the next sync sees it
+            return None
+        row = Known(*stat, read_ns, notes.content_hash(data))
+        if old is not None and old.content_hash == row.content_hash:
+            documents.touch(connection, key, row)
+            return None
+        parsed = self.parse_file(key, data)
+        doc_id = documents.replace_document(connection, parsed.note, row)
+        if parsed.passages:
+            from quaid.index import passages
+
+            passages.insert(connection, doc_id, parsed.passages)
+        return row.content_hash, parsed
