@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from janitor_context import Known, Scripted, carry_out, context_of
+from janitor_context import Known, carry_out, context_of
 from janitor_facts import COMPATIBLE, DIFFERENT, body_of, head_of, judging, keep, saying, write_fact
 from vaults import assert_verified
 
@@ -15,19 +15,6 @@ UPDATE = {"verdict": "update", "reason": "The later one replaces it."}
 
 def resolved(judgement, resolution, **more):
     return {"verdict": judgement, "resolution": resolution, "reason": "She changed her job.", **more}
-
-
-@pytest.fixture
-def scripted():
-    made = []
-
-    def make(**answers):
-        made.append(Scripted(**answers))
-        return made[-1]
-
-    yield make
-    for service in made:
-        service.close()
 
 
 def night(memory, service, judged, tasks=(contradictions, resolve)):

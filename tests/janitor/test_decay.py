@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from janitor_context import NOW, Known, Scripted, carry_out, context_of
+from janitor_context import NOW, Known, carry_out, context_of
 
 from quaid.janitor.tasks import decay, decay_review
 from quaid.model import Use
@@ -19,13 +19,6 @@ def put(vault, name, text="", *, created=OLD, confidence=0.9, more=""):
         id=f"01{name}", text=text or f"Maya once said {name}.", created=created, confidence=confidence, more=more
     )
     return vault.write(f"facts/{name}.md", data)
-
-
-@pytest.fixture
-def service():
-    made = Scripted()
-    yield made
-    made.close()
 
 
 def judgements(*words, reason="It is over."):

@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from janitor_context import NOW, Known, Scripted, carry_out, context_of
+from janitor_context import NOW, Known, carry_out, context_of
 from janitor_facts import DIFFERENT, body_of, head_of, judging, keep, pairs_in, saying, write_fact
 from vaults import assert_verified
 
@@ -14,20 +14,6 @@ from quaid.errors import ModelAnswerError
 from quaid.janitor.judgements import Judgement, parse_judgement
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import dedup_review, duplicates
-
-
-@pytest.fixture
-def scripted():
-    """Services that answer as told, closed at the end."""
-    made = []
-
-    def make(**answers):
-        made.append(Scripted(**answers))
-        return made[-1]
-
-    yield make
-    for service in made:
-        service.close()
 
 
 def decide(memory, service=None, judged=None, task=duplicates, **options):

@@ -28,12 +28,6 @@ def env():
         yield patch
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
-
-
 @pytest.fixture(scope="module")
 def learned(env, tmp_path_factory) -> Vault:
     """All sessions of conversation 26, extracted."""

@@ -29,11 +29,6 @@ def _without_vectors(monkeypatch):
     monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
 
 
-@pytest.fixture
-def tidy(vault: Vault, monkeypatch):
-    return tidying(vault, monkeypatch)
-
-
 def first_parents(vault):
     return vault.git("log", "--first-parent", "--format=%s").splitlines()
 

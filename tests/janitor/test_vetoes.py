@@ -14,11 +14,6 @@ SQUASHED = "A quiet evening"
 BY_QUAID = ("commit", "-q", "--amend", "--author", "Quaid <quaid@localhost>", "--no-edit")
 
 
-@pytest.fixture
-def tidy(vault: Vault, monkeypatch):
-    return tidying(vault, monkeypatch)
-
-
 def two_rewrites(vault):
     """Plans that reword two facts, each in a commit of its own, and the paths of these facts."""
     one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
