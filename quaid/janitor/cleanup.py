@@ -102,7 +102,7 @@ def _older(paths: Iterable[Path], limit: datetime) -> list[Path]:
 
 
 def _modified(path: Path) -> float:
-    """When a file was changed last; one that is gone by now counts as new."""
+    """Return when a file was changed last; one that is gone by now counts as new."""
     try:
         return path.stat().st_mtime
     except OSError:

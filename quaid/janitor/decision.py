@@ -1,4 +1,4 @@
-"""What a task wants: one change of the memory, with the reason and the evidence it rests on."""
+"""A decision: one change of the memory that a task wants, with the reason and the evidence it rests on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tasks share that tend the documents of projects: which are looked at, and how an edit is decided on."""
+"""Decisions about the documents of projects: which documents are looked at, and how an edit becomes a decision."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def undecided(context: TaskContext, kind: str, found: Mapping[str, Found]) -> di
 
 
 def is_unchanged(context: TaskContext, doc: Doc, data: bytes) -> bool:
-    """Whether nobody is at work on a document of the vault: the night has it as it was read."""
+    """Return whether nobody is at work on a document of the vault: the night has it as it was read."""
     if not doc.is_in_vault or context.read(doc.rel_path) == data:
         return True
     context.remark(f"{doc.id} was changed and not committed: nothing is proposed for it until it is.")
@@ -42,7 +42,7 @@ def is_unchanged(context: TaskContext, doc: Doc, data: bytes) -> bool:
 
 @contextmanager
 def noting_unusable_answers(context: TaskContext, task: str, key: str, doc: Doc) -> Iterator[None]:
-    """An answer about one document that cannot be used says nothing of the others; the same is not asked again."""
+    """Note an answer about one document that cannot be used: it says nothing of the others, and is not asked again."""
     try:
         yield
     except ModelAnswerError as error:
@@ -78,7 +78,7 @@ def name_of(doc: Doc) -> str:
 
 
 def refused(context: TaskContext, doc: Doc) -> list[str]:
-    """What the owner did not want of earlier changes of `doc`, the newest first."""
+    """The earlier changes of `doc` that its owner did not want, the newest first."""
     name = name_of(doc)
     told = (f"{veto.subject}\n{veto.body}" for veto in context.vetoes if name in veto.subject)
     return [text.strip()[:MAX_REFUSED_CHARACTERS] for text in told]

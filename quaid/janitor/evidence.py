@@ -1,4 +1,4 @@
-"""What a decision rests on, so that the same is not judged, asked or proposed again.
+"""Evidence that decisions rest on, so that the same is not judged, asked or proposed again.
 
 A decision about five observations has one key, and a sixth observation would make it another one. So what each rested
 on is remembered, and nothing that a refused decision rested on is proposed again.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def fact_evidence(fact: LivingFact) -> str:
-    """What judging a fact rests on: what it says and when it holds, and nothing that a night changes without need."""
+    """The evidence of a judgement of a fact: what it says and when it holds, not what nights change needlessly."""
     return "\n".join([fact.id, fact.text_hash, fact.valid_from or "", fact.valid_until or ""])
 
 

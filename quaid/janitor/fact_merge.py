@@ -112,7 +112,7 @@ def shortened(text: str) -> str:
 
 
 def repointed(context: TaskContext, losers: Sequence[LivingFact], winner_path: str) -> tuple[Edit, ...]:
-    """What was replaced by one of `losers` is now replaced by the winner: nobody is sent from one to the next."""
+    """Edits after which the winner replaces what one of `losers` had replaced: no link leads from one to the next."""
     edits = []
     called = [name for loser in losers for name in (note_name(loser.path), loser.path.removesuffix(".md"), loser.id)]
     for path in list_replaced_by(context.index, called):
@@ -126,5 +126,5 @@ def repointed(context: TaskContext, losers: Sequence[LivingFact], winner_path: s
 
 
 def _rank(fact: LivingFact) -> tuple[object, ...]:
-    """Which of several is kept: what its owner has confirmed, then what is more certain, said more often, older."""
+    """Sorts the fact that is kept to the front: confirmed by its owner, then more certain, said more often, older."""
     return not fact.is_protected, -(fact.confidence or 0.0), -fact.confirmations, fact.created or "9999", fact.id

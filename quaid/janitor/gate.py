@@ -25,7 +25,7 @@ DEPTH = 10
 
 
 class WorktreeMemory(Protocol):
-    """What the gate asks of a memory whose vault is a worktree."""
+    """The part of a memory, whose vault is a worktree, that the gate uses."""
 
     def recall(self, query: str, limit: int | None = None, *, keep: bool = True, **options: Any) -> Recall:
         """Return the memories that answer `query`."""

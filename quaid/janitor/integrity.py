@@ -1,4 +1,4 @@
-"""What is wrong with the record as a whole: reported in the run's summary, changed by nobody but the owner."""
+"""Problems of the record as a whole: reported in the run's summary, changed by nobody but the owner."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a model says of two facts.
+    """A model's judgement of two facts.
 
     `says` is the judgement in one word. `keep` is what becomes of the two: `a`, `b`, `merge` or `both`; `text` is the
     wording of a merge. The days (ISO) say since when and until when each holds, as far as they were given.
@@ -135,7 +135,7 @@ def _ask(context: TaskContext, task: str, batch: Sequence[Pair], problem: Proble
 
 
 def merged_text_problem(pair: Pair, text: str | None) -> str | None:
-    """Why `text` cannot take the place of both: it is no plain sentence, or not what both say."""
+    """Return why `text` cannot replace both: it is not a plain sentence, or not what both say."""
     if not text:
         return "merged_text is missing"
     if len(text.split()) < _MIN_WORDS or markdown.plain(text) != text or "[[" in text:

@@ -37,7 +37,7 @@ def in_batches(
     output_per_item: int = 0,
 ) -> Iterator[list[T]]:
     """`items` in batches that fit one question each with the prompt `name`, limits in tokens as for `batches`; progress
-    is shown. None where there is no model.
+    is shown. No batches where there is no model.
     """
     if context.models is None or not items:
         return
@@ -62,7 +62,7 @@ def numbered_lines(items: Iterable[Mapping[str, Any]]) -> str:
 
 
 def number_problems(given: Sequence[Mapping[str, Any]], count: int, *, all_wanted: bool = True) -> list[str]:
-    """What is wrong with the numbers `n` that answers are about, of those from 1 to `count`."""
+    """Problems of the numbers `n` that answers are about, of those from 1 to `count`."""
     numbers = [item["n"] for item in given]
     problems = [f"there is no number {n}" for n in sorted({n for n in numbers if n > count})]
     problems += [f"number {n} is answered twice" for n in sorted({n for n in numbers if numbers.count(n) > 1})]
@@ -71,14 +71,14 @@ def number_problems(given: Sequence[Mapping[str, Any]], count: int, *, all_wante
 
 
 def by_number(given: Sequence[Mapping[str, Any]], asked: Sequence[T]) -> list[tuple[T, Mapping[str, Any]]]:
-    """What was asked about, each with its answer, in the order of the answers. A number that nobody gave counts for
-    nothing, one that is answered twice neither.
+    """Pairs of what was asked about and its answer, in the order of the answers. Numbers that were not asked
+    about, or are answered twice, are left out.
     """
     count = Counter(item["n"] for item in given)
     return [(asked[item["n"] - 1], item) for item in given if item["n"] <= len(asked) and count[item["n"]] == 1]
 
 
 def list_refused(context: TaskContext, if_none: str = "(nothing so far)") -> str:
-    """What the owner did not want of this task, for its prompt."""
+    """Decisions of this task that the owner did not want, for its prompt."""
     newest = context.vetoes[:MAX_EXAMPLES]
     return "\n".join(json.dumps(veto.subject, ensure_ascii=False) for veto in newest) or if_none

@@ -1,4 +1,4 @@
-"""Text from a model: what of it was never said before, and what may be written into a note, a commit or a question."""
+"""Checks of a model's text: what of it was never said before, and whether notes, commits and questions may hold it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HIDING = ("%%", "<!--", "![[", "```", "~~~")
 
 
 def find_unsupported(text: str, sources: Sequence[str]) -> list[str]:
-    """What of `text` none of `sources` says: its numbers, days and years among them, and the first of its names."""
+    """The parts of `text` that none of `sources` says: numbers, days and years among them, and its first name."""
 
     def plain(number: str) -> str:
         return _THOUSANDS.sub("", number).lstrip("0") or "0"
@@ -40,7 +40,7 @@ def find_missing(kept: str, dropped: str) -> str | None:
 
 
 def statement_problem(text: str) -> str:
-    """Why `text` cannot be what a note says; empty when it can: one plain line that gives no orders."""
+    """Return why `text` cannot be what a note says; empty when it can: one plain line that gives no orders."""
     if count_words(text) < MINIMUM_WORDS:
         return f"it has fewer than {MINIMUM_WORDS} words"
     if plain_line(text) != text or any(mark in text for mark in ("[[", "]]", "%%", "<!--")):
@@ -49,8 +49,8 @@ def statement_problem(text: str) -> str:
 
 
 def is_safe_line(line: str) -> bool:
-    """Whether a line, whoever wrote it, can stand where agents read it before every conversation: it orders them
-    nothing, and hides nothing.
+    """Return whether agents may read a line before every conversation, whoever wrote it: it gives no orders and hides
+    nothing.
     """
     return neutralise(line) == line and not any(mark in line for mark in _HIDING)
 

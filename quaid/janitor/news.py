@@ -74,7 +74,7 @@ def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
 
 
 def render_docs_news(report: RunReport, level: Level) -> str:
-    """What became of the documents of projects as a message; empty when `level` is off, or there is nothing to tell.
+    """The news of the documents of projects as a message; empty when `level` is off, or there is nothing to tell.
 
     A summary is a sentence or two; in full every document has its line.
     """

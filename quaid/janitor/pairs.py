@@ -63,7 +63,7 @@ class Pair:
 
     @cached_property
     def is_at_one_time(self) -> bool:
-        """Whether there may be a day on which both are true."""
+        """Return whether there may be a day on which both are true."""
         return not any(
             one.valid_until and other.valid_from and one.valid_until[:10] < other.valid_from[:10]
             for one, other in ((self.a, self.b), (self.b, self.a))

@@ -1,6 +1,6 @@
-"""What the owner allows of a night. Each decision is carried out, asked about, held back or dropped.
+"""The owner's policy for a night: each decision is carried out, asked about, held back or dropped.
 
-What its owner has vetoed or switched off is dropped, what touches a pinned or verified note is held back; what the
+What the owner has vetoed or switched off is dropped, what touches a pinned or verified note is held back; what the
 policy says, or lines that a person wrote, make it a question; what goes over the budget waits.
 """
 
@@ -31,7 +31,7 @@ MIN_BUDGET = 20
 
 @dataclass(slots=True)
 class Budget:
-    """How many notes a run may still change in meaning: a share of all, and twenty at least."""
+    """The number of notes that a run may still change in meaning: a share of all, and twenty at least."""
 
     left: int
 
@@ -40,7 +40,7 @@ class Budget:
         return cls(max(MIN_BUDGET, int(notes * share)))
 
     def take(self, decision: Decision) -> bool:
-        """Whether there is room for `decision`, whose room it then takes. Minor ones need none."""
+        """Spend what `decision` needs; False if that is not left. Minor ones need nothing."""
         size = 0 if decision.is_minor else len(set(decision.paths))
         if size > self.left:
             return False
@@ -69,11 +69,11 @@ class Policy:
         self.consents: set[str] = set()
 
     def is_vetoed(self, key: str) -> bool:
-        """Whether the owner has undone or refused it; the key tells the task as well as the evidence."""
+        """Return whether the owner has undone or refused it; the key tells the task as well as the evidence."""
         return any(veto.key == key for veto in self.vetoes)
 
     def admits(self, decision: Decision) -> bool:
-        """Whether `decision` is to be carried out; where not, the report has what became of it."""
+        """Return whether `decision` is to be carried out; where not, enter in the report what becomes of it."""
         report = self._report
         if self.is_vetoed(decision.key):
             report.vetoed += 1
@@ -117,7 +117,7 @@ class Policy:
 
 
 def _is_protected(edit: Edit) -> bool:
-    """Whether an edit changes a fact that its owner has pinned or verified."""
+    """Return whether an edit changes a fact that its owner has pinned or verified."""
     if edit.before is None or layout.kind_of(edit.rel_path, None) is not Kind.FACT:
         return False
     note = notes.parse_note(edit.rel_path, edit.before)

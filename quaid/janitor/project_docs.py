@@ -1,4 +1,4 @@
-"""What the janitor is given of the documents, and what it does for them outside of the vault."""
+"""Documents of projects for a night: those that are stale or have grown, and branches outside of the vault."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class ProjectDocs:
         return tuple(zip(self._docs, self._checker.check(self._docs, is_all=True), strict=True))
 
     def _stale_of(self, found: Sequence[tuple[Doc, Freshness]]) -> list[tuple[Doc, Freshness]]:
-        """Those that are stale whatever a model has said of their changes, as the filter alone sees them."""
+        """The documents that are stale whatever a model has said of their changes, as the filter alone sees them."""
         known = recall_verdicts([freshness for _, freshness in found], self._judgements)
         return [pair for pair, told in zip(found, known, strict=True) if told.is_stale]
 
@@ -156,7 +156,7 @@ class ProjectDocs:
         return Updater(self._root, self._checker, self._judgements, lambda: self._writer)
 
     def _is_committed(self, doc: Doc, data: bytes) -> bool:
-        """Whether a document in a source repository is there as HEAD has it: else there can be no branch with it."""
+        """Return whether a document in a source repository is as HEAD has it: else no branch can have it."""
         if doc.is_in_vault:
             return True
         tree = self._trees.open(doc.file.parent)
@@ -173,7 +173,7 @@ def first_three(names: Sequence[str]) -> str:
 
 
 def _grown_in(tree: Tree, docs: Sequence[Doc], now: datetime) -> Iterator[GrownDoc]:
-    """Those of the documents of one repository that have grown."""
+    """The documents of one repository that have grown."""
     paths = [tree.inside(doc.file) for doc in docs]
     log = tree.repository.log(LONGEST_LOOK, paths)
     lives = [[(step.at, touch.after) for step, touch in changes_of(log, path) if touch.after] for path in paths]

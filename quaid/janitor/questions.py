@@ -48,7 +48,7 @@ class Question:
     answer: Answer | None
 
     def is_called(self, reference: str) -> bool:
-        """Whether `reference` is its path, the name of its file, four characters of its key at least, or `all`."""
+        """Return whether `reference` is its path, its file's name, four characters of its key at least, or `all`."""
         names = {"all", self.rel_path, note_name(self.rel_path)}
         return reference in names or (len(reference) >= 4 and self.key.startswith(reference))
 

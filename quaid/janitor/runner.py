@@ -57,8 +57,8 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunDependencies:
-    """What a run works with. `open_gate` puts the owner's own questions to a worktree; `housekeeping` does what named
-    tasks do that decide nothing, and returns sentences.
+    """The parts that a run works with. `open_gate` puts the owner's own questions to a worktree; `housekeeping` does
+    what the named tasks do that decide nothing, and returns sentences.
     """
 
     root: Path
@@ -100,7 +100,11 @@ class Runner:
         started = time.monotonic()
         dependencies, report, is_dry_run = self._dependencies, self._report, self._options.dry_run
         root, history, settings = dependencies.root, dependencies.history, self._settings
-        tasks = _choose(self._options.tasks)
+        names = self._options.tasks
+        unknown = [name for name in names if name not in {task.name for task in TASKS}]
+        if unknown:
+            raise UsageError(f"There is no task {unknown[0]!r}. Tasks are: {', '.join(task.name for task in TASKS)}.")
+        tasks = [task for task in TASKS if not names or task.name in names]
         with self._alone():
             clear_worktrees(root, history)
             history.wait_until_ready(dependencies.say)
@@ -351,10 +355,3 @@ class _ReadOnlyJudgements:
 
     def add(self, task: str, judgements: Mapping[str, str]) -> None:
         pass
-
-
-def _choose(names: Sequence[str]) -> tuple[Task, ...]:
-    unknown = [name for name in names if name not in {task.name for task in TASKS}]
-    if unknown:
-        raise UsageError(f"There is no task {unknown[0]!r}. Tasks are: {', '.join(task.name for task in TASKS)}.")
-    return tuple(task for task in TASKS if not names or task.name in names)

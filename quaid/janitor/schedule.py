@@ -67,7 +67,7 @@ def uninstall(root: Path, *, dry_run: bool = False) -> list[str]:
 
 
 def describe(root: Path) -> str | None:
-    """When the janitor runs by itself and by what, in a sentence; None when it does not."""
+    """A sentence that says when the janitor runs by itself and by what; None when it does not."""
     for scheduler in SCHEDULERS:
         at = scheduler.find(root)
         if at is not None:

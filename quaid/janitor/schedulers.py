@@ -1,4 +1,4 @@
-"""What can run a program every day, each in its own files: systemd, launchd, cron.
+"""Schedulers that can run a program every day, each in its own files: systemd, launchd, cron.
 
 A scheduler plans steps and does nothing itself. What it has made is found again by a name that is a hash of the vault's
 path. What was not made here is not touched.
@@ -129,7 +129,7 @@ WantedBy=timers.target
         return [stop, *files, _systemctl("daemon-reload", may_fail=True)]
 
     def find(self, root: Path) -> str | None:
-        """When the job of `root` runs, as HH:MM; None when there is none."""
+        """The time at which the job of `root` runs, as HH:MM; None when there is no job."""
         timer = self._units(root)[1]
         found = _ON_CALENDAR.search(timer.read_bytes()) if timer.is_file() else None
         return found[1].decode() if found else None
@@ -175,7 +175,7 @@ class Launchd:
         return [_call("launchctl", "bootout", f"{_domain()}/{path.stem}", may_fail=True), _delete(path)]
 
     def find(self, root: Path) -> str | None:
-        """When the job of `root` runs, as HH:MM; None when there is none."""
+        """The time at which the job of `root` runs, as HH:MM; None when there is no job."""
         try:
             when = plistlib.loads(self._path(root).read_bytes())["StartCalendarInterval"]
             return f"{when['Hour']:02d}:{when['Minute']:02d}"
@@ -218,7 +218,7 @@ class Cron:
         return [_write_crontab(others, "Took its line out of your crontab", "Would take its line out of your crontab")]
 
     def find(self, root: Path) -> str | None:
-        """When the job of `root` runs, as HH:MM; None when there is none."""
+        """The time at which the job of `root` runs, as HH:MM; None when there is no job."""
         try:
             now, others = self._lines(root)
         except ScheduleError:
@@ -247,7 +247,7 @@ SCHEDULERS: tuple[Scheduler, ...] = (Systemd(), Launchd(), Cron())
 
 
 def environment_file() -> Path:
-    """Where the owner may keep what the job needs to know, keys of models above all."""
+    """The file in which the owner may keep what the job needs to know, keys of models above all."""
     return _config_home() / "quaid" / "janitor.env"
 
 

@@ -1,4 +1,4 @@
-"""What a task sees while it plans: the state that the run has reached, and nothing that writes."""
+"""The context of a task while it plans: the state that the run has reached, and nothing that writes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class TaskContext:
         return (data, text) if may_edit else None
 
     def is_asked(self, key: str, kinds: Iterable[str]) -> bool:
-        """Whether a decision of one of `kinds` on the evidence `key` waits for its owner, who has not answered yet."""
+        """Return whether a decision of one of `kinds` on the evidence `key` waits for an answer of its owner."""
         paths = [question_path(kind, key) for kind in kinds]
         found = [read_question(path, data) for path in paths if (data := self.read(path)) is not None]
         return any(question and question.key == key and question.answer is None for question in found)

@@ -37,7 +37,7 @@ class Task:
 
     @property
     def plan(self) -> Plan:
-        """What the module `janitor/tasks/NAME.py` plans."""
+        """The function `plan` of the module `janitor/tasks/NAME.py`."""
         return cast("Plan", import_module(f"quaid.janitor.tasks.{self.name}").plan)
 
 

@@ -35,7 +35,7 @@ ReadBlobs = Callable[[Iterable[str]], Mapping[str, bytes]]
 
 
 def is_byproduct(rel_path: str) -> bool:
-    """Whether a file only comes along with decisions, so that it stays as it is when one is taken back."""
+    """Return whether a file only comes along with decisions, so that it stays when one of them is taken back."""
     return rel_path.startswith(_BYPRODUCTS)
 
 
@@ -66,7 +66,7 @@ class _LoggedChange(NamedTuple):
 
 @dataclass(slots=True)
 class _Action:
-    """What was decided (False) or vetoed (True), and by which change."""
+    """Decisions by key, made (False) or vetoed (True), and the change that did it."""
 
     effect: dict[Key, bool] = field(default_factory=dict)
     change: dict[str, Blobs] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class _Reader:
         return list(reversed(self._vetoes.values()))
 
     def _effect_of(self, entry: _LoggedChange) -> dict[Key, bool]:
-        """What a commit decides, vetoes or allows."""
+        """The decisions that a commit makes, vetoes or allows."""
         commit = entry.commit
         if is_by_quaid(commit, self._own):  # its body quotes what a memory says, which may be anything
             return _effect_in_trailers(commit) or self._reverse(commit.trailers.get(REVERTS, ()))
@@ -153,7 +153,7 @@ class _Reader:
 
 
 class _Lines:
-    """Which lines a change brings to a file and takes from it; the texts that may matter are read at once."""
+    """Lines that a change brings to a file and takes from it; the texts that may matter are read at once."""
 
     def __init__(self, entries: Sequence[_LoggedChange], own: Collection[str], read_blobs: ReadBlobs) -> None:
         decided = {path for entry in entries if DECISION in entry.commit.trailers for path in entry.change}
@@ -164,7 +164,7 @@ class _Lines:
         self._known: dict[str | None, Counter[bytes]] = {None: Counter()}
 
     def reverts(self, change: Mapping[str, Blobs], action: _Action) -> bool:
-        """Whether `change` brings and takes all the lines that `action` has taken and brought, and perhaps others."""
+        """Return whether `change` brings and takes all the lines that `action` has taken and brought, or more."""
         paths = action.main_paths
         if not paths or any(path not in change for path in paths):
             return False
@@ -188,12 +188,12 @@ class _Lines:
 
 
 def is_by_quaid(commit: Commit, own: Collection[str]) -> bool:
-    """Whether Quaid wrote the message; its owner may commit with the same address."""
+    """Return whether Quaid wrote the message; its owner may commit with the same address."""
     return commit.email in own and any(name.startswith("Quaid-") for name in commit.trailers)
 
 
 def _effect_in_trailers(commit: Commit) -> dict[Key, bool]:
-    """What the trailers of a commit say was decided, vetoed or allowed."""
+    """The decisions that the trailers of a commit say were made, vetoed or allowed."""
     task = next(iter(commit.trailers.get(TASK, ())), "")
     told = {(task, key): False for key in commit.trailers.get(DECISION, ())}
     for name, is_vetoed in ((VETO, True), (ALLOW, False)):

@@ -1,6 +1,6 @@
 """The janitor's own copy of the vault: a worktree in the state folder with an index of its own.
 
-What is decided is done there first, commit by commit. Nobody else sees it before it is landed; a killed run leaves a
+What is decided is done there first, commit by commit. Nobody else sees it before it is merged; a killed run leaves a
 folder that the next one clears away.
 """
 

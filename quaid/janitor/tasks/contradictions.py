@@ -38,5 +38,5 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def may_conflict(pair: Pair) -> bool:
-    """Whether a model is to be asked: both can be true on the same day, and they are about the same."""
+    """Return whether a model is to be asked: both can be true on the same day, and they are about the same."""
     return pair.is_at_one_time and (pair.is_opposed or not is_about_others(pair.a.text, pair.b.text))

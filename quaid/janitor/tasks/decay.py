@@ -72,7 +72,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def list_faded(context: TaskContext) -> list[FadedFact]:
-    """Those to ask about, faded most first, without those that the owner wants to keep or that were given time."""
+    """The facts to ask about, faded most first, without those that the owner wants to keep or that were given time."""
     faded = [one for one in _list_below_floor(context) if not {one.key, one.pin_key} & context.vetoed]
     known = context.judgements.known([one.key for one in faded])
     until = {key: found[1] for key, text in known.items() if (found := _EXTENDED.match(text))}
@@ -119,7 +119,7 @@ def forget(
 
 
 def describe(faded: FadedFact, replaced: Collection[str] = ()) -> str:
-    """What there is to know of a faded fact, for its owner to decide."""
+    """The text that tells its owner all about a faded fact, to decide on it."""
     document, use = faded.document, faded.use
     used = f"{notes.day(use.last_access)}, {use.accesses:,} times in all" if use.last_access else "never"
     said_by = f" from {document.speaker}" if document.speaker else ""

@@ -1,4 +1,4 @@
-"""What becomes of facts that have faded: the model proposes to let one go, to give it time, or to keep it for good."""
+"""Review of facts that have faded: the model proposes to let one go, to give it time, or to keep it for good."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JUDGEMENT = re.compile(r"(?P<says>delete|pin): (?P<reason>.*) \((?P<model>[^()]
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """As it is kept: `delete: a plan that is over (wise-20260101, decay_review@3f0c9a1b2c3d)`."""
+    """A judgement, kept as `delete: a plan that is over (wise-20260101, decay_review@3f0c9a1b2c3d)`."""
 
     says: str
     reason: str

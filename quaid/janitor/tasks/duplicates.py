@@ -61,7 +61,7 @@ class MergeGroups:
         self._claims |= dict.fromkeys((fact.id for fact in claim.members), claim)
 
     def merged(self) -> list[MergeGroup]:
-        """Those of several facts, in the order of the facts."""
+        """The claims of several facts, in the order of the facts."""
         return list({claim.fact.id: claim for claim in self._claims.values() if len(claim.members) > 1}.values())
 
     def between(self, pairs: Iterable[Pair]) -> list[Pair]:
@@ -94,13 +94,13 @@ class MergeGroups:
 
 
 def may_be_same(pair: Pair) -> bool:
-    """Whether a model is to be asked: nothing that is certain sets the two apart, and one of them may change."""
+    """Return whether a model is to be asked: nothing that is certain sets the two apart, and one of them may change."""
     is_fixed = pair.a.is_protected and pair.b.is_protected
     return not is_fixed and pair.is_at_one_time and difference(pair.a.text, pair.b.text) is None
 
 
 def problem(pair: Pair, judgement: Judgement) -> str | None:
-    """Why a judgement on `pair` cannot be followed."""
+    """Return why a judgement of `pair` cannot be followed."""
     if judgement.says != "duplicate":
         return None
     if judgement.keep == "merge":

@@ -1,4 +1,4 @@
-"""What was asked in vain, as one note for the owner: what the memory would have to learn."""
+"""Questions asked in vain, as one note for the owner: what the memory would have to learn."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _INPUT_TOKENS = 16_000
 
 @dataclass(frozen=True, slots=True)
 class _DueJournal:
-    """What is due of one core note's journal: `entries` in the order they stand there."""
+    """The due part of one core note's journal: `entries` in the order they stand there."""
 
     core: str
     before: bytes | None
@@ -123,7 +123,7 @@ def _decide(context: TaskContext, due: _DueJournal) -> Decision | None:
 
 
 def _distil(context: TaskContext, due: _DueJournal) -> dict[str, Any]:
-    """What the entries come to, as it is kept; not usable where themes were proposed and none of them can stand."""
+    """The themes of the entries, as they are kept; not usable where themes were proposed and none of them can stand."""
     themes: list[dict[str, str]] = []
     is_any_proposed = False
     model = prompt = ""
@@ -169,7 +169,7 @@ def _ask(context: TaskContext, due: _DueJournal, batch: Sequence[JournalEntry]) 
 
 
 def _problems(theme: Mapping[str, Any], batch: Sequence[JournalEntry], note: str) -> list[str]:
-    """Why a theme cannot go into the core note."""
+    """Return why a theme cannot go into the core note."""
     rests_on = [batch[n - 1] for n in theme["entries"] if n <= len(batch)]
     if not rests_on or len(rests_on) < len(theme["entries"]):
         return ["it rests on entries that are not there"]

@@ -56,7 +56,7 @@ class ImportantFact:
 
     @property
     def shown(self) -> dict[str, object]:
-        """What a model is shown of it."""
+        """The fields that a model is shown."""
         fact = self.fact
         return model_text.without_empty(
             {
@@ -116,7 +116,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def importance(fact: Candidate, use: Use, sure: float) -> float:
-    """How sure a fact is by now (0 to 1), and what its use, its confirmations and its owner's marks add."""
+    """Return how sure a fact is by now (0 to 1) plus what its use, its confirmations and its owner's marks add."""
     used = min(MAX_ACCESS_BONUS, BONUS_PER_ACCESS * use.accesses)
     said = min(MAX_CONFIRMATION_BONUS, BONUS_PER_CONFIRMATION * fact.confirmations)
     strong = min(MAX_STRENGTH_BONUS, max(0.0, use.strength))
@@ -164,7 +164,7 @@ def _is_lasting(fact: Candidate, context: TaskContext) -> bool:
 
 
 def _problem(wanted: Mapping[str, Any], fact: Candidate, core: Mapping[str, str]) -> str:
-    """Why what is wanted cannot be proposed; empty when it can."""
+    """Return why what is wanted cannot be proposed; empty when it can."""
     text = core.get(wanted["file"])
     if text is None:
         return f"{wanted['file']} takes no lines now"

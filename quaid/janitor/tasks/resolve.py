@@ -37,7 +37,7 @@ class _Resolution:
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """What becomes of the conflicts that `contradictions` has found.
+    """Decisions on the conflicts that `contradictions` has found.
 
     Raises:
         ModelError: as `Models.ask`.
@@ -74,7 +74,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def problem(pair: Pair, judgement: Judgement) -> str | None:
-    """Why a judgement of `pair` cannot be followed."""
+    """Return why a judgement of `pair` cannot be followed."""
     if judgement.says == "compatible" and judgement.keep != "both":
         return "what is compatible is kept, both of it"
     if judgement.keep == "merge":
@@ -180,7 +180,7 @@ def _decision(
 
 
 def _mark_compared(context: TaskContext, resolution: _Resolution) -> None:
-    """What has been compared as it was need not be compared again as it will be."""
+    """Remember that what was compared as it was need not be compared again as it will be."""
     for task in (duplicates.TASK, contradictions.TASK):
         known = [fact for fact, were in resolution.becomes if len(days_compared(context, task, were)) == len(were)]
         mark_compared(context, task, known)

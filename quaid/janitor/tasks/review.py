@@ -38,7 +38,7 @@ MAX_TIMES_LONGER = 3
 SHORT_CHARACTERS = 120
 """Such a sentence is never too long: what leans on its turns can be very short."""
 SUSPICIOUS = 10
-"""An answer that rejects all of so many facts is no review."""
+"""An answer that rejects all of so many facts is not a review."""
 _KINDS = ("approve", "rewrite", "reject")
 _MAX_TURNS = 4
 _MAX_CHARACTERS = 400
@@ -62,7 +62,7 @@ class PendingFact:
 
     @property
     def sources(self) -> list[str]:
-        """All that a rewording of it may take names and numbers from."""
+        """The texts that a rewording of it may take names and numbers from."""
         told = [turn.said_at or self.note.created for turn in self.turns] or [self.note.created]
         days = [f"{moment:%A}, {moment.day} {moment:%B %Y}" for day in told if (moment := notes.parse_time(day))]
         said = [with_dates(turn.text, notes.parse_time(turn.said_at)) for turn in self.turns]
@@ -73,7 +73,7 @@ class PendingFact:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """What a model is shown of it."""
+        """The fields that a model is shown."""
         note = self.note
         said = [
             {"speaker": turn.speaker, "day": (turn.said_at or "")[:10], "text": turn.text[:_MAX_CHARACTERS]}
@@ -102,7 +102,7 @@ class PendingFact:
 
 @dataclass(frozen=True, slots=True)
 class ReviewJudgement(JsonJudgement):
-    """What a model said of a fact: `says` is `approve`, `rewrite` or `reject`; `rewrite` is the statement in its
+    """A model's judgement of a fact: `says` is `approve`, `rewrite` or `reject`; `rewrite` is the statement in its
     words, empty where it has none.
     """
 
@@ -185,10 +185,10 @@ def _read(context: TaskContext, document: Document, turns: tuple[Candidate, ...]
 
 
 def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> list[tuple[PendingFact, ReviewJudgement]]:
-    """What the model says of each fact that it has judged once.
+    """The model's judgement of each fact that it has judged once.
 
     Raises:
-        ModelAnswerError: it is no review: no fact has one judgement, or it rejects all of many.
+        ModelAnswerError: it is not a review: no fact has one judgement, or it rejects all of many.
     """
 
     def check(value: Mapping[str, Any]) -> list[str]:
@@ -281,7 +281,7 @@ def _decide(
 
 
 def _doubt(statement: str, fact: PendingFact, owner: str) -> str:
-    """What only the owner can know to be right about a rewording; empty where nothing is in doubt."""
+    """The doubt about a rewording that only the owner can settle; empty where there is none."""
     added = model_text.find_unsupported(statement, [*fact.sources, owner])
     if added:
         return f"Nobody said {', '.join(added)}."

@@ -34,7 +34,7 @@ _TOKENS_PER_ANSWER = 150
 
 @dataclass(frozen=True, slots=True)
 class _Judgement(JsonJudgement):
-    """What becomes of one observation. `text` is its new wording, if it has one that can be used."""
+    """A model's judgement of one observation. `text` is its new wording, if it has one that can be used."""
 
     says: Literal["fold", "rewrite", "discard"]
     section: str
@@ -148,7 +148,7 @@ def _ask(context: TaskContext, observed: _Observations, batch: Sequence[str]) ->
 
 
 def _problems(text: str | None, original: str) -> list[str]:
-    """Why a new wording cannot take the place of an observation; none where it says the same, as far as can be told."""
+    """Return why a new wording cannot replace an observation; nothing where it says the same, as far as can be told."""
     if not text:
         return ["it has no text"]
     unsafe = "" if is_safe_line(text) else "it hides or orders something"

@@ -58,7 +58,7 @@ def _date(context: TaskContext, fact: Candidate) -> Iterator[Decision]:
 
 
 def _told_at(context: TaskContext, fact: Candidate, note: Note) -> tuple[str | None, str]:
-    """When a fact was told, ISO 8601, and what says so: the first turn it cites, else its note.
+    """Return when a fact was told, ISO 8601, and what says so: the first turn it cites, else its note.
 
     Of what another memory kept without a date nobody knows: its note was made when it was imported.
     """

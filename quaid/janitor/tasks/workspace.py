@@ -68,7 +68,7 @@ def _trim(context: TaskContext, core: str, before: bytes, text: str) -> Decision
 
 
 def _ask(context: TaskContext, core: str, text: str) -> dict[str, Any]:
-    """What the model proposes, as it is kept: checked each time it is used."""
+    """The model's proposal as it is kept: checked each time it is used."""
     body = notes.split_body(text)[1]
 
     def check(value: Mapping[str, Any]) -> list[str]:
