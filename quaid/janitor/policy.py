@@ -7,7 +7,7 @@ policy says, or lines that a person wrote, make it a question; what goes over th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quaid.history.branches import written_by_others
@@ -27,25 +27,7 @@ if TYPE_CHECKING:
 MAX_QUESTIONS = 20
 """Nobody answers more at a time."""
 MIN_BUDGET = 20
-
-
-@dataclass(slots=True)
-class Budget:
-    """The number of notes that a run may still change in meaning: a share of all, and twenty at least."""
-
-    left: int
-
-    @classmethod
-    def of(cls, notes: int, share: float) -> Budget:
-        return cls(max(MIN_BUDGET, int(notes * share)))
-
-    def take(self, decision: Decision) -> bool:
-        """Spend what `decision` needs; False if that is not left. Minor ones need nothing."""
-        size = 0 if decision.is_minor else len(set(decision.paths))
-        if size > self.left:
-            return False
-        self.left -= size
-        return True
+"""So many notes may a run change in meaning, however small the share of all is."""
 
 
 class Policy:
@@ -63,7 +45,7 @@ class Policy:
         self._report = report
         self._own = {settings.git.email, JANITOR[1]}
         self._by_others = written_by_others(log, self._own)
-        self._budget = Budget.of(report.notes, settings.janitor.change_budget)
+        self._budget = max(MIN_BUDGET, int(report.notes * settings.janitor.change_budget))
         self.vetoes = read_vetoes(log, self._own, history.boundary, self._branches.read_blobs)
         self.questions: dict[str, Question] = {}
         self.consents: set[str] = set()
@@ -89,9 +71,10 @@ class Policy:
             report.held_back.append((decision, "there are enough questions for one night"))
         elif question:
             report.asked.append(replace(decision, detail=f"{decision.detail}\n\n{question}".strip()))
-        elif not self._budget.take(decision):
+        elif (cost := 0 if decision.is_minor else len(set(decision.paths))) > self._budget:
             report.held_back.append((decision, "the night's budget of changes is spent"))
         else:
+            self._budget -= cost
             return True
         return False
 

@@ -31,30 +31,25 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         if fact.status == "pending" and context.models is not None:
             continue  # what the review has left so waits for its owner's word, which is about the note as it is
         # Any day does: whether there is a relative time does not depend on it, and most facts have none.
-        if with_dates(fact.text, context.now) != fact.text:
-            yield from _date(context, fact)
-
-
-def _date(context: TaskContext, fact: Candidate) -> Iterator[Decision]:
-    data = context.read(fact.path)
-    if data is None:
-        return
-    note = notes.parse_note(fact.path, data)
-    told, source = _told_at(context, fact, note)
-    edit = _put_dates(note, data, told)
-    if told is None or edit is None:
-        return
-    yield Decision(
-        task=TASK,
-        kind="date",
-        key=key_of(TASK, note.content_hash, told),
-        edits=(edit,),
-        subject=f"give a date to {model_text.quote(fact.text)}",
-        why=f"It was told on {notes.day(told)}, as {source} says.",
-        facts=(note.id,),
-        is_minor=True,
-        detail=f"After: {notes.parse_note(fact.path, edit.after or b'').text}",
-    )
+        is_relative = with_dates(fact.text, context.now) != fact.text
+        data = context.read(fact.path) if is_relative else None
+        if data is None:
+            continue
+        note = notes.parse_note(fact.path, data)
+        told, source = _told_at(context, fact, note)
+        edit = _put_dates(note, data, told)
+        if told is not None and edit is not None:
+            yield Decision(
+                task=TASK,
+                kind="date",
+                key=key_of(TASK, note.content_hash, told),
+                edits=(edit,),
+                subject=f"give a date to {model_text.quote(fact.text)}",
+                why=f"It was told on {notes.day(told)}, as {source} says.",
+                facts=(note.id,),
+                is_minor=True,
+                detail=f"After: {notes.parse_note(fact.path, edit.after or b'').text}",
+            )
 
 
 def _told_at(context: TaskContext, fact: Candidate, note: Note) -> tuple[str | None, str]:
