@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -60,8 +60,21 @@ class Gate:
         """A sentence for each answer that is lost by now; hits of logged questions in the notes `touched` do not count,
         as a decision is about them.
         """
-        pairs = zip(self._before, self._ask(), strict=True)
-        return [sentence for before, now in pairs for sentence in _compare(before, now, touched)]
+        lost: list[str] = []
+        for before, now in zip(self._before, self._ask(), strict=True):
+            question, left = before.question, {hit.id for hit in now.hits}
+            lost += [
+                f"{question.text!r} ({question.place}) would no longer find {reference}"
+                for reference in question.expected
+                if reference in before.found - now.found
+            ]
+            if not question.place:
+                lost += [
+                    f"{question.text!r} would no longer find {hit.id}: {hit.text[:80]}"
+                    for hit in before.hits[:CHECKED_HITS]
+                    if hit.id not in left and hit.path not in touched
+                ]
+        return lost
 
     def _ask(self) -> list[_Answered]:
         """The memory in the worktree is asked, not the owner's files: these hold work that is not committed."""
@@ -86,14 +99,3 @@ def list_questions(root: Path, settings: Settings) -> list[Question]:
         data = files.read_note(page.parent, page.name) or b""
         found += parse_questions(data.decode("utf-8", "replace"), page.name)
     return found
-
-
-def _compare(before: _Answered, now: _Answered, touched: Collection[str]) -> Iterator[str]:
-    question = before.question
-    for reference in question.expected:
-        if reference in before.found - now.found:
-            yield f"{question.text!r} ({question.place}) would no longer find {reference}"
-    left = {hit.id for hit in now.hits}
-    for hit in before.hits[:CHECKED_HITS] if not question.place else ():
-        if hit.id not in left and hit.path not in touched:
-            yield f"{question.text!r} would no longer find {hit.id}: {hit.text[:80]}"

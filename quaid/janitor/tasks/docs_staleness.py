@@ -31,7 +31,10 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     """
     if context.settings.janitor.policies.update == "off" or context.models is None:
         return
-    oldest_first = sorted(context.stale_docs(), key=_stale_since)
+    oldest_first = sorted(
+        context.stale_docs(),
+        key=lambda found: (found.freshness.since.when if found.freshness.since else "", found.doc.id),
+    )
     stale = {key_of(TASK, *found.evidence): found for found in oldest_first}
     left = context.settings.docs.most_updates
     for key, found in doc_decisions.undecided(context, KIND, stale).items():
@@ -54,8 +57,3 @@ def _decide(context: TaskContext, models: Models, key: str, stale: StaleDoc) -> 
         return doc_decisions.decide(TASK, KIND, key, doc, update, update_edit(stale, update), since_of(stale))
     note_still_true(stale, update.summary or "it is true as it is", context.judgements)
     return None
-
-
-def _stale_since(stale: StaleDoc) -> tuple[str, str]:
-    since = stale.freshness.since
-    return since.when if since is not None else "", stale.doc.id

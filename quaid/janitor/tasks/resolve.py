@@ -68,8 +68,12 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         if resolution is not None and taken.isdisjoint(ids):
             taken |= ids
             yield resolution.decision
-            if all(conflicts_of[fact] == 1 for fact in ids):  # else what it becomes is compared with the others
-                _mark_compared(context, resolution)
+            if any(conflicts_of[fact] > 1 for fact in ids):
+                continue  # what it becomes is compared with the others
+            for task in (duplicates.TASK, contradictions.TASK):  # what was compared as it was need not be as it will be
+                became = resolution.becomes
+                were_compared = [fact for fact, were in became if len(days_compared(context, task, were)) == len(were)]
+                mark_compared(context, task, were_compared)
     mark_compared(context, TASK, [fact for fact in new if fact.id not in unsettled])
 
 
@@ -177,13 +181,6 @@ def _decision(
         prompt=judgement.prompt,
         detail=detail,
     )
-
-
-def _mark_compared(context: TaskContext, resolution: _Resolution) -> None:
-    """Remember that what was compared as it was need not be compared again as it will be."""
-    for task in (duplicates.TASK, contradictions.TASK):
-        known = [fact for fact, were in resolution.becomes if len(days_compared(context, task, were)) == len(were)]
-        mark_compared(context, task, known)
 
 
 def _kept_first(pair: Pair, judgement: Judgement) -> tuple[LivingFact, LivingFact]:
