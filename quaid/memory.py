@@ -161,7 +161,7 @@ class Memory:
     def history(self, reference: str, limit: int = 20) -> list[Commit]:
         """The commits that touched a note, newest first, across renames."""
         document = self.get(reference).document
-        life = self.git.life(document.path, None if document.id == document.path else document.id)
+        life = self.git.note_history(document.path, None if document.id == document.path else document.id)
         return self.answers.visible_commits().of(revision.commit for revision in life[:limit])
 
     def why(self, reference: str) -> Provenance:

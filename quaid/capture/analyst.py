@@ -190,7 +190,7 @@ class Analyst:
         try:
             return models.ask(prompt, piece.inputs(so_far))
         except (ModelAnswerError, ModelRefusedError) as error:
-            about = files.shown(str(piece.file.path))
+            about = files.printable(str(piece.file.path))
             entry = Quarantined(
                 datetime.now(UTC).isoformat(), about, str(error), prompt=prompt.label, raw=_safe(error.raw)
             )
@@ -306,7 +306,7 @@ def _message(inquiry: Inquiry, found: _Found, stored: FactsPlan, missing: Sequen
     """`analyze: 12 facts from lease.pdf`, and what they are."""
     new = [fact for fact in stored.stored if fact.outcome == "created"]
     confirmed = [fact for fact in stored.stored if fact.outcome == "confirmed"]
-    name = files.shown(inquiry.file.path.name)
+    name = files.printable(inquiry.file.path.name)
     body = [f"{inquiry.path}, read by {found.model}."]
     body += listed("New", [fact.text for fact in new])
     body += listed("Confirmed", [fact.text for fact in confirmed])

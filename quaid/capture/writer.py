@@ -36,7 +36,7 @@ from quaid.settings import Settings
 from quaid.sqlite import heal
 from quaid.sync.embedding import Embedding
 from quaid.vault import episodes, files, frontmatter, notes, transaction
-from quaid.vault.transaction import Change
+from quaid.vault.transaction import VaultChange
 
 if TYPE_CHECKING:
     import apsw
@@ -178,7 +178,7 @@ class Writer:
                 planned = self._plan(plan)
                 if not planned.edits:
                     return planned
-                change = Change(key, planned.edits, planned.message, answer=planned.answer())
+                change = VaultChange(key, planned.edits, planned.message, answer=planned.answer())
                 try:
                     committed = transaction.apply(self._root, change, history)
                 except NoteChangedError:  # an editor saved between plan and write: look again

@@ -17,7 +17,7 @@ from quaid.docs.registry import Project, State
 from quaid.docs.roots import Root, allow, judge
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.repository import find_twin
-from quaid.history.source_repository import LONGEST_LOOK
+from quaid.history.source_repository import MAX_COMMITS
 from quaid.history.vault_history import History
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.sqlite import heal
@@ -401,7 +401,7 @@ class Documentation:
         found = History.open_source(doc.file.parent)
         if found is None:
             return doc, []
-        steps = [step for step, _ in changes_of(found.log(LONGEST_LOOK), found.inside(doc.file))]
+        steps = [step for step, _ in changes_of(found.log(MAX_COMMITS), found.inside(doc.file))]
         return doc, [commit_of(step) for step in steps[:limit]]
 
     def _updater(self) -> Updater:

@@ -33,7 +33,7 @@ from quaid.vault import layout, transaction
 if TYPE_CHECKING:
     from quaid.capture.writer import Dependencies, Writer
     from quaid.docs.documentation import Documentation
-    from quaid.history.branches import Logged
+    from quaid.history.branches import VaultCommit
     from quaid.llm import Models
     from quaid.sync.derived_index import SyncReport
     from quaid.sync.embedding import Progress
@@ -231,14 +231,14 @@ class Janitor:
     def _deliver(self, text: str, feature: Feature = "janitor") -> list[str]:
         return deliver(self._root, self._settings.notifications, feature, text)
 
-    def _log(self) -> list[Logged]:
+    def _log(self) -> list[VaultCommit]:
         git = self._dependencies.history()
         return git.branches.log() if git.state().head else []
 
     def _apply(self, key: str, changes: tuple[Edit, ...], message: Message) -> Committed:
         history, wait_s = self._dependencies.history(), self._settings.git.wait_s
         with transaction.begin(self._root, history, wait_s, self._dependencies.say):
-            change = transaction.Change(key, changes, message, author=JANITOR)
+            change = transaction.VaultChange(key, changes, message, author=JANITOR)
             committed = transaction.apply(self._root, change, history)
         self._sync(None)
         return committed

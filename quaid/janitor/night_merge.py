@@ -77,7 +77,9 @@ def merge_night(
                 return NightMerge(None, tuple(dropped))
             moved = {edit.rel_path for edit in net if files.read_note(root, edit.rel_path) != edit.before}
             if not moved:
-                change = transaction.Change(f"janitor {run}", tuple(net), message, author=JANITOR, merged=worktree.tip)
+                change = transaction.VaultChange(
+                    f"janitor {run}", tuple(net), message, author=JANITOR, merged=worktree.tip
+                )
                 try:
                     committed = transaction.apply(root, change, history)
                 except NoteChangedError:

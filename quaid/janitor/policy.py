@@ -18,7 +18,7 @@ from quaid.model import Edit, Kind
 from quaid.vault import layout, notes
 
 if TYPE_CHECKING:
-    from quaid.history.branches import Logged
+    from quaid.history.branches import VaultCommit
     from quaid.history.vault_history import History
     from quaid.janitor.decision import Decision
     from quaid.janitor.run_report import RunReport
@@ -37,7 +37,7 @@ class Policy:
     """
 
     def __init__(
-        self, settings: Settings, history: History, log: Sequence[Logged], base: str, report: RunReport
+        self, settings: Settings, history: History, log: Sequence[VaultCommit], base: str, report: RunReport
     ) -> None:
         self._settings = settings
         self._branches = history.branches

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, QuaidError
-from quaid.history.merge import take_back
+from quaid.history.merge import revert_change
 from quaid.janitor.vetoes import REVERTS, RUN, TASK, is_byproduct, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
 from quaid.vault import files
 
 if TYPE_CHECKING:
-    from quaid.history.branches import Logged
+    from quaid.history.branches import VaultCommit
     from quaid.history.vault_history import History
 
 
@@ -30,7 +30,7 @@ class Undone:
     left: tuple[str, ...] = ()
 
 
-def find_commits(history: History, log: Sequence[Logged], reference: str) -> list[Logged]:
+def find_commits(history: History, log: Sequence[VaultCommit], reference: str) -> list[VaultCommit]:
     """The commits of `log` that are meant, oldest first: those of a run, or one. A run is found by its name, which a
     rebase leaves as it is.
 
@@ -38,11 +38,11 @@ def find_commits(history: History, log: Sequence[Logged], reference: str) -> lis
         BadInputError: there is no such run or commit.
     """
 
-    def runs_of(commits: Sequence[Logged]) -> list[str]:
+    def runs_of(commits: Sequence[VaultCommit]) -> list[str]:
         return [run for logged in commits for run in logged.commit.trailers.get(RUN, ())]
 
     runs: list[str] = []
-    chosen: list[Logged] = []
+    chosen: list[VaultCommit] = []
     if len(reference) >= 4:
         runs = [run for run in runs_of(log) if run.startswith(reference) or run.endswith(reference)]
     if not runs:
@@ -59,7 +59,7 @@ def find_commits(history: History, log: Sequence[Logged], reference: str) -> lis
 
 
 def plan_undo(
-    root: Path, history: History, undone: Sequence[Logged], log: Sequence[Logged], reference: str
+    root: Path, history: History, undone: Sequence[VaultCommit], log: Sequence[VaultCommit], reference: str
 ) -> tuple[Edit, ...]:
     """The edits that take back what the commits `undone` of `log`, oldest first, did, and keep what was changed since;
     none where all of it is undone already.
@@ -80,7 +80,7 @@ def plan_undo(
         now = files.read_note(root, path)
         if now in (before, after):
             wanted = before
-        elif before is None or after is None or now is None or (wanted := take_back(before, after, now)) is None:
+        elif before is None or after is None or now is None or (wanted := revert_change(before, after, now)) is None:
             collided.append(path)
             continue
         edits += [Edit(path, now, wanted)] if now != wanted else []
@@ -103,7 +103,7 @@ def undo_message(commits: Sequence[Commit]) -> Message:
     )
 
 
-def _changed_again(path: str, undone: Sequence[Logged], log: Sequence[Logged]) -> str:
+def _changed_again(path: str, undone: Sequence[VaultCommit], log: Sequence[VaultCommit]) -> str:
     """The first commit after `undone` that changed a file, as its owner knows it; empty where none is."""
     for logged in log[log.index(undone[-1]) + 1 :]:
         if any(change.path == path for change in logged.changes):

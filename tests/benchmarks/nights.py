@@ -124,7 +124,9 @@ def generate(root: Path, count: int, chance: random.Random) -> list[str]:
                 kept.append(edit.rel_path)
             changes.append(edit)
         with transaction.begin(root, memory.git, 5):
-            transaction.apply(root, transaction.Change("facts", tuple(changes), Message("import: facts")), memory.git)
+            transaction.apply(
+                root, transaction.VaultChange("facts", tuple(changes), Message("import: facts")), memory.git
+            )
         memory.sync()
     return kept
 

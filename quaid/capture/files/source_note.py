@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from quaid.capture.files.source_file import SourceFile
-from quaid.history.foreign import Checkout
+from quaid.history.checkout import Checkout
 from quaid.model import Edit
 from quaid.vault import files, frontmatter, layout, markdown, notes
 
@@ -36,10 +36,10 @@ class Inquiry:
     def path(self) -> str:
         """In its repository, else from the home folder or the root: the same on another machine, where that can be."""
         if self.checkout is not None:
-            return files.shown(self.checkout.path)
+            return files.printable(self.checkout.path)
         real, home = self.file.path.resolve(), Path.home()
         is_at_home = real.is_relative_to(home)
-        return files.shown(f"~/{real.relative_to(home).as_posix()}" if is_at_home else real.as_posix())
+        return files.printable(f"~/{real.relative_to(home).as_posix()}" if is_at_home else real.as_posix())
 
     @property
     def repository(self) -> str | None:
@@ -116,7 +116,7 @@ def plan_note(
     """
     facts, former, missing = _sort(inquiry, kept, analysis.found, living)
     fields: dict[str, frontmatter.Value | None] = {
-        "title": inquiry.file.title or files.shown(inquiry.file.path.name),
+        "title": inquiry.file.title or files.printable(inquiry.file.path.name),
         "path": inquiry.path,
         "checksum": inquiry.file.checksum,
         "size": inquiry.file.size,

@@ -57,7 +57,10 @@ def _list_questions(gaps: Sequence[Gap]) -> str:
     if not gaps:
         return "Nothing: every question found something."
     asked = sum(gap.asked for gap in gaps)
-    lines = [f"{len(gaps):,} questions, asked {asked:,} times in all, the last on {notes.day(gaps[0].last_asked)}.", ""]
+    lines = [
+        f"{len(gaps):,} questions, asked {asked:,} times in all, the last on {notes.format_day(gaps[0].last_asked)}.",
+        "",
+    ]
     worded = [gap for gap in gaps if gap.text][:MAX_SHOWN]
     if not worded:
         lines.append("Their words are not kept. To see them here: `quaid config recall.gaps text`")
@@ -65,14 +68,14 @@ def _list_questions(gaps: Sequence[Gap]) -> str:
         text = neutralise(headings.one_line(redaction.admit(gap.text or "").text))
         shown = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS].rstrip()} …"
         times = "once" if gap.asked == 1 else f"{gap.asked:,} times"
-        lines.append(f"- {times}, the last on {notes.day(gap.last_asked)}: {shown.translate(_MARKS)}")
+        lines.append(f"- {times}, the last on {notes.format_day(gap.last_asked)}: {shown.translate(_MARKS)}")
     return "\n".join(lines)
 
 
 def _with_list(text: str, section: str) -> str:
     """`text` with its list replaced, or added where there is none; what the owner wrote beside it stays."""
     section = section.replace("\n", headings.newline_of(text))
-    for stretch in headings.stretches(text):
+    for stretch in headings.top_sections(text):
         if stretch.title == TITLE:
             gap = text[stretch.start : stretch.end]
             trail = gap[len(gap.rstrip()) :] if text[stretch.end :].strip() else headings.newline_of(text)

@@ -22,7 +22,7 @@ from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import key_of
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, layout, notes
-from quaid.vault.journal import JournalEntry, archive_path, parse_entries, put_in, take_out
+from quaid.vault.journal import JournalEntry, archive_path, insert_entry, parse_entries, remove_entries
 
 TASK = "journal"
 MIN_DAYS = 7
@@ -104,7 +104,7 @@ def _decide(context: TaskContext, due: _DueJournal) -> Decision | None:
         edits.insert(0, Edit(core, due.before, after.encode()))
     entries = f"{len(due.entries):,} journal entries"
     days = [entry.day.isoformat() for entry in due.entries]
-    span = f"{len(due.entries):,} entries from {notes.day(min(days))} to {notes.day(max(days))}"
+    span = f"{len(due.entries):,} entries from {notes.format_day(min(days))} to {notes.format_day(max(days))}"
     if themes:
         why = f"{span} come to what was added to {core}. They are in journal/archive/ now, word for word."
     else:
@@ -176,7 +176,9 @@ def _problems(theme: Mapping[str, Any], batch: Sequence[JournalEntry], note: str
     text = theme["text"]
     problems = [problem for problem in (statement_problem(text),) if problem]
     days = [entry.day.isoformat() for entry in rests_on]
-    said = [f"{day} {notes.day(day)} {' '.join(entry.paragraphs)}" for day, entry in zip(days, rests_on, strict=True)]
+    said = [
+        f"{day} {notes.format_day(day)} {' '.join(entry.paragraphs)}" for day, entry in zip(days, rests_on, strict=True)
+    ]
     # A theme is worded freely: of what it says, only the numbers can be held against the entries.
     added = [new for new in find_unsupported(text, [*said, note]) if any(map(str.isdigit, new))]
     problems += [f"no entry says {new!r}" for new in added]
@@ -196,8 +198,8 @@ def _archive(context: TaskContext, due: _DueJournal) -> list[Edit] | None:
             except UnicodeDecodeError:
                 return None
         before, archived = archives[archive]
-        archives[archive] = (before, put_in(archived, text[entry.start : entry.end]))
-    rest = take_out(text, due.entries)
+        archives[archive] = (before, insert_entry(archived, text[entry.start : entry.end]))
+    rest = remove_entries(text, due.entries)
     moved = [Edit(name, before, after.encode()) for name, (before, after) in archives.items()]
     return [
         Edit(path, due.journal, rest.encode() if rest.removeprefix("\ufeff").strip() else None),

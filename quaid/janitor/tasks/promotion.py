@@ -172,12 +172,12 @@ def _problem(wanted: Mapping[str, Any], fact: Candidate, core: Mapping[str, str]
     problem = model_text.statement_problem(line)
     if problem or len(line) > MAX_LINE_CHARACTERS or not model_text.is_safe_line(line):
         return f"the line cannot be used: {problem or 'it is too long, or hides or orders something'}"
-    days = [notes.day(day) for day in (fact.created, fact.valid_from, fact.valid_until) if day]
+    days = [notes.format_day(day) for day in (fact.created, fact.valid_from, fact.valid_until) if day]
     sources = [model_text.plain_line(fact.text), *days, fact.doc_speaker or ""]
     added = model_text.find_unsupported(line, sources)
     if added:
         return f"the line says {', '.join(added)}, which the fact does not"
-    if headings.key(line) in {headings.key(model_text.plain_line(said)) for said in text.splitlines()}:
+    if headings.text_key(line) in {headings.text_key(model_text.plain_line(said)) for said in text.splitlines()}:
         return f"{wanted['file']} says that already"
     section = headings.one_line(wanted["section"])
     is_short = 0 < len(section) <= MAX_SECTION_CHARACTERS
@@ -194,7 +194,7 @@ def _promote(
         return None
     line, section = headings.one_line(wanted["line"]).rstrip("."), headings.one_line(wanted["section"])
     bullet = f"{line} ([[{note_name(fact.path)}|fact]])"
-    if name_key(section) not in {name_key(headings.one_line(part.title)) for part in headings.stretches(text)}:
+    if name_key(section) not in {name_key(headings.one_line(part.title)) for part in headings.top_sections(text)}:
         after = headings.insert_block(text, len(text), f"## {section}\n\n- {bullet}")
     else:
         after = core_notes.add_bullets(text, section, [bullet])

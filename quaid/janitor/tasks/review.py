@@ -68,7 +68,7 @@ class PendingFact:
         said = [with_dates(turn.text, notes.parse_time(turn.said_at)) for turn in self.turns]
         speakers = [turn.speaker or "" for turn in self.turns]
         ends = [name for edge in self.note.edges for name in (edge.subject, edge.object)]
-        held = [notes.day(day) for day in (self.note.valid_from, self.note.valid_until) if day]
+        held = [notes.format_day(day) for day in (self.note.valid_from, self.note.valid_until) if day]
         return [self.note.text, *days, *said, *speakers, *ends, *held, *self.note.keywords, self.note.speaker or ""]
 
     @property

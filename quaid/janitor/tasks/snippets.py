@@ -81,7 +81,7 @@ def _read_observations(context: TaskContext, core: str, refused: set[str]) -> _O
         sections = parse_sections(data.decode("utf-8"))
     except UnicodeDecodeError:
         return None
-    texts = {headings.key(bullet): bullet for section in sections for bullet in section.bullets}
+    texts = {headings.text_key(bullet): bullet for section in sections for bullet in section.bullets}
     texts = {key: bullet for key, bullet in texts.items() if key not in refused and is_safe_line(bullet)}
     return _Observations(core, *note, data, texts) if texts else None
 

@@ -45,7 +45,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
                 key=key_of(TASK, note.content_hash, told),
                 edits=(edit,),
                 subject=f"give a date to {model_text.quote(fact.text)}",
-                why=f"It was told on {notes.day(told)}, as {source} says.",
+                why=f"It was told on {notes.format_day(told)}, as {source} says.",
                 facts=(note.id,),
                 is_minor=True,
                 detail=f"After: {notes.parse_note(fact.path, edit.after or b'').text}",

@@ -16,11 +16,11 @@ from quaid.janitor.model_text import clean_reason, find_unsupported, is_safe_lin
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 from quaid.model import CORE_FILES, Edit
-from quaid.vault import core_notes, notes, replacing
-from quaid.vault.replacing import Replacement
+from quaid.vault import core_notes, notes, replacements
+from quaid.vault.replacements import Replacement
 
 TASK = "workspace"
-MIN_LEFT = core_notes.MOST_CHARACTERS // 2
+MIN_LEFT = core_notes.MAX_CHARACTERS // 2
 """So many characters of a note must be left, or half of it where that is less: who cuts more has not read it."""
 
 
@@ -48,7 +48,7 @@ def _trim(context: TaskContext, core: str, before: bytes, text: str) -> Decision
     judgement = json.loads(kept)
     head, body = notes.split_body(text)
     trims, _ = _fit(body, judgement["changes"])
-    trimmed = replacing.carry_out(body, trims)
+    trimmed = replacements.apply(body, trims)
     if not trims or not _min_length(body) <= len(trimmed) < len(body):
         return None
     after = head + trimmed
@@ -59,11 +59,11 @@ def _trim(context: TaskContext, core: str, before: bytes, text: str) -> Decision
         edits=(Edit(core, before, after.encode()),),
         subject=f"trim {core} from {len(text):,} to {len(after):,} characters",
         why=f"{core} is read before every conversation and has grown to {_size(text)}; "
-        f"{core_notes.MOST_CHARACTERS:,} and {core_notes.MOST_LINES:,} are a good most.",
+        f"{core_notes.MAX_CHARACTERS:,} and {core_notes.MAX_LINES:,} are a good maximum.",
         model=judgement["model"],
         prompt=judgement["prompt"],
         always_asks=True,
-        detail="\n".join(replacing.describe(body, trim) for trim in trims),
+        detail="\n".join(replacements.describe(body, trim) for trim in trims),
     )
 
 
@@ -73,7 +73,7 @@ def _ask(context: TaskContext, core: str, text: str) -> dict[str, Any]:
 
     def check(value: Mapping[str, Any]) -> list[str]:
         trims, problems = _fit(body, value["changes"])
-        if trims and not problems and not _min_length(body) <= len(replacing.carry_out(body, trims)) < len(body):
+        if trims and not problems and not _min_length(body) <= len(replacements.apply(body, trims)) < len(body):
             return [f"the note must get shorter, and keep at least {_min_length(body):,} characters"]
         return problems
 
@@ -94,7 +94,7 @@ def _fit(body: str, changes: Sequence[Mapping[str, Any]]) -> tuple[list[Replacem
         invented = find_unsupported(new, [body])
         return f"`replace` says {invented[0]!r}, which the note does not" if invented else ""
 
-    trims, problems = replacing.fit(body, changes, lambda _, new: problem(new))
+    trims, problems = replacements.fit(body, changes, lambda _, new: problem(new))
     return [replace(trim, reason=clean_reason(trim.reason)) for trim in trims], problems
 
 

@@ -1,5 +1,5 @@
-"""The intention of a write, on disk from before its first file until after its commit; and what came of those that
-could not be finished.
+"""The intention of a write, on disk from before its first file until after its commit; and the writes that could not
+be finished.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quaid.model import Edit
-from quaid.place import state_folder
+from quaid.place import state_folder, write_private
 from quaid.vault import files, layout
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _COMMIT_ID = re.compile(r"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class VaultChange:
     """Edits and the commit that records them.
 
     `key` names the call that wanted it, `answer` is what that call is told, should it be made again after a crash.
@@ -47,18 +46,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Something that a killed process began and that could not be finished: what is left of it is in `folder`."""
+    """A write of a killed process that could not be finished; the rest of it is in `folder`."""
 
     folder: Path
     reason: str
 
 
 def locate(root: Path) -> Path:
-    """Where the intention is kept."""
+    """Return the path of the intention."""
     return state_folder(root) / PENDING_FILE
 
 
-def write(root: Path, change: Change) -> None:
+def write(root: Path, change: VaultChange) -> None:
     """Keep the intention until `clear`.
 
     Raises:
@@ -74,20 +73,12 @@ def write(root: Path, change: Change) -> None:
         "merged": change.merged,
         "edits": [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits],
     }
-    path = locate(root)
-    temporary = path.with_name(layout.temporary_name(path.name))
-    try:
-        _write_private(temporary, json.dumps(data).encode())
-        temporary.replace(path)
-    except OSError as error:
-        raise files.sentence(error, path) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with files.explaining(locate(root)):
+        write_private(locate(root), json.dumps(data), sync=True)
 
 
-def read(root: Path) -> Change | None:
-    """What a killed process was about to do. An intention that is not as Quaid writes them is set aside."""
+def read(root: Path) -> VaultChange | None:
+    """Return the change that a killed process was about to make. One that is not as Quaid writes them is set aside."""
     for draft in state_folder(root).glob(f".{PENDING_FILE}.*.tmp"):
         draft.unlink(missing_ok=True)
     if not os.path.lexists(locate(root)):
@@ -107,43 +98,44 @@ def clear(root: Path) -> None:
 def set_aside(root: Path, reason: str, edits: Sequence[Edit] = (), leftover: Path | None = None) -> None:
     """Keep what cannot be finished where nothing acts on it: the files `edits` wanted, and a `leftover` as it is."""
     folder = state_folder(root) / UNFINISHED / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{os.urandom(3).hex()}"
-    try:
-        _write_private(folder / REASON_FILE, f"{reason}\n".encode("utf-8", "backslashreplace"))
+    with files.explaining(folder):
+        write_private(folder / REASON_FILE, f"{reason}\n", sync=True)
         for edit in edits:
             if edit.after is not None:
-                _write_private(folder / "files" / edit.rel_path, edit.after)
+                write_private(folder / "files" / edit.rel_path, edit.after, sync=True)
         if leftover is not None:
             target = folder / leftover.name.lstrip(".")
             shutil.move(leftover, target)
             if not target.is_symlink():
                 target.chmod(0o700 if target.is_dir() else 0o600)
-    except OSError as error:
-        raise files.sentence(error, folder) from error
 
 
 def list_unfinished(root: Path) -> Iterator[Unfinished]:
-    """What was set aside, oldest first, until its owner deletes the folder."""
+    """List the writes that were set aside, oldest first; the owner deletes their folders."""
     for folder in sorted((state_folder(root) / UNFINISHED).glob("*")):
         reason = files.read_note(folder, REASON_FILE, 1000) or b"a write"
         yield Unfinished(folder, reason.decode("utf-8", "replace").strip())
 
 
-def _parse(text: bytes) -> Change:
+def _parse(text: bytes) -> VaultChange:
     from quaid.model import Message
 
     data: dict[str, Any] = json.loads(text)
     message = Message(_text(data["subject"]), _text(data["body"]), tuple(map(_pair, data["trailers"])))
-    edits = tuple(Edit(_path(path), _decode(before), _decode(after)) for path, before, after in data["edits"])
+    edits = tuple(Edit(_text(path), _decode(before), _decode(after)) for path, before, after in data["edits"])
+    for edit in edits:
+        if not layout.is_vault_path(edit.rel_path):
+            raise ValueError(f"{edit.rel_path!r} is not a path that Quaid writes")
     author = _pair(data["author"]) if data["author"] else None
     merged = data["merged"]
     if merged is not None and not _COMMIT_ID.fullmatch(merged):
         raise ValueError("it merges something that is not a commit")
-    return Change(_text(data["key"]), edits, message, author, _text(data["answer"]), merged)
+    return VaultChange(_text(data["key"]), edits, message, author, _text(data["answer"]), merged)
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or "\0" in value:
-        raise TypeError("a text is not one")
+        raise TypeError("a value is not a text")
     value.encode()
     return value
 
@@ -153,26 +145,9 @@ def _pair(values: Any) -> tuple[str, str]:
     return _text(one), _text(other)
 
 
-def _path(value: object) -> str:
-    if not layout.is_vault_path(path := _text(value)):
-        raise ValueError(f"{path!r} is not a path that Quaid writes")
-    return path
-
-
 def _encode(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode()
 
 
 def _decode(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text, validate=True)
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    for folder in (*reversed(path.parent.parents), path.parent):
-        if not folder.exists():
-            folder.mkdir(mode=0o700)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())

@@ -1,6 +1,6 @@
 """One note's life in the history: every commit that changed it, with what it said before and after.
 
-Not `git log --follow`: where a note begins, that goes on in whatever other note looks much the same, and facts do.
+Not `git log --follow`: where a note begins, it goes on with another note that looks alike, and facts look alike.
 Here a note that has an id is followed by it. Git runs through a callable.
 """
 
@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from os.path import lexists
 from typing import NamedTuple
 
+from quaid.history.git_output import parse_objects, split_log
 from quaid.history.messages import LOG_FORMAT, build_commit
-from quaid.history.repository import Repository, read_text
+from quaid.history.repository import Repository
 from quaid.history.revisions import Revisions
 from quaid.history.staging import RunGit
 from quaid.model import Commit
 from quaid.vault import frontmatter
 from quaid.vault.layout import is_note_path
 
-MOST_RENAMES = 50
-_FIELDS = 8
+MAX_RENAMES = 50
 RAW = ("-z", "--raw", "--no-abbrev", "--no-color")
 
 
@@ -42,7 +42,7 @@ class Revision:
 
     @property
     def begins(self) -> bool:
-        """Whether no parent of the commit knows the note."""
+        """Return True if no parent of the commit knows the note."""
         return not any(before is not None for before in self.befores)
 
 
@@ -57,7 +57,7 @@ class FileChange(NamedTuple):
     source: str | None
 
 
-def read_life(run: RunGit, repository: Repository, rel_path: str, note_id: str | None) -> list[Revision]:
+def read_note_history(run: RunGit, repository: Repository, rel_path: str, note_id: str | None) -> list[Revision]:
     """The commits that changed the note at `rel_path`, newest first, across its renames; none for one never committed.
 
     The path that git knows may be another: the first revision's, when the owner renamed the note and has not
@@ -76,7 +76,7 @@ def read_life(run: RunGit, repository: Repository, rel_path: str, note_id: str |
     path = repository.to_git(rel_path)
     life: list[Revision] = []
     start = "HEAD"
-    for _ in range(MOST_RENAMES):
+    for _ in range(MAX_RENAMES):
         reached = _walk(run, repository, start, path, note_id, life)
         if not life and note_id is not None:
             reached = _find_moved(run, repository, repository.to_vault(path), note_id)
@@ -90,7 +90,10 @@ def _walk(
     run: RunGit, repository: Repository, start: str, path: str, note_id: str | None, life: list[Revision]
 ) -> tuple[str, str] | None:
     """Add the revisions of `path` up to `start` to `life`; where the note goes on under another path."""
-    listed = list(_list_revisions(run, start, path))
+    # A merge is shown (-c) only where its result is neither parent's.
+    shape = (*RAW, "-c", "--no-renames", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ce")
+    logged = read_log(run, *shape, start, "--", path)
+    listed = [(fields, change) for fields, changes in logged for change in changes]
     blobs = read_blobs(run, [blob for _, change in listed for blob in (*change.befores, change.after) if blob])
     for fields, change in listed:
         revision = Revision(
@@ -112,25 +115,10 @@ def _walk(
     return None
 
 
-def _list_revisions(run: RunGit, start: str, path: str) -> Iterator[tuple[Sequence[str], FileChange]]:
-    """(fields of the commit, what it did to `path`), newest first."""
-    # A merge is shown (-c) only where its result is neither parent's.
-    shape = (*RAW, "-c", "--no-renames", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ce")
-    for fields, changes in read_log(run, *shape, start, "--", path):
-        yield from ((fields, change) for change in changes)
-
-
 def read_log(run: RunGit, *args: str) -> Iterator[tuple[Sequence[str], list[FileChange]]]:
     """(fields, changes) of each commit that `git log` prints as `RAW`, with `LOG_FORMAT` and one field more."""
-    _, out = run("read the history", "log", *args)
-    items = out.decode("utf-8", "surrogateescape").split("\0")
-    place = 0
-    while place < len(items) and items[place] == "/":
-        fields, place = items[place + 1 : place + _FIELDS], place + _FIELDS
-        # No line of --raw is a slash, so the next one begins the next commit.
-        end = next((i for i in range(place, len(items)) if items[i] == "/"), len(items))
-        yield fields, list(parse_changes(items[place:end]))
-        place = end
+    for fields, items in split_log(run("read the history", "log", *args)[1], 7):
+        yield fields, list(parse_changes(items))
 
 
 def parse_changes(items: Sequence[str]) -> Iterator[FileChange]:
@@ -162,7 +150,7 @@ def _find_source(run: RunGit, commit_id: str, path: str, note_id: str | None) ->
 
 
 def _find_moved(run: RunGit, repository: Repository, rel_path: str, note_id: str) -> tuple[str, str] | None:
-    """Where HEAD has the note, when only the working tree has it at `path`."""
+    """Return where HEAD has the note, when only the working tree has it at `path`."""
     # Not by `git diff`, which may run a filter over files that were saved a moment ago.
     listed = Revisions(run, repository).list_files("HEAD")
     vault = repository.top / repository.prefix
@@ -174,13 +162,13 @@ def _find_moved(run: RunGit, repository: Repository, rel_path: str, note_id: str
 
 
 def find_note(files: Iterable[tuple[str, bytes | None]], note_id: str) -> tuple[str, bytes] | None:
-    """Which of `files` (path, bytes) is the note with this id: the path itself, or the `id` in its head."""
+    """Return the one of `files` (path, bytes) that is the note with this id: its path, or the `id` in its head."""
     found = ((path, data) for path, data in files if data is not None and (path == note_id or _is_same(data, note_id)))
     return next(found, None)
 
 
 def is_meant(reference: str, note_id: str) -> bool:
-    """Whether `reference` is the id, or at least four characters from either end of it."""
+    """Return True if `reference` is the id, or at least four characters from either end of it."""
     is_part = note_id.startswith(reference) or note_id.endswith(reference)
     return reference == note_id or (is_part and len(reference) >= 4)
 
@@ -195,27 +183,6 @@ def _is_same(data: bytes | None, note_id: str | None) -> bool:
 
 
 def read_blobs(run: RunGit, blob_ids: Sequence[str]) -> dict[str, bytes]:
-    """What the repository stores under each id that it has, in one process."""
-    if not blob_ids:
-        return {}
+    """Return the bytes of each blob that the repository has, by id, in one process."""
     asked = "".join(f"{blob_id}\n" for blob_id in dict.fromkeys(blob_ids))
-    _, out = run("read old notes", "cat-file", "--batch", stdin=asked.encode())
-    blobs: dict[str, bytes] = {}
-    place = 0
-    while place < len(out):
-        end = out.index(b"\n", place)
-        words = out[place:end].split(b" ")
-        place = end + 1
-        if len(words) == 3 and words[1] == b"blob":
-            size = int(words[2])
-            blobs[words[0].decode()] = out[place : place + size]
-            place += size + 1
-    return blobs
-
-
-def read_boundary(repository: Repository) -> frozenset[str]:
-    """The commits at which a shallow clone ends; none in a whole one."""
-    try:
-        return frozenset(read_text(repository.common_dir / "shallow").split())
-    except FileNotFoundError:
-        return frozenset()
+    return parse_objects(run("read old notes", "cat-file", "--batch", stdin=asked.encode())[1]) if asked else {}

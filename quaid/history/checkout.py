@@ -1,4 +1,4 @@
-"""What git knows of a file that need not be the vault's: its repository, the commit it is of, whether it was changed.
+"""The checkout that a file of anybody's lies in: its repository, its last commit, whether it was changed since.
 
 Nothing that a foreign repository configures is run: no hook, no monitor, no filter. So git is not asked whether the
 file was changed; its bytes are compared with those that are committed.
@@ -6,19 +6,16 @@ file was changed; its bytes are compared with those that are committed.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from quaid.errors import QuaidError
 from quaid.history import repository as repositories
-from quaid.history.git_process import QUIET, quiet_environment
+from quaid.history.git_output import hash_blob
+from quaid.history.git_process import ask
 from quaid.history.repository import Repository
-
-Run = Callable[[Sequence[str], bytes, Mapping[str, str]], tuple[int, bytes, str]]
-"""Arguments, stdin, environment -> exit code, stdout, stderr of git."""
 
 _POINTER_SIZE = 300
 """Bytes; what stands for a file that git LFS keeps elsewhere is smaller."""
@@ -42,8 +39,8 @@ class Checkout:
     is_changed: bool
 
 
-def find_checkout(path: Path, data: bytes, run: Run) -> Checkout | None:
-    """Where the file at `path`, holding `data`, is kept; None when it is in no repository."""
+def find_checkout(path: Path, data: bytes) -> Checkout | None:
+    """Return the checkout that the file at `path`, which holds `data`, lies in; None when it is in no repository."""
     real = path.resolve()
     found = repositories.find_repository(real.parent)
     if found is None:
@@ -51,47 +48,35 @@ def find_checkout(path: Path, data: bytes, run: Run) -> Checkout | None:
     inside = found.to_git(real.name)
     try:
         branch = repositories.read_state(found).branch
-        commit = _ask(run, found, "log", "-1", "--format=%H", "HEAD", "--", inside).decode().strip()
-        is_changed = not commit or not _is_committed(run, found, inside, data)
-        remote = _ask(run, found, "config", "--get-regexp", r"^remote\..*\.url$").decode("utf-8", "replace")
+        commit = _ask(found, "log", "-1", "--format=%H", "HEAD", "--", inside).decode().strip()
+        is_changed = not commit or not _is_committed(found, inside, data)
+        remote = _ask(found, "config", "--get-regexp", r"^remote\..*\.url$").decode("utf-8", "replace")
     except (QuaidError, OSError):  # git is not there, or HEAD is not to be read
         return Checkout(found.top.name, inside, None, None, is_changed=True)
-    name = _remote_name(remote) or found.top.name
+    name = find_remote_name(remote) or found.top.name
     return Checkout(
         name, inside, None if branch == repositories.REFTABLE_BRANCH else branch, commit or None, is_changed
     )
 
 
-def ask(run: Run, repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:
-    """Run git in a repository without anything that it configures: exit code, stdout, stderr."""
-    repositories.check_files(repository)
-    return run(["-C", str(repository.top), *QUIET, *args], stdin, quiet_environment(repository.top))
-
-
-def _ask(run: Run, repository: Repository, *args: str) -> bytes:
-    code, out, _ = ask(run, repository, args)
+def _ask(repository: Repository, *args: str) -> bytes:
+    code, out, _ = ask(repository, args)
     return b"" if code else out
 
 
-def _is_committed(run: Run, repository: Repository, path: str, data: bytes) -> bool:
-    listed = _ask(run, repository, "ls-tree", "-l", "-z", "--full-tree", "HEAD", "--", path).split()
+def _is_committed(repository: Repository, path: str, data: bytes) -> bool:
+    listed = _ask(repository, "ls-tree", "-l", "-z", "--full-tree", "HEAD", "--", path).split()
     if len(listed) < 4:
         return False
     blob, size = listed[2].decode(), listed[3].decode()
-    if blob in {_blob_id(data, blob), _blob_id(data.replace(b"\r\n", b"\n"), blob)}:
+    if blob in {hash_blob(data, blob), hash_blob(data.replace(b"\r\n", b"\n"), blob)}:
         return True
     if not size.isdigit() or int(size) > _POINTER_SIZE:
         return False
-    return hashlib.sha256(data).hexdigest().encode() in _ask(run, repository, "cat-file", "blob", blob)
+    return sha256(data).hexdigest().encode() in _ask(repository, "cat-file", "blob", blob)
 
 
-def _blob_id(data: bytes, like: str) -> str:
-    """What git calls a file of these bytes, in a repository whose ids look like `like`."""
-    method = hashlib.sha256 if len(like) == 64 else hashlib.sha1
-    return method(b"blob %d\0" % len(data) + data).hexdigest()
-
-
-def _remote_name(listed: str) -> str | None:
+def find_remote_name(listed: str) -> str | None:
     """`github.com/maya/house` from the remotes, `origin` before the others; no user, password or port stays in it."""
     urls = dict(line.split(" ", 1) for line in listed.splitlines() if " " in line)
     for _, url in sorted(urls.items(), key=lambda item: item[0] != "remote.origin.url"):

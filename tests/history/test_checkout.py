@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vaults import OWNER, calm  # noqa: F401 - a fixture
 
-from quaid.history import foreign
+from quaid.history import checkout
 from quaid.history.vault_history import History
 
 
@@ -33,7 +33,7 @@ def put(top, text):
     (top / "docs/lease.md").write_bytes(text.encode())
 
 
-def checkout(top, name="docs/lease.md"):
+def find(top, name="docs/lease.md"):
     path = top / name
     return History.find_checkout(path, path.read_bytes())
 
@@ -47,31 +47,31 @@ def head(top):
 def test_a_committed_file_is_named_by_repository_branch_and_commit(house):
     first = head(house)
     git(house, "commit", "-qm", "another", "--allow-empty")
-    assert checkout(house) == foreign.Checkout("house", "docs/lease.md", "trunk", first, is_changed=False)
+    assert find(house) == checkout.Checkout("house", "docs/lease.md", "trunk", first, is_changed=False)
 
 
 def test_a_change_is_seen_and_line_ends_are_none(house):
     put(house, "Rent: 950\n")
-    assert checkout(house).is_changed
+    assert find(house).is_changed
     put(house, "Rent: 900\r\n")
-    assert not checkout(house).is_changed
+    assert not find(house).is_changed
 
 
 def test_an_untracked_file_has_no_commit(house):
     (house / "new [1].md").write_text("new\n")
-    found = checkout(house, "new [1].md")
+    found = find(house, "new [1].md")
     assert (found.commit, found.is_changed, found.repository) == (None, True, "house")
 
 
 def test_a_file_in_no_repository_has_no_origin(calm, tmp_path):  # noqa: F811
     (tmp_path / "a.md").write_text("words\n")
-    assert checkout(tmp_path, "a.md") is None
+    assert find(tmp_path, "a.md") is None
 
 
 def test_a_repository_without_a_commit_is_borne(calm, tmp_path):  # noqa: F811
     git(tmp_path, "init", "-q", "-b", "trunk")
     (tmp_path / "a.md").write_text("words\n")
-    assert checkout(tmp_path, "a.md") == foreign.Checkout(tmp_path.name, "a.md", "trunk", None, is_changed=True)
+    assert find(tmp_path, "a.md") == checkout.Checkout(tmp_path.name, "a.md", "trunk", None, is_changed=True)
 
 
 def test_a_link_is_followed_to_where_the_file_is(house, tmp_path):
@@ -91,7 +91,7 @@ def test_a_file_that_lfs_keeps_is_not_taken_for_changed(house):
     git(house, "add", ".")
     git(house, "commit", "-qm", "big")
     (house / "big.pdf").write_bytes(data)
-    assert not checkout(house, "big.pdf").is_changed
+    assert not find(house, "big.pdf").is_changed
 
 
 def test_nothing_of_the_repositorys_own_is_run(house, tmp_path):
@@ -109,13 +109,13 @@ def test_nothing_of_the_repositorys_own_is_run(house, tmp_path):
     git(house, "config", "filter.trap.required", "true")
     (house / ".gitattributes").write_text("*.md filter=trap diff=trap\n")
     put(house, "Rent: 950\n")
-    assert checkout(house).is_changed
+    assert find(house).is_changed
     assert not (tmp_path / "sprung").exists()
 
 
 def test_a_broken_repository_is_named_and_no_more(house):
     (house / ".git" / "HEAD").write_text("nonsense\n")
-    found = checkout(house)
+    found = find(house)
     assert (found.repository, found.commit) == ("house", None)
 
 
@@ -136,7 +136,7 @@ def test_a_broken_repository_is_named_and_no_more(house):
 def test_a_remote_is_named_without_who_may_reach_it(house, url, name):
     git(house, "config", "remote.other.url", "https://example.org/other")
     git(house, "config", "remote.origin.url", url)
-    found = checkout(house)
+    found = find(house)
     if name == "house":
         assert found.repository in {"house", "example.org/other"}
     else:
@@ -146,5 +146,5 @@ def test_a_remote_is_named_without_who_may_reach_it(house, url, name):
 
 @given(st.text(st.sampled_from("ab@:/.?#%[]\\ -"), max_size=30))
 def test_no_remote_leaks_what_stands_before_an_at_sign(path):
-    found = foreign._remote_name(f"remote.origin.url https://maya:t0ken@host{path}\n")
+    found = checkout.find_remote_name(f"remote.origin.url https://maya:t0ken@host{path}\n")
     assert "t0ken" not in (found or "")

@@ -1,6 +1,6 @@
 """Exact pieces of a text, found and replaced: what a model proposes becomes bytes, and no other byte changes.
 
-A model is shown bare newlines, whatever the text has; what it puts there gets those of the place it stands at.
+A model is shown bare newlines, whatever the text has; its answer gets those of the place where it is put.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from quaid.vault import blocks, frontmatter, headings
 
-FaultOf = Callable[[str, str], str]
-"""What is found and what is to stand there, both with bare newlines -> why it cannot; empty when it can."""
+FindProblem = Callable[[str, str], str]
+"""(old, new) text, both with bare newlines -> the problem with that change, empty when there is none."""
 _SHORT, _LONG = 60, 200
 """Characters that are quoted of a piece of text: to the model, and to who decides."""
 
@@ -30,11 +30,11 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SectionSpan:
     """`text[start:end]`, a heading and all below it, headings of deeper levels among it.
 
-    `titles` is the path of headings, outermost first; empty for what stands before the first one. `body` is the place
-    behind the heading, `next` that of the next heading of whatever level.
+    `titles` is the path of headings, outermost first; empty for what stands before the first one. `body` is the offset
+    behind the heading, `next` that of the next heading of any level.
     """
 
     titles: tuple[str, ...]
@@ -46,14 +46,12 @@ class Section:
 
 
 def text_start(text: str) -> int:
-    """Where what may be changed begins: behind the head and the byte order mark."""
+    """Return the offset at which the text that may be changed begins: behind the head and the byte order mark."""
     return frontmatter.body_start(text) or int(text.startswith("\ufeff"))
 
 
 def fit(
-    text: str,
-    changes: Sequence[Mapping[str, Any]],
-    fault_of: FaultOf | None = None,
+    text: str, changes: Sequence[Mapping[str, Any]], find_problem: FindProblem | None = None
 ) -> tuple[list[Replacement], list[str]]:
     """The changes that can be made, in the order of their places, and what is wrong with the others.
 
@@ -71,20 +69,24 @@ def fit(
             problems.append(f"there is no heading {_quoted(title)}")
             continue
         places = {place for span in spans or [(start, len(text))] for place in _places(text, wanted, *span)}
-        fault = _fault(wanted, new, len(places), bool(spans))
-        if not fault and fault_of is not None:
-            fault = fault_of(wanted, new)
         place = min(places, default=(0, 0))
-        if not fault and any(other.start < place[1] and place[0] < other.end for other in found):
-            fault = "it overlaps with another change"
-        if fault:
-            problems.append(f"{fault}: {_quoted(wanted)}")
+        if len(places) != 1:
+            where = "its section" if spans else "the text"
+            problem = f"`find` occurs {len(places)} times in {where} and must occur once"
+        elif wanted == new:
+            problem = "`replace` says what `find` does"
+        else:
+            problem = find_problem(wanted, new) if find_problem is not None else ""
+        if not problem and any(other.start < place[1] and place[0] < other.end for other in found):
+            problem = "it overlaps with another change"
+        if problem:
+            problems.append(f"{problem}: {_quoted(wanted)}")
         else:
             found.append(Replacement(*place, _as_written(text, place, new), change["reason"]))
     return sorted(found, key=lambda replacement: replacement.start), problems
 
 
-def carry_out(text: str, replacements: Sequence[Replacement]) -> str:
+def apply(text: str, replacements: Sequence[Replacement]) -> str:
     """`text` with `replacements`, which are sorted and do not overlap."""
     for replacement in reversed(replacements):
         text = text[: replacement.start] + replacement.new + text[replacement.end :]
@@ -98,29 +100,29 @@ def describe(text: str, replacement: Replacement) -> str:
     return f"- {changed}: {replacement.reason}" if replacement.reason else f"- {changed}"
 
 
-def sections(text: str) -> Iterator[Section]:
-    """What stands before the first heading, if anything does, and the section of each heading."""
+def sections(text: str) -> Iterator[SectionSpan]:
+    """Yield the text before the first heading, if there is any, and the section of each heading."""
     marks = list(_headings(text))
     start = text_start(text)
     first = marks[0][1] if marks else len(text)
     if text[start:first].strip():
-        yield Section((), 0, start, start, first, first)
+        yield SectionSpan((), 0, start, start, first, first)
     path: list[tuple[int, str]] = []
     for place, (level, begin, body, title) in enumerate(marks):
         path = [*(outer for outer in path if outer[0] < level), (level, title)]
         following = marks[place + 1 :]
         end = next((other[1] for other in following if other[0] <= level), len(text))
         next_one = following[0][1] if following else len(text)
-        yield Section(tuple(title for _, title in path), level, begin, body, next_one, end)
+        yield SectionSpan(tuple(title for _, title in path), level, begin, body, next_one, end)
 
 
 def has_open_fence(text: str) -> bool:
-    """Whether a code fence is opened that nothing closes."""
+    """Return True if a code fence is opened that nothing closes."""
     return blocks.has_open_fence([line.removesuffix("\r") for line in _lines(text)])
 
 
 def title_key(title: str) -> str:
-    """What headings that are written alike share, with or without their marks."""
+    """Return the key that headings share which are written alike, with or without their marks."""
     return headings.one_line(re.sub(r"^[ \t]*#{1,6}[ \t]+|(?<![ \t])[ \t]+#+[ \t]*$", "", title)).casefold()
 
 
@@ -129,13 +131,6 @@ def _places(text: str, wanted: str, start: int, end: int) -> Iterator[tuple[int,
     if wanted.strip():
         written = re.escape(wanted).replace("\\\n", r"(?:(?<!\r)\n|\r\n)")
         yield from (place.span(1) for place in re.compile(f"(?=({written}))").finditer(text, start, end))
-
-
-def _fault(wanted: str, new: str, places: int, in_section: bool) -> str:
-    if places != 1:
-        where = "its section" if in_section else "the text"
-        return f"`find` occurs {places} times in {where} and must occur once"
-    return "`replace` says what `find` does" if wanted == new else ""
 
 
 def _as_written(text: str, place: tuple[int, int], new: str) -> str:

@@ -1,9 +1,9 @@
-"""A new file put in the place of an old one, or the old one taken away, while editors may be saving it.
+"""Replace or remove a file that an editor may be saving at the same time.
 
-An editor that saves in place opens the file, often empties it, and writes a moment later. Were the file exchanged in
-between, its text would go into a file that has no name any more. So Quaid waits until nobody has the file open for
-writing, looks again at what came out of the exchange and puts it back where it was touched, and looks a last time when
-the write is over.
+An editor that saves in place opens the file, often empties it, and writes a moment later. If the file were swapped in
+between, its text would go into a file without a name. So Quaid waits until nobody has the file open for
+writing, checks the old file again after the swap and swaps back if it was touched, and checks a last time when the
+write is over.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MAX_SAVE_S = 5.0
 """How long an editor is waited for."""
 POLL_S = 0.02
 QUIET_S, QUIET_EMPTY_S = 0.3, 3.0
-"""How long a file is not written before it is taken for saved, where the system does not tell who has it open."""
+"""A file that was not written for so long counts as saved, where the system does not tell who has it open."""
 
 
 def is_written(handle: int) -> bool | None:
-    """Whether somebody has an open file open for writing, or mapped; None where the system does not tell.
+    """Return True if somebody has an open file open for writing, or mapped; None where the system does not tell.
 
     A read lease is granted only where nobody has: https://man7.org/linux/man-pages/man2/fcntl.2.html (F_SETLEASE).
     """
@@ -71,25 +71,25 @@ def replace(temporary: Path, path: Path, before: bytes, after: bytes) -> bool:
 
     What stood there is gone, or at `temporary`.
     """
-    if not _is_untouched(path, before):
+    if not is_untouched(path, before):
         return False
-    if not _swap(temporary, path):
+    if not swap(temporary, path):
         temporary.replace(path)
         return True
-    if _is_untouched(temporary, before):
+    if is_untouched(temporary, before):
         return True
-    _swap(temporary, path)
-    if not _is_untouched(temporary, after):  # saved once more meanwhile: the newest stays
-        _swap(temporary, path)
+    swap(temporary, path)
+    if not is_untouched(temporary, after):  # saved once more: the newest stays
+        swap(temporary, path)
     return False
 
 
 def remove(temporary: Path, path: Path, before: bytes) -> bool:
     """Take `path` away by way of the free name `temporary`; False when it is not `before` or being written."""
-    if not _is_untouched(path, before):
+    if not is_untouched(path, before):
         return False
     path.rename(temporary)
-    if _is_untouched(temporary, before):
+    if is_untouched(temporary, before):
         temporary.unlink()
         return True
     move_to_new(temporary, path)
@@ -101,7 +101,7 @@ def move_to_new(temporary: Path, path: Path) -> None:
     """Give `temporary` the name `path`; the old name may stay.
 
     Raises:
-        FileExistsError: somebody made a file of that name meanwhile.
+        FileExistsError: somebody has made a file of that name.
     """
     try:
         os.link(temporary, path)
@@ -124,14 +124,14 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def find_touched(handles: Sequence[tuple[int, bytes]]) -> Iterator[int]:
-    """Which of the open files, each with the bytes it had, an editor has written to or still has open."""
+    """The places of those open files, each with the bytes it had, that an editor has written to or still has open."""
     for place, (handle, before) in enumerate(handles):
         if is_written(handle) or read_now(handle) != before:
             yield place
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Whether an open file is the one at `path`."""
+    """Return True if an open file is the one at `path`."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except OSError:
@@ -146,7 +146,7 @@ def _is_busy(handle: int) -> bool:
     return abs(time.time() - found.st_mtime) < (QUIET_S if found.st_size else QUIET_EMPTY_S)
 
 
-def _is_untouched(path: Path, data: bytes) -> bool:
+def is_untouched(path: Path, data: bytes) -> bool:
     try:
         with opened(path) as handle:
             return not is_written(handle) and read_now(handle) == data
@@ -156,7 +156,7 @@ def _is_untouched(path: Path, data: bytes) -> bool:
         raise
 
 
-def _swap(one: Path, other: Path) -> bool:
+def swap(one: Path, other: Path) -> bool:
     """Exchange two files in one step; False where the system cannot."""
     import ctypes
 

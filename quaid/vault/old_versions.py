@@ -1,7 +1,7 @@
 """Old versions of notes that stay reachable for an hour, where the system does not tell who has a file open.
 
-There an editor may hold a note open, and save it long after Quaid has put a new file in its place. What it then writes
-into the old one is found by the next write, and set aside with the name of its note.
+There an editor may hold a note open, and save it long after Quaid has put a new file in its place. The next write finds
+that text and sets it aside under the name of the note.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from quaid.model import Edit
-from quaid.vault import exchange, files, intention
+from quaid.vault import file_swap, files, intent_log
 
 FOLDER = "quaid-displaced"
 """In git's folder: a second name of a file must be on the same disk, and git must not see it."""
@@ -25,14 +25,15 @@ _NAME = re.compile(r"(\d{1,12})-([0-9a-f]{8})-([0-9a-f]{16})")
 
 def keep(root: Path, git_dir: Path, edit: Edit) -> None:
     """Give the file of `edit` a second name before it is exchanged, where the file system can."""
-    kept = git_dir / FOLDER / _new_name(edit.before or b"") / edit.rel_path
+    name = f"{time.time():.0f}-{os.urandom(4).hex()}-{_digest(edit.before or b'')}"
+    kept = git_dir / FOLDER / name / edit.rel_path
     with suppress(OSError):
         kept.parent.mkdir(mode=0o700, parents=True)
         os.link(root / edit.rel_path, kept, follow_symlinks=False)
 
 
-def look(root: Path, git_dir: Path) -> None:
-    """Set aside what editors have written into old versions since, and let go of those that are an hour old."""
+def set_aside_saved(root: Path, git_dir: Path) -> None:
+    """Set aside text that editors have written into old versions since, and remove versions that are an hour old."""
     for folder in sorted((git_dir / FOLDER).glob("*")):
         named = _NAME.fullmatch(folder.name)
         if named is None or folder.is_symlink():
@@ -50,22 +51,18 @@ def _set_aside_changed(root: Path, folder: Path, digest: str) -> str | None:
         rel_path = path.relative_to(folder).as_posix()
         data = files.read_note(folder, rel_path) or b""
         if digest != _digest(data) and _is_lost(root / rel_path, path, data):
-            intention.set_aside(root, f"{rel_path} was saved while Quaid wrote it", [Edit(rel_path, None, data)])
+            intent_log.set_aside(root, f"{rel_path} was saved while Quaid wrote it", [Edit(rel_path, None, data)])
             return _digest(data)
     return None
 
 
 def _is_lost(note: Path, old: Path, data: bytes) -> bool:
-    """Whether a text that was saved a moment ago or longer is in the old version alone."""
+    """Return True if a text that was saved a moment ago or longer is in the old version alone."""
     try:
-        is_saved = time.time() - old.stat().st_mtime > exchange.QUIET_S
+        is_saved = time.time() - old.stat().st_mtime > file_swap.QUIET_S
         return is_saved and not (note.exists() and (note.samefile(old) or note.read_bytes() == data))
     except OSError:
         return False
-
-
-def _new_name(data: bytes) -> str:
-    return f"{time.time():.0f}-{os.urandom(4).hex()}-{_digest(data)}"
 
 
 def _digest(data: bytes) -> str:

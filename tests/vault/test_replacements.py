@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.vault import replacing
-from quaid.vault.replacing import carry_out, fit, has_open_fence, sections, text_start
+from quaid.vault import replacements
+from quaid.vault.replacements import apply, fit, has_open_fence, sections, text_start
 
 DOC = """---
 title: One
@@ -41,7 +41,7 @@ def change(find, replace="", section=""):
 
 def made(text, *changes):
     found, problems = fit(text, [change(*each) if isinstance(each, tuple) else change(each) for each in changes])
-    return carry_out(text, found), problems
+    return apply(text, found), problems
 
 
 def test_sections_have_their_headings_and_all_below():
@@ -115,7 +115,7 @@ def test_fences_and_what_is_said_of_a_change():
     assert has_open_fence(DOC + "~~~\n```\n")
     assert has_open_fence("````\n```\n")
     (replacement,), _ = fit(DOC, [change("Intro.", "A word\nbefore.")])
-    assert replacing.describe(DOC, replacement) == '- "Intro." becomes "A word before.": Because.'
+    assert replacements.describe(DOC, replacement) == '- "Intro." becomes "A word before.": Because.'
 
 
 pieces = st.lists(
@@ -146,7 +146,7 @@ pieces = st.lists(
 def test_only_the_passages_change(text, changes):
     found, problems = fit(text, [change(*each) for each in changes])
     assert len(found) + len(problems) == len(changes)
-    after = carry_out(text, found)
+    after = apply(text, found)
     place = shift = 0
     for replacement in found:
         assert place <= replacement.start < replacement.end
