@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from vaults import Vault
 
-from quaid.capture.facts import FactDetails, plan_fact
+from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import rewrite

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from quaid.capture.facts import MINIMUM_WORDS, count_words
+from quaid.capture.fact_note import MINIMUM_WORDS, count_words
 from quaid.claims import lacks
 from quaid.text.quoting import neutralise
 from quaid.vault import headings, markdown

@@ -24,7 +24,7 @@ from nights import Scripted, answer_pairs, answer_review
 from scale import PEOPLE, generate, statement
 
 from quaid import Memory
-from quaid.capture.facts import FactDetails, plan_fact
+from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.janitor.runner import RunOptions
 from quaid.janitor.worktree import open_worktree
 from quaid.model import Message

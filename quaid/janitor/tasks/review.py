@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from quaid.capture.extract import with_dates
-from quaid.capture.facts import link_names
+from quaid.capture.extraction import with_dates
+from quaid.capture.fact_note import link_names
 from quaid.claims import difference
 from quaid.errors import ModelAnswerError
 from quaid.index import documents, graph

@@ -1,13 +1,13 @@
 """Temporal: a time that was told relative to its moment gets its date, `yesterday (7 May 2023)`. No model is asked.
 
-New facts have it from the start (capture.extract.with_dates); those written by hand, imported or older may not.
+New facts have it from the start (capture.extraction.with_dates); those written by hand, imported or older may not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quaid.capture.extract import with_dates
+from quaid.capture.extraction import with_dates
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.janitor import fact_edits, model_text

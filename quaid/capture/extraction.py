@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, TypeVar
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.facts import MINIMUM_WORDS, count_words
-from quaid.capture.pieces import Material, Piece, SaidTurn
+from quaid.capture.fact_note import MINIMUM_WORDS, FactDetails, count_words
+from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import normalise_edge
+from quaid.capture.storing import NewFact
 from quaid.errors import BadInputError
 from quaid.model import CORE_FILES, Edge
+from quaid.recall.intent import is_technical
 from quaid.vault.notes import text_hash
 
 T = TypeVar("T")
@@ -33,7 +36,7 @@ _ORDER = re.compile(
     r"(?:rules?|instructions?|guidelines?|prompts?|directions?|orders?)\b",
     re.IGNORECASE,
 )
-"""What orders a reader about. People say so about people as well, so it is looked at again by whoever finds it."""
+"""Orders to the reader of a text. People say such things to each other as well: a match alone proves nothing."""
 _RELATIVE = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|this|past|previous|coming)\b", re.IGNORECASE
 )
@@ -68,7 +71,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was learned from one conversation. `snippets` and `journal` are by core file."""
+    """The facts, snippets and journal entries of one conversation. `snippets` and `journal` are by core file."""
 
     facts: tuple[ExtractedFact, ...] = ()
     snippets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -77,14 +80,15 @@ class Extraction:
 
 
 def find_problems(value: Mapping[str, Any], piece: Piece) -> list[str]:
-    """What is wrong with an answer that fits its schema, one sentence each: for the model to mend."""
+    """Return what is wrong with an answer that fits its schema, a sentence each, for the model to mend; ten at most."""
     known = piece.numbers
     found = []
     for number, fact in enumerate(value["facts"]):
         cited = list(_cited(fact["turns"]))
         if not any(turn in known for turn in cited):
-            what = f"cites {', '.join(fact['turns'])}, which is no turn here" if cited else "cites no turn"
-            found.append(f"facts[{number}] {what}; the turns are {_span(known)}")
+            what = f"cites {', '.join(fact['turns'])}, which is not a turn here" if cited else "cites no turn"
+            turns = f"t{min(known)} to t{max(known)}" if known else "none"
+            found.append(f"facts[{number}] {what}; the turns are {turns}")
     return found[:10]
 
 
@@ -95,14 +99,21 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
     left_out: list[LeftOut] = []
     for raw in value["facts"]:
         fact = _read_fact(raw, said, piece.material)
-        reason = _why_not(fact, said)
+        reason = _rejection_reason(fact, said)
         if reason:
             left_out.append(LeftOut(fact.text, reason))
         else:
             kept.append(fact)
-    snippets = {file: tuple(_lines(value.get("snippets") or {}, file)) for file in CORE_FILES}
-    journal = {file: tuple(_paragraph(value.get("journal") or {}, file)) for file in CORE_FILES}
-    return Extraction(tuple(kept), _filled(snippets), _filled(journal), tuple(left_out))
+    snippets: dict[str, tuple[str, ...]] = {}
+    journal: dict[str, tuple[str, ...]] = {}
+    for file in CORE_FILES:
+        lines = [_word(line) for line in (value.get("snippets") or {}).get(file) or ()]
+        if safe := tuple(line for line in lines if line and not _ORDER.search(line)):
+            snippets[file] = safe
+        entry = clean_text((value.get("journal") or {}).get(file) or "").strip()
+        if entry and not _ORDER.search(entry):
+            journal[file] = (entry,)
+    return Extraction(tuple(kept), snippets, journal, tuple(left_out))
 
 
 def merge(parts: Sequence[Extraction]) -> Extraction:
@@ -110,11 +121,18 @@ def merge(parts: Sequence[Extraction]) -> Extraction:
     facts: dict[str, ExtractedFact] = {}
     for fact in (fact for part in parts for fact in part.facts):
         key = text_hash(fact.text)
-        facts[key] = _joined(facts[key], fact) if key in facts else fact
+        first = facts.setdefault(key, fact)
+        facts[key] = replace(
+            first,
+            confidence=max(first.confidence, fact.confidence),
+            turns=_unique((*first.turns, *fact.turns)),
+            keywords=_unique((*first.keywords, *fact.keywords)),
+            edges=_unique((*first.edges, *fact.edges)),
+        )
     return Extraction(
         tuple(facts.values()),
-        _filled({file: _unique(line for part in parts for line in part.snippets.get(file, ())) for file in CORE_FILES}),
-        _filled({file: _unique(line for part in parts for line in part.journal.get(file, ())) for file in CORE_FILES}),
+        _union([part.snippets for part in parts]),
+        _union([part.journal for part in parts]),
         tuple(left for part in parts for left in part.left_out),
     )
 
@@ -131,11 +149,51 @@ def keep_at_most(extraction: Extraction, most: int) -> Extraction:
     return replace(extraction, facts=kept, left_out=(*extraction.left_out, *left))
 
 
-def _read_fact(raw: Mapping[str, Any], said: Mapping[int, SaidTurn], material: Material) -> ExtractedFact:
+def new_facts(found: Extraction, material: Material, owner: str, episode_name: str | None) -> list[NewFact]:
+    """The facts of `found`, pending, citing turns of the episode; without its name they cite nothing."""
+    return [
+        NewFact(
+            fact.text,
+            replace(
+                details_of(fact, owner, fact.project),
+                source=fact.source,
+                extraction_confidence=fact.confidence if fact.source == "assistant" else None,
+                session=material.session,
+                turns=tuple(f"[[{episode_name}#^t{turn}]]" for turn in fact.turns) if episode_name else (),
+            ),
+        )
+        for fact in found.facts
+    ]
+
+
+def details_of(fact: ExtractedFact, owner: str, project: str | None) -> FactDetails:
+    """The details of a pending fact of `owner` and `project`."""
+    return FactDetails(
+        type=fact.category,
+        status="pending",
+        owner=owner,
+        confidence=fact.confidence,
+        durability=fact.durability,
+        privacy=fact.privacy,
+        speaker=fact.speaker,
+        project=project,
+        technical=project is not None and is_technical(fact.text),
+        valid_from=fact.valid_from,
+        valid_until=fact.valid_until,
+        keywords=fact.keywords,
+        edges=fact.edges,
+    )
+
+
+def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], material: Material) -> ExtractedFact:
     turns = tuple(dict.fromkeys(turn for turn in _cited(raw["turns"]) if turn in said))
     first = next((said[turn] for turn in turns), None)
     told = (first.said_at if first else None) or material.started
     since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
+    edges: list[Edge] = []
+    for edge in raw.get("edges") or ():
+        with suppress(BadInputError):  # it joins no two things
+            edges.append(normalise_edge(Edge(_word(edge["subject"]), edge["relation"], _word(edge["object"]))))
     return ExtractedFact(
         text=with_dates(_word(raw["text"]), told),
         category=raw["category"],
@@ -149,12 +207,12 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, SaidTurn], material: M
         valid_until=None if since and until and until < since else until,
         project=_word(raw.get("project")) or None,
         turns=turns,
-        edges=_unique(_edges(raw.get("edges") or ())),
+        edges=_unique(edges),
     )
 
 
-def _why_not(fact: ExtractedFact, said: Mapping[int, SaidTurn]) -> str:
-    """Why a fact must not be kept; empty when it may."""
+def _rejection_reason(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> str:
+    """Return why a fact must not be kept; an empty text when it may."""
     if count_words(fact.text) < MINIMUM_WORDS:
         return f"fewer than {MINIMUM_WORDS} words"
     if not fact.turns:
@@ -179,14 +237,11 @@ def with_dates(text: str, told: datetime | None) -> str:
         meant = _days(mention.start, mention.end)
         start, end = mention.span
         is_told = meant in text or mention.start.isoformat() in text or text[end:].lstrip().startswith("(")
-        if not is_told and not _is_in_a_name(text, start):
+        # `Tomorrow, and Tomorrow` is a novel: a capital that begins no sentence belongs to a name.
+        is_in_name = text[start].isupper() and text[:start].strip() and not re.search(r"[.!?]\s+\Z", text[:start])
+        if not is_told and not is_in_name:
             dated = f"{dated[:end]} ({meant}){dated[end:]}"
     return dated
-
-
-def _is_in_a_name(text: str, start: int) -> bool:
-    """`Tomorrow, and Tomorrow` is a novel: a capital that begins no sentence belongs to a name."""
-    return text[start].isupper() and bool(text[:start].strip()) and not re.search(r"[.!?]\s+\Z", text[:start])
 
 
 def _days(start: date, end: date) -> str:
@@ -217,39 +272,10 @@ def _date(value: str | None) -> str | None:
         return None
 
 
-def _edges(found: Iterable[Mapping[str, str]]) -> Iterator[Edge]:
-    for edge in found:
-        try:
-            yield normalise_edge(Edge(_word(edge["subject"]), edge["relation"], _word(edge["object"])))
-        except BadInputError:
-            continue
-
-
-def _joined(one: ExtractedFact, other: ExtractedFact) -> ExtractedFact:
-    return replace(
-        one,
-        confidence=max(one.confidence, other.confidence),
-        turns=_unique((*one.turns, *other.turns)),
-        keywords=_unique((*one.keywords, *other.keywords)),
-        edges=_unique((*one.edges, *other.edges)),
-    )
-
-
-def _lines(snippets: Mapping[str, Sequence[str] | None], file: str) -> Iterator[str]:
-    for line in snippets.get(file) or ():
-        text = _word(line)
-        if text and not _ORDER.search(text):
-            yield text
-
-
-def _paragraph(journal: Mapping[str, str | None], file: str) -> Iterator[str]:
-    text = clean_text(journal.get(file) or "").strip()
-    if text and not _ORDER.search(text):
-        yield text
-
-
-def _filled(by_file: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    return {file: lines for file, lines in by_file.items() if lines}
+def _union(parts: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:
+    """The lines of all `parts` for each core file, each once."""
+    union = {file: _unique(line for part in parts for line in part.get(file, ())) for file in CORE_FILES}
+    return {file: lines for file, lines in union.items() if lines}
 
 
 def _word(value: str | None) -> str:
@@ -259,8 +285,3 @@ def _word(value: str | None) -> str:
 
 def _unique(items: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(items))
-
-
-def _span(numbers: Iterable[int]) -> str:
-    ordered = sorted(numbers)
-    return f"t{ordered[0]} to t{ordered[-1]}" if ordered else "none"

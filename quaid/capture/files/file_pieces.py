@@ -7,16 +7,15 @@ of `capture`. Only that a model names places, and not turns, is different.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from quaid.capture import extract
-from quaid.capture.extract import Extraction
+from quaid.capture import extraction
+from quaid.capture.extraction import Extraction, details_of
 from quaid.capture.files.source_file import SourceFile
-from quaid.capture.lesson import details_of
-from quaid.capture.pieces import Material, Piece, SaidTurn, split_material
+from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece, split_material
 from quaid.capture.storing import NewFact
 from quaid.vault.headings import without_control
 
@@ -57,15 +56,15 @@ class FilePiece:
             {**fact, "source": "import", "turns": [f"t{_find_place(fact.get('place'), places)}"]}
             for fact in value["facts"]
         ]
-        # Whether the words around a fact give orders is told of a turn, which is one person's; not of a page.
-        silent = tuple(SaidTurn(turn.number, "", "") for turn in (SaidTurn(NOWHERE, "", ""), *self.piece.turns))
-        return extract.read_answer({"facts": facts}, Piece(self.piece.material, silent))
+        # A turn that gives orders is one person's; a page with such words is not, and is not looked at for them.
+        silent = tuple(NumberedTurn(turn.number, "", "") for turn in (NumberedTurn(NOWHERE, "", ""), *self.piece.turns))
+        return extraction.read_answer({"facts": facts}, Piece(self.piece.material, silent))
 
 
 def split_file(file: SourceFile, limit_tokens: int, focus: str = "", project: str | None = None) -> list[FilePiece]:
     """The questions about a file, each of at most about `limit_tokens` tokens of it, overlapping a little."""
     turns = tuple(
-        SaidTurn(number, f"[{part.place}]" if part.place else "", part.text)
+        NumberedTurn(number, f"[{part.place}]" if part.place else "", part.text)
         for number, part in enumerate(file.parts, NOWHERE + 1)
     )
     material = Material(session="", source=file.media, project=project, started=None, turns=turns)
@@ -98,13 +97,13 @@ def _link(note: str, file: SourceFile, turns: Sequence[int]) -> str:
     return f"[[{note}|{shown}]]" if shown else f"[[{note}]]"
 
 
-def _shown(turns: Sequence[SaidTurn]) -> str:
+def _shown(turns: Sequence[NumberedTurn]) -> str:
     """The parts, each place named once above its text."""
     groups = [(place, [turn.text for turn in found]) for place, found in groupby(turns, lambda turn: turn.speaker)]
     return "\n\n".join("\n\n".join([place, *texts] if place else texts) for place, texts in groups) or "(none)"
 
 
-def _places(turns: Sequence[SaidTurn]) -> dict[str, int]:
+def _places(turns: Sequence[NumberedTurn]) -> dict[str, int]:
     """Each place, and its last heading alone, by the number of its first part."""
     found: dict[str, int] = {}
     for turn in turns:
@@ -116,19 +115,11 @@ def _places(turns: Sequence[SaidTurn]) -> dict[str, int]:
 
 
 def _find_place(named: str | None, places: Mapping[str, int]) -> int:
-    """`page 3`, `[Page 3]`, `p. 3`, `Setup > Linux` and `Linux` are understood."""
-    for key in _readings(named or ""):
-        if key in places:
-            return places[key]
-    return NOWHERE
-
-
-def _readings(named: str) -> Iterator[str]:
-    yield _key(named)
-    yield _key(named.rpartition(" > ")[2])
+    """The number of a part; `page 3`, `[Page 3]`, `p. 3`, `Setup > Linux` and `Linux` are understood."""
+    named = named or ""
     number = _NUMBER.search(named)
-    if number:
-        yield f"page {int(number[0])}"
+    readings = (_key(named), _key(named.rpartition(" > ")[2]), f"page {int(number[0])}" if number else "")
+    return next((places[key] for key in readings if key in places), NOWHERE)
 
 
 def _key(place: str) -> str:

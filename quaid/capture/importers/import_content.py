@@ -1,4 +1,4 @@
-"""What an import is made from, and what a reader found in it."""
+"""The source of an import, and the facts, entities, edges and files that a reader finds in it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Admit = Callable[[str], tuple[str, tuple[str, ...]]]
 """The gate before disk: a text -> (what of it may be written, the names of the secrets that were taken out)."""
 
 MARKDOWN = (".md", ".markdown")
-NOT_MARKDOWN = "files that are no markdown"
+NOT_MARKDOWN = "files that are not markdown"
 
 
 @dataclass(frozen=True)
-class Source:
+class ImportSource:
     """The files of what is imported, path -> bytes, by path. `name` is its own name, without the folders around it; a
     single file's path is that name. `passed_over` counts files that were not read, by reason.
     """
@@ -31,7 +31,7 @@ class Source:
 
     @cached_property
     def notes(self) -> dict[str, str]:
-        """The markdown files as text. What is no text is not among them."""
+        """The markdown files that are text."""
         texts = {path: decode(data) for path, data in self.files.items() if path.lower().endswith(MARKDOWN)}
         return {path: text for path, text in texts.items() if text is not None}
 
@@ -42,7 +42,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFact:
+class ImportedFact:
     """A statement. `place` is where the source has it: the file, permalink or id that makes it this one.
 
     `created` and `valid_from` are what the source says of its age, None where it says nothing.
@@ -59,7 +59,7 @@ class FoundFact:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundEntity:
+class ImportedEntity:
     """A person, place or thing; `prose` is what its own note says of it besides facts and edges."""
 
     name: str
@@ -71,7 +71,7 @@ class FoundEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class ImportedFile:
     """A file to be kept as it is, at `rel_path` of the vault."""
 
     rel_path: str
@@ -79,8 +79,8 @@ class FoundFile:
 
 
 @dataclass(slots=True)
-class Found:
-    """What a reader gathers. `left_out` counts by reason, `redacted` names for each place what the gate took out.
+class ImportContent:
+    """The content of a source. `left_out` counts by reason, `redacted` names for each place what the gate took out.
 
     `into` is the folder of the vault for files that are kept as they are, `keeps_owners` whether a memory belongs to
     whom the source says.
@@ -89,15 +89,15 @@ class Found:
     admit: Admit
     into: str = ""
     keeps_owners: bool = False
-    facts: list[FoundFact] = field(default_factory=list)
-    entities: dict[str, FoundEntity] = field(default_factory=dict)
+    facts: list[ImportedFact] = field(default_factory=list)
+    entities: dict[str, ImportedEntity] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
-    files: list[FoundFile] = field(default_factory=list)
+    files: list[ImportedFile] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     redacted: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def admitted(self, place: str, text: str) -> str:
-        """What of a text may be written; what may not is noted down under `place`."""
+        """Return the part of a text that may be written; `redacted` gets the rest under `place`."""
         admitted, secrets = self.admit(text)
         if admitted != text:
             self.redacted[place] = (*self.redacted.get(place, ()), *(secrets or ("private",)))
@@ -112,7 +112,7 @@ class Found:
 
 
 def decode(data: bytes) -> str | None:
-    r"""Text with `\n` newlines and no byte order mark, None when it is no text."""
+    r"""Text with `\n` newlines and no byte order mark, None when it is not text."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = data.decode("utf-16", errors="replace")
     else:

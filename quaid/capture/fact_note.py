@@ -16,16 +16,16 @@ MINIMUM_WORDS = 3
 CONFIRMATION_BOOST = 0.1
 """Share of the remaining doubt that one confirmation removes."""
 ASSISTANT_FACTOR = 0.9
-"""What an assistant inferred is believed a little less (the seeds' multiplier)."""
+"""Factor on the confidence of what an assistant inferred."""
 
 _UNLINKABLE = re.compile(r"[\[\]|#^\n]")
-"""What a name inside `[[…]]` cannot hold."""
+"""Characters that a name inside `[[…]]` cannot hold."""
 _CLOSED = re.compile(r"\[\[[^\[\]]*\]\]|!?\[[^\[\]]*\]\([^()]*\)|`[^`]*`|\b\w++://\S+|<[^<>]*>")
 
 
 @dataclass(frozen=True, slots=True)
 class FactDetails:
-    """What is known of a fact besides its words. `id` is given where the same fact must come out twice the same."""
+    """The details of a fact besides its words. `id` is given where the same fact must come out twice the same."""
 
     id: str | None = None
     type: str = "fact"

@@ -46,7 +46,7 @@ def plan_link(edge: Edge, find_entity: FindEntity, now: datetime) -> LinkPlan:
     if subject is None:
         edits.append(plan_entity(edge.subject, types[0], now, (edge,)))
         created.append(edge.subject)
-    elif not _says(subject, edge):
+    elif not _has_edge(subject, edge):
         text = notes.append_line(_body_ready(subject.data.decode("utf-8")), notes.edge_line(edge, own=True))
         edits.append(Edit(subject.rel_path, subject.data, text.encode()))
     if target is None and name_key(edge.object) != name_key(edge.subject):
@@ -68,7 +68,7 @@ def plan_entity(name: str, entity_type: str, now: datetime, edges: tuple[Edge, .
     return Edit(rel_path, None, notes.render_entity(fields, edges).encode())
 
 
-def _says(note: EntityNote, edge: Edge) -> bool:
+def _has_edge(note: EntityNote, edge: Edge) -> bool:
     body = frontmatter.parse(note.data.decode("utf-8", errors="replace")).body
     wanted = (edge.relation, name_key(edge.object))
     return any((e.relation, name_key(e.object)) == wanted for e in markdown.edges(body, note.name))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaid.capture.linking import EntityNote, plan_entity
-from quaid.capture.naming import Names, is_name
+from quaid.capture.entity_names import EntityNames, is_name
+from quaid.capture.entity_note import EntityNote, plan_entity
 from quaid.model import Edge, name_key, note_name
 from quaid.vault import frontmatter, layout
 
@@ -39,7 +39,7 @@ class Notes:
     def names(self, *speakers, owner=""):
         """As a session with these speakers meets them."""
         pairs = [(written, note) for note, (_, names) in self.by_name.items() for written in names]
-        return Names.of(pairs, self.find, NOW, speakers=speakers, owner=owner)
+        return EntityNames.of(pairs, self.find, NOW, speakers=speakers, owner=owner)
 
 
 def _aliases(text):

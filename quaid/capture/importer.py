@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from quaid import redaction
-from quaid.capture.facts import FactDetails
+from quaid.capture.fact_note import FactDetails
 from quaid.capture.importers import note_folder
 from quaid.capture.importers.formats import choose_format
-from quaid.capture.importers.found import Admit, Found, Source
-from quaid.capture.importers.planning import Candidate, ImportPlan, Progress, Vault, list_candidates, plan_import
-from quaid.capture.writer import Dependencies, Plan, Writer, Written
+from quaid.capture.importers.import_content import MARKDOWN, NOT_MARKDOWN, Admit, ImportContent, ImportSource
+from quaid.capture.importers.import_plan import (
+    ImportCandidate,
+    ImportPlan,
+    Progress,
+    VaultState,
+    list_candidates,
+    plan_import,
+)
+from quaid.capture.writer import Dependencies, WritePlan, Writer, WriteResult
 from quaid.errors import BadInputError
 from quaid.index import documents, graph
 from quaid.model import CORE_FILES, Kind, Message, name_key, note_name
@@ -30,13 +37,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = 5
 SHOWN = 10
-"""So many paths of a kind are named in a commit."""
+"""Places with redactions that a commit names."""
 KINDS = {"facts": "fact", "entities": "entity", "edges": "edge", "notes": "note"}
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How to import. `into` is the folder of the vault for notes that are kept as they are."""
+    """Options of an import. `into` is the folder of the vault for notes that are kept as they are."""
 
     format: str | None = None
     owner: str = "default"
@@ -47,8 +54,8 @@ class ImportOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """What an import wrote, or on a dry run would write.
+class ImportResult:
+    """The result of an import, on a dry run what it would write.
 
     `counts` are facts, entities, edges and notes; `known` is what the vault had already; `left_out` counts by reason;
     `redacted` names for each place what the gate took out; `clashes` are paths that hold something else and were left
@@ -77,7 +84,7 @@ def import_from(
     *,
     progress: Progress | None = None,
     admit: Admit | None = None,
-) -> Imported:
+) -> ImportResult:
     """Take what `source` holds into the vault, as one commit.
 
     Twice the same changes nothing the second time.
@@ -89,8 +96,8 @@ def import_from(
     held = read_source(source, dependencies.root) if isinstance(source, Path) else read_stream(source)
     form = choose_format(held, options.format)
     into = _folder_for(options.into, held.name) if form is note_folder else ""
-    size = sum(map(len, held.files.values()))
-    found = Found(_counted(admit or _gate(), size, tell), into=into, keeps_owners=options.keep_owners)
+    gate = _counting(admit, sum(map(len, held.files.values())), tell)
+    found = ImportContent(gate, into=into, keeps_owners=options.keep_owners)
     found.left_out.update(held.passed_over)
     form.read(held, found)
     candidates, doubled = list_candidates(found, form.NAME, options.owner)
@@ -98,9 +105,9 @@ def import_from(
     details = FactDetails(source="import", project=options.project, imported_from=form.NAME)
     now = datetime.now(UTC)
 
-    def plan() -> tuple[Imported, ImportPlan]:
+    def plan() -> tuple[ImportResult, ImportPlan]:
         planned = plan_import(found, candidates, details, _look_up(dependencies, writer, candidates), now)
-        imported = Imported(
+        imported = ImportResult(
             held.name, form.NAME, dict(+planned.counts), planned.known, dict(+planned.left_out),
             {place: tuple(dict.fromkeys(secrets)) for place, secrets in found.redacted.items()},
             tuple(planned.clashes), _namesakes(dependencies.visible_index(), found), tuple(planned.examples[:EXAMPLES]),
@@ -108,35 +115,40 @@ def import_from(
         )  # fmt: skip
         return imported, planned
 
-    def plan_write() -> Plan:
+    def plan_write() -> WritePlan:
         imported, planned = plan()
         tell("Writing", 0, len(planned.edits))
-        return Plan(Written(held.name, "", "imported"), tuple(planned.edits), _message(imported), told=asdict(imported))
+        return WritePlan(
+            WriteResult(held.name, "", "imported"), tuple(planned.edits), _message(imported), details=asdict(imported)
+        )
 
     if options.dry_run:
         return plan()[0]
-    done = writer.write(_key(held, options), plan_write)
-    told = Imported(**{key: _frozen(value) for key, value in done.told.items()})
-    return replace(told, commit=done.written.commit, left=done.written.left)
+    digest = hashlib.sha256(repr(("import", held.name, options)).encode())
+    for path, data in held.files.items():
+        digest.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
+    plan_done = writer.write(digest.hexdigest(), plan_write)
+    result = ImportResult(**{key: _frozen(value) for key, value in plan_done.details.items()})
+    return replace(result, commit=plan_done.written.commit, left=plan_done.written.left)
 
 
 # -- the source ------------------------------------------------------------------------------------------------------
 
 
-def read_source(path: Path, root: Path) -> Source:
+def read_source(path: Path, root: Path) -> ImportSource:
     """A file, or a folder with all in it that is not hidden, a link or a vault of its own.
 
     Raises:
-        BadInputError: it is not there, cannot be read, or is the vault itself.
+        BadInputError: it does not exist, cannot be read, or is the vault itself.
     """
     if not path.exists():
-        raise BadInputError(f"{path} is not there. Give the file or folder that holds the memories.")
+        raise BadInputError(f"{path} does not exist. Give the file or folder that holds the memories.")
     place = path.resolve()
     if place.is_relative_to(root.resolve()) and (path.is_dir() or layout.is_note_name(path.name)):
         raise BadInputError(f"{path} is in the vault already: its notes are recalled as they are. Give another source.")
     if path.is_file():
         name = redaction.admit_name(path.name)
-        return Source(name, {name: _read_file(path)}, is_folder=False)
+        return ImportSource(name, {name: _read_file(path)}, is_folder=False)
     if not path.is_dir():
         raise BadInputError(f"{path} is neither a file nor a folder. Give one of these.")
     passed_over: Counter[str] = Counter()
@@ -148,22 +160,22 @@ def read_source(path: Path, root: Path) -> Source:
             passed_over["files that cannot be read"] += 1
     if not held:
         raise BadInputError(f"{path} holds no files that can be read. Give the folder that holds the memories.")
-    return Source(
+    return ImportSource(
         redaction.admit_name(place.name), held, has_obsidian=(place / ".obsidian").is_dir(), passed_over=passed_over
     )
 
 
-def read_stream(stream: IO[bytes]) -> Source:
-    """What comes on stdin: JSON or markdown, as its first character says."""
+def read_stream(stream: IO[bytes]) -> ImportSource:
+    """Read stdin: JSON or markdown, as its first character says."""
     data = stream.read()
     if not data.strip():
         raise BadInputError("Nothing came on stdin. Pipe an export or a markdown file into it.")
     name = "stdin.json" if data.lstrip()[:1] in {b"{", b"["} else "stdin.md"
-    return Source(name, {name: data}, is_folder=False)
+    return ImportSource(name, {name: data}, is_folder=False)
 
 
 def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
-    """Paths below `top`. What is no markdown is named without being read: attachments may be large."""
+    """Paths below `top`. Other files than markdown are counted without being read: attachments may be large."""
     found = []
     for folder, folders, names in os.walk(top):
         here = Path(folder)
@@ -174,24 +186,16 @@ def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
         folders[:] = sorted(
             name for name in folders if not layout.skips_folder(name) and not (here / name).is_symlink()
         )
-        for name in names:
-            reason = _why_passed_over(here / name)
-            if reason is None:
-                found.append((here / name).relative_to(top).as_posix())
-            elif reason:
-                passed_over[reason] += 1
+        for path in (here / name for name in names if not name.startswith(".")):
+            if path.is_symlink() or not path.is_file():
+                passed_over["links and other things that are not files"] += 1
+            elif any("\udc80" <= char <= "\udcff" for char in path.name):
+                passed_over["files whose name is not UTF-8"] += 1
+            elif path.suffix.lower() not in MARKDOWN:
+                passed_over[NOT_MARKDOWN] += 1
+            else:
+                found.append(path.relative_to(top).as_posix())
     return found
-
-
-def _why_passed_over(path: Path) -> str | None:
-    """Why a file is not read, None when it is; nothing is said of hidden ones."""
-    if path.name.startswith("."):
-        return ""
-    if path.is_symlink() or not path.is_file():
-        return "links and other things that are no files"
-    if any("\udc80" <= char <= "\udcff" for char in path.name):
-        return "files whose name is not UTF-8"
-    return None if path.suffix.lower() in {".md", ".markdown"} else "files that are no markdown"
 
 
 def _read_file(path: Path) -> bytes:
@@ -206,7 +210,7 @@ def _folder_for(into: str | None, name: str) -> str:
     """The folder of the vault for notes that are kept as they are.
 
     Raises:
-        BadInputError: it is none, or one that means something to Quaid.
+        BadInputError: it is not a folder of the vault, or one that means something to Quaid.
     """
     folder = (into or f"notes/{name}").strip("/")
     if not layout.is_note_path(f"{folder}/note.md") or any(part in {"", ".", ".."} for part in folder.split("/")):
@@ -219,7 +223,7 @@ def _folder_for(into: str | None, name: str) -> str:
 # -- the vault -------------------------------------------------------------------------------------------------------
 
 
-def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[Candidate]) -> Vault:
+def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[ImportCandidate]) -> VaultState:
     index, visible = dependencies.fresh_index(), dependencies.visible_index()
     wanted = json.dumps([candidate.id for candidate in candidates])
     by_id = {
@@ -231,18 +235,18 @@ def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[Ca
         if candidate.id not in by_id
         and documents.find_by_text(index, candidate.text_hash, candidate.owner, candidate.fact.valid_until)
     }
-    return Vault(
+    return VaultState(
         frozenset(by_id),
         frozenset(by_text),
         lambda path: files.read_note(dependencies.root, path),
         lambda path: files.can_hold(dependencies.root, path),
-        lambda name: writer.lookups.find_entity(visible, name),
+        lambda name: writer.finder.find_entity(visible, name),
         tuple(graph.entity_names(visible)),
         {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES},
     )
 
 
-def _namesakes(index: apsw.Connection, found: Found) -> tuple[tuple[str, str], ...]:
+def _namesakes(index: apsw.Connection, found: ImportContent) -> tuple[tuple[str, str], ...]:
     """(new note, a note elsewhere in the vault that has its name): a link to that name may mean either."""
     if not found.into:
         return ()
@@ -259,7 +263,7 @@ def _namesakes(index: apsw.Connection, found: Found) -> tuple[tuple[str, str], .
 # -- what is said of it ----------------------------------------------------------------------------------------------
 
 
-def _message(imported: Imported) -> Message:
+def _message(imported: ImportResult) -> Message:
     lines = [f"Read from {' '.join(imported.source.split())}: {phrase_counts(imported.counts)}."]
     if imported.known:
         lines.append(f"Known already: {imported.known:,}.")
@@ -283,14 +287,7 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
-def _key(held: Source, options: ImportOptions) -> str:
-    digest = hashlib.sha256(repr(("import", held.name, options)).encode())
-    for path, data in held.files.items():
-        digest.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
-    return digest.hexdigest()
-
-
-def _counted(admit: Admit, total: int, tell: Progress) -> Admit:
+def _counting(admit: Admit | None, total: int, tell: Progress) -> Admit:
     """The gate, telling how many characters of the source went through it."""
     done = 0
 
@@ -298,14 +295,9 @@ def _counted(admit: Admit, total: int, tell: Progress) -> Admit:
         nonlocal done
         done = min(done + len(text), total)
         tell("Reading", done, total)
-        return admit(text)
-
-    return counted
-
-
-def _gate() -> Admit:
-    def admit(text: str) -> tuple[str, tuple[str, ...]]:
+        if admit is not None:
+            return admit(text)
         admitted = redaction.admit(text)
         return admitted.text, admitted.redacted
 
-    return admit
+    return counted

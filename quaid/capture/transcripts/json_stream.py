@@ -17,7 +17,7 @@ _SEPARATORS = re.compile(r"[\s,\[\]\0\ufeff]*")
 _NEXT_OBJECT = re.compile(r",\s*(?=\{)")
 _KEY = re.compile(r'(?<!\\)"([A-Za-z_]{1,40})"\s*:')
 _DOCUMENT_START = re.compile(r"[\s\ufeff\[]*(?=\{)")
-_LONGEST_WORD = 16
+_MAX_WORD_CHARS = 16
 
 
 def spot_keys(start: bytes) -> frozenset[str]:
@@ -44,7 +44,7 @@ def read_documents(
     No more is held than the longest conversation, at most `CONVERSATION_LIMIT`, and a chunk. What cannot be read is
     counted, and reading goes on with the next object that is wanted.
     """
-    reader = _Reader(chunks)
+    reader = _Window(chunks)
     is_lost = False
     while reader.has_more():
         try:
@@ -61,7 +61,7 @@ def read_documents(
             skipped["unknown entry"] += 1
 
 
-class _Reader:
+class _Window:
     """A window on the text, which grows until the value that begins in it is whole."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
@@ -100,7 +100,7 @@ class _Reader:
 
     def _is_cut_off(self, error: ValueError) -> bool:
         at = getattr(error, "pos", None)
-        is_at_end = at is not None and at >= len(self._text) - _LONGEST_WORD
+        is_at_end = at is not None and at >= len(self._text) - _MAX_WORD_CHARS
         return is_at_end or str(error).startswith("Unterminated string")
 
     def _grow(self) -> bool:

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.llm.prices import estimate_tokens
 from quaid.vault import episodes, frontmatter, notes
 
 OVERLAP_TURNS = 6
-"""So many turns before a piece are shown with it, to understand it by."""
+"""Turns before a piece that are shown with it, to understand it by."""
 OVERLAP_SHARE = 0.25
 """Of what fits into a piece, this much at most is for what came before."""
-NOTE_SPEAKER = "Note to self"
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True, slots=True)
-class SaidTurn:
+class NumberedTurn:
     """A turn of an episode as it is shown to a model. `number` is that of its block id."""
 
     number: int
@@ -36,7 +36,7 @@ class SaidTurn:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What there is to learn from in one episode: its `turns` after the last one that was learned from.
+    """The part of an episode to learn from: its `turns` after the last one that was learned from.
 
     `earlier` are the turns just before them; `last` is the number of the episode's last turn.
     """
@@ -45,8 +45,8 @@ class Material:
     source: str | None
     project: str | None
     started: datetime | None
-    turns: tuple[SaidTurn, ...]
-    earlier: tuple[SaidTurn, ...] = ()
+    turns: tuple[NumberedTurn, ...]
+    earlier: tuple[NumberedTurn, ...] = ()
     last: int = 0
 
     @property
@@ -64,9 +64,9 @@ class Piece:
     """One question to the model: `turns` to learn from, `earlier` ones to understand them by, `notes` to self."""
 
     material: Material
-    turns: tuple[SaidTurn, ...]
-    earlier: tuple[SaidTurn, ...] = ()
-    notes: tuple[SaidTurn, ...] = ()
+    turns: tuple[NumberedTurn, ...]
+    earlier: tuple[NumberedTurn, ...] = ()
+    notes: tuple[NumberedTurn, ...] = ()
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -76,7 +76,10 @@ class Piece:
     def inputs(self, owner: str) -> Mapping[str, str]:
         """One text for each slot of the prompt `extract`."""
         material = self.material
-        lines = [f"id: {material.session}", f"date: {_spoken_date(material.started)}"]
+        day = material.started
+        # The day alone: a conversation that names no time begins when it is read, and each minute would ask anew.
+        date = f"{_WEEKDAYS[day.weekday()]} {day.day} {day:%B %Y}" if day else "not known"
+        lines = [f"id: {material.session}", f"date: {date}"]
         lines += [f"owner of the memory: {owner}"] if owner else []
         lines += [f"project: {material.project}"] if material.project else []
         return {
@@ -87,17 +90,23 @@ class Piece:
         }
 
 
-def material_of(text: str, *, everything: bool = False, through: int | None = None) -> Material:
-    """What the episode note `text` holds that nothing was learned from yet; with `everything`, all it holds; both only
+def read_material(text: str, *, everything: bool = False, through: int | None = None) -> Material:
+    """Return the part of the episode note `text` that nothing was learned from; with `everything`, all of it; both only
     up to the turn `through`.
 
-    Forgotten turns, and text without a block id, are nobody's words any more.
+    Forgotten turns and text without a block id are left out.
     """
     head = frontmatter.parse(text)
     fields = head.fields
     started = notes.parse_time(_text(fields, "started"))
     said = [
-        SaidTurn(turn.number, turn.speaker, turn.text, _said_at(turn))
+        # When a note to self was taken along is not when something was said.
+        NumberedTurn(
+            turn.number,
+            turn.speaker,
+            turn.text,
+            None if turn.speaker == NOTE_SPEAKER else notes.parse_time(turn.said_at),
+        )
         for turn in episodes.parse_turns(head.body, started)
         if turn.number is not None and (through is None or turn.number <= through)
     ]
@@ -121,18 +130,18 @@ def learned_turns(fields: Mapping[str, object]) -> int:
     return int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
 
 
-def first_that_fit(material: Material, limit_tokens: int) -> Piece:
-    """What of `material` is read at once where nobody reads on by themselves: whole turns, one at least."""
+def first_piece(material: Material, limit_tokens: int) -> Piece:
+    """Return the first whole turns of `material` that fit, one at least, as one question."""
     room = limit_tokens
     for place, turn in enumerate(material.turns):
         room -= _tokens(turn)
         if room < 0 and place:
             material = replace(material, turns=material.turns[:place], last=material.turns[place - 1].number)
             break
-    return whole(material)
+    return single_piece(material)
 
 
-def whole(material: Material) -> Piece:
+def single_piece(material: Material) -> Piece:
     """All of it as one question."""
     said = tuple(turn for turn in material.turns if not turn.is_note)
     return Piece(material, said, material.earlier, tuple(turn for turn in material.turns if turn.is_note))
@@ -149,7 +158,7 @@ def split_material(material: Material, limit_tokens: int) -> list[Piece]:
     least = int(room * (1 - OVERLAP_SHARE))
     said = [part for turn in material.turns if turn not in own for part in _parts(turn, least)]
     pieces: list[Piece] = []
-    before: Sequence[SaidTurn] = material.earlier
+    before: Sequence[NumberedTurn] = material.earlier
     for group in _groups(said, least):
         earlier = _last_that_fit(before, room - sum(map(_tokens, group)))
         pieces.append(Piece(material, tuple(group), earlier, own))
@@ -157,8 +166,8 @@ def split_material(material: Material, limit_tokens: int) -> list[Piece]:
     return pieces or ([Piece(material, (), material.earlier, own)] if own else [])
 
 
-def _groups(turns: Sequence[SaidTurn], limit: int) -> Iterator[list[SaidTurn]]:
-    group: list[SaidTurn] = []
+def _groups(turns: Sequence[NumberedTurn], limit: int) -> Iterator[list[NumberedTurn]]:
+    group: list[NumberedTurn] = []
     size = 0
     for turn in turns:
         tokens = _tokens(turn)
@@ -171,7 +180,7 @@ def _groups(turns: Sequence[SaidTurn], limit: int) -> Iterator[list[SaidTurn]]:
         yield group
 
 
-def _parts(turn: SaidTurn, limit: int) -> Iterator[SaidTurn]:
+def _parts(turn: NumberedTurn, limit: int) -> Iterator[NumberedTurn]:
     """A turn that is too long for one piece, in parts with the same number."""
     from quaid.vault.markdown import split_text
 
@@ -183,8 +192,8 @@ def _parts(turn: SaidTurn, limit: int) -> Iterator[SaidTurn]:
         yield replace(turn, text=text)
 
 
-def _last_that_fit(turns: Sequence[SaidTurn], room: int) -> tuple[SaidTurn, ...]:
-    kept: list[SaidTurn] = []
+def _last_that_fit(turns: Sequence[NumberedTurn], room: int) -> tuple[NumberedTurn, ...]:
+    kept: list[NumberedTurn] = []
     for turn in reversed(turns[-OVERLAP_TURNS:]):
         room -= _tokens(turn)
         if room < 0:
@@ -193,29 +202,19 @@ def _last_that_fit(turns: Sequence[SaidTurn], room: int) -> tuple[SaidTurn, ...]
     return tuple(reversed(kept))
 
 
-def _tokens(turn: SaidTurn) -> int:
+def _tokens(turn: NumberedTurn) -> int:
     return estimate_tokens(_line(turn))
 
 
-def _shown(turns: Sequence[SaidTurn]) -> str:
+def _shown(turns: Sequence[NumberedTurn]) -> str:
     return "\n".join(map(_line, turns)) or "(none)"
 
 
-def _line(turn: SaidTurn) -> str:
+def _line(turn: NumberedTurn) -> str:
     when = f" ({turn.said_at:%Y-%m-%d %H:%M})" if turn.said_at else ""
     # Only a turn begins a line with a number: what somebody quotes cannot pass for one.
     text = turn.text.replace("\n", "\n  ")
     return f"[t{turn.number}] {turn.speaker or 'Somebody'}{when}: {text}"
-
-
-def _said_at(turn: episodes.EpisodeTurn) -> datetime | None:
-    """A note to self has none: it says when it was taken along, which nobody may mistake for something new."""
-    return None if turn.speaker == NOTE_SPEAKER else notes.parse_time(turn.said_at)
-
-
-def _spoken_date(moment: datetime | None) -> str:
-    """The day alone: a conversation that names no time begins when it is read, and each minute would ask anew."""
-    return f"{_WEEKDAYS[moment.weekday()]} {moment.day} {moment:%B %Y}" if moment else "not known"
 
 
 def _text(fields: Mapping[str, object], key: str) -> str | None:

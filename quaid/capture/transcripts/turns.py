@@ -1,11 +1,12 @@
-"""What the formats have in common: from the pieces that were said to the turns of a conversation."""
+"""The way from utterances to the turns of a conversation, which all formats have in common."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import TypeVar
 
 from quaid.capture.cleaning import clean_name, clean_text
@@ -19,7 +20,7 @@ _LAST_COMPONENT = re.compile(r"[^/\\]+(?=[/\\]*$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Utterance:
     """One text that was said, cleaned: part of a turn.
 
     `place` is where it stands in its transcript. Within an answer, equal texts of one `source` are one text that was
@@ -34,7 +35,7 @@ class Piece:
 
 
 def make_conversation(
-    pieces: Iterable[Piece],
+    pieces: Iterable[Utterance],
     source: str,
     session: object = None,
     started: datetime | None = None,
@@ -44,13 +45,23 @@ def make_conversation(
 
     Each piece of the user is a turn, and all that the agent says between two of them is one.
     """
-    turns = tuple(_join_turns(pieces))
+    turns: list[Turn] = []
+    for is_answer, said in groupby(pieces, lambda piece: piece.role == "assistant"):
+        if not is_answer:
+            turns += [Turn("User", piece.text, "user", piece.at) for piece in said]
+            continue
+        answer = list(said)
+        texts = dict.fromkeys(
+            (number if piece.source is None else (piece.source,), piece.text) for number, piece in enumerate(answer)
+        )
+        turns.append(Turn("Assistant", "\n\n".join(text for _, text in texts), "assistant", answer[0].at))
     named = session if isinstance(session, str) else None
-    return Conversation(turns, named, source, started or next((turn.at for turn in turns if turn.at), None), project)
+    started = started or next((turn.at for turn in turns if turn.at), None)
+    return Conversation(tuple(turns), named, source, started, project)
 
 
 def clean_typed(text: str) -> str:
-    """What a person typed, without what gateways and hosts put around it; possibly empty."""
+    """The text that a person typed, without what gateways and hosts put around it; possibly empty."""
     cleaned = clean_text(text)
     # A message that is all metadata is given back whole; with an end of its own it never is.
     typed = strip_metadata(cleaned + _END).removesuffix(".").rstrip()
@@ -71,23 +82,3 @@ def walk_back(leaf: _Node | None, parents: Mapping[_Node, _Node | None]) -> list
         path[node] = None
         node = parents[node]
     return list(reversed(path))
-
-
-def _join_turns(pieces: Iterable[Piece]) -> Iterator[Turn]:
-    answer: list[Piece] = []
-    for piece in pieces:
-        if piece.role == "assistant":
-            answer.append(piece)
-            continue
-        yield from _join_answer(answer)
-        answer = []
-        yield Turn("User", piece.text, "user", piece.at)
-    yield from _join_answer(answer)
-
-
-def _join_answer(pieces: list[Piece]) -> Iterator[Turn]:
-    if pieces:
-        texts = dict.fromkeys(
-            (number if piece.source is None else (piece.source,), piece.text) for number, piece in enumerate(pieces)
-        )
-        yield Turn("Assistant", "\n\n".join(text for _, text in texts), "assistant", pieces[0].at)

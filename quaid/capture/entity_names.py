@@ -1,4 +1,4 @@
-"""Who and what is meant by the names in edges: the notes there are and those to make, and when two names are one.
+"""The notes that the names in edges mean, existing or new, and when two names mean one thing.
 
 Nothing is merged by likeness. Two names are one thing when they differ in case or in a leading article, when one is the
 first name of exactly one person that is known, or when somebody has said that a person is called so too. The other name
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from quaid.capture import relations
-from quaid.capture.linking import EntityNote, plan_entity
+from quaid.capture.entity_note import EntityNote, plan_entity
 from quaid.model import Edge, Edit, name_key, note_name
 from quaid.vault import frontmatter, layout
 
@@ -23,14 +24,14 @@ FindNote = Callable[[str], "EntityNote | None"]
 
 _ARTICLE = re.compile(r"\A(?:the|a|an|my|our|his|her|their)\s+(?=\S)", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['\u2019]s\b|s['\u2019](?=\s)")
-_SMALL = frozenset("in to with about for from on at by that who which made".split())  # noqa: SIM905 - words read best as words
+_PHRASE_WORDS = frozenset("in to with about for from on at by that who which made".split())  # noqa: SIM905 - words read best as words
 _OWNER_KEYS = ("user", "the user", "i", "me")
-_LONGEST_NAME = 60
-_MOST_WORDS = 5
+_MAX_NAME_CHARS = 60
+_MAX_WORDS = 5
 
 
 @dataclass(slots=True)
-class Names:
+class EntityNames:
     """The names a plan meets. `edits` are what must be written for them: new entity notes, and aliases of old ones."""
 
     find_note: FindNote
@@ -43,7 +44,7 @@ class Names:
     """Name of a note -> names that were found to mean it too."""
     speakers: tuple[str, ...] = ()
     owner: str = ""
-    """Whom User means."""
+    """The name of the person that `User` means."""
     written: list[tuple[str, str]] = field(default_factory=list)
     """(as written, name of its note), for links in statements."""
 
@@ -56,7 +57,7 @@ class Names:
         *,
         speakers: Iterable[str] = (),
         owner: str = "",
-    ) -> Names:
+    ) -> EntityNames:
         """`pairs` are (name or alias as written, name of its note) of all entity notes; `owner` is whom User means."""
         written = list(pairs)
         known: dict[str, str] = {}
@@ -72,7 +73,7 @@ class Names:
         return Edge(subject, edge.relation, self.resolve(edge.object, object_type))
 
     def learn_nickname(self, edge: Edge) -> None:
-        """What `Melanie nicknamed Mel` says, unless the other name has a note of its own."""
+        """Add the alias that `Melanie nicknamed Mel` states, unless the other name has a note of its own."""
         if edge.relation != relations.NICKNAMED or not (is_name(edge.subject) and is_name(edge.object)):
             return
         if _key(edge.object) not in self.known:
@@ -90,24 +91,24 @@ class Names:
                 self.created[found] = entity_type
             return found
         bare = _ARTICLE.sub("", name, count=1) if not is_name(name) else name
-        if not is_name(bare):
-            return name
-        return self._create(bare, entity_type)
+        return self._create(bare, entity_type) if is_name(bare) else name
 
     @property
     def edits(self) -> tuple[Edit, ...]:
         """In the order of their paths; the same for the same names."""
-        new = [
-            _with_aliases(plan_entity(name, kind, self.now), self.aliases.get(name, ()))
-            for name, kind in self.created.items()
-        ]
-        old = [
-            _alias_edit(note, aliases)
-            for name, aliases in self.aliases.items()
-            if name not in self.created and (note := self.find_note(name)) is not None
-        ]
-        changed = [edit for edit in old if edit.after != edit.before]
-        return tuple(sorted([*new, *changed], key=lambda edit: edit.rel_path))
+        edits: list[Edit] = []
+        for name, kind in self.created.items():
+            edit = plan_entity(name, kind, self.now)
+            edits.append(replace(edit, after=_add_aliases(edit.after or b"", self.aliases.get(name, ()))))
+        for name, aliases in self.aliases.items():
+            note = None if name in self.created else self.find_note(name)
+            if note is None:
+                continue
+            # A head that is broken is its owner's to mend.
+            with suppress(frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
+                edits.append(Edit(note.rel_path, note.data, _add_aliases(note.data, aliases)))
+        changed = [edit for edit in edits if edit.after != edit.before]
+        return tuple(sorted(changed, key=lambda edit: edit.rel_path))
 
     def _create(self, name: str, entity_type: str) -> str:
         """A new note, unless there is one in the file that this name would have."""
@@ -125,7 +126,7 @@ class Names:
         """The note of the one person whom a part of a name, or a longer name, can mean; it gets the alias."""
         if entity_type not in {"person", "concept"} or not is_name(name):
             return None
-        if " " in name and entity_type != "person":  # `Melanie Pottery Studio` is no Melanie
+        if " " in name and entity_type != "person":  # `Melanie Pottery Studio` is not Melanie
             return None
         note = self._first_name(name)
         if note is None or not self._is_person(note):
@@ -150,23 +151,25 @@ class Names:
         if note in self.created:
             return self.created[note] == "person"
         found = self.find_note(note)
-        return found is not None and frontmatter.parse(_text(found)).fields.get("type") == "person"
+        if found is None:
+            return False
+        return frontmatter.parse(found.data.decode("utf-8", errors="replace")).fields.get("type") == "person"
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` names something, `LGBTQ support group` or `Maya Chen`, and is not a phrase: `Maya's trip to Rome`.
+    """Return True for a name, `LGBTQ support group` or `Maya Chen`; False for a phrase, `Maya's trip to Rome`.
 
     Only names get notes. A phrase stays an end of its edge: it can be found, and a note can be made for it by hand.
     """
     words = text.split()
-    if not words or len(text) > _LONGEST_NAME or _POSSESSIVE.search(text) or not text[0].isalpha():
+    if not words or len(text) > _MAX_NAME_CHARS or _POSSESSIVE.search(text) or not text[0].isalpha():
         return False
     if words[0].casefold() in _NO_FIRST_WORDS or text.casefold() == "assistant":
         return False
     is_title = all(word[0].isupper() or not word[0].isalpha() for word in words if word.casefold() not in _LINKING)
     if is_title:
-        return words[0][0].isupper() and len(words) <= _MOST_WORDS * 2
-    return any(map(str.isupper, words[0])) and len(words) <= _MOST_WORDS and not _SMALL.intersection(words)
+        return words[0][0].isupper() and len(words) <= _MAX_WORDS * 2
+    return any(map(str.isupper, words[0])) and len(words) <= _MAX_WORDS and not _PHRASE_WORDS.intersection(words)
 
 
 _NO_FIRST_WORDS = frozenset("the a an i my our his her their user".split())  # noqa: SIM905 - as above
@@ -177,32 +180,12 @@ def _key(name: str) -> str:
     return name_key(_ARTICLE.sub("", name, count=1))
 
 
-def _with_aliases(edit: Edit, aliases: Iterable[str]) -> Edit:
-    """A planned entity note with more aliases in it."""
-    return replace(edit, after=_add_aliases(edit.after or b"", aliases))
-
-
-def _alias_edit(note: EntityNote, aliases: Iterable[str]) -> Edit:
-    try:
-        return Edit(note.rel_path, note.data, _add_aliases(note.data, aliases))
-    except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError):  # its owner's to mend
-        return Edit(note.rel_path, note.data, note.data)
-
-
 def _add_aliases(data: bytes, aliases: Iterable[str]) -> bytes:
     text = data.decode("utf-8")
-    listed = _listed(frontmatter.parse(text).fields)
+    aliases_there = frontmatter.parse(text).fields.get("aliases")
+    if isinstance(aliases_there, str):
+        aliases_there = [aliases_there]
+    listed = [str(alias) for alias in aliases_there] if isinstance(aliases_there, list) else []
     have = {name_key(alias) for alias in listed}
     new = [alias for alias in dict.fromkeys(aliases) if name_key(alias) not in have]
     return frontmatter.set_fields(text, {"aliases": [*listed, *new]}).encode() if new else data
-
-
-def _listed(fields: Mapping[str, object]) -> list[str]:
-    aliases = fields.get("aliases")
-    if isinstance(aliases, str):
-        return [aliases]
-    return [str(alias) for alias in aliases] if isinstance(aliases, list) else []
-
-
-def _text(note: EntityNote) -> str:
-    return note.data.decode("utf-8", errors="replace")

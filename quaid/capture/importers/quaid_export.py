@@ -1,14 +1,14 @@
-"""What `quaid export` wrote: one file of a vault per line, which comes back as the bytes it was."""
+"""Exports of `quaid export`: one file of a vault per line, which comes back as the bytes it was."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from quaid.capture.importers.found import Found, FoundFile, Source
+from quaid.capture.importers.import_content import ImportContent, ImportedFile, ImportSource
 from quaid.errors import BadInputError
 from quaid.vault import layout, ledger
 
@@ -18,13 +18,13 @@ VERSION = 1
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
-def recognises(source: Source) -> bool:
+def recognises(source: ImportSource) -> bool:
     first = next((line for line in (source.only_text or "").split("\n") if line.strip()), "")
     row = _parse(first)
     return row is not None and "v" in row and "path" in row and bool({"content", "content_base64"} & row.keys())
 
 
-def read(source: Source, found: Found) -> None:
+def read(source: ImportSource, found: ImportContent) -> None:
     if source.is_folder:
         raise BadInputError(f"{source.name} is a folder. Give the file that quaid export wrote.")
     # Not by splitlines: what JSON leaves as it is, U+2028 for one, would end a line too.
@@ -36,7 +36,7 @@ def read(source: Source, found: Found) -> None:
 
 
 def is_exported(rel_path: str) -> bool:
-    """Whether a file of the vault is memory: a note, or what a device counted. Nothing else may be written."""
+    """Return True for a file of the vault that is memory: a note, or a device's counts. Nothing else may be written."""
     if _DRIVE.match(rel_path) or any(part in {"", ".", ".."} for part in rel_path.split("/")):
         return False
     if any(char in rel_path for char in "\\\0\n\r") or any("\ud800" <= char <= "\udfff" for char in rel_path):
@@ -47,22 +47,28 @@ def is_exported(rel_path: str) -> bool:
     return layout.is_note_path(rel_path)
 
 
-def _read_line(line: bytes, place: str, found: Found) -> FoundFile | None:
+def _read_line(line: bytes, place: str, found: ImportContent) -> ImportedFile | None:
     row = _parse(line.decode("utf-8", "replace"))
     if row is None:
-        found.left_out["lines that are no JSON"] += 1
+        found.left_out["lines that are not JSON"] += 1
         return None
     version = row.get("v")
     if version != VERSION:
         raise BadInputError(f"The {place} was written by another version of Quaid (v is {version!r}). Update Quaid.")
-    path, data = row.get("path"), _content(row)
+    path, content, data = row.get("path"), row.get("content"), None
+    if isinstance(content, str):
+        with suppress(UnicodeEncodeError):
+            data = content.encode("utf-8")
+    else:
+        with suppress(KeyError, TypeError, ValueError):
+            data = base64.b64decode(row["content_base64"], validate=True)
     if not isinstance(path, str) or data is None:
         found.left_out["lines without a path or a content"] += 1
         return None
     if not is_exported(path):
         found.left_out["paths that no note of a vault can have"] += 1
         return None
-    return FoundFile(path, found.admitted_bytes(path, data))
+    return ImportedFile(path, found.admitted_bytes(path, data))
 
 
 def _parse(line: str) -> dict[str, Any] | None:
@@ -71,12 +77,3 @@ def _parse(line: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
-
-
-def _content(row: Mapping[str, Any]) -> bytes | None:
-    try:
-        if isinstance(row.get("content"), str):
-            return str(row["content"]).encode("utf-8")
-        return base64.b64decode(row["content_base64"], validate=True)
-    except (KeyError, TypeError, ValueError):
-        return None

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaid.capture.facts import FactDetails, clean_statement, link_names, plan_confirmation, plan_fact
-from quaid.capture.linking import EntityNote, plan_entity, plan_link
+from quaid.capture.entity_note import EntityNote, plan_entity, plan_link
+from quaid.capture.fact_note import FactDetails, clean_statement, link_names, plan_confirmation, plan_fact
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, name_key
 from quaid.vault import frontmatter, markdown

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from quaid.model import Conversation, Edit, Turn
 from quaid.vault import episodes, frontmatter, layout, notes
 
-_OWN = "Note to self"
-_FEWEST_SHARED = 2
+NOTE_SPEAKER = "Note to self"
+_MIN_SHARED_TURNS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +28,54 @@ class EpisodePlan:
     new_turns: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeptEpisode:
     """An episode note as it is on disk."""
 
     rel_path: str
     data: bytes
 
+    @cached_property
+    def head(self) -> frontmatter.Head:
+        return frontmatter.parse(self.data.decode("utf-8", errors="replace"))
+
+    @cached_property
+    def started(self) -> datetime | None:
+        return notes.parse_time(str(self.head.fields.get("started") or ""))
+
+    @cached_property
+    def turns(self) -> list[episodes.EpisodeTurn]:
+        return episodes.parse_turns(self.head.body, self.started)
+
+    @property
+    def said_turns(self) -> list[episodes.EpisodeTurn]:
+        """The turns without the notes to self."""
+        return [turn for turn in self.turns if turn.speaker != NOTE_SPEAKER]
+
+    @property
+    def last_number(self) -> int:
+        return max((turn.number for turn in self.turns if turn.number), default=0)
+
+    @property
+    def inherited(self) -> int:
+        """The number of turns that were said before the session left another one, and are kept there."""
+        return self._count("inherited") or 0
+
+    @property
+    def progress(self) -> tuple[int, str]:
+        """The number of turns read of the transcript, and the hash of the last of them."""
+        count = self._count("turn_count")
+        return self.last_number if count is None else count, str(self.head.fields.get("last_turn") or "")
+
+    def _count(self, key: str) -> int | None:
+        value = str(self.head.fields.get(key) or "")
+        return int(value) if re.fullmatch("[0-9]{1,9}", value) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Where a session left another one, whose turns its transcript repeats: the first `turns` are kept in `parent`, the
-    last of them as turn `number`.
+    """The point where a session left another one, whose turns its transcript repeats: the first `turns` are kept in
+    `parent`, the last of them as turn `number`.
     """
 
     parent: str
@@ -62,37 +99,40 @@ def candidate_sessions(conversation: Conversation) -> Iterator[str]:
 
 
 def continues(kept: KeptEpisode, conversation: Conversation) -> bool:
-    """Whether `conversation` is the kept one, as it was, grown, or an earlier state of it."""
-    count, last = _progress(kept.data)
+    """Return True when `conversation` is the kept one, as it was, grown, or an earlier state of it."""
+    count, last = kept.progress
     if count <= len(conversation.turns):
         return count == 0 or _turn_hash(conversation.turns[count - 1]) == last
-    return any(_turn_hash(turn) == last for turn in conversation.turns) or _is_prefix(kept, conversation)
+    if any(_turn_hash(turn) == last for turn in conversation.turns):
+        return True
+    start = [_said(turn.speaker, turn.text) for turn in kept.turns[: len(conversation.turns)]]
+    return start == [_said(turn.speaker, turn.text) for turn in conversation.turns]
 
 
 def find_fork(kept: KeptEpisode, conversation: Conversation) -> Fork | None:
-    """Where `conversation` left the kept session, another one; None when fewer than two turns are shared, which may be
+    """Return where `conversation` left the kept session; None when fewer than two turns are shared, which may be
     chance. Of several parents the one with the most shared turns is the nearest.
     """
     shared = shared_start(kept, conversation)
-    if shared < _FEWEST_SHARED:
+    if shared < _MIN_SHARED_TURNS:
         return None
-    return Fork(kept.rel_path, shared, _said_turns(kept)[shared - _inherited(kept.data) - 1].number or shared)
+    return Fork(kept.rel_path, shared, kept.said_turns[shared - kept.inherited - 1].number or shared)
 
 
 def shared_start(kept: KeptEpisode, conversation: Conversation) -> int:
-    """How many leading turns of `conversation` the episode of another session holds already: by the same speaker, in
+    """Return how many leading turns of `conversation` the episode of another session holds: by the same speaker, in
     the same minute, in the same words. A turn that its owner forgot there counts, so that no fork brings it back.
     """
-    inherited = _inherited(kept.data)
     shared = 0
-    for block, turn in zip(_said_turns(kept), conversation.turns[inherited:], strict=False):
+    for block, turn in zip(kept.said_turns, conversation.turns[kept.inherited :], strict=False):
         speaker, text = _kept(turn)
+        minute = f"{turn.at.astimezone(UTC):%Y-%m-%dT%H:%M}:00Z" if turn.at else None
         is_same_text = not block.text or _said(block.speaker, block.text) == text
-        if not is_same_text or block.speaker != speaker or block.said_at != _minute(turn.at):
+        if not is_same_text or block.speaker != speaker or block.said_at != minute:
             break
         shared += 1
     # What a fork has from its own parent is shared with its forks too.
-    return inherited + shared if shared else 0
+    return kept.inherited + shared if shared else 0
 
 
 def plan_episode(
@@ -104,18 +144,17 @@ def plan_episode(
     owner: str = "default",
     fork: Fork | None = None,
 ) -> EpisodePlan:
-    """What must be written so that every turn of `conversation` is kept exactly once.
+    """Return the edit that keeps every turn of `conversation` exactly once.
 
     Notes to self that were queued for the session follow the new turns, so that turn n stays the n-th thing said. Of a
     session that left another one (`fork`; asked for only when the session has no episode yet) what follows the fork is
     written; until something does, nothing is.
     """
-    own = [Turn(_OWN, text, "note", now) for text in notes_to_self]
+    own = [Turn(NOTE_SPEAKER, text, "note", now) for text in notes_to_self]
     if kept is None:
         shared = fork.turns if fork else 0
         return _plan_new(session, conversation, [*conversation.turns[shared:], *own], now, owner, fork)
-    new = _new_turns(kept.data, conversation.turns)
-    return _plan_growth(session, conversation, kept, [*new, *own])
+    return _plan_growth(session, conversation, kept, [*_new_turns(kept, conversation.turns), *own])
 
 
 def _plan_new(
@@ -146,49 +185,42 @@ def _plan_new(
 
 def _plan_growth(session: str, conversation: Conversation, kept: KeptEpisode, new: Sequence[Turn]) -> EpisodePlan:
     text = kept.data.decode("utf-8")
-    head = frontmatter.parse(text)
-    first = max(_last_number(head), _inherited(kept.data)) + 1
+    first = max(kept.last_number, kept.inherited) + 1
     if not new:
         return EpisodePlan(session, kept.rel_path, None, first, 0)
-    started = notes.parse_time(str(head.fields.get("started") or ""))
     ended = max((turn.at for turn in new if turn.at), default=None)
-    listed = head.fields.get("speakers")
+    listed = kept.head.fields.get("speakers")
     speakers = list(listed) if isinstance(listed, list) else []
     changes: dict[str, frontmatter.Value | None] = {
         **({"ended": notes.render_time(ended)} if ended else {}),
         "speakers": list(dict.fromkeys([*speakers, *_speakers(new)])),
         **_progress_fields(conversation.turns),
     }
-    block = episodes.render_turns(new, first, started)
-    grown = _append(frontmatter.set_fields(text, changes), block)
-    edit = Edit(kept.rel_path, kept.data, grown.encode())
+    grown = frontmatter.set_fields(text, changes)
+    newline = "\r\n" if "\r\n" in grown else "\n"
+    gap = "" if grown.endswith(newline * 2) else newline if grown.endswith(newline) else newline * 2
+    block = episodes.render_turns(new, first, kept.started).replace("\n", newline)
+    edit = Edit(kept.rel_path, kept.data, f"{grown}{gap}{block}".encode())
     return EpisodePlan(session, kept.rel_path, edit, first, len(new))
 
 
-def _append(text: str, block: str) -> str:
-    newline = "\r\n" if "\r\n" in text else "\n"
-    gap = "" if text.endswith(newline * 2) else newline if text.endswith(newline) else newline * 2
-    return text + gap + block.replace("\n", newline)
-
-
-def _new_turns(data: bytes, turns: Sequence[Turn]) -> Sequence[Turn]:
+def _new_turns(kept: KeptEpisode, turns: Sequence[Turn]) -> Sequence[Turn]:
     """The turns after the last one that was kept. A transcript that was rewound and went another way is followed
     from where the two part; an earlier state of it brings nothing new.
     """
-    count, last = _progress(data)
+    count, last = kept.progress
     if count == 0:
         return turns
     if count <= len(turns) and _turn_hash(turns[count - 1]) == last:
         return turns[count:]
     # Those before a fork are kept elsewhere.
-    inherited = _inherited(data)
-    turns, count = turns[inherited:], count - inherited
+    turns, count = turns[kept.inherited :], count - kept.inherited
     if not turns:
         return ()
-    kept = [(turn.speaker, _said(turn.speaker, turn.text)) for turn in episodes.parse_turns(_body(data))]
-    if len(turns) < count and kept[len(turns) - 1 : len(turns)] == [_kept(turns[-1])]:
+    known = [(turn.speaker, _said(turn.speaker, turn.text)) for turn in kept.turns]
+    if len(turns) < count and known[len(turns) - 1 : len(turns)] == [_kept(turns[-1])]:
         return ()
-    return list(_unknown(turns, kept))
+    return list(_unknown(turns, known))
 
 
 def _unknown(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> Iterator[Turn]:
@@ -207,53 +239,16 @@ def _unknown(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> Iterator
 
 
 def _is_altered(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> bool:
-    """Whether the first of `kept` is the first turn, forgotten, or changed with what follows it as it was said."""
+    """Return True when the first of `kept` is the first turn, forgotten, or changed while the next is the same."""
     if not kept or kept[0][0] != _kept(turns[0])[0]:
         return False
     following = next((index for index in range(1, len(kept)) if kept[index][1]), len(turns))
     return not kept[0][1] or (following < len(turns) and kept[following] == _kept(turns[following]))
 
 
-def _is_prefix(kept: KeptEpisode, conversation: Conversation) -> bool:
-    texts = [_said(turn.speaker, turn.text) for turn in episodes.parse_turns(_body(kept.data))]
-    return texts[: len(conversation.turns)] == [_said(turn.speaker, turn.text) for turn in conversation.turns]
-
-
-def _said_turns(kept: KeptEpisode) -> list[episodes.EpisodeTurn]:
-    head = frontmatter.parse(kept.data.decode("utf-8", errors="replace"))
-    started = notes.parse_time(str(head.fields.get("started") or ""))
-    return [turn for turn in episodes.parse_turns(head.body, started) if turn.speaker != _OWN]
-
-
-def _minute(at: datetime | None) -> str | None:
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M}:00Z" if at else None
-
-
-def _inherited(data: bytes) -> int:
-    """How many turns of the transcript were said before the session left another one, and are kept there."""
-    value = str(frontmatter.parse(data.decode("utf-8", errors="replace")).fields.get("inherited") or "")
-    return int(value) if re.fullmatch("[0-9]{1,9}", value) else 0
-
-
 def _progress_fields(turns: Sequence[Turn]) -> dict[str, frontmatter.Value | None]:
-    """How far the transcript was read: kept apart from the text, which its owner may edit or forget."""
+    """The fields that say how far the transcript was read, apart from the text, which its owner may edit or forget."""
     return {"turn_count": len(turns), "last_turn": _turn_hash(turns[-1]) if turns else None}
-
-
-def _progress(data: bytes) -> tuple[int, str]:
-    head = frontmatter.parse(data.decode("utf-8", errors="replace"))
-    count = str(head.fields.get("turn_count") or "")
-    return (int(count) if re.fullmatch("[0-9]{1,9}", count) else _last_number(head)), str(
-        head.fields.get("last_turn") or ""
-    )
-
-
-def _last_number(head: frontmatter.Head) -> int:
-    return max((turn.number for turn in episodes.parse_turns(head.body) if turn.number), default=0)
-
-
-def _body(data: bytes) -> str:
-    return frontmatter.parse(data.decode("utf-8", errors="replace")).body
 
 
 def _speakers(turns: Sequence[Turn]) -> list[str]:

@@ -1,18 +1,20 @@
-"""What plans need to know of the memory as it is: which fact says the same, which note has a name or a session."""
+"""Look-ups for plans: the fact that says the same, the note that has a name or a session."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture import episode, linking
-from quaid.capture.storing import KnownFact, NewFact, Same
+from quaid.capture import entity_note, episode_note
+from quaid.capture.entity_names import EntityNames
+from quaid.capture.storing import Duplicate, KnownFact, NewFact
 from quaid.claims import Reading, find_same, is_same_claim
 from quaid.errors import EmbeddingError
-from quaid.index import database, documents, vectors
+from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Document
 from quaid.model import Kind, name_key, note_name
 from quaid.settings import Settings
@@ -23,13 +25,13 @@ if TYPE_CHECKING:
     import apsw
 
 SIMILAR_FACTS = 8
-"""So many nearest facts are compared before a new one is written."""
+"""Nearest facts that are compared before a new one is written."""
 
 _EXTRACTED = re.compile(rb"^extracted:", re.MULTILINE)
 _HEAD_BYTES = 8192
 
 
-class Lookups:
+class NoteFinder:
     """One vault's, asked of a fresh index."""
 
     def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
@@ -37,12 +39,12 @@ class Lookups:
         self._settings = settings
         self._embedding = embedding
 
-    def find_same(self, index: apsw.Connection, new: Sequence[NewFact]) -> list[Same]:
+    def find_duplicates(self, index: apsw.Connection, new: Sequence[NewFact]) -> list[Duplicate]:
         """For each fact the owner's living one that says it already, else an earlier one of `new` that does."""
         if not new:
             return []
         hashes = [notes.text_hash(markdown.plain(fact.statement)) for fact in new]
-        found: list[Same] = [
+        found: list[Duplicate] = [
             self._known(documents.find_by_text(index, text_hash, fact.details.owner, fact.details.valid_until))
             for text_hash, fact in zip(hashes, new, strict=True)
         ]
@@ -52,7 +54,7 @@ class Lookups:
             found[place] = found[place] or alike.get(place) or _earlier(place, new, hashes, found, likeness)
         return found
 
-    def find_entity(self, index: apsw.Connection, name: str) -> linking.EntityNote | None:
+    def find_entity(self, index: apsw.Connection, name: str) -> entity_note.EntityNote | None:
         """The note of what is called so, else the file that has taken the name and that `index` does not show."""
         found = documents.find_documents(
             index,
@@ -62,27 +64,39 @@ class Lookups:
         for document in found:
             data = files.read_note(self._root, document.path)
             if data is not None:
-                return linking.EntityNote(note_name(document.path), document.path, data)
+                return entity_note.EntityNote(note_name(document.path), document.path, data)
         path = layout.entity_path(name)
         data = files.read_note(self._root, path)
-        return linking.EntityNote(note_name(path), path, data) if data is not None else None
+        return entity_note.EntityNote(note_name(path), path, data) if data is not None else None
 
-    def find_episode(self, index: apsw.Connection, session: str) -> episode.KeptEpisode | None:
+    def entity_names(self, index: apsw.Connection, now: datetime, speakers: Iterable[str] = ()) -> EntityNames:
+        """The names of all entities that `index` shows, for a plan that is made at `now`."""
+        return EntityNames.of(
+            graph.entity_names(index),
+            lambda name: self.find_entity(index, name),
+            now,
+            speakers=speakers,
+            owner=self._settings.owner_name,
+        )
+
+    def find_episode(self, index: apsw.Connection, session: str) -> episode_note.KeptEpisode | None:
         """The episode note of a session."""
         return next(self._episodes(index, "session = ?", (session,)), None)
 
-    def find_episodes(self, index: apsw.Connection, started: str, but: str) -> list[episode.KeptEpisode]:
+    def find_episodes(self, index: apsw.Connection, started: str, but: str) -> list[episode_note.KeptEpisode]:
         """The episodes that began at `started`, as frontmatter writes it, all but that of one session."""
         return list(self._episodes(index, "created = ? AND session <> ?", (started, but)))
 
-    def _episodes(self, index: apsw.Connection, where: str, values: Sequence[str]) -> Iterator[episode.KeptEpisode]:
+    def _episodes(
+        self, index: apsw.Connection, where: str, values: Sequence[str]
+    ) -> Iterator[episode_note.KeptEpisode]:
         for document in documents.find_documents(index, f"kind = 'episode' AND {where}", values):
             data = files.read_note(self._root, document.path)
             if data is not None:
-                yield episode.KeptEpisode(document.path, data)
+                yield episode_note.KeptEpisode(document.path, data)
 
     def _find_alike(
-        self, index: apsw.Connection, new: Sequence[NewFact], found: Sequence[Same], likeness: _Likeness
+        self, index: apsw.Connection, new: Sequence[NewFact], found: Sequence[Duplicate], likeness: _Likeness
     ) -> dict[int, KnownFact]:
         """Place of a fact without a twin so far -> the known one that says the same in other words."""
         nearest = {
@@ -144,7 +158,7 @@ class _Likeness:
 
 
 def _earlier(
-    place: int, new: Sequence[NewFact], hashes: Sequence[str], found: Sequence[Same], likeness: _Likeness | None
+    place: int, new: Sequence[NewFact], hashes: Sequence[str], found: Sequence[Duplicate], likeness: _Likeness | None
 ) -> int | None:
     """The first fact before `place` that says the same and is itself not the same as another."""
     fact = new[place]
@@ -164,9 +178,5 @@ def _earlier(
 def list_waiting(root: Path, connection: apsw.Connection) -> tuple[str, ...]:
     """Return the paths of the episodes that no model has drawn facts from, oldest first."""
     episodes = documents.find_documents(connection, "kind = ?", (str(Kind.EPISODE),))
-    return tuple(document.path for document in episodes if not _is_extracted(root, document.path))
-
-
-def _is_extracted(root: Path, path: str) -> bool:
-    head = files.read_note(root, path, _HEAD_BYTES) or b""
-    return _EXTRACTED.search(head.partition(b"\n---")[0]) is not None
+    heads = ((document.path, files.read_note(root, document.path, _HEAD_BYTES) or b"") for document in episodes)
+    return tuple(path for path, head in heads if not _EXTRACTED.search(head.partition(b"\n---")[0]))
