@@ -28,8 +28,8 @@ from quaid.errors import UsageError
 if TYPE_CHECKING:
     from quaid.janitor.decision import Decision
     from quaid.janitor.janitor import Janitor
-    from quaid.janitor.report import Report
-    from quaid.janitor.runner import Options
+    from quaid.janitor.run_report import RunReport
+    from quaid.janitor.runner import RunOptions
     from quaid.memory import Memory
     from quaid.model import Commit
 
@@ -75,12 +75,12 @@ def run_janitor(
         raise UsageError(f"There is no action {action!r}. Give one of {', '.join(ACTIONS)}.")
     if action in _PAST and reference is None:
         raise UsageError(f"What is to be {_PAST[action]}? Give its name, see them with: quaid janitor list")
-    from quaid.janitor.runner import Options
+    from quaid.janitor.runner import RunOptions
 
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
         if action == "run":
-            return run_night(invocation, memory.janitor, Options(tuple(task or ()), dry_run, accept_removals))
+            return run_night(invocation, memory.janitor, RunOptions(tuple(task or ()), dry_run, accept_removals))
         if action == "list":
             list_runs(invocation, memory.janitor, limit)
         elif action in {"install", "uninstall"}:
@@ -94,7 +94,7 @@ def run_janitor(
     return 0
 
 
-def run_night(invocation: Invocation, janitor: Janitor, options: Options) -> int:
+def run_night(invocation: Invocation, janitor: Janitor, options: RunOptions) -> int:
     """Decide and merge; return the exit code."""
     report = janitor.run(options)
     invocation.tell(lambda: render_report(report), **shape_of_report(report))
@@ -107,7 +107,7 @@ def run_night(invocation: Invocation, janitor: Janitor, options: Options) -> int
     return 1 if report.failed or report.lost else 0
 
 
-def shape_of_report(report: Report) -> dict[str, object]:
+def shape_of_report(report: RunReport) -> dict[str, object]:
     """A run as JSON."""
     return {
         "run": report.run,
@@ -128,7 +128,7 @@ def shape_of_decision(decision: Decision) -> dict[str, object]:
     return fields(decision, "task", "kind", "key", "subject", "why", "facts", "paths")
 
 
-def render_report(report: Report) -> str:
+def render_report(report: RunReport) -> str:
     """A run for a person."""
     verb = "Would do" if report.is_dry_run else "Done"
     head = f"{styled(verb, 'green')}: {count(len(report.done), 'decision')}" if report.done else "Nothing to do"

@@ -18,7 +18,7 @@ from quaid.cli.main import main
 from quaid.config import change_user_config, ignored_settings, load_settings, user_config_path
 from quaid.errors import ConfigError, ForeignVaultError, StateFolderError, UntrustedVaultError
 from quaid.hooks import entry
-from quaid.janitor.runner import Options
+from quaid.janitor.runner import RunOptions
 from quaid.local import hook_log, queue
 from quaid.local.notifications import deliver
 from quaid.model import Turn
@@ -310,7 +310,7 @@ class TestState:
                 memory.recall("oat milk", as_of="HEAD")
                 memory.note("call Maya back")
                 memory.extract([Turn("Maya", "My sister Ines sails.", "user")], session="s1")
-                memory.janitor.run(Options())
+                memory.janitor.run(RunOptions())
                 memory.documentation.search("oat")
                 deliver(vault, NotificationSettings(channels="file"), "janitor", "done")
                 write_report(ValueError("x"), ["x"], vault)
