@@ -27,7 +27,7 @@ class Package:
     def imports(self, path: Path) -> set[Path]:
         """The modules of the package that a module imports, also inside functions; not those for types alone."""
         found = set()
-        for node in _walk(self.trees[path]):
+        for node in walk_at_run_time(self.trees[path]):
             if isinstance(node, ast.Import):
                 found |= {self._modules.get(alias.name) for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -80,11 +80,14 @@ def measure(package: Package) -> dict[str, str | float]:
     }
 
 
-def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
-            yield from _walk(child)
+def walk_at_run_time(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield every node but those that only a type checker sees."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            yield node
+            left += ast.iter_child_nodes(node)
 
 
 def _function_lengths(tree: ast.Module) -> list[int]:

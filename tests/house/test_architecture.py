@@ -10,11 +10,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from house_figures import Package
+from house_figures import Package, walk_at_run_time
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "quaid"
 
+CODE = Package(PACKAGE)
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 DOORS = {"cli", "mcp", "hooks"}
 OPENS = {"cli/hook.py": {"hooks"}, "cli/mcp.py": {"mcp"}}  # commands that open another door
@@ -82,28 +83,15 @@ HEAVY = (
     "kingfisher_sdk",
 )
 
-MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
-
-
-def is_for_types(node):
-    return isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
-
-
-def walk(node):
-    """Every node but those that only a type checker sees."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not is_for_types(child):
-            yield from walk(child)
+MODULES = sorted(path.as_posix() for path in CODE.texts)
 
 
 def text_of(path):
-    return (PACKAGE / path).read_text(encoding="utf-8")
+    return CODE.texts[Path(path)]
 
 
-@cache
 def tree_of(path):
-    return ast.parse(text_of(path))
+    return CODE.trees[Path(path)]
 
 
 @cache
@@ -111,7 +99,7 @@ def imported(path, *, with_types=False):
     """Dotted names a module imports, `from a import b` as `a.b` too."""
     tree = tree_of(path)
     found = set()
-    for node in ast.walk(tree) if with_types else walk(tree):
+    for node in ast.walk(tree) if with_types else walk_at_run_time(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -145,11 +133,16 @@ def test_rooms_do_not_import_each_other_in_a_circle():
 
 
 def test_modules_do_not_import_each_other_in_a_circle():
-    assert Package(PACKAGE).find_circle() == []
+    assert CODE.find_circle() == []
 
 
 def test_few_modules_stand_beside_the_rooms():
-    assert len(Package(PACKAGE).loose_modules()) <= 10
+    assert len(CODE.loose_modules()) <= 10
+
+
+def test_few_helpers_are_used_once():
+    once = [f"{path}: {name}" for path in CODE.texts for name in CODE.helpers_used_once(path)]
+    assert 1000 * len(once) / sum(CODE.lines_by_room().values()) <= 10
 
 
 def test_every_room_says_what_it_holds_what_it_may_touch_and_where_its_story_begins():
@@ -216,3 +209,15 @@ def test_the_package_says_its_version_and_its_one_name():
     assert quaid.Memory.__module__ == "quaid.memory"
     with pytest.raises(AttributeError):
         quaid.nothing  # noqa: B018
+
+
+def test_each_behaviour_is_where_the_page_says():
+    rows = re.findall(r"^\| (.+?) \| `([\w/]+\.py)` \| `([\w.]+)` \|$", ARCHITECTURE, re.MULTILINE)
+    assert len(rows) >= 30
+    for behaviour, path, name in rows:
+        assert path in MODULES, f"{behaviour}: quaid/{path} does not exist"
+        body = tree_of(path).body
+        for part in name.split("."):
+            found = [node for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == part]
+            assert found, f"{behaviour}: quaid/{path} does not define {name}"
+            body = found[0].body
