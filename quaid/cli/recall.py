@@ -80,7 +80,7 @@ def _recall(invocation: Invocation, memory: Memory, asked: Asked, options: dict[
 
 
 def _decide(invocation: Invocation, asked: Asked, reference: str, options: dict[str, Any]) -> tuple[Recall, _Expected]:
-    from quaid.recall.expectation import check_decidable, deciding, find_expected, list_meant
+    from quaid.recall.evaluation import check_decidable, deciding, find_expected, list_meant
 
     invocation.is_deciding = True
     with deciding(), invocation.open(owner=asked.owner) as memory:

@@ -26,9 +26,8 @@ from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
 from quaid.model import Commit, Edit, Hit, Message, Recall
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.recall.bookkeeping import Bookkeeping
-from quaid.recall.evaluation import Question, parse_questions
-from quaid.recall.expectation import find_expected, list_meant
+from quaid.recall.evaluation import EvalQuestion, find_expected, list_meant, parse_questions
+from quaid.recall.records import RecallRecords
 from quaid.sync.derived_index import SyncOptions
 from quaid.vault import files, layout, transaction
 
@@ -213,7 +212,7 @@ class Janitor:
 
     def _run(self, options: Options, name: str, now: datetime, notes_before: int | None) -> Report:
         documents = ProjectDocs(self._root, self._settings, self._documentation, self._writer, self._judgements)
-        with Bookkeeping(self._root, self._settings) as books:
+        with RecallRecords(self._root, self._settings) as books:
             dependencies = RunDependencies(
                 root=self._root,
                 settings=self._settings,
@@ -300,8 +299,8 @@ class Janitor:
         What is returned puts them again: a sentence for each answer that is lost by then, but for those of the log that
         are in the notes it is given, which a decision is about.
         """
-        with Bookkeeping(self._root, self._settings) as books:
-            asked = [Question(text) for text in books.questions(self._settings.janitor.gate_questions)]
+        with RecallRecords(self._root, self._settings) as books:
+            asked = [EvalQuestion(text) for text in books.questions(self._settings.janitor.gate_questions)]
         for page in sorted((self._root / "eval").glob("*.md")):
             data = files.read_note(page.parent, page.name) or b""
             asked += parse_questions(data.decode("utf-8", "replace"), page.name)
@@ -313,7 +312,7 @@ class Janitor:
 
         return lost
 
-    def _put(self, asked: Iterable[Question], bench: Path) -> list[_Answer]:
+    def _put(self, asked: Iterable[EvalQuestion], bench: Path) -> list[_Answer]:
         """What the memory on the bench, not the owner's files, answers: these hold work that is not committed."""
         answers = []
         with self._open_worktree(bench) as memory:
@@ -393,7 +392,7 @@ def _changed_again(path: str, undone: Sequence[Logged], log: Sequence[Logged]) -
 class _Answer(NamedTuple):
     """`found` is what of the expected is among the hits."""
 
-    question: Question
+    question: EvalQuestion
     hits: tuple[Hit, ...]
     found: frozenset[str]
 

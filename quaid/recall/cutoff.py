@@ -10,7 +10,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def dynamic_k(count: int, least: int, most: int) -> int:
-    """`round(11.5 ln N - 61.7)` hits for a memory of N (the seeds' dynamic retrieval limit), from `least` to `most`."""
+    """`round(11.5 ln N - 61.7)` hits for a memory of N chunks, from `least` to `most`."""
     return max(least, min(most, round(11.5 * math.log(count) - 61.7))) if count > 0 else least
 
 

@@ -66,7 +66,7 @@ PROFILES: Mapping[Intent, IntentProfile] = {
     Intent.WHAT: IntentProfile(0.7, 0.3),
     Intent.GENERAL: IntentProfile(0.7, 0.3),
 }
-"""The seeds' weights and boosts under our types: their Event holds events and decisions."""
+"""The weights and boosts of Quaid for OpenClaw under our types: its Event holds events and decisions."""
 
 _WORD = re.compile(r"[^\W_]+(?:['.&+/-][^\W_]+)*", re.UNICODE)
 _MOST_KEYWORDS = 5

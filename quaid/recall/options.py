@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Literal
 
 from quaid.index.scope import EVERYTHING, Scope, visible_to
-from quaid.recall.evidence import Weights
 
 if TYPE_CHECKING:
     import apsw
@@ -25,6 +24,49 @@ _KIND_CONDITIONS = {
 }
 KINDS = tuple(_KIND_CONDITIONS)
 """Kinds of hits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each feature of a candidate counts, likeness being 1. A negative weight counts against it."""
+
+    likeness: float = 1.0
+    """Cosine to the question, 0 being that of unlike texts and 1 the best there is."""
+    words: float = 0.5
+    """bm25 of its own words, 1 being the best there is."""
+    words_before: float = 0.65
+    """bm25 of its words and half those of the turn before, which often names what is spoken of."""
+    beside: float = 0.85
+    """The better of the two turns beside it; of a fact, the best turn it cites."""
+    session_best: float = 1.35
+    """The best turn of its session."""
+    session_words: float = 0.65
+    """bm25 of its session as a whole."""
+    cited: float = 0.9
+    """The best fact that cites it; a fact is its own."""
+    is_cited: float = -0.25
+    """Some fact cites it: then it is better known what it says, and `cited` tells whether that is asked for."""
+    session_fact: float = 0.7
+    """The best fact from its session."""
+    speaker: float = 1.0
+    """It was said by, or is about, the one person whom the question names."""
+    length: float = 1.5
+    """Logarithm of its length: `Yes, exactly!` answers little."""
+    asks: float = -0.3
+    """It ends with a question."""
+    answers: float = 0.3
+    """The turn before it asks."""
+    tells_when: float = 1.1
+    """The question is WHEN, and it speaks of a time."""
+    graph: float = 0.5
+    """How near the graph brings it to what the question names."""
+    dated: float = 0.6
+    """It is from the time that the question names."""
+    phrase: float = 0.3
+    """It has the question's quoted phrase."""
+
+
+FEATURES = tuple(item.name for item in fields(Weights))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +98,16 @@ class RecallOptions:
     context: bool = False
     weights: Weights = field(default_factory=Weights)
     now: datetime | None = None
+
+    @property
+    def moment(self) -> datetime:
+        """The asker's clock."""
+        return self.now or datetime.now(UTC)
+
+    @property
+    def day(self) -> str:
+        """The day for which is asked what is true, YYYY-MM-DD."""
+        return (self.at or self.moment.date()).isoformat()
 
 
 def scope_of(connection: apsw.Connection, options: RecallOptions) -> Scope:

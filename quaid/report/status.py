@@ -14,7 +14,7 @@ from quaid.index.reader import IndexReader
 from quaid.local import quarantine
 from quaid.model import Kind, Use
 from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE, state_folder
-from quaid.recall.bookkeeping import Bookkeeping
+from quaid.recall.records import RecallRecords
 from quaid.recall.visibility import visible_paths
 from quaid.report.attention import Attention, list_attention
 from quaid.report.outbound import list_outbound
@@ -218,7 +218,7 @@ def recall_stats_of(memory: Memory) -> RecallStats:
     Raises:
         LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be had.
     """
-    with Bookkeeping(memory.root, memory.settings) as books:
+    with RecallRecords(memory.root, memory.settings) as books:
         numbers, most_used = books.numbers(), books.most_used(MOST_RECALLED)
     connection = memory.index()
     most = tuple(MostRecalled(ref, _title(connection, ref), use) for ref, use in most_used)
@@ -227,7 +227,7 @@ def recall_stats_of(memory: Memory) -> RecallStats:
 
 def gap_stats_of(memory: Memory) -> GapStats:
     """The questions that found nothing. Raises as `recall_stats_of`."""
-    with Bookkeeping(memory.root, memory.settings) as books:
+    with RecallRecords(memory.root, memory.settings) as books:
         gaps, total = books.gaps(MOST_GAPS)
     return GapStats(str(memory.root), memory.settings.recall.gaps, total, tuple(gaps))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.recall.phrases import find_names, find_phrases
+from quaid.recall.query import find_names, find_phrases
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from vaults import Vault, read_only_state
 
 from quaid.model import ChannelRank, Hit, Recall
 from quaid.place import state_folder
-from quaid.recall.answering import AGAIN
-from quaid.recall.bookkeeping import WAIT_MS, Bookkeeping, difficulty, list_recalled
+from quaid.recall.hits import EXPANDED
+from quaid.recall.records import WAIT_MS, RecallRecords, difficulty, list_recalled
 from quaid.settings import RecallSettings, Settings
 from quaid.vault.ledger import add_ledgers, list_ledgers, read_ledger
 
@@ -28,8 +28,8 @@ RANK = ChannelRank(1, 1.0)
 
 
 @pytest.fixture
-def books(vault: Vault) -> Iterator[Bookkeeping]:
-    with Bookkeeping(vault.root, Settings()) as opened:
+def books(vault: Vault) -> Iterator[RecallRecords]:
+    with RecallRecords(vault.root, Settings()) as opened:
         yield opened
 
 
@@ -41,11 +41,11 @@ def answer(*hits: Hit, query: str = "what?", degraded: tuple[str, ...] = ()) -> 
     return Recall(query, hits, degraded, 12.345, {"took_ms": {"keyword": 1.0}, "words": ["what"]})
 
 
-def note(books: Bookkeeping, found: Recall) -> str | None:
+def note(books: RecallRecords, found: Recall) -> str | None:
     return books.after_recall(found, door="python", depth="quick", session="2f1c9a", limit=10, now=NOON)
 
 
-def carry_out(vault: Vault, books: Bookkeeping) -> bool:
+def carry_out(vault: Vault, books: RecallRecords) -> bool:
     """What the janitor does with a planned fold; whether there was one."""
     edit = books.plan_fold()
     if edit is not None:
@@ -62,7 +62,7 @@ def folded(vault: Vault) -> dict[str, int]:
     return {note_id: use.accesses for note_id, use in rows.items()}
 
 
-def accesses(books: Bookkeeping, *ids: str) -> dict[str, int]:
+def accesses(books: RecallRecords, *ids: str) -> dict[str, int]:
     return {note_id: use.accesses for note_id, use in books.strengths(ids).items()}
 
 
@@ -92,7 +92,7 @@ class TestRecall:
 
     def test_the_owner_decides_what_is_kept(self, vault):
         settings = replace(Settings(), recall=RecallSettings(log="off", gaps="off"))
-        with Bookkeeping(vault.root, settings) as books:
+        with RecallRecords(vault.root, settings) as books:
             assert note(books, answer(query="secret")) is None
             assert books.numbers().recalls == 0
             assert books.gaps(5) == ([], 0)
@@ -119,10 +119,10 @@ class TestDifficulty:
         assert difficulty(hit("a", 0.6)) == pytest.approx(0.4)
         assert difficulty(hit("a", 1.0, "graph")) == 0.5
         assert difficulty(hit("a", 1.0, "graph", "keyword")) == 0.0
-        assert difficulty(hit("a", 1.0, "vector", AGAIN)) == 0.5
-        assert difficulty(hit("a", 1.0, "graph", AGAIN)) == 0.75
+        assert difficulty(hit("a", 1.0, "vector", EXPANDED)) == 0.5
+        assert difficulty(hit("a", 1.0, "graph", EXPANDED)) == 0.75
 
-    @given(st.floats(-10, 10), st.sets(st.sampled_from(["keyword", "vector", "graph", AGAIN])))
+    @given(st.floats(-10, 10), st.sets(st.sampled_from(["keyword", "vector", "graph", EXPANDED])))
     def test_it_lies_between_none_and_all(self, score, channels):
         assert 0.0 <= difficulty(hit("a", score, *channels)) <= 1.0
 
@@ -155,8 +155,8 @@ class TestFold:
     def test_killed_anywhere_and_run_again_nothing_is_lost_or_counted_twice(self, vault, stop):
         """Planned; written; committed; recalled again in between: each a place where the process ends."""
 
-        def fresh() -> Bookkeeping:
-            return Bookkeeping(vault.root, Settings())
+        def fresh() -> RecallRecords:
+            return RecallRecords(vault.root, Settings())
 
         steps: list[Callable[[], object]] = [
             lambda: edits.append(janitor.plan_fold()),
@@ -182,8 +182,8 @@ class TestFold:
     def test_a_process_killed_while_it_records_and_folds_leaves_whole_counters(self, vault):
         code = (
             "import sys\nfrom datetime import UTC, datetime\nfrom pathlib import Path\n"
-            "from quaid.recall.bookkeeping import Bookkeeping\nfrom quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
-            "root = Path(sys.argv[1])\nbooks = Bookkeeping(root, Settings())\n"
+            "from quaid.recall.records import RecallRecords\nfrom quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
+            "root = Path(sys.argv[1])\nbooks = RecallRecords(root, Settings())\n"
             "found = Recall('what', (Hit('a', 'fact', 't', 1.0, 'p'), Hit('b', 'fact', 't', 1.0, 'p')))\n"
             "for number in range(10**6):\n"
             "    assert books.after_recall(found, door='python', depth='quick') is None\n"
@@ -201,7 +201,7 @@ class TestFold:
             told += int((lines + process.stdout.read().splitlines())[-1])
             process.wait()
             process.stdout.close()
-        with Bookkeeping(vault.root, Settings()) as books:
+        with RecallRecords(vault.root, Settings()) as books:
             found = accesses(books, "a", "b")
             assert found["a"] == found["b"]
             assert told <= found["a"] <= told + 3  # one each may have been counted and not told
@@ -211,7 +211,7 @@ class TestFold:
     def test_two_clones_come_to_the_same_sums(self, vault, tmp_path):
         vault.run("clone", "-q", str(vault.root), str(tmp_path / "clone"))
         clone = Vault(tmp_path / "clone")
-        with Bookkeeping(vault.root, Settings()) as here, Bookkeeping(clone.root, Settings()) as there:
+        with RecallRecords(vault.root, Settings()) as here, RecallRecords(clone.root, Settings()) as there:
             for _ in range(3):
                 note(here, answer(hit("a")))
             note(there, answer(hit("a"), hit("b")))
@@ -294,7 +294,7 @@ class TestTrouble:
         note(books, answer(hit("a")))
         carry_out(vault, books)
         books.close()
-        with read_only_state(monkeypatch, tmp_path / "view"), Bookkeeping(vault.root, Settings()) as reading:
+        with read_only_state(monkeypatch, tmp_path / "view"), RecallRecords(vault.root, Settings()) as reading:
             assert accesses(reading, "a") == {"a": 1}
             assert "cannot be written" in (note(reading, answer(hit("a"))) or "")
 
@@ -318,9 +318,9 @@ class TestTrouble:
 
     def test_the_way_of_a_recall_imports_nothing_heavy(self, vault):
         code = (
-            "import sys\nfrom pathlib import Path\nfrom quaid.recall.bookkeeping import Bookkeeping\n"
+            "import sys\nfrom pathlib import Path\nfrom quaid.recall.records import RecallRecords\n"
             "from quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
-            "books = Bookkeeping(Path(sys.argv[1]), Settings())\nbooks.strengths(['a'])\n"
+            "books = RecallRecords(Path(sys.argv[1]), Settings())\nbooks.strengths(['a'])\n"
             "assert books.after_recall(Recall('q', (Hit('a', 'fact', 't', 1.0, 'p'),)), door='cli', depth='quick') is None\n"
             "books.close()\n"
             "print(*[name for name in ('hashlib', 'numpy', 'git', 'quaid.local.recall_numbers') if name in sys.modules])"
