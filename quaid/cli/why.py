@@ -16,7 +16,7 @@ from quaid.cli.terminal import count, moment, one_line, styled
 
 if TYPE_CHECKING:
     from quaid.index.backlinks import Related
-    from quaid.recall.provenance import CitedTurn, Provenance, Said, SessionView, Step
+    from quaid.recall.provenance import CitedTurn, NoteChange, Provenance, SessionView, TurnText
 
 WIDEST = 100
 MOST_EDITS = 20
@@ -67,7 +67,7 @@ def _turn_shape(turn: CitedTurn) -> dict[str, Any]:
     return {**shape.pop("said"), **shape}
 
 
-def _step_shape(step: Step) -> dict[str, Any]:
+def _step_shape(step: NoteChange) -> dict[str, Any]:
     commit = step.commit
     told = {
         name: getattr(commit, name) if commit else None for name in ("id", "when", "author", "email", "subject", "body")
@@ -175,18 +175,18 @@ def _turn(cited: CitedTurn, *, is_told: bool) -> _Branch:
     return _Branch(_speaker(cited.said) + words, below)
 
 
-def _speaker(said: Said) -> str:
+def _speaker(said: TurnText) -> str:
     return ", ".join(part for part in (said.speaker, f"turn {said.turn}", moment(said.said_at)) if part)
 
 
-def _who(what: str, step: Step) -> str:
+def _who(what: str, step: NoteChange) -> str:
     if step.commit is None:
         return f"{what} in the working tree, not committed"
     author = step.commit.author if step.by == "human" else step.by
     return f"{what} {moment(step.commit.when)} by {author}, commit {step.commit.id[:10]}"
 
 
-def _details(step: Step) -> Iterator[_Branch]:
+def _details(step: NoteChange) -> Iterator[_Branch]:
     if step.commit is not None:
         yield _Branch(one_line(step.commit.subject))
         if step.commit.body:

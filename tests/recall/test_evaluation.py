@@ -15,7 +15,7 @@ from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.model import Recall
 from quaid.place import state_folder
-from quaid.recall.evaluation import Outcome, EvalQuestion, compare, parse_questions, replay, score
+from quaid.recall.evaluation import EvalQuestion, Outcome, compare, parse_questions, replay, score
 
 PAGE = """---
 tags: [eval]
