@@ -16,7 +16,7 @@ def month_of(year: int, month: int) -> Window:
 
 def season_of(year: int, month: int) -> Window:
     """The three months that begin with `month`."""
-    return date(year, month, 1), moved(date(year, month, 1), 3, "month") - timedelta(days=1)
+    return date(year, month, 1), shift(date(year, month, 1), 3, "month") - timedelta(days=1)
 
 
 def quarter_of(year: int, quarter: int) -> Window:
@@ -34,16 +34,16 @@ def unit_of(day: date, unit: str) -> Window:
         return monday + timedelta(days=5), monday + timedelta(days=6)
     months = _MONTHS_IN[unit]
     past = (day.year * 12 + day.month - 1) % months
-    first = moved(day.replace(day=1), -past, "month")
-    return first, moved(first, months, "month") - timedelta(days=1)
+    first = shift(day.replace(day=1), -past, "month")
+    return first, shift(first, months, "month") - timedelta(days=1)
 
 
 def span_up_to(today: date, count: int, unit: str) -> Window:
     """The last `count` units, today included."""
-    return moved(today, -count, unit) + timedelta(days=1), today
+    return shift(today, -count, unit) + timedelta(days=1), today
 
 
-def moved(day: date, count: int, unit: str) -> date:
+def shift(day: date, count: int, unit: str) -> date:
     """`day` some `unit`s later, or earlier for a negative count; the 31st becomes the last of a shorter month."""
     from dateutil.relativedelta import relativedelta
 
