@@ -75,7 +75,7 @@ class Reading:
 
     @cached_property
     def negations(self) -> int:
-        """How many there are."""
+        """The number of negations."""
         return sum(word in _NEGATIONS or word.endswith("n't") for word in self._in_order)
 
     @cached_property
@@ -206,8 +206,8 @@ def problem_of(statement: str, sources: Sequence[str]) -> str | None:
 
 
 def _names(text: Reading, one: Reading, other: Reading) -> tuple[str, ...]:
-    """The names in `text`: capitals for certain in the midst of a sentence, and at its beginning if they are no common
-    word, nor small in either of the two that are compared.
+    """Return the names in `text`: capitalised words in the midst of a sentence, and at its beginning if they are not
+    a common word nor small in one of the two that are compared.
     """
     return tuple(
         dict.fromkeys(
@@ -238,7 +238,7 @@ def _differ_in_numbers(left: Collection[tuple[str, str]], right: Collection[tupl
 
 
 class _Meaning(NamedTuple):
-    """What of a text must not get mixed up beside another: its `numbers` and `names` are none of its dates'.
+    """The parts of a text that must not get mixed up beside another: its `numbers` and `names` are none of its dates'.
 
     A named tuple, for a dataclass takes half a millisecond of every start to make.
     """
@@ -265,7 +265,9 @@ def _latest_year(text: str) -> int | None:
 
 @lru_cache(maxsize=32768)  # a text is in many pairs
 def _without_dates(text: str, year: int) -> tuple[tuple[Window, ...], Reading, Reading]:
-    """When a text says that something was, and the text with and without its dates; `year` is that of dates without."""
+    """Return when a text says that something was, and the text with and without its dates; `year` is that of dates
+    without.
+    """
     mentions = find_dates(text, datetime(year, 12, 31, tzinfo=UTC))
     undated = text
     for mention in reversed(mentions):
@@ -276,7 +278,7 @@ def _without_dates(text: str, year: int) -> tuple[tuple[Window, ...], Reading, R
 
 
 def _windows(text: str, mentions: Sequence[DateMention]) -> Iterator[Window]:
-    """Vague times are as wide as they may be meant; `(8-9 July)` behind a date says what that date is."""
+    """Yield when something was: vague times as wide as they may be meant; `(8-9 July)` behind a date explains that."""
     for place, mention in enumerate(mentions):
         following = mentions[place + 1] if place + 1 < len(mentions) else None
         if following is not None and re.fullmatch(_OPENS, text[mention.span[1] : following.span[0]]):
@@ -300,5 +302,5 @@ def _widened(text: str, mention: DateMention) -> Window:
 
 
 def _all_meet(windows: Iterable[Window], others: Sequence[Window]) -> bool:
-    """Whether each of `windows` has a day in common with one of `others`."""
+    """Return whether each of `windows` has a day in common with one of `others`."""
     return all(any(window[0] <= other[1] and other[0] <= window[1] for other in others) for window in windows)

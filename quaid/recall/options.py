@@ -1,4 +1,4 @@
-"""What one question may see and how hard it is tried: the options of a recall."""
+"""The options of a recall: what one question may see and how hard it is tried."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KINDS = tuple(_KIND_CONDITIONS)
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each feature of a candidate counts, likeness being 1. A negative weight counts against it."""
+    """The weight of each feature of a candidate, likeness being 1. A negative weight counts against it."""
 
     likeness: float = 1.0
     """Cosine to the question, 0 being that of unlike texts and 1 the best there is."""
@@ -71,7 +71,7 @@ FEATURES = tuple(item.name for item in fields(Weights))
 
 @dataclass(frozen=True, slots=True)
 class RecallOptions:
-    """What one question may see.
+    """The options of one question.
 
     `limit` None means by the size of the memory. `owners` are the names of the one who asks: private notes of others
     are never seen, empty sees all. `projects` leaves what belongs to one of them or to no project. `exclude_session`
@@ -111,8 +111,8 @@ class RecallOptions:
 
 
 def scope_of(connection: apsw.Connection, options: RecallOptions) -> Scope:
-    """What a question with these options may see at all. Kinds are not part of it: what is not shown still speaks for
-    what is.
+    """Return what a question with these options may see at all. Kinds are not part of it: what is not shown still
+    counts for what is.
     """
     scope = visible_to(connection, options.owners) if options.owners else EVERYTHING
     if options.privacies:
@@ -123,7 +123,14 @@ def scope_of(connection: apsw.Connection, options: RecallOptions) -> Scope:
         condition = f"(d.project IS NULL OR {_among('d.project', 'projects')})"
         scope = scope.narrowed(condition, projects=json.dumps([*options.projects]))
     if options.exclude_session is not None:
-        scope = _without_session(scope, options.exclude_session, options.compacted_at)
+        if options.compacted_at is None:
+            scope = scope.narrowed("d.session IS NOT :session", session=options.exclude_session)
+        else:
+            # Times are kept to the minute, in UTC.
+            compacted = options.compacted_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M")
+            known = "substr(coalesce(c.said_at, d.created, ''), 1, 16) <= :compacted_at"
+            condition = f"(d.session IS NOT :session OR {known})"
+            scope = scope.narrowed("", condition, session=options.exclude_session, compacted_at=compacted)
     if options.first is not None:
         scope = scope.narrowed("", f"coalesce({_DAY}, :first) >= :first", first=options.first.isoformat())
     if options.last is not None:
@@ -132,7 +139,7 @@ def scope_of(connection: apsw.Connection, options: RecallOptions) -> Scope:
 
 
 def of_kinds(scope: Scope, kinds: frozenset[str]) -> Scope:
-    """`scope`, and in it only what is shown as one of `kinds`."""
+    """Return `scope`, and in it only what is shown as one of `kinds`."""
     return scope.narrowed("", f"({' OR '.join(_KIND_CONDITIONS[kind] for kind in sorted(kinds))})")
 
 
@@ -141,12 +148,3 @@ _DAY = "substr(coalesce(c.said_at, d.created), 1, 10)"
 
 def _among(column: str, name: str) -> str:
     return f"{column} IN (SELECT value FROM json_each(:{name}))"
-
-
-def _without_session(scope: Scope, session: str, compacted_at: datetime | None) -> Scope:
-    if compacted_at is None:
-        return scope.narrowed("d.session IS NOT :session", session=session)
-    # Times are kept to the minute, in UTC.
-    gate = compacted_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M")
-    condition = "(d.session IS NOT :session OR substr(coalesce(c.said_at, d.created, ''), 1, 16) <= :compacted_at)"
-    return scope.narrowed("", condition, session=session, compacted_at=gate)

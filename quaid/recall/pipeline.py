@@ -42,8 +42,8 @@ StrengthsOf = Callable[[Collection[str]], Mapping[str, Use]]
 
 @dataclass(frozen=True, slots=True)
 class Helpers:
-    """What recall may ask beside the index: `judge` a language model, None without one; `strengths_of` how memories
-    have been used; `owner_names` who `my` means.
+    """The helpers that recall may ask beside the index: `judge` a language model, None without one; `strengths_of` how
+    memories have been used; `owner_names` who `my` means.
     """
 
     judge: Callable[[], Judge | None] = lambda: None

@@ -109,7 +109,7 @@ class Provenance:
 
 @dataclass(slots=True)
 class _Life:
-    """What git knows of a note. `is_known` is False when it could not be asked."""
+    """The history of a note as git knows it. `is_known` is False when it could not be asked."""
 
     created: NoteChange | None = None
     edits: list[NoteChange] = field(default_factory=list)

@@ -44,7 +44,7 @@ _WIKILINK = r"\[\[([^\[\]|#^\n]+)[^\[\]\n]*\]\]"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a question asks for.
+    """A question as the channels search for it.
 
     `words` are for the keyword channel; `name_keys` are all runs of words that could be a name, longest first;
     `owner_keys` are the names of the owner where the question says `my`.

@@ -27,7 +27,7 @@ MIN_MISSPELT = 4
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What else a question may mean: words of the vault for words it does not have, and entities by part of a name."""
+    """Words of the vault that a question may mean by words it does not have, and entities by part of a name."""
 
     words: tuple[str, ...] = ()
     named: frozenset[str] = frozenset()

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import apsw
 
     from quaid.local.gaps import Gap
-    from quaid.local.recall_log import Entry
     from quaid.local.recall_numbers import RecallNumbers
     from quaid.local.usage import Recalled
 
@@ -110,8 +109,10 @@ class RecallRecords:
             session=session,
         )
         try:
-            with self._open(WAIT_MS) as tables:
-                tables.write(answer, entry, moment)
+            with self._open(WAIT_MS) as tables, tables.transaction():
+                tables.usage.record(list_recalled(answer), moment)
+                tables.log.add(entry)
+                tables.gaps.record(answer.query, moment, answered=bool(answer.hits))
         except QuaidError as error:
             return _dropped(error)
         remark, self._remark = self._remark, None
@@ -120,8 +121,8 @@ class RecallRecords:
     def weaken(self, ids: Iterable[str]) -> str | None:
         """Weaken `ids`, which looked right and were not (competitive inhibition); return as `after_recall`."""
         try:
-            with self._open(WAIT_MS) as tables:
-                tables.weaken(ids)
+            with self._open(WAIT_MS) as tables, tables.transaction():
+                tables.usage.weaken(ids)
         except QuaidError as error:
             return _dropped(error)
         return None
@@ -143,9 +144,14 @@ class RecallRecords:
             own = tables.usage.own()
             if not own:
                 return None
-            device = tables.usage.device() or tables.usage.name_device(self._new_name())
+            device = tables.usage.device()
+            if not device:
+                taken = ledger.list_ledgers(self._root)
+                while (name := ledger.device_name(os.uname().nodename, os.urandom(2).hex())) in taken:
+                    pass
+                device = tables.usage.name_device(name)
         rel_path = ledger.ledger_path(device)
-        before = (read or self._read_file)(rel_path)
+        before = read(rel_path) if read else files.read_note(self._root, rel_path)
         known = ledger.parse_ledger(before or b"").rows
         after = ledger.render_ledger(ledger.merge_versions(known, own))
         return None if after == before else Edit(rel_path, before, after)
@@ -248,15 +254,6 @@ class RecallRecords:
             self._say(f"lines of {path} that cannot be read and do not count: {found.broken:,}")
         return found.rows
 
-    def _read_file(self, rel_path: str) -> bytes | None:
-        return files.read_note(self._root, rel_path)
-
-    def _new_name(self) -> str:
-        taken = ledger.list_ledgers(self._root)
-        while (name := ledger.device_name(os.uname().nodename, os.urandom(2).hex())) in taken:
-            pass
-        return name
-
 
 class _Tables:
     """Usage, log and gaps behind one connection, so that one recall is one transaction."""
@@ -278,25 +275,17 @@ class _Tables:
     def wait(self, wait_ms: int) -> None:
         self._connection.set_busy_timeout(wait_ms)
 
-    def write(self, answer: Recall, entry: Entry, now: datetime) -> None:
+    def transaction(self) -> AbstractContextManager[object]:
+        """Begin a transaction.
+
+        Raises:
+            QuaidError: why local.db could not be opened, where the tables are in memory only.
+        """
         from quaid.sqlite import transaction
 
-        self._check_kept()
-        with transaction(self._connection):
-            self.usage.record(list_recalled(answer), now)
-            self.log.add(entry)
-            self.gaps.record(answer.query, now, answered=bool(answer.hits))
-
-    def weaken(self, ids: Iterable[str]) -> None:
-        from quaid.sqlite import transaction
-
-        self._check_kept()
-        with transaction(self._connection):
-            self.usage.weaken(ids)
-
-    def _check_kept(self) -> None:
         if self._refused is not None:
             raise self._refused
+        return transaction(self._connection)
 
     def is_current(self) -> bool:
         """Return whether the file that is open is still local.db; what could not be opened is tried anew."""

@@ -32,7 +32,7 @@ class Judgement:
 
 
 class Judge(Protocol):
-    """Whoever judges candidates."""
+    """A model, or a test, that judges candidates."""
 
     def judge(self, query: str, texts: Sequence[str], budget_s: float) -> Judgement:
         """Return the judgement of `texts` as answers to `query`, in `budget_s` seconds at most, all in all.
@@ -49,7 +49,7 @@ class ModelJudge:
         self._models = models
 
     def judge(self, query: str, texts: Sequence[str], budget_s: float) -> Judgement:
-        """As `Judge.judge`. The same question about the same texts is asked once, as long as `Models` keeps answers.
+        """Return as `Judge.judge`. The same question about the same texts is asked once while `Models` keeps answers.
 
         Raises:
             ModelError: one of its children, as for `Models.ask`.
