@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from model_service import Service
 from recall_index import ByWords, ask, everything, ids, make_index
 from vaults import Vault
 
@@ -197,16 +196,13 @@ def test_an_embedder_that_fails_at_the_statement_is_named_and_the_grades_count(i
 
 
 @pytest.fixture
-def service(monkeypatch):
-    running = Service()
-    running.value = {"statement": "s", "grades": []}
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
-    for name, value in {"PROVIDER": "openai", "URL": f"{running.url}/v1", "FAST": "quick", "DEEP": "wise"}.items():
+def service(model_service, monkeypatch):
+    model_service.value = {"statement": "s", "grades": []}
+    url = f"{model_service.url}/v1"
+    for name, value in {"PROVIDER": "openai", "URL": url, "FAST": "quick", "DEEP": "wise"}.items():
         monkeypatch.setenv(f"QUAID_MODELS_{name}", value)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    yield running
-    running.close()
+    return model_service
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
-"""Recall through Memory: the books it keeps, the record it leaves alone, the text it disarms, the past it is asked about."""
+"""Recall through Memory: the records it keeps, the vault that it leaves alone, the text it disarms, the past it is asked about."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,16 +73,14 @@ def test_use_keeps_a_memory_from_fading(filled: Vault, monkeypatch: pytest.Monke
             f"facts/{name}.md", f"---\nid: {name}\ntype: fact\ncreated: 2020-01-01\n---\nThe ferry sails at dawn.\n"
         )
     with filled.memory() as memory:
-        first, second = (hit.id for hit in memory.recall("When does the ferry sail?", keep=False).hits[:2])
-        books = memory.answers.records()
-        with books._open() as opened:
-            from datetime import UTC, datetime
-
-            from quaid.local.usage import Recalled
-
-            for _ in range(8):
-                opened.usage.record([Recalled(second, 0.0)], datetime.now(UTC))
-        assert books.strengths([second])[second] != Use()
+        answer = memory.recall("When does the ferry sail?", keep=False)
+        first, second = (hit.id for hit in answer.hits[:2])
+        records = memory.answers.records()
+        for _ in range(8):
+            records.after_recall(
+                replace(answer, hits=(replace(answer.hits[1], score=1.0),)), door="python", depth="auto"
+            )
+        assert records.strengths([second])[second] != Use()
         hits = memory.recall("When does the ferry sail?", keep=False).hits
         assert [hit.id for hit in hits[:2]] == [second, first]
 

@@ -18,14 +18,6 @@ from quaid.recall.cutoff import tokens
 from quaid.recall.options import Weights
 from quaid.settings import RecallSettings, StageSettings
 
-
-@pytest.fixture
-def index():
-    connection = make_index(NOTES)
-    yield connection
-    connection.close()
-
-
 # -- channels --------------------------------------------------------------------------------------------------------
 
 

@@ -12,13 +12,6 @@ from quaid.recall.query import parse
 from quaid.recall.query_expansion import expand
 
 
-@pytest.fixture
-def index():
-    connection = make_index(NOTES)
-    yield connection
-    connection.close()
-
-
 def second_pass(answer):
     """What the second pass looked for, None when there was none."""
     return next((stage for stage in answer.trace["stages"] if stage["stage"] == "second_pass"), None)

@@ -8,7 +8,6 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_service import Service
 
 from quaid.errors import ModelAnswerError, ModelError, ModelTimeoutError, ModelUnavailableError, PromptError
 from quaid.llm.prompts import prompts_folder
@@ -18,18 +17,10 @@ QUESTION = "Which milk does Maya take?"
 TEXTS = ["Maya takes oat milk.", "Tom buys milk.", "Maya lives in Leeds."]
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
-
-
 @pytest.fixture
-def service():
-    running = Service()
-    running.value = judged(5, 2, 0)
-    yield running
-    running.close()
+def service(model_service):
+    model_service.value = judged(5, 2, 0)
+    return model_service
 
 
 def judged(*grades, statement="Maya takes a certain milk."):
