@@ -1,8 +1,9 @@
 """Do two texts say the same, contradict each other, differ in a number, a date, a name or a negation?
 
 Every text is read in one way, and three questions are asked of what was read. `is_same_claim`: is nothing that tells
-look-alikes apart said by one alone? `difference`: does each say what the other does not? That one says more is none.
-`problem_of`: is a new wording what its sources say? In doubt texts differ: a fact kept twice is better than one lost.
+look-alikes apart said by one alone? `difference`: does each say what the other does not? If only one says more, they do
+not differ. `problem_of`: is a new wording what its sources say? In doubt texts differ: a fact kept twice is better than
+one lost.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def is_same_claim(one: Reading, other: Reading) -> bool:
 
 def is_near_copy(one: Reading, other: Reading, similarity: float) -> bool:
     """Return whether two texts make the same claim in the same words: those of both are `similarity` of those of either
-    (Jaccard). A text without words is no copy of any.
+    (Jaccard). A text without words is not a copy of any.
     """
     shared = len(one.words & other.words)
     either = len(one.words) + len(other.words) - shared
@@ -147,7 +148,7 @@ def find_same(statement: str, similar: Iterable[tuple[Fact, str, float]], thresh
 
 def difference(one: str, other: str) -> str | None:
     """Return what tells two statements apart for certain: `dates`, `numbers`, `names`, `words` or `negation`. None if
-    nothing does: that one says more is no difference.
+    nothing does: that one says more is not a difference.
     """
     left, right = _understand(one, other), _understand(other, one)
     if left.is_negated != right.is_negated:

@@ -34,7 +34,7 @@ MAX_SESSIONS = 3
 """So many of the best sessions bring their facts."""
 MAX_SESSION_FACTS = 30
 BARE_NAME = 0.3
-"""What is left of the score of a note that says nothing but its name: that is no answer."""
+"""What is left of the score of a note that says nothing but its name: that does not answer."""
 
 _FEATURES_OF = {
     "company": {"words_before", "beside", "session_best", "session_words", "session_fact", "answers"},
@@ -48,7 +48,7 @@ _FEATURES_OF = {
 """The features that each stage brings."""
 _RARE = frozenset({"graph", "dated", "phrase", "tells_when"})
 """Features that most questions give no occasion for: they come on top of the mean."""
-_LONG = math.log(60)
+_FULL_LENGTH = math.log(60)
 """A turn of sixty words or more says as much as one can."""
 _TOKEN = re.compile(r"[^\W_]+", re.UNICODE)
 _TELLS_WHEN = re.compile(
@@ -67,7 +67,7 @@ Chosen = tuple[Candidate, float, int]
 class Pool:
     """The candidates and all that the channels know of them. Mappings are by chunk_id unless they say otherwise.
 
-    `words` and `likeness` are normalised scores, also of chunks that are no candidates but stand beside one. `fused`
+    `words` and `likeness` are normalised scores, also of chunks that are not candidates but stand beside one. `fused`
     are scores by the fusion that chose the candidates; chunks that no channel found have none. `session_words` is by
     doc_id of the episode, `graph` by doc_id. `cites` are the turns' chunks that a fact's chunk rests on. `last_chunks`
     are the last chunk of each episode, by doc_id: what comes after it is another note's.
@@ -327,7 +327,7 @@ class _Scorer:
         features = {
             "likeness": pool.likeness.get(candidate.chunk_id, 0.0),
             "words": pool.words.get(candidate.chunk_id, 0.0),
-            "length": min(1.0, math.log1p(text.count(" ") + 1) / _LONG),
+            "length": min(1.0, math.log1p(text.count(" ") + 1) / _FULL_LENGTH),
         }
         if text.rstrip().endswith("?"):
             features["asks"] = 1.0

@@ -180,7 +180,7 @@ def find_expected(hits: Sequence[Hit], reference: str, meant: Collection[str] = 
 
     A reference is what `quaid get` takes: an id or four characters or more from either end of it, a path, a name, the
     session of a conversation, or one turn of it (`20-1402-2f1c9a#t3`), each also as a link. Aliases and the ids of
-    episodes are no part of a hit: what the index makes of the reference comes as `meant`, the paths `list_meant` gives.
+    episodes are not part of a hit: what the index makes of the reference comes as `meant`, the paths of `list_meant`.
     """
     note, turn = parse_reference(reference)
     for rank, hit in enumerate(hits, 1):

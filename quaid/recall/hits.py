@@ -16,7 +16,8 @@ from quaid.settings import RecallSettings
 
 EXPANDED = "second_pass"
 """The channel of what only the second pass has found."""
-_BY_SOURCE = {"user": "owner", "assistant": "agent", "tool": "tool", "import": "import"}
+SOURCES = {"user": "owner", "assistant": "agent", "tool": "tool", "import": "import"}
+"""Whose word a note is, by the `source` of its frontmatter."""
 _BY_KIND = {Kind.EPISODE: "conversation", Kind.JOURNAL: "agent", Kind.SNIPPET: "agent"}
 
 
@@ -65,7 +66,7 @@ def render(
 
 def provenance(candidate: Candidate) -> str:
     """Return whose word a memory is: owner, agent, tool, import or conversation. The owner wrote what nobody marked."""
-    return _BY_KIND.get(Kind(candidate.kind)) or _BY_SOURCE.get(candidate.source or "", "owner")
+    return _BY_KIND.get(Kind(candidate.kind)) or SOURCES.get(candidate.source or "", "owner")
 
 
 def _text(text: str, settings: RecallSettings) -> str:

@@ -32,7 +32,7 @@ from quaid.recall.intent import PROFILES
 from quaid.recall.options import RecallOptions, scope_of
 from quaid.recall.rerank import MAX_JUDGED, Judge, blend, misleading
 from quaid.recall.retrieval import Retrieved, SearchRequest, Sources
-from quaid.recall.trace import Trace
+from quaid.recall.trace import RecallTrace
 from quaid.settings import RecallSettings
 
 ATTEMPTS = 3
@@ -69,7 +69,7 @@ def recall(
 def _parse(
     sources: Sources, text: str, settings: RecallSettings, options: RecallOptions, owner_names: Sequence[str]
 ) -> SearchRequest:
-    trace, stages = Trace(), settings.stages
+    trace, stages = RecallTrace(), settings.stages
     with trace.stage("query") as noted:
         on = {name for name in query.ALL_STAGES if getattr(stages, name)}
         parsed = query.parse(text, options.moment, owner_names, on)

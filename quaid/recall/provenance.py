@@ -15,6 +15,7 @@ from quaid.errors import QuaidError
 from quaid.index import backlinks
 from quaid.index.backlinks import Related
 from quaid.model import Commit, Kind
+from quaid.recall.hits import SOURCES
 from quaid.vault import differences, files
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ UNSEEN = "only how it is written"
 """A change that no reader of the note would notice: quotes, comments, empty lines."""
 MAX_BESIDE = 160
 """Characters of the turns before and after a cited one."""
-SOURCES = {"user": "owner", "assistant": "agent", "tool": "tool", "import": "import"}
 
 Seen = Callable[[Iterable[Commit]], list[Commit]]
 

@@ -61,7 +61,7 @@ class Query:
 
 def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: Collection[str] = ALL_STAGES) -> Query:
     """Read a question, `now` being the asker's clock. Any text is a question; an empty one finds nothing."""
-    text = text.encode("utf-8", "replace").decode()  # half a character, as a shell can pass one, is no text for SQLite
+    text = text.encode("utf-8", "replace").decode()  # a shell can pass half a character, which SQLite refuses
     if "metadata" in stages:
         text = strip_metadata(text)
     spoken = text.replace("’", "'")  # noqa: RUF001

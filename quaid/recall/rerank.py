@@ -22,7 +22,7 @@ _PROMISING_SCORE = 0.65
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Grading:
     """A model's judgement of candidates."""
 
     statement: str
@@ -34,7 +34,7 @@ class Judgement:
 class Judge(Protocol):
     """A model, or a test, that judges candidates."""
 
-    def judge(self, query: str, texts: Sequence[str], budget_s: float) -> Judgement:
+    def judge(self, query: str, texts: Sequence[str], budget_s: float) -> Grading:
         """Return the judgement of `texts` as answers to `query`, in `budget_s` seconds at most, all in all.
 
         Raises:
@@ -48,7 +48,7 @@ class ModelJudge:
     def __init__(self, models: Models) -> None:
         self._models = models
 
-    def judge(self, query: str, texts: Sequence[str], budget_s: float) -> Judgement:
+    def judge(self, query: str, texts: Sequence[str], budget_s: float) -> Grading:
         """Return as `Judge.judge`. The same question about the same texts is asked once while `Models` keeps answers.
 
         Raises:
@@ -68,7 +68,7 @@ class ModelJudge:
             index = item["n"] - 1
             if index < len(judged):  # a candidate graded twice has its lower grade
                 grades[index] = min(item["grade"], grades.get(index, BEST_GRADE))
-        return Judgement(statement or query, grades)
+        return Grading(statement or query, grades)
 
 
 def blend(score: float, grade: int, share: float = SHARE) -> float:

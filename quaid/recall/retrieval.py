@@ -18,7 +18,7 @@ from quaid.recall.beam_search import GraphFinds
 from quaid.recall.fusion import Ranking
 from quaid.recall.options import RecallOptions, of_kinds
 from quaid.recall.query import Query
-from quaid.recall.trace import Trace
+from quaid.recall.trace import RecallTrace
 from quaid.settings import RecallSettings
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class SearchRequest:
     sources: Sources
     settings: RecallSettings
     options: RecallOptions
-    trace: Trace
+    trace: RecallTrace
     query: Query
     scope: Scope
     named: frozenset[str] = frozenset()

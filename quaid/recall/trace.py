@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Trace:
+class RecallTrace:
     """Notes of one recall. `quaid recall --explain` draws them, the recall log keeps the times."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from vaults import Vault
 from quaid.errors import EmbeddingError, ModelTimeoutError
 from quaid.model import Recall
 from quaid.recall.pipeline import Helpers
-from quaid.recall.rerank import MAX_JUDGED, Judgement
+from quaid.recall.rerank import MAX_JUDGED, Grading
 
 NOTES = {
     "facts/milk.md": "---\nid: milk\n---\nMaya takes oat milk in her coffee.\n",
@@ -34,7 +34,7 @@ class Judge:
     def judge(self, query, texts, budget_s):
         self.asked.append((query, list(texts), budget_s))
         graded = {n: grade for n, text in enumerate(texts) for word, grade in self.grades.items() if word in text}
-        return Judgement(self.statement, graded)
+        return Grading(self.statement, graded)
 
 
 class Never:
