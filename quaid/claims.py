@@ -286,20 +286,15 @@ def _windows(text: str, mentions: Sequence[DateMention]) -> Iterator[Window]:
             continue
         if len(mentions) > 1 and re.fullmatch(_WEEKDAY, mention.text):
             continue
-        yield _widened(text, mention)
-
-
-def _widened(text: str, mention: DateMention) -> Window:
-    lead = text[max(0, mention.span[0] - 12) : mention.span[0]]
-    if not re.search(_VAGUE, mention.text) and not re.search(_VAGUE_LEAD, lead):
-        return mention.start, mention.end
-    start, end = mention.start, mention.end
-    side = re.search(_SIDE, mention.text)
-    if side is not None:  # `a few weeks before 15 July`: any day until then
-        anchors = find_dates(mention.text[side.end() :], datetime(end.year, 12, 31, tzinfo=UTC))
-        for anchor in anchors:
-            start, end = min(start, anchor.start), max(end, anchor.end)
-    return max(start, date.min + _SLACK) - _SLACK, min(end, date.max - _SLACK) + _SLACK
+        start, end = mention.start, mention.end
+        lead = text[max(0, mention.span[0] - 12) : mention.span[0]]
+        if re.search(_VAGUE, mention.text) or re.search(_VAGUE_LEAD, lead):
+            side = re.search(_SIDE, mention.text)
+            if side is not None:  # `a few weeks before 15 July`: any day until then
+                for anchor in find_dates(mention.text[side.end() :], datetime(end.year, 12, 31, tzinfo=UTC)):
+                    start, end = min(start, anchor.start), max(end, anchor.end)
+            start, end = max(start, date.min + _SLACK) - _SLACK, min(end, date.max - _SLACK) + _SLACK
+        yield start, end
 
 
 def _all_meet(windows: Iterable[Window], others: Sequence[Window]) -> bool:

@@ -317,7 +317,14 @@ class _Scorer:
             self._score_note(features, candidate)
         else:
             self._score_turn(features, candidate)
-        if self._named and _is_by_or_about(candidate, self._named):
+        if not self._named:
+            return features
+        if speaker := candidate.speaker or candidate.doc_speaker:
+            is_by_or_about = name_key(speaker) in self._named
+        else:
+            about = candidate.text.casefold() if candidate.kind == Kind.FACT else ""
+            is_by_or_about = any(name.split()[0] in about for name in self._named)
+        if is_by_or_about:
             features["speaker"] = 1.0
         return features
 
@@ -381,16 +388,6 @@ def _named_speakers(pool: Pool, query: Query) -> frozenset[str]:
     named = {speaker for speaker in speakers if speaker in query.name_keys or not asked.isdisjoint(speaker.split())}
     named = named or {speaker for speaker in speakers if speaker in query.owner_keys}
     return frozenset(named) if len(named) == 1 else frozenset()
-
-
-def _is_by_or_about(candidate: Candidate, named: frozenset[str]) -> bool:
-    speaker = candidate.speaker or candidate.doc_speaker
-    if speaker:
-        return name_key(speaker) in named
-    if candidate.kind != Kind.FACT:
-        return False
-    text = candidate.text.casefold()
-    return any(name.split()[0] in text for name in named)
 
 
 def _is_from(candidate: Candidate, query: Query) -> bool:

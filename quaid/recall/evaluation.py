@@ -119,7 +119,12 @@ def parse_questions(text: str, name: str) -> list[EvalQuestion]:
         lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
         questions = [_parse_json(line, f"{name}, line {number}") for number, line in lines]
     else:
-        questions = list(_parse_markdown(text, name))
+        questions, group = [], ""
+        for number, line in _prose(text):
+            if heading := _HEADING.fullmatch(line):
+                group = _HEADING_END.sub("", heading["text"]).strip()
+            elif item := _ITEM.fullmatch(line):
+                questions.append(_parse_item(item["text"], group, f"{name}, line {number}"))
     if not questions:
         raise BadInputError(f"{name} asks nothing. Write a question as a list item: - question → [[note]]")
     return questions
@@ -244,16 +249,6 @@ def _is_named(hit: Hit, note: str) -> bool:
 
 
 # -- question files --------------------------------------------------------------------------------------------------
-
-
-def _parse_markdown(text: str, name: str) -> Iterator[EvalQuestion]:
-    group = ""
-    for number, line in _prose(text):
-        heading, item = _HEADING.fullmatch(line), _ITEM.fullmatch(line)
-        if heading:
-            group = _HEADING_END.sub("", heading["text"]).strip()
-        elif item:
-            yield _parse_item(item["text"], group, f"{name}, line {number}")
 
 
 def _prose(text: str) -> Iterator[tuple[int, str]]:

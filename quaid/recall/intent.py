@@ -42,29 +42,28 @@ class Intent(StrEnum):
 
 
 class IntentProfile(NamedTuple):
-    """Shares of the two channels, which add up to 1, and factors on the score of notes by their `type`.
+    """The share of the vector channel, the keyword channel having the rest, and factors on the score by `type`.
 
     A named tuple, for a dataclass takes half a millisecond of every start to make.
     """
 
     vector_weight: float
-    keyword_weight: float
     type_boosts: Mapping[str, float] = MappingProxyType({})
 
 
 PROFILES: Mapping[Intent, IntentProfile] = {
     # Names are matched as strings, meaning is of less help.
-    Intent.WHO: IntentProfile(0.5, 0.5, {"person": 1.3}),
-    Intent.WHERE: IntentProfile(0.5, 0.5, {"place": 1.3}),
-    Intent.RELATION: IntentProfile(0.5, 0.5),
+    Intent.WHO: IntentProfile(0.5, {"person": 1.3}),
+    Intent.WHERE: IntentProfile(0.5, {"place": 1.3}),
+    Intent.RELATION: IntentProfile(0.5),
     # Dates are strings too.
-    Intent.WHEN: IntentProfile(0.4, 0.6, {"event": 1.3, "decision": 1.3}),
+    Intent.WHEN: IntentProfile(0.4, {"event": 1.3, "decision": 1.3}),
     # The question is rarely worded as the fact is.
-    Intent.PREFERENCE: IntentProfile(0.8, 0.2, {"preference": 1.3}),
-    Intent.WHY: IntentProfile(0.8, 0.2, {"event": 1.2, "decision": 1.2}),
-    Intent.PROJECT: IntentProfile(0.6, 0.4),
-    Intent.WHAT: IntentProfile(0.7, 0.3),
-    Intent.GENERAL: IntentProfile(0.7, 0.3),
+    Intent.PREFERENCE: IntentProfile(0.8, {"preference": 1.3}),
+    Intent.WHY: IntentProfile(0.8, {"event": 1.2, "decision": 1.2}),
+    Intent.PROJECT: IntentProfile(0.6),
+    Intent.WHAT: IntentProfile(0.7),
+    Intent.GENERAL: IntentProfile(0.7),
 }
 """The weights and boosts of Quaid for OpenClaw under our types: its Event holds events and decisions."""
 

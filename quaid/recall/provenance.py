@@ -133,7 +133,11 @@ def explain(
         facts = [one for one in links if one.kind == Kind.FACT]
         links = [one for one in links if one.kind != Kind.FACT]
     if document.kind == Kind.FACT and not citations:
-        remarks.append(f"{_origin(life.created)}; it cites no turn.")
+        origin = "Written by hand"
+        if life.created and life.created.by != HUMAN:
+            is_stated = life.created.commit and life.created.commit.subject.startswith("remember: ")
+            origin = "Stated directly with quaid remember" if is_stated else "Written by Quaid"
+        remarks.append(f"{origin}; it cites no turn.")
     return Provenance(
         view,
         _source(document, life),
@@ -277,10 +281,3 @@ def _source(document: Document, life: _Life) -> str | None:
         return SOURCES.get(document.source)
     is_by_hand = life.created.by == HUMAN if life.created else life.is_known and not life.edits
     return "owner" if is_by_hand else None
-
-
-def _origin(created: NoteChange | None) -> str:
-    if created is None or created.by == HUMAN:
-        return "Written by hand"
-    is_stated = created.commit is not None and created.commit.subject.startswith("remember: ")
-    return "Stated directly with quaid remember" if is_stated else "Written by Quaid"

@@ -228,7 +228,14 @@ class RecallRecords:
             refused = None
         except UNWRITABLE as error:  # the ledgers can still be read
             connection, refused = open_in_memory(schema), error
-        return _Tables(connection, self._path, self._settings, _place(self._root), refused)
+        try:
+            with open(_MACHINE_ID, encoding="ascii") as file:  # noqa: PTH123 - on the path of every recall
+                machine = file.read().strip()
+        except (OSError, UnicodeDecodeError):
+            machine = ""
+        # The machine and folder that a local.db belongs to, the same however the folder is reached.
+        place = f"{machine or os.uname().nodename} {os.path.realpath(self._root)}"
+        return _Tables(connection, self._path, self._settings, place, refused)
 
     def _say(self, what: str) -> None:
         self._remark = f"usage: {what}"
@@ -333,13 +340,3 @@ def list_recalled(answer: Recall) -> list[Recalled]:
 def _dropped(error: QuaidError) -> str:
     """Return why a recall is not recorded, as `degraded` names it."""
     return f"usage: {_DROPPED.get(type(error), str(error))}"
-
-
-def _place(root: Path) -> str:
-    """Return the machine and folder that a local.db belongs to, the same however the folder is reached."""
-    try:
-        with open(_MACHINE_ID, encoding="ascii") as file:  # noqa: PTH123 - on the path of every recall
-            machine = file.read().strip()
-    except (OSError, UnicodeDecodeError):
-        machine = ""
-    return f"{machine or os.uname().nodename} {os.path.realpath(root)}"

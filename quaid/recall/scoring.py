@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 
 from quaid.index import documents
@@ -31,15 +30,8 @@ MAX_CUT_SHOWN = 20
 """So many of the candidates that are left out are named in the trace."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompositeWeights:
-    """Shares of the composite score; they add up to 1."""
-
-    relevance: float = 0.6
-    recency: float = 0.2
-    frequency: float = 0.15
-    confidence: float = 0.05
-
+RELEVANCE_SHARE, RECENCY_SHARE, FREQUENCY_SHARE, CONFIDENCE_SHARE = 0.6, 0.2, 0.15, 0.05
+"""Of the composite score; they add up to 1."""
 
 # -- score -----------------------------------------------------------------------------------------------------------
 
@@ -67,16 +59,14 @@ def adjust(
     return scores
 
 
-def composite(
-    relevance: float, candidate: Candidate, use: Use, now: datetime, weights: CompositeWeights = CompositeWeights()
-) -> float:
+def composite(relevance: float, candidate: Candidate, use: Use, now: datetime) -> float:
     """Return relevance, recency, frequency and confidence in one, in the range of the relevance."""
     age = days_since(candidate.said_at or candidate.created, now)
     recency = 0.0 if age is None else 2.0 ** (-age / RECENCY_DAYS)
     frequency = min(1.0, use.accesses / ENOUGH_ACCESSES)
     sure = confidence(candidate, use, now)
-    rest = weights.recency * recency + weights.frequency * frequency + weights.confidence * sure
-    return weights.relevance * relevance + rest * min(1.0, relevance)  # new and beside the point is beside the point
+    rest = RECENCY_SHARE * recency + FREQUENCY_SHARE * frequency + CONFIDENCE_SHARE * sure
+    return RELEVANCE_SHARE * relevance + rest * min(1.0, relevance)  # new and beside the point is beside the point
 
 
 def confidence(candidate: Candidate, use: Use, now: datetime) -> float:
