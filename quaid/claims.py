@@ -1,8 +1,9 @@
 """Do two texts say the same, contradict each other, differ in a number, a date, a name or a negation?
 
 Every text is read in one way, and three questions are asked of what was read. `is_same_claim`: is nothing that tells
-look-alikes apart said by one alone? `difference`: does each say what the other does not? That one says more is none.
-`problem_of`: is a new wording what its sources say? In doubt texts differ: a fact kept twice is better than one lost.
+look-alikes apart said by one alone? `difference`: does each say what the other does not? If only one says more, they do
+not differ. `problem_of`: is a new wording what its sources say? In doubt texts differ: a fact kept twice is better than
+one lost.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Reading:
 
     @cached_property
     def negations(self) -> int:
-        """How many there are."""
+        """The number of negations."""
         return sum(word in _NEGATIONS or word.endswith("n't") for word in self._in_order)
 
     @cached_property
@@ -127,7 +128,7 @@ def is_same_claim(one: Reading, other: Reading) -> bool:
 
 def is_near_copy(one: Reading, other: Reading, similarity: float) -> bool:
     """Return whether two texts make the same claim in the same words: those of both are `similarity` of those of either
-    (Jaccard). A text without words is no copy of any.
+    (Jaccard). A text without words is not a copy of any.
     """
     shared = len(one.words & other.words)
     either = len(one.words) + len(other.words) - shared
@@ -147,7 +148,7 @@ def find_same(statement: str, similar: Iterable[tuple[Fact, str, float]], thresh
 
 def difference(one: str, other: str) -> str | None:
     """Return what tells two statements apart for certain: `dates`, `numbers`, `names`, `words` or `negation`. None if
-    nothing does: that one says more is no difference.
+    nothing does: that one says more is not a difference.
     """
     left, right = _understand(one, other), _understand(other, one)
     if left.is_negated != right.is_negated:
@@ -206,8 +207,8 @@ def problem_of(statement: str, sources: Sequence[str]) -> str | None:
 
 
 def _names(text: Reading, one: Reading, other: Reading) -> tuple[str, ...]:
-    """The names in `text`: capitals for certain in the midst of a sentence, and at its beginning if they are no common
-    word, nor small in either of the two that are compared.
+    """Return the names in `text`: capitalised words in the midst of a sentence, and at its beginning if they are not
+    a common word nor small in one of the two that are compared.
     """
     return tuple(
         dict.fromkeys(
@@ -238,7 +239,7 @@ def _differ_in_numbers(left: Collection[tuple[str, str]], right: Collection[tupl
 
 
 class _Meaning(NamedTuple):
-    """What of a text must not get mixed up beside another: its `numbers` and `names` are none of its dates'.
+    """The parts of a text that must not get mixed up beside another: its `numbers` and `names` are none of its dates'.
 
     A named tuple, for a dataclass takes half a millisecond of every start to make.
     """
@@ -265,7 +266,9 @@ def _latest_year(text: str) -> int | None:
 
 @lru_cache(maxsize=32768)  # a text is in many pairs
 def _without_dates(text: str, year: int) -> tuple[tuple[Window, ...], Reading, Reading]:
-    """When a text says that something was, and the text with and without its dates; `year` is that of dates without."""
+    """Return when a text says that something was, and the text with and without its dates; `year` is that of dates
+    without.
+    """
     mentions = find_dates(text, datetime(year, 12, 31, tzinfo=UTC))
     undated = text
     for mention in reversed(mentions):
@@ -276,29 +279,24 @@ def _without_dates(text: str, year: int) -> tuple[tuple[Window, ...], Reading, R
 
 
 def _windows(text: str, mentions: Sequence[DateMention]) -> Iterator[Window]:
-    """Vague times are as wide as they may be meant; `(8-9 July)` behind a date says what that date is."""
+    """Yield when something was: vague times as wide as they may be meant; `(8-9 July)` behind a date explains that."""
     for place, mention in enumerate(mentions):
         following = mentions[place + 1] if place + 1 < len(mentions) else None
         if following is not None and re.fullmatch(_OPENS, text[mention.span[1] : following.span[0]]):
             continue
         if len(mentions) > 1 and re.fullmatch(_WEEKDAY, mention.text):
             continue
-        yield _widened(text, mention)
-
-
-def _widened(text: str, mention: DateMention) -> Window:
-    lead = text[max(0, mention.span[0] - 12) : mention.span[0]]
-    if not re.search(_VAGUE, mention.text) and not re.search(_VAGUE_LEAD, lead):
-        return mention.start, mention.end
-    start, end = mention.start, mention.end
-    side = re.search(_SIDE, mention.text)
-    if side is not None:  # `a few weeks before 15 July`: any day until then
-        anchors = find_dates(mention.text[side.end() :], datetime(end.year, 12, 31, tzinfo=UTC))
-        for anchor in anchors:
-            start, end = min(start, anchor.start), max(end, anchor.end)
-    return max(start, date.min + _SLACK) - _SLACK, min(end, date.max - _SLACK) + _SLACK
+        start, end = mention.start, mention.end
+        lead = text[max(0, mention.span[0] - 12) : mention.span[0]]
+        if re.search(_VAGUE, mention.text) or re.search(_VAGUE_LEAD, lead):
+            side = re.search(_SIDE, mention.text)
+            if side is not None:  # `a few weeks before 15 July`: any day until then
+                for anchor in find_dates(mention.text[side.end() :], datetime(end.year, 12, 31, tzinfo=UTC)):
+                    start, end = min(start, anchor.start), max(end, anchor.end)
+            start, end = max(start, date.min + _SLACK) - _SLACK, min(end, date.max - _SLACK) + _SLACK
+        yield start, end
 
 
 def _all_meet(windows: Iterable[Window], others: Sequence[Window]) -> bool:
-    """Whether each of `windows` has a day in common with one of `others`."""
+    """Return whether each of `windows` has a day in common with one of `others`."""
     return all(any(window[0] <= other[1] and other[0] <= window[1] for other in others) for window in windows)

@@ -16,8 +16,8 @@ from quaid.docs.chunks import parse_doc
 from quaid.docs.search import DocsFound
 from quaid.index import database
 from quaid.index.matrix import VectorMatrix
-from quaid.recall.asking import Sources
 from quaid.recall.pipeline import Helpers
+from quaid.recall.retrieval import Sources
 from quaid.settings import EmbeddingSettings, RecallSettings, Settings
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.docs import DocFile, DocsIndex

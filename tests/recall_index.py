@@ -15,9 +15,9 @@ from quaid.index.documents import Candidate, Known
 from quaid.index.matrix import VectorMatrix
 from quaid.model import Recall
 from quaid.recall import pipeline
-from quaid.recall.asking import Sources
 from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
+from quaid.recall.retrieval import Sources
 from quaid.settings import RecallSettings, StageSettings
 from quaid.vault.notes import parse_note
 

@@ -13,7 +13,18 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, moment, paragraphs, section, short, styled
 from quaid.errors import BadInputError
 from quaid.model import Recall
-from quaid.recall.evaluation import Change, Outcome, Question, Score, compare, parse_questions, replay, score
+from quaid.recall.evaluation import (
+    EvalQuestion,
+    Outcome,
+    OutcomeChange,
+    Score,
+    compare,
+    find_expected,
+    list_meant,
+    parse_questions,
+    replay,
+    score,
+)
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
@@ -99,7 +110,7 @@ def run_eval(
 class _Replay:
     """The questions of one call and the memory they are put to."""
 
-    def __init__(self, memory: Memory, questions: list[Question], paths: Sequence[Path], limit: int) -> None:
+    def __init__(self, memory: Memory, questions: list[EvalQuestion], paths: Sequence[Path], limit: int) -> None:
         self.limit = limit
         self._memory = memory
         self._questions = questions
@@ -130,8 +141,6 @@ class _Replay:
         return replace(answer, hits=tuple(hit for hit in answer.hits if hit.path not in self._own)[: self.limit])
 
     def _rank(self, answer: Recall, reference: str) -> int | None:
-        from quaid.recall.expectation import find_expected, list_meant
-
         if reference not in self._meant:
             self._meant[reference] = list_meant(self._memory.index(), reference)
         return find_expected(answer.hits, reference, self._meant[reference])
@@ -148,7 +157,7 @@ def _read(path: Path) -> str:
         raise BadInputError(f"{path} cannot be read ({error.strerror}). Give a file with questions.") from error
 
 
-def _exit_code(invocation: Invocation, old: _Side | None, new: _Side, changes: Sequence[Change]) -> int:
+def _exit_code(invocation: Invocation, old: _Side | None, new: _Side, changes: Sequence[OutcomeChange]) -> int:
     sides = [("before", old), ("now" if old is None else "after", new)]
     if degraded := [f"{name} ({label})" for label, side in sides if side for name in side.degraded]:
         invocation.say(f"quaid: degraded: {', '.join(degraded)}. More may be found without that; see: quaid doctor")
@@ -178,7 +187,7 @@ def shape_of_question(before: Outcome | None, after: Outcome) -> dict[str, objec
     return {**about, "hits": after.hits, "expected": expected}
 
 
-def _change_shape(change: Change, names: Sequence[str]) -> dict[str, object]:
+def _change_shape(change: OutcomeChange, names: Sequence[str]) -> dict[str, object]:
     return {"question": change.question.text, "place": change.question.place, "answers": list(names)}
 
 

@@ -62,7 +62,7 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
         with invocation.open(owner=query.owner) as memory:
             found = _recall(invocation, memory, query, options)
     else:
-        from quaid.recall.expectation import check_decidable, deciding, find_expected, list_meant
+        from quaid.recall.evaluation import check_decidable, deciding, find_expected, list_meant
 
         invocation.is_deciding = True
         with deciding(), invocation.open(owner=query.owner) as memory:

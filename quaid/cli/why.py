@@ -15,7 +15,7 @@ from quaid.cli.terminal import clipped, count, line_width, moment, one_line, sho
 
 if TYPE_CHECKING:
     from quaid.index.backlinks import Related
-    from quaid.recall.provenance import CitedTurn, Provenance, Said, SessionView, Step
+    from quaid.recall.provenance import CitedTurn, NoteChange, Provenance, SessionView, TurnText
 
 MAX_EDITS = 20
 MAX_RELATED = 10
@@ -53,7 +53,7 @@ def run_why(
     invocation.tell(lambda: render_provenance(found), **shape)
 
 
-def _step_shape(step: Step) -> dict[str, Any]:
+def _step_shape(step: NoteChange) -> dict[str, Any]:
     names = ("when", "author", "email", "subject", "body")
     told = fields(step.commit, *names) if step.commit else dict.fromkeys(names)
     trailers = {name: step.trailer(name.capitalize()) for name in TRAILERS}
@@ -146,18 +146,18 @@ def _session(session: SessionView, turns: Sequence[CitedTurn], *, is_told: bool)
     return _Branch(head, below)
 
 
-def _speaker(said: Said) -> str:
+def _speaker(said: TurnText) -> str:
     return ", ".join(part for part in (said.speaker, f"turn {said.turn}", moment(said.said_at)) if part)
 
 
-def _who(what: str, step: Step) -> str:
+def _who(what: str, step: NoteChange) -> str:
     if step.commit is None:
         return f"{what} in the working tree, not committed"
     author = step.commit.author if step.by == "human" else step.by
     return f"{what} {moment(step.commit.when)} by {author}, commit {short(step.commit.id)}"
 
 
-def _details(step: Step) -> Iterator[_Branch]:
+def _details(step: NoteChange) -> Iterator[_Branch]:
     if step.commit is not None:
         yield _Branch(one_line(step.commit.subject))
         if step.commit.body:

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field, replace
 from quaid.index import passages
 from quaid.model import ChannelRank, Hit, Passage, Recall
 from quaid.recall import pipeline
-from quaid.recall.asking import Sources
-from quaid.recall.evidence import EVIDENCE, Weights
-from quaid.recall.options import Depth, RecallOptions
+from quaid.recall.options import FEATURES, Depth, RecallOptions, Weights
 from quaid.recall.pipeline import Helpers
+from quaid.recall.retrieval import Sources
 from quaid.settings import RecallSettings
 
 MOST_OF_ONE = 2
 """So many passages of one doc may go before those of others: a question is often answered in two pages."""
-WEIGHTS = Weights(**dict.fromkeys(EVIDENCE, 0.0) | {"beside": 1.0, "phrase": Weights().phrase})
+WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"beside": 1.0, "phrase": Weights().phrase})
 """A passage keeps no company: it counts by what it says for itself, words and likeness at the share that is configured
 (`beside`, of what stands alone), and a quoted phrase. How long it is says nothing, for it was cut.
 """

@@ -14,9 +14,9 @@ from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
 from quaid.place import DOCS_FILE, state_folder
-from quaid.recall.asking import Sources
 from quaid.recall.options import Depth
 from quaid.recall.pipeline import Helpers
+from quaid.recall.retrieval import Sources
 from quaid.settings import Settings
 from quaid.sync.docs import DocFile, DocsIndex
 

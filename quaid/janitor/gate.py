@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quaid.model import Hit, Recall
-from quaid.recall.bookkeeping import Bookkeeping
-from quaid.recall.evaluation import Question, parse_questions
-from quaid.recall.expectation import find_expected, list_meant
+from quaid.recall.evaluation import EvalQuestion, find_expected, list_meant, parse_questions
+from quaid.recall.records import RecallRecords
 from quaid.vault import files
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class WorktreeMemory(Protocol):
 class _Answered(NamedTuple):
     """The answer to one question; `found` is what of the expected is among the hits."""
 
-    question: Question
+    question: EvalQuestion
     hits: tuple[Hit, ...]
     found: frozenset[str]
 
@@ -47,7 +46,7 @@ class Gate:
 
     def __init__(
         self,
-        questions: Sequence[Question],
+        questions: Sequence[EvalQuestion],
         worktree: Path,
         open_memory: Callable[[Path], AbstractContextManager[WorktreeMemory]],
     ) -> None:
@@ -91,10 +90,10 @@ class Gate:
         return answers
 
 
-def list_questions(root: Path, settings: Settings) -> list[Question]:
+def list_questions(root: Path, settings: Settings) -> list[EvalQuestion]:
     """The questions that were asked most lately, and those of the pages in eval/ with what each must find."""
-    with Bookkeeping(root, settings) as books:
-        found = [Question(text) for text in books.questions(settings.janitor.gate_questions)]
+    with RecallRecords(root, settings) as books:
+        found = [EvalQuestion(text) for text in books.questions(settings.janitor.gate_questions)]
     for page in sorted((root / "eval").glob("*.md")):
         data = files.read_note(page.parent, page.name) or b""
         found += parse_questions(data.decode("utf-8", "replace"), page.name)

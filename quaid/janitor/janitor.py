@@ -26,7 +26,7 @@ from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.runs import Judgements, Proposals, Run, Runs
 from quaid.model import Commit, Committed, Edit, Message
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.recall.bookkeeping import Bookkeeping
+from quaid.recall.records import RecallRecords
 from quaid.sync.derived_index import SyncOptions
 from quaid.vault import layout, transaction
 
@@ -148,7 +148,7 @@ class Janitor:
         local = self._state / LOCAL_FILE
         judgements = Judgements(local, datetime.now(UTC).date().isoformat())
         documents = ProjectDocs(self._root, self._settings, self._documentation, self._writer, judgements)
-        with Bookkeeping(self._root, self._settings) as books:
+        with RecallRecords(self._root, self._settings) as books:
             dependencies = RunDependencies(
                 root=self._root,
                 settings=self._settings,

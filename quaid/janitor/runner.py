@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from quaid.janitor.gate import Gate
     from quaid.janitor.project_docs import ProjectDocs
     from quaid.llm import Models
-    from quaid.recall.bookkeeping import Bookkeeping
+    from quaid.recall.records import RecallRecords
 
 LOCK_FILE = "janitor.lock"
 MAX_GAPS = 100
@@ -69,7 +69,7 @@ class RunDependencies:
     judgements: Judgements
     waiting: WaitingDecisions
     notes_before: int | None
-    books: Bookkeeping
+    books: RecallRecords
     documents: ProjectDocs
     open_gate: Callable[[Path], Gate]
     housekeeping: Callable[[Collection[str]], list[str]]

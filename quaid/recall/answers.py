@@ -1,4 +1,4 @@
-"""A question on its way through the rooms: index and vectors, a model in doubt, and the books that are kept of it."""
+"""A question and what it needs of other rooms: a fresh index, vectors, a model in doubt, and the records of it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from quaid.index.scope import ScopedChunks
 from quaid.model import Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
 from quaid.recall import pipeline
-from quaid.recall.asking import Sources
 from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
+from quaid.recall.retrieval import Sources
 from quaid.recall.visibility import read_core_notes
 from quaid.settings import Settings
 from quaid.sqlite import heal
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
     from quaid.history.vault_history import History
     from quaid.llm import Models
-    from quaid.recall.bookkeeping import Bookkeeping
+    from quaid.recall.records import RecallRecords
     from quaid.recall.rerank import Judge
     from quaid.recall.visibility import VisibleCommits
-    from quaid.sync.as_of import Past, PastIndexes
+    from quaid.sync.as_of import PastIndexes
 
-Asked = TypeVar("Asked")
+T = TypeVar("T")
 Unwritable = VaultReadOnlyError | DiskFullError | DiskFailedError
 
 
 class Answers:
-    """Who answers the questions of one `Memory`. Opens the index, the books and the past when they are first needed."""
+    """Answers the questions of one `Memory`. Opens the index, the records and the past when they are first needed."""
 
     def __init__(
         self, root: Path, settings: Settings, embedding: Embedding, freshness: Freshness, reader: IndexReader,
@@ -59,7 +59,7 @@ class Answers:
         self._visible = IndexReader(self._path, self.owners)
         self._matrix = VectorMatrix()
         self._scoped = ScopedChunks()
-        self._books: Bookkeeping | None = None
+        self._records: RecallRecords | None = None
         self._judge: Judge | None = None
         self._owners: frozenset[str] = frozenset()
         self._past: PastIndexes | None = None
@@ -67,24 +67,32 @@ class Answers:
         self._distrusted: Unwritable | None = None
 
     def answer(self, query: str, options: RecallOptions, *, as_of: str | None, progress: Progress | None) -> Recall:
-        """The answer of the present index, or of the one as of a revision or day.
+        """Return the answer of the present index, or of the one as of a revision or day.
 
         Raises:
             VaultNotFoundError
-            RevisionError: no such revision, or none that early.
+            RevisionError: there is no such revision, or none that early.
         """
         options = replace(options, owners=options.owners or self.owners())
         if as_of is not None:
-            return self._answer_of_past(query, options, self._past_indexes().open(as_of, progress))
+            return self._answer_of_past(query, options, as_of, progress)
         connection, stale = self.fresh()
-        beside = connection if connection is self._in_memory else self._second.open() or connection
-        sources = Sources(connection, beside, self._embedding.embedder_of, self._matrix, self._scoped)
-        answer = self._answer(query, options, sources)
+        second = connection if connection is self._in_memory else self._second.open() or connection
+        sources = Sources(connection, second, self._embedding.embedder_of, self._matrix, self._scoped)
+        answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
         if options.context:
             answer = replace(answer, context=tuple(read_core_notes(self._root, self.owners())))
-        return _with_degraded(answer, [*self._config(), *stale, *self._pending(connection, options)])
+        degraded = list(stale)
+        if self._problem is not None:
+            reason = f"these are all defaults, and no model is used, until it is repaired. {self._problem}"
+            degraded.insert(0, f"config: {reason}")
+        if not options.keyword_only and self._settings.embedding.provider != "none":
+            waiting = vectors.count_pending(connection)
+            if waiting and self._embedding.embedder() is not None:
+                degraded.append(f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync")
+        return _with_degraded(answer, degraded)
 
-    def ask(self, question: Callable[[], Asked]) -> Asked:
+    def ask(self, question: Callable[[], T]) -> T:
         """Ask the index, and once more when it turns out to be damaged: a new one is built then, in memory where it
         cannot be set aside.
         """
@@ -96,30 +104,30 @@ class Answers:
             return question()
 
     def keep(self, answer: Recall, options: RecallOptions, *, door: str, session: str | None) -> Recall:
-        """Write the answer into the books; what they could not take is named in `degraded`."""
-        books = self.books()
+        """Record the answer; what could not be recorded is named in `degraded`."""
+        records = self.records()
         inhibited = answer.trace.get("inhibited")
-        problems = [books.weaken(inhibited)] if isinstance(inhibited, list) and inhibited else []
+        problems = [records.weaken(inhibited)] if isinstance(inhibited, list) and inhibited else []
         if not (options.kinds or options.at or options.keyword_only):
             depth = options.depth
-            problems.append(books.after_recall(answer, door=door, depth=depth, session=session, limit=options.limit))
+            problems.append(records.after_recall(answer, door=door, depth=depth, session=session, limit=options.limit))
         return _with_degraded(answer, [problem for problem in problems if problem])
 
     def owners(self) -> frozenset[str]:
-        """The names of the one who asks."""
+        """Return the names of the one who asks."""
         if not self._owners:
             self._owners = own_names(self._root, self._settings)
         return self._owners
 
     def helpers(self) -> Helpers:
-        """What a question may ask beside the index."""
+        """Return what a question may ask beside the index."""
         # The name in quaid.toml is that of the vault's own owner, whoever asks.
         own = self._settings.owner_name if "default" in self.owners() else ""
         names = (own, self._settings.owner)
-        return Helpers(self._open_judge, lambda ids: self.books().strengths(ids), names)
+        return Helpers(self._open_judge, lambda ids: self.records().strengths(ids), names)
 
     def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
-        """The whole index, brought in step with the files, and what kept it from being so.
+        """Return the whole index, brought in step with the files, and what kept it from being so.
 
         Where none can be written, one without vectors is kept in memory.
         """
@@ -140,20 +148,20 @@ class Answers:
         return self._in_memory, (f"index: it is kept in memory, without vectors: {refusal.reason}",)
 
     def visible(self) -> apsw.Connection:
-        """The index as it is, and as the one who asks may see it."""
+        """Return the index as it is, as the one who asks may see it."""
         if self._in_memory is not None:
             return database.copy_in_memory(self._in_memory, self.owners())
         return self._open(self._visible)
 
     def visible_commits(self) -> VisibleCommits:
-        """Which commits the one who asks may see, by the index as it is."""
+        """Return the commits as the one who asks may see them, by the index as it is."""
         from quaid.recall.visibility import VisibleCommits
 
         whole = self._in_memory or self._open(self._reader)
         return VisibleCommits(whole, self.visible(), self._git(), self.owners())
 
     def log(self, limit: int, **which: Any) -> list[Commit]:
-        """The newest `limit` commits that the one who asks may see; `which` is as for `History.log`."""
+        """Return the newest `limit` commits that the one who asks may see; `which` is as for `History.log`."""
         self.fresh()
         return self.visible_commits().newest(lambda count: self._git().log(limit=count, **which), limit)
 
@@ -163,12 +171,12 @@ class Answers:
             raise VaultNotFoundError(self._root)
         return connection
 
-    def books(self) -> Bookkeeping:
-        if self._books is None:
-            from quaid.recall.bookkeeping import Bookkeeping
+    def records(self) -> RecallRecords:
+        if self._records is None:
+            from quaid.recall.records import RecallRecords
 
-            self._books = Bookkeeping(self._root, self._settings)
-        return self._books
+            self._records = RecallRecords(self._root, self._settings)
+        return self._records
 
     def _release(self) -> None:
         for reader in (self._reader, self._second, self._visible):
@@ -176,20 +184,22 @@ class Answers:
 
     def close(self) -> None:
         self._release()
-        if self._books is not None:
-            self._books.close()
+        if self._records is not None:
+            self._records.close()
 
-    def _answer(self, query: str, options: RecallOptions, sources: Sources) -> Recall:
-        return pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
+    def _answer_of_past(self, query: str, options: RecallOptions, as_of: str, progress: Progress | None) -> Recall:
+        if self._past is None:
+            from quaid.sync.as_of import PastIndexes
 
-    def _answer_of_past(self, query: str, options: RecallOptions, past: Past) -> Recall:
+            self._past = PastIndexes(self._root, self._settings, self._embedding, self._git)
+        past = self._past.open(as_of, progress)
         reader = IndexReader(past.path)
         connection = reader.open()
         if connection is None:
             raise VaultNotFoundError(past.path)
         try:
             sources = Sources(connection, connection, self._embedding.embedder_of, VectorMatrix())
-            answer = self._answer(query, options, sources)
+            answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
         finally:
             reader.close()
         # What has become private since is not told as it was before.
@@ -199,13 +209,6 @@ class Answers:
         answer = replace(answer, hits=tuple(hit for hit in answer.hits if hit.path in kept))
         trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
         return _with_degraded(replace(answer, trace=trace), past.degraded)
-
-    def _past_indexes(self) -> PastIndexes:
-        if self._past is None:
-            from quaid.sync.as_of import PastIndexes
-
-            self._past = PastIndexes(self._root, self._settings, self._embedding, self._git)
-        return self._past
 
     def _open_judge(self) -> Judge | None:
         if self._judge is None and self._settings.models.provider not in {"", "none"}:
@@ -218,20 +221,9 @@ class Answers:
             self._judge = ModelJudge(models if self._settings.recall.log == "text" else models.without_answers())
         return self._judge
 
-    def _config(self) -> Iterable[str]:
-        if self._problem is not None:
-            yield f"config: these are all defaults, and no model is used, until it is repaired. {self._problem}"
-
-    def _pending(self, connection: apsw.Connection, options: RecallOptions) -> Iterable[str]:
-        if options.keyword_only or self._settings.embedding.provider == "none":
-            return
-        waiting = vectors.count_pending(connection)
-        if waiting and self._embedding.embedder() is not None:
-            yield f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync"
-
 
 def _with_degraded(answer: Recall, more: Iterable[str]) -> Recall:
-    """Degradations by their short name; the sentences behind them go into the trace."""
+    """Return the answer with the short names of `more`; the sentences behind them go into the trace."""
     sentences = list(more)
     names = [sentence.split(":", 1)[0] for sentence in sentences]
     if not names:

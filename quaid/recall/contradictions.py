@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from itertools import combinations, product
 
-from quaid.index import graph
+from quaid.index import documents, graph
 from quaid.index.documents import Candidate
-from quaid.index.scope import Scope
-from quaid.model import name_key
-
-if TYPE_CHECKING:
-    import apsw
+from quaid.model import Kind, name_key
+from quaid.recall.candidates import Chosen
+from quaid.recall.retrieval import SearchRequest
+from quaid.recall.scoring import truth
 
 SINGLE_VALUED = frozenset(
     """born_in born_on died_on diagnosed_on has_age has_birthday lives_in lives_at located_in married_to named
@@ -20,30 +19,45 @@ SINGLE_VALUED = frozenset(
 )
 """Relations of which a subject has one object at a time."""
 
-MOST_PAIRED = 5
+MAX_PAIRED = 5
 """So many facts are brought in beside those that were found."""
 
 Edge = tuple[str, str, str]
-Chosen = tuple[Candidate, float, int]
 
 
-def fetch_rivals(connection: apsw.Connection, doc_ids: Collection[int], scope: Scope) -> dict[int, list[Edge]]:
-    """The single-valued edges of facts, and of all other facts in `scope` that say the same of the same subject."""
-    said = graph.fetch_said(connection, doc_ids, SINGLE_VALUED)
-    return graph.fetch_same(connection, said, scope) if said else {}
+def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[list[Chosen], dict[int, set[int]]]:
+    """Return `chosen` with each fact followed by those that contradict it, found so far or not: one alone would pass
+    for the truth. And which documents contradict each other, shown or not.
+    """
+    with request.trace.stage("contradictions") as noted:
+        connection, scope = request.connection, request.scope
+        facts = {candidate.doc_id for candidate, _, _ in chosen if candidate.kind == Kind.FACT}
+        said = graph.fetch_said(connection, facts, SINGLE_VALUED) if facts else []
+        opposed = find_opposed(graph.fetch_same(connection, said, scope) if said else {})
+        noted["pairs"] = sum(map(len, opposed.values())) // 2
+        if not opposed:
+            return list(chosen), {}
+        documents_of_chosen = {candidate.doc_id for candidate, _, _ in chosen}
+        missing = documents.first_chunks(connection, set(opposed) - documents_of_chosen)
+        fetched = documents.fetch_candidates(connection, missing, scope)
+        holds = truth(request, fetched.values())
+        rivals = {candidate.doc_id: candidate for candidate in fetched.values() if holds(candidate)}
+        told = documents_of_chosen | rivals.keys()
+        visible = {doc_id: others & told for doc_id, others in opposed.items() if doc_id in told}
+    return _pair(chosen, rivals, opposed), visible
 
 
-def paired(chosen: Sequence[Chosen], rivals: Mapping[int, Candidate], opposed: Mapping[int, set[int]]) -> list[Chosen]:
-    """`chosen` with each fact followed by those that contradict it; `rivals` were not chosen themselves."""
-    by_document = {candidate.doc_id: (candidate, score, count) for candidate, score, count in reversed(chosen)}
-    brought = 0
+def _pair(chosen: Sequence[Chosen], rivals: Mapping[int, Candidate], opposed: Mapping[int, set[int]]) -> list[Chosen]:
+    """Return `chosen` with each fact followed by those that contradict it; `rivals` were not chosen themselves."""
+    by_document = {each[0].doc_id: each for each in reversed(chosen)}
+    added = 0
     result: dict[int, Chosen] = {}
     for candidate, score, count in chosen:
         result.setdefault(candidate.chunk_id, (candidate, score, count))
         for doc_id in sorted(opposed.get(candidate.doc_id, ())):
             other = by_document.get(doc_id)
-            if other is None and doc_id in rivals and brought < MOST_PAIRED:
-                brought += 1
+            if other is None and doc_id in rivals and added < MAX_PAIRED:
+                added += 1
                 other = by_document[doc_id] = (rivals[doc_id], score, 1)
             if other is not None:
                 result.setdefault(other[0].chunk_id, other)
@@ -51,27 +65,24 @@ def paired(chosen: Sequence[Chosen], rivals: Mapping[int, Candidate], opposed: M
 
 
 def find_pairs(edges: Mapping[int, Sequence[Edge]]) -> set[tuple[int, int]]:
-    """Pairs of documents, the lower doc_id first, that give one subject two objects of a single-valued relation."""
+    """Return the pairs of documents, the lower doc_id first, that give one subject two objects of a single-valued
+    relation. A document that gives both contradicts nothing.
+    """
     said: dict[tuple[str, str], dict[str, set[int]]] = {}
     for doc_id, listed in edges.items():
         for subject, relation, target in listed:
             if relation in SINGLE_VALUED:
                 said.setdefault((name_key(subject), relation), {}).setdefault(name_key(target), set()).add(doc_id)
-    return {pair for objects in said.values() for pair in _across(objects)}
-
-
-def _across(objects: Mapping[str, set[int]]) -> Iterable[tuple[int, int]]:
-    """One document from each of two groups, unless it is in both."""
-    groups = list(objects.values())
-    for place, left in enumerate(groups):
-        for right in groups[place + 1 :]:
-            for one in left - right:
-                for other in right - left:
-                    yield min(one, other), max(one, other)
+    return {
+        (min(pair), max(pair))
+        for objects in said.values()
+        for left, right in combinations(objects.values(), 2)
+        for pair in product(left - right, right - left)
+    }
 
 
 def find_opposed(edges: Mapping[int, Sequence[Edge]]) -> dict[int, set[int]]:
-    """Of each document those that contradict it."""
+    """Return for each document those that contradict it."""
     opposed: dict[int, set[int]] = {}
     for one, other in find_pairs(edges):
         opposed.setdefault(one, set()).add(other)

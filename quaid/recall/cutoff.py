@@ -7,21 +7,23 @@ from collections.abc import Callable, Sequence
 
 CHARACTERS_PER_TOKEN = 4
 """What English text comes to with the tokenisers in use, near enough for a budget."""
+_MIN_TRIMMED = 12
+"""Fewer tokens of a text tell nothing."""
 
 
 def dynamic_k(count: int, least: int, most: int) -> int:
-    """`round(11.5 ln N - 61.7)` hits for a memory of N (the seeds' dynamic retrieval limit), from `least` to `most`."""
+    """Return `round(11.5 ln N - 61.7)` hits for N chunks, from `least` to `most`."""
     return max(least, min(most, round(11.5 * math.log(count) - 61.7))) if count > 0 else least
 
 
 def tokens(text: str) -> int:
-    """About how many tokens a text is."""
+    """Return about how many tokens a text is."""
     return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 
 def fit(texts: Sequence[str], budget: int, longer: Callable[[int], str]) -> list[str]:
-    """As many of `texts`, best first, as fit into `budget` tokens, the last one trimmed; what room is left goes into
-    `longer` versions of them, best first.
+    """Return as many of `texts`, best first, as fit into `budget` tokens, the last one trimmed; what room is left goes
+    into `longer` versions of them, best first.
     """
     fitted: list[str] = []
     room = budget
@@ -46,15 +48,11 @@ def fit(texts: Sequence[str], budget: int, longer: Callable[[int], str]) -> list
     return fitted
 
 
-_LEAST_TRIMMED = 12
-"""Fewer tokens of a text tell nothing."""
-
-
 def trim(text: str, most: int) -> str:
-    """The beginning of `text` in at most `most` tokens, cut at a word and marked; empty where that would be a stump."""
+    """Return the beginning of `text` in at most `most` tokens, cut at a word and marked; empty if too short."""
     if tokens(text) <= most:
         return text
-    if most < _LEAST_TRIMMED:
+    if most < _MIN_TRIMMED:
         return ""
     kept = text[: most * CHARACTERS_PER_TOKEN - 2]
     return f"{kept[: kept.rfind(' ')] if ' ' in kept else kept} …"

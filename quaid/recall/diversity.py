@@ -4,22 +4,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from quaid.claims import Reading, is_near_copy
 from quaid.index.documents import Candidate
+from quaid.recall.retrieval import Retrieved, SearchRequest
 
-MOST_REORDERED = 60
+MAX_REORDERED = 60
 """So many of the best are put into another order; what comes behind them stays behind."""
 
 
+def reorder(
+    request: SearchRequest, retrieved: Retrieved, ranked: Sequence[Candidate], scores: Mapping[int, float]
+) -> list[tuple[Candidate, float]]:
+    """Return `ranked` with what is like the best later, as far as that is on."""
+    settings = request.settings
+    if settings.stages.mmr and retrieved.embedded is not None:
+        row, _ = retrieved.embedded
+        best = [candidate.chunk_id for candidate in ranked[:MAX_REORDERED]]
+        ids, matrix = request.sources.vectors.vectors(request.connection, row, best)
+        cosines: Any = matrix @ matrix.T
+        likeness = {
+            (min(one, other), max(one, other)): float(cosines[i][j])
+            for i, one in enumerate(ids)
+            for j, other in enumerate(ids)
+            if i < j
+        }
+        return marginal_relevance(ranked, scores, likeness, settings.mmr_share)
+    if settings.stages.spread:
+        return spread(ranked, scores, settings.spread_strength)
+    return [(candidate, scores[candidate.chunk_id]) for candidate in ranked]
+
+
 def spread(ranked: Sequence[Candidate], scores: Mapping[int, float], strength: float) -> list[tuple[Candidate, float]]:
-    """`ranked` with the turns of one session taken apart, and what each scored when its turn came.
+    """Return `ranked` with the turns of one session taken apart, and what each scored when its turn came.
 
     The n-th turn taken from the same session has `strength * sqrt(n)` less: a question whose answer is spread over
     several conversations is not answered from one alone, and where one conversation is far ahead it stays ahead.
     """
     taken: dict[int, int] = {}
-    if all(candidate.turn is None for candidate in ranked[:MOST_REORDERED]):
+    if all(candidate.turn is None for candidate in ranked[:MAX_REORDERED]):
         return [(candidate, scores[candidate.chunk_id]) for candidate in ranked]
 
     def loss(candidate: Candidate) -> float:
@@ -34,12 +58,12 @@ def spread(ranked: Sequence[Candidate], scores: Mapping[int, float], strength: f
 def marginal_relevance(
     ranked: Sequence[Candidate], scores: Mapping[int, float], likeness: Mapping[tuple[int, int], float], share: float
 ) -> list[tuple[Candidate, float]]:
-    """`ranked` by maximal marginal relevance: `share * score - (1 - share) * likeness to the most alike chosen`.
+    """Return `ranked` by maximal marginal relevance: `share * score - (1 - share) * likeness to the most alike chosen`.
 
     `likeness` is the cosine of two chunks, the lower chunk_id first. Source: Carbonell and Goldstein, SIGIR 1998.
     """
     nearest: dict[int, float] = {}
-    left = {candidate.chunk_id for candidate in ranked[:MOST_REORDERED]}
+    left = {candidate.chunk_id for candidate in ranked[:MAX_REORDERED]}
 
     def loss(candidate: Candidate) -> float:
         return (1 - share) * (scores[candidate.chunk_id] + nearest.get(candidate.chunk_id, 0.0))
@@ -59,8 +83,8 @@ def _greedily(
     loss: Callable[[Candidate], float],
     take: Callable[[Candidate], None],
 ) -> list[tuple[Candidate, float]]:
-    """Always the best of what is left, after its loss for what has been taken."""
-    left = list(ranked[:MOST_REORDERED])
+    """Return always the best of what is left, after its loss for what has been taken."""
+    left = list(ranked[:MAX_REORDERED])
     chosen: list[tuple[Candidate, float]] = []
     while left:
         values = [scores[candidate.chunk_id] - loss(candidate) for candidate in left]
@@ -69,44 +93,32 @@ def _greedily(
         chosen.append((candidate, values[best]))
         take(candidate)
     least = chosen[-1][1] if chosen else 0.0
-    behind = [(candidate, min(least, scores[candidate.chunk_id])) for candidate in ranked[MOST_REORDERED:]]
+    behind = [(candidate, min(least, scores[candidate.chunk_id])) for candidate in ranked[MAX_REORDERED:]]
     return chosen + behind
 
 
 def fold(ranked: Iterable[Candidate], similarity: float, limit: int) -> list[tuple[Candidate, int]]:
-    """The first `limit` distinct candidates in their order, each with how many it stands for."""
-    kept: list[_Voice] = []
+    """Return the first `limit` distinct candidates in their order, each with how many it stands for."""
+    kept: list[_Distinct] = []
     places: dict[tuple[int, int | None, int | None], int] = {}
     for candidate in ranked:
         place = (candidate.doc_id, candidate.turn, candidate.passage)
-        if place in places:  # a further chunk of the same note, turn or passage is not a second voice for it
+        if place in places:  # a further chunk of the same note, turn or passage does not say it a second time
             continue
-        voice = _Voice(candidate)
-        index = _find_same(voice, kept, similarity)
+        text = _Distinct(candidate)
+        index = next((index for index, other in enumerate(kept) if text.is_copy_of(other, similarity)), -1)
         if index >= 0:
             kept[index].count += 1
         elif len(kept) == limit:
             break
         else:
             index = len(kept)
-            kept.append(voice)
+            kept.append(text)
         places[place] = index
-    return [(voice.candidate, voice.count) for voice in kept]
+    return [(text.candidate, text.count) for text in kept]
 
 
-def _find_same(voice: _Voice, kept: Sequence[_Voice], similarity: float) -> int:
-    """Which of `kept` says what `voice` says, -1 for none."""
-    size = len(voice.reading.words)
-    for index, seen in enumerate(kept):
-        other = len(seen.reading.words)
-        # Most differ in length alone; that is told without counting words.
-        is_as_long = size >= similarity * other and other >= similarity * size
-        if is_as_long and is_near_copy(voice.reading, seen.reading, similarity):
-            return index
-    return -1
-
-
-class _Voice:
+class _Distinct:
     """A kept candidate and how many say what it says."""
 
     __slots__ = ("candidate", "count", "reading")
@@ -115,3 +127,9 @@ class _Voice:
         self.candidate = candidate
         self.reading = Reading(candidate.text)
         self.count = 1
+
+    def is_copy_of(self, other: _Distinct, similarity: float) -> bool:
+        size, length = len(self.reading.words), len(other.reading.words)
+        # Most differ in length alone; that is told without counting words.
+        is_as_long = size >= similarity * length and length >= similarity * size
+        return is_as_long and is_near_copy(self.reading, other.reading, similarity)

@@ -1,18 +1,22 @@
 """Questions with the answers they should find: read from a file, asked, scored, and compared between two revisions.
 
-Pure: who asks, and who says whether an answer is there, is handed in.
+What `recall --expect` and `quaid eval` decide. Who asks is handed in.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from quaid.errors import BadInputError
-from quaid.model import Recall
+from quaid.errors import BadInputError, CouldNotAskError, QuaidError, UsageError
+from quaid.model import Hit, Recall, name_key, note_name
+
+if TYPE_CHECKING:
+    import apsw
 
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.*\S)\s*")
 _HEADING = re.compile(r" {0,3}#{1,6}\s+(?P<text>.*)")
@@ -22,11 +26,15 @@ _ARROW = re.compile(r"(?:^|(?<!\s)\s+)(?:→|->)(?:\s+|$)")
 _LINK = re.compile(r"\[\[[^\[\]]+\]\]")
 _EXPECTED = re.compile(rf"({_LINK.pattern})|,")
 _KEYS = {"question", "expect", "group"}
+_TURN = re.compile(r"(?P<note>.+)#\^?t(?P<turn>\d+)")
+_MIN_ID_PART = 4
+_NOT_AS_ASKED = ("config", "stale", "removals")
+"""What is degraded when the settings are not the owner's, or the index that answered is not in step with the files."""
 _JSON_FORM = 'Write: {"question": "…", "expect": ["7k3qd"]}'
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EvalQuestion:
     """`expected` are references as `quaid get` takes them; without any, the question is only replayed."""
 
     text: str
@@ -38,9 +46,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one question: the rank from 1 of each expected answer, None where it was not found."""
+    """The outcome of one question: the rank from 1 of each expected answer, None where it was not found."""
 
-    question: Question
+    question: EvalQuestion
     ranks: tuple[int | None, ...]
     hits: int
     degraded: tuple[str, ...] = ()
@@ -55,12 +63,12 @@ class Outcome:
 
     @property
     def recall(self) -> float:
-        """The share of the expected answers that was found."""
+        """Return the share of the expected answers that was found."""
         return len(self.found) / len(self.ranks)
 
     @property
     def reciprocal_rank(self) -> float:
-        """1 / rank of the first expected answer, 0 when none was found."""
+        """Return 1 / rank of the first expected answer, 0 when none was found."""
         return max((1 / rank for rank in self.ranks if rank is not None), default=0.0)
 
     def _pairs(self) -> Iterator[tuple[str, int | None]]:
@@ -85,16 +93,16 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """How one question fared from one revision to the other: expected answers it gained and lost, as written."""
+class OutcomeChange:
+    """The change of one question from one revision to the other: expected answers it gained and lost, as written."""
 
-    question: Question
+    question: EvalQuestion
     gained: tuple[str, ...]
     lost: tuple[str, ...]
 
 
-def parse_questions(text: str, name: str) -> list[Question]:
-    """The questions of one file; JSON lines when `name` ends in .jsonl, else markdown.
+def parse_questions(text: str, name: str) -> list[EvalQuestion]:
+    """Return the questions of one file; JSON lines when `name` ends in .jsonl, else markdown.
 
     Markdown: each list item is a question, `→` or `->` and the expected answers may follow, as links or ids with commas
     between them; headings group. Code, comments, the frontmatter and all other text are passed over.
@@ -106,20 +114,29 @@ def parse_questions(text: str, name: str) -> list[Question]:
     Raises:
         BadInputError: a line that cannot be read as meant, by its number, or no question at all.
     """
-    parse = _parse_json_lines if name.endswith(".jsonl") else _parse_markdown
-    questions = list(parse(text.removeprefix("\ufeff"), name))
+    text = text.removeprefix("\ufeff")
+    if name.endswith(".jsonl"):
+        lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+        questions = [_parse_json(line, f"{name}, line {number}") for number, line in lines]
+    else:
+        questions, group = [], ""
+        for number, line in _prose(text):
+            if heading := _HEADING.fullmatch(line):
+                group = _HEADING_END.sub("", heading["text"]).strip()
+            elif item := _ITEM.fullmatch(line):
+                questions.append(_parse_item(item["text"], group, f"{name}, line {number}"))
     if not questions:
         raise BadInputError(f"{name} asks nothing. Write a question as a list item: - question → [[note]]")
     return questions
 
 
 def replay(
-    questions: Iterable[Question],
+    questions: Iterable[EvalQuestion],
     ask: Callable[[str], Recall],
     find: Callable[[Recall, str], int | None],
     progress: Callable[[int], None] | None = None,
 ) -> list[Outcome]:
-    """Put each question. `find` says at which rank of an answer an expected one is; `progress` hears how many are
+    """Ask each question. `find` says at which rank of an answer an expected one is; `progress` hears how many are
     done.
     """
     outcomes = []
@@ -133,7 +150,7 @@ def replay(
 
 
 def score(outcomes: Sequence[Outcome]) -> Score:
-    """The figures of a whole replay."""
+    """Return the figures of a whole replay."""
     judged = [outcome for outcome in outcomes if outcome.ranks]
     return Score(
         questions=len(outcomes),
@@ -146,11 +163,11 @@ def score(outcomes: Sequence[Outcome]) -> Score:
     )
 
 
-def compare(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[Change]:
-    """What each question gained and lost, those only that did. Both are replays of the same questions, in order."""
+def compare(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[OutcomeChange]:
+    """Return what each question gained or lost, if any. Both are replays of the same questions, in order."""
     changes = []
     for old, new in zip(before, after, strict=True):
-        change = Change(
+        change = OutcomeChange(
             new.question,
             gained=tuple(name for name in new.found if name in old.missing),
             lost=tuple(name for name in old.found if name in new.missing),
@@ -160,20 +177,86 @@ def compare(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[Change]
     return changes
 
 
-def _parse_markdown(text: str, name: str) -> Iterator[Question]:
-    group = ""
-    for number, line in _prose(text):
-        heading, item = _HEADING.fullmatch(line), _ITEM.fullmatch(line)
-        if heading:
-            group = _HEADING_END.sub("", heading["text"]).strip()
-        elif item:
-            yield _parse_item(item["text"], group, f"{name}, line {number}")
+# -- what is expected ------------------------------------------------------------------------------------------------
+
+
+def find_expected(hits: Sequence[Hit], reference: str, meant: Collection[str] = ()) -> int | None:
+    """Return the rank, from 1, of the first hit that `reference` names, None when there is none.
+
+    A reference is what `quaid get` takes: an id or four characters or more from either end of it, a path, a name, the
+    session of a conversation, or one turn of it (`20-1402-2f1c9a#t3`), each also as a link. Aliases and the ids of
+    episodes are not part of a hit: what the index makes of the reference comes as `meant`, the paths of `list_meant`.
+    """
+    note, turn = parse_reference(reference)
+    for rank, hit in enumerate(hits, 1):
+        if turn in {None, hit.turn} and (hit.path in meant or _is_named(hit, note)):
+            return rank
+    return None
+
+
+def list_meant(connection: apsw.Connection, reference: str) -> frozenset[str]:
+    """Return the paths of the notes that `reference` may mean in this index; none when it has no such note."""
+    from quaid.index import documents
+
+    note, _ = parse_reference(reference)
+    return frozenset(document.path for document in documents.resolve(connection, note)) if note else frozenset()
+
+
+def parse_reference(reference: str) -> tuple[str, int | None]:
+    """Return (note, turn) of `7k3qd`, `20-1402-2f1c9a#t3`, `[[20-1402-2f1c9a#^t3|what she said]]`."""
+    text = reference.strip()
+    if text.startswith("[[") and text.endswith("]]"):
+        text = text[2:-2].partition("|")[0].strip()
+    match = _TURN.fullmatch(text)
+    return (match["note"], int(match["turn"])) if match else (text, None)
+
+
+@contextmanager
+def deciding() -> Iterator[None]:
+    """Raise `CouldNotAskError` for every other error of the body but a `UsageError`.
+
+    The exit code is the answer there. Whatever keeps the question from being asked must not look like one: `git bisect`
+    would take it for a lost memory, and 125 is how it is told to pass over a commit.
+    """
+    try:
+        yield
+    except UsageError:
+        raise
+    except QuaidError as error:
+        raise CouldNotAskError(error) from error
+
+
+def check_decidable(answer: Recall) -> None:
+    """Refuse an answer from an index that is not in step with the files that are checked out.
+
+    Raises:
+        CouldNotAskError
+    """
+    missing = [name for name in answer.degraded if name in _NOT_AS_ASKED]
+    if missing:
+        raise CouldNotAskError(f"The answer is not that of this vault ({', '.join(missing)}). Try: quaid sync")
+
+
+def _is_named(hit: Hit, note: str) -> bool:
+    """Return whether `note` is the exact name of a hit, or a part of an id that is not a path."""
+    if note in {hit.id, hit.path} or (note and hit.turn is not None and note == hit.session):
+        return True
+    if name_key(note.removesuffix(".md")) == name_key(note_name(hit.path)):
+        return True
+    part = note.lower()
+    has_id = hit.turn is None and hit.id != hit.path
+    return has_id and len(part) >= _MIN_ID_PART and (hit.id.startswith(part) or hit.id.endswith(part))
+
+
+# -- question files --------------------------------------------------------------------------------------------------
 
 
 def _prose(text: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines without frontmatter, code blocks and comments."""
+    """Yield numbered lines without frontmatter, code blocks and comments."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
-    start = _body_start(lines)
+    start = 0
+    if lines[0].rstrip() == "---":
+        start = next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == "---"), 0)
     fence: str | None = None
     in_comment = False
     for number, line in enumerate(lines[start:], start + 1):
@@ -188,16 +271,10 @@ def _prose(text: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _body_start(lines: Sequence[str]) -> int:
-    if lines[0].rstrip() != "---":
-        return 0
-    return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == "---"), 0)
-
-
-def _parse_item(text: str, group: str, place: str) -> Question:
+def _parse_item(text: str, group: str, place: str) -> EvalQuestion:
     arrows = list(_ARROW.finditer(text))
     if not arrows:
-        return Question(text, (), group, place)
+        return EvalQuestion(text, (), group, place)
     asked, expected = text[: arrows[-1].start()].strip(), text[arrows[-1].end() :]
     if not asked:
         raise BadInputError(f"{place}: there is no question before the arrow. Write: - question → [[note]]")
@@ -207,22 +284,16 @@ def _parse_item(text: str, group: str, place: str) -> Question:
     for name in names:
         if "[[" in name or "]]" in name:
             raise BadInputError(f"{place}: {name!r} is half a link. Write [[note]]")
-    return Question(asked, names, group, place)
+    return EvalQuestion(asked, names, group, place)
 
 
 def _name(part: str | None) -> str:
-    """What a piece between commas names; of a link the target."""
+    """Return what a piece between commas names; of a link the target."""
     text = (part or "").strip()
     return text[2:-2].partition("|")[0].strip() if _LINK.fullmatch(text) else text
 
 
-def _parse_json_lines(text: str, name: str) -> Iterator[Question]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield _parse_json(line, f"{name}, line {number}")
-
-
-def _parse_json(line: str, place: str) -> Question:
+def _parse_json(line: str, place: str) -> EvalQuestion:
     try:
         found: Any = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -239,4 +310,4 @@ def _parse_json(line: str, place: str) -> Question:
         raise BadInputError(f"{place}: expect is not a list of references. {_JSON_FORM}")
     if not isinstance(group, str):
         raise BadInputError(f"{place}: group is not text. {_JSON_FORM}")
-    return Question(question.strip(), tuple(dict.fromkeys(map(_name, expected))), group, place)
+    return EvalQuestion(question.strip(), tuple(dict.fromkeys(map(_name, expected))), group, place)

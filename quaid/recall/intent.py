@@ -1,4 +1,4 @@
-"""What kind of answer a question wants, and how much each channel should count for it.
+"""The kind of answer a question wants, and how much each channel should count for it.
 
 Read from the words alone, in this order; the first that applies decides:
 
@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 
 class Intent(StrEnum):
-    """What a question is after."""
+    """The kind of answer that a question wants."""
 
     WHO = "who"
     WHEN = "when"
@@ -42,34 +42,33 @@ class Intent(StrEnum):
 
 
 class IntentProfile(NamedTuple):
-    """Shares of the two channels, which add up to 1, and factors on the score of notes by their `type`.
+    """The share of the vector channel, the keyword channel having the rest, and factors on the score by `type`.
 
     A named tuple, for a dataclass takes half a millisecond of every start to make.
     """
 
     vector_weight: float
-    keyword_weight: float
     type_boosts: Mapping[str, float] = MappingProxyType({})
 
 
 PROFILES: Mapping[Intent, IntentProfile] = {
     # Names are matched as strings, meaning is of less help.
-    Intent.WHO: IntentProfile(0.5, 0.5, {"person": 1.3}),
-    Intent.WHERE: IntentProfile(0.5, 0.5, {"place": 1.3}),
-    Intent.RELATION: IntentProfile(0.5, 0.5),
+    Intent.WHO: IntentProfile(0.5, {"person": 1.3}),
+    Intent.WHERE: IntentProfile(0.5, {"place": 1.3}),
+    Intent.RELATION: IntentProfile(0.5),
     # Dates are strings too.
-    Intent.WHEN: IntentProfile(0.4, 0.6, {"event": 1.3, "decision": 1.3}),
+    Intent.WHEN: IntentProfile(0.4, {"event": 1.3, "decision": 1.3}),
     # The question is rarely worded as the fact is.
-    Intent.PREFERENCE: IntentProfile(0.8, 0.2, {"preference": 1.3}),
-    Intent.WHY: IntentProfile(0.8, 0.2, {"event": 1.2, "decision": 1.2}),
-    Intent.PROJECT: IntentProfile(0.6, 0.4),
-    Intent.WHAT: IntentProfile(0.7, 0.3),
-    Intent.GENERAL: IntentProfile(0.7, 0.3),
+    Intent.PREFERENCE: IntentProfile(0.8, {"preference": 1.3}),
+    Intent.WHY: IntentProfile(0.8, {"event": 1.2, "decision": 1.2}),
+    Intent.PROJECT: IntentProfile(0.6),
+    Intent.WHAT: IntentProfile(0.7),
+    Intent.GENERAL: IntentProfile(0.7),
 }
-"""The seeds' weights and boosts under our types: their Event holds events and decisions."""
+"""The weights and boosts of Quaid for OpenClaw under our types: its Event holds events and decisions."""
 
 _WORD = re.compile(r"[^\W_]+(?:['.&+/-][^\W_]+)*", re.UNICODE)
-_MOST_KEYWORDS = 5
+_MAX_KEYWORDS = 5
 _TECHNICAL_ENOUGH = 2
 _TECHNICAL_ENOUGH_OF_SOMEBODY = 3
 
@@ -83,14 +82,13 @@ _NOT_SOMEBODY = frozenset(
     "a an any anyone be every everyone i it my not our that the there these this those we you your".split()  # noqa: SIM905
 )
 
-_FAVOURITES = frozenset(
-    "fave favorite favorites favourite favourites prefer preference preferences preferred preferring prefers".split()  # noqa: SIM905
-)
 _LIKING = frozenset(
-    "adore adores dislike disliked dislikes enjoy enjoyed enjoying enjoys hate hates liked likes liking loves".split()  # noqa: SIM905
+    """adore adores dislike disliked dislikes enjoy enjoyed enjoying enjoys fave favorite favorites favourite favourites
+    hate hates liked likes liking loves prefer preference preferences preferred preferring prefers
+    """.split()  # noqa: SIM905
 )
 _FARTHEST_VERB = 5
-"""`does Jon and Gina both like` is a verb, `does he recommend for a room like` is none."""
+"""`does Jon and Gina both like` is a verb, `does he recommend for a room like` is not."""
 _BEFORE_A_LIKENESS = frozenset(
     """'s act acted acts are be been being feel feeling feels felt her his is it its just look looked looking looks
     more much my of our people places seem seemed seems smell smells something sound sounded sounds stuff taste
@@ -126,7 +124,7 @@ _NOUNS: Mapping[str, Intent] = {
     **dict.fromkeys(("friend", "friends", "people", "person", "relative", "relatives"), Intent.WHO),
     **dict.fromkeys(("explanation", "motivation", "reason", "reasons"), Intent.WHY),
 }
-"""What is asked for by `which …` and `what is the …`."""
+"""The nouns asked for by `which …` and `what is the …`."""
 _KEYWORDS: Mapping[str, Intent] = {
     **dict.fromkeys(("anniversary", "birthday", "date", "deadline"), Intent.WHEN),
     **dict.fromkeys(("address", "birthplace", "hometown", "location"), Intent.WHERE),
@@ -170,34 +168,36 @@ _TECHNICAL_OF_OURS = (
 
 
 def classify(text: str) -> Intent:
-    """The intent of a question or of a few keywords; any text has one. Case does not matter. Time is linear."""
+    """Return the intent of a question or of a few keywords; any text has one. Case does not matter. Time is linear."""
     words = _words_of(text)
     if not words:
         return Intent.GENERAL
     said = f" {' '.join(words)} "
     if _is_technical(words, said):
         return Intent.PROJECT
-    at = _find_question_word(words)
-    head = words[at] if at is not None else ""
+    at = None  # where the question word is; `Did she like the place where …` asks for a yes or a no and has none
+    if words[0] not in _AUXILIARIES or words[1:2] in (["you"], ["i"]):
+        at = next((index for index, word in enumerate(words) if word in _QUESTION_WORDS), None)
+    head, rest = ("", []) if at is None else (words[at], words[at + 1 :])
     return (
-        _by_question_word(words, at, head)
+        _by_question_word(head, rest)
         or (Intent.PREFERENCE if _is_about_liking(words) else None)
         or (Intent.RELATION if _is_about_kin(words, said, head) else None)
         or (Intent.WHO if head in {"who", "whom", "whose"} else None)
-        or _by_noun(words, at, head)
+        or _by_noun(head, rest)
         or _by_keywords(words, head)
         or (Intent.WHAT if head in {"what", "which"} or any(run in said for run in _MEASURING) else Intent.GENERAL)
     )
 
 
 def is_technical(text: str) -> bool:
-    """Whether `text` is about how something is built rather than about somebody."""
+    """Return whether `text` is about how something is built rather than about somebody."""
     words = _words_of(text)
     return _is_technical(words, f" {' '.join(words)} ")
 
 
 def _words_of(text: str) -> list[str]:
-    """Words in lower case; a possessive's `'s` is a word of its own, a contracted `'s` is `is`."""
+    """Return the words in lower case; a possessive's `'s` is a word of its own, a contracted `'s` is `is`."""
     words: list[str] = []
     for word in _WORD.findall(text.replace("’", "'").lower()):  # noqa: RUF001 - people type both apostrophes
         if word.endswith("'s"):
@@ -211,43 +211,26 @@ def _words_of(text: str) -> list[str]:
 def _is_technical(words: Sequence[str], said: str) -> bool:
     points = sum(2 for word in words if word in _TECHNICAL) + sum(1 for word in words if word in _ALSO_TECHNICAL)
     points += sum(2 for run in _TECHNICAL_RUNS if run in said) + sum(1 for run in _TECHNICAL_OF_OURS if run in said)
-    if points < _TECHNICAL_ENOUGH:
-        return False
-    return points >= _TECHNICAL_ENOUGH_OF_SOMEBODY or not _is_about_somebody(words)
+    if points < _TECHNICAL_ENOUGH or points >= _TECHNICAL_ENOUGH_OF_SOMEBODY:
+        return points >= _TECHNICAL_ENOUGH
+    # `does Maya`, `did she`, `Maya's` are about somebody; not `does the build`, `how do we`, `does Redis`.
+    nobody = _TECHNICAL | _ALSO_TECHNICAL | _NOT_SOMEBODY
+    return not any(
+        (word in _AUXILIARIES and following not in nobody | _AUXILIARIES) or (following == "'s" and word not in nobody)
+        for word, following in pairwise(words)
+    )
 
 
-def _is_about_somebody(words: Sequence[str]) -> bool:
-    """`does Maya`, `did she`, `Maya's`; not `does the build`, `how do we`, `does Redis`."""
-    technical = _TECHNICAL | _ALSO_TECHNICAL | _NOT_SOMEBODY
-    for word, following in pairwise(words):
-        if word in _AUXILIARIES and following not in technical | _AUXILIARIES:
-            return True
-        if following == "'s" and word not in technical:
-            return True
-    return False
-
-
-def _find_question_word(words: Sequence[str]) -> int | None:
-    """Where the question word stands; `Did she like the place where …` asks for a yes or a no and has none."""
-    if words[0] in _AUXILIARIES and words[1:2] not in (["you"], ["i"]):
-        return None
-    return next((index for index, word in enumerate(words) if word in _QUESTION_WORDS), None)
-
-
-def _by_question_word(words: Sequence[str], at: int | None, head: str) -> Intent | None:
-    if at is None:
-        return None
-    following = words[at + 1] if at + 1 < len(words) else ""
+def _by_question_word(head: str, rest: Sequence[str]) -> Intent | None:
+    following = rest[0] if rest else ""
     if head == "how":
         return {"long": Intent.WHEN, "recently": Intent.WHEN, "soon": Intent.WHEN, "come": Intent.WHY}.get(following)
-    if head == "what" and following in _CAUSING and not set(words[at + 2 : at + 3]) & _AUXILIARIES:
+    if head == "what" and following in _CAUSING and not set(rest[1:2]) & _AUXILIARIES:
         return Intent.WHY
     return {"why": Intent.WHY, "when": Intent.WHEN, "where": Intent.WHERE}.get(head)
 
 
 def _is_about_liking(words: Sequence[str]) -> bool:
-    if not _FAVOURITES.isdisjoint(words):
-        return True
     if not _LIKING.isdisjoint(words):
         return True
     if words[-1] == "into" and not {"is", "are", "was", "were"}.isdisjoint(words):
@@ -268,7 +251,7 @@ def _is_about_kin(words: Sequence[str], said: str, head: str) -> bool:
         knows = said.rpartition(" know ")[2]
         return (" meet " in said and " and " in said) or (knows != said and knows.count(" ") == 1)
     if not head:
-        return len(words) <= _MOST_KEYWORDS and words[-1] in _KIN and words[0] not in _AUXILIARIES
+        return len(words) <= _MAX_KEYWORDS and words[-1] in _KIN and words[0] not in _AUXILIARIES
     if _KIN.isdisjoint(words):
         return False
     if head == "who":
@@ -279,25 +262,27 @@ def _is_about_kin(words: Sequence[str], said: str, head: str) -> bool:
     return words[-1] in _KIN and (" name of " in said or " names of " in said)
 
 
-def _by_noun(words: Sequence[str], at: int | None, head: str) -> Intent | None:
-    """By the noun before the verb: `which US state was`, `what is Maya's address`, `which friend helped her`."""
-    if at is None or head not in {"what", "which"}:
+def _by_noun(head: str, rest: Sequence[str]) -> Intent | None:
+    """Return what the noun before the verb asks for: `which US state was`, `what is Maya's address`, `which friend
+    helped her`.
+    """
+    if head not in {"what", "which"}:
         return None
-    rest = words[at + 1 : at + 8]
-    is_said_of_it = rest[:1] in (["is"], ["are"], ["was"], ["were"])
-    rest = rest[1:] if is_said_of_it else rest
+    rest = rest[:7]
+    has_verb = rest[:1] in (["is"], ["are"], ["was"], ["were"])
+    rest = rest[1:] if has_verb else rest
     phrase = list(takewhile(lambda word: word not in _AUXILIARIES and word not in _PREPOSITIONS, rest))
     if not phrase:
         return None
     if phrase[0] == "the" and phrase[1:] and phrase[1] in _NOUNS:
         return _NOUNS[phrase[1]]
-    is_without_end = len(phrase) == len(rest) and not is_said_of_it
+    is_without_end = len(phrase) == len(rest) and not has_verb
     return _NOUNS.get(phrase[0] if is_without_end else phrase[-1])
 
 
 def _by_keywords(words: Sequence[str], head: str) -> Intent | None:
     if head or words[0] in _AUXILIARIES:
         return None
-    if len(words) > _MOST_KEYWORDS and words[:3] != ["tell", "me", "about"]:
+    if len(words) > _MAX_KEYWORDS and words[:3] != ["tell", "me", "about"]:
         return None
     return next((_KEYWORDS[word] for word in words if word in _KEYWORDS), None)

@@ -50,44 +50,40 @@ _BLOCKS = (
     r"(?m)^Current time: \w+day, [^\n]{0,80}[0-9]{4}[^\n]*\n?",
 )
 _CURRENT_MESSAGE = r"(?m)^(?:\[Current message - respond to this\][ \t]*)+\n?"
-_MOST_PASSES = 8
+_MAX_PASSES = 8
 
 
 def strip_metadata(text: str) -> str:
-    """`text` as it was typed; all of it where it has no metadata or nothing else. Idempotent."""
+    """Return `text` as it was typed; all of it where it has no metadata or nothing else. Idempotent."""
     if not any(sign in text for sign in _SIGNS):
         return text
     stripped = text
-    for _ in range(_MOST_PASSES):  # taking one out can lay bare another
-        shorter = _strip_once(stripped)
-        if shorter == stripped:
+    for _ in range(_MAX_PASSES):  # taking one out can uncover another
+        before = stripped
+        if "<" in stripped:
+            stripped = _without_tags(stripped)
+        for block in _BLOCKS:
+            stripped = re.sub(block, "", stripped)
+        stripped = re.split(_CURRENT_MESSAGE, stripped)[-1]
+        stripped = re.sub(_ENVELOPE, "", stripped)
+        if stripped != before:
+            stripped = stripped.strip()
+        if stripped == before:
             return stripped if stripped.strip() else text
-        stripped = shorter
     return text  # no host nests so deep: somebody plays
 
 
-def _strip_once(text: str) -> str:
-    stripped = _without_tags(text)
-    for block in _BLOCKS:
-        stripped = re.sub(block, "", stripped)
-    stripped = re.split(_CURRENT_MESSAGE, stripped)[-1]
-    stripped = re.sub(_ENVELOPE, "", stripped)
-    return stripped if stripped == text else stripped.strip()
-
-
 def _without_tags(text: str) -> str:
-    if "<" not in text:
-        return text
     kept: list[str] = []
     position = 0
-    for start, end in sorted(_spans(text)):
+    for start, end in sorted(_tag_spans(text)):
         kept.append(text[position : max(position, start)])
         position = max(position, end)
     return "".join([*kept, text[position:]])
 
 
-def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """What tags take with them: all between a pair, but of a pair that wraps the message only the two themselves."""
+def _tag_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield what is left out with tags: all between a pair, but of a pair that wraps the message only the tags."""
     opened: dict[str, list[re.Match[str]]] = {}
     for tag in re.finditer(_TAG, text):
         name = tag["name"].lower()

@@ -1,14 +1,13 @@
-"""What one question may see and how hard it is tried: the options of a recall."""
+"""The options of a recall: what one question may see and how hard it is tried."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Literal
 
 from quaid.index.scope import EVERYTHING, Scope, visible_to
-from quaid.recall.evidence import Weights
 
 if TYPE_CHECKING:
     import apsw
@@ -28,8 +27,51 @@ KINDS = tuple(_KIND_CONDITIONS)
 
 
 @dataclass(frozen=True, slots=True)
+class Weights:
+    """The weight of each feature of a candidate, likeness being 1. A negative weight counts against it."""
+
+    likeness: float = 1.0
+    """Cosine to the question, 0 being that of unlike texts and 1 the best there is."""
+    words: float = 0.5
+    """bm25 of its own words, 1 being the best there is."""
+    words_before: float = 0.65
+    """bm25 of its words and half those of the turn before, which often names what is spoken of."""
+    beside: float = 0.85
+    """The better of the two turns beside it; of a fact, the best turn it cites."""
+    session_best: float = 1.35
+    """The best turn of its session."""
+    session_words: float = 0.65
+    """bm25 of its session as a whole."""
+    cited: float = 0.9
+    """The best fact that cites it; a fact is its own."""
+    is_cited: float = -0.25
+    """Some fact cites it: then it is better known what it says, and `cited` tells whether that is asked for."""
+    session_fact: float = 0.7
+    """The best fact from its session."""
+    speaker: float = 1.0
+    """It was said by, or is about, the one person whom the question names."""
+    length: float = 1.5
+    """Logarithm of its length: `Yes, exactly!` answers little."""
+    asks: float = -0.3
+    """It ends with a question."""
+    answers: float = 0.3
+    """The turn before it asks."""
+    tells_when: float = 1.1
+    """The question is WHEN, and it speaks of a time."""
+    graph: float = 0.5
+    """How near the graph brings it to what the question names."""
+    dated: float = 0.6
+    """It is from the time that the question names."""
+    phrase: float = 0.3
+    """It has the question's quoted phrase."""
+
+
+FEATURES = tuple(item.name for item in fields(Weights))
+
+
+@dataclass(frozen=True, slots=True)
 class RecallOptions:
-    """What one question may see.
+    """The options of one question.
 
     `limit` None means by the size of the memory. `owners` are the names of the one who asks: private notes of others
     are never seen, empty sees all. `projects` leaves what belongs to one of them or to no project. `exclude_session`
@@ -57,10 +99,20 @@ class RecallOptions:
     weights: Weights = field(default_factory=Weights)
     now: datetime | None = None
 
+    @property
+    def moment(self) -> datetime:
+        """The asker's clock."""
+        return self.now or datetime.now(UTC)
+
+    @property
+    def day(self) -> str:
+        """The day for which is asked what is true, YYYY-MM-DD."""
+        return (self.at or self.moment.date()).isoformat()
+
 
 def scope_of(connection: apsw.Connection, options: RecallOptions) -> Scope:
-    """What a question with these options may see at all. Kinds are not part of it: what is not shown still speaks for
-    what is.
+    """Return what a question with these options may see at all. Kinds are not part of it: what is not shown still
+    counts for what is.
     """
     scope = visible_to(connection, options.owners) if options.owners else EVERYTHING
     if options.privacies:
@@ -71,7 +123,14 @@ def scope_of(connection: apsw.Connection, options: RecallOptions) -> Scope:
         condition = f"(d.project IS NULL OR {_among('d.project', 'projects')})"
         scope = scope.narrowed(condition, projects=json.dumps([*options.projects]))
     if options.exclude_session is not None:
-        scope = _without_session(scope, options.exclude_session, options.compacted_at)
+        if options.compacted_at is None:
+            scope = scope.narrowed("d.session IS NOT :session", session=options.exclude_session)
+        else:
+            # Times are kept to the minute, in UTC.
+            compacted = options.compacted_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M")
+            known = "substr(coalesce(c.said_at, d.created, ''), 1, 16) <= :compacted_at"
+            condition = f"(d.session IS NOT :session OR {known})"
+            scope = scope.narrowed("", condition, session=options.exclude_session, compacted_at=compacted)
     if options.first is not None:
         scope = scope.narrowed("", f"coalesce({_DAY}, :first) >= :first", first=options.first.isoformat())
     if options.last is not None:
@@ -80,7 +139,7 @@ def scope_of(connection: apsw.Connection, options: RecallOptions) -> Scope:
 
 
 def of_kinds(scope: Scope, kinds: frozenset[str]) -> Scope:
-    """`scope`, and in it only what is shown as one of `kinds`."""
+    """Return `scope`, and in it only what is shown as one of `kinds`."""
     return scope.narrowed("", f"({' OR '.join(_KIND_CONDITIONS[kind] for kind in sorted(kinds))})")
 
 
@@ -89,12 +148,3 @@ _DAY = "substr(coalesce(c.said_at, d.created), 1, 10)"
 
 def _among(column: str, name: str) -> str:
     return f"{column} IN (SELECT value FROM json_each(:{name}))"
-
-
-def _without_session(scope: Scope, session: str, compacted_at: datetime | None) -> Scope:
-    if compacted_at is None:
-        return scope.narrowed("d.session IS NOT :session", session=session)
-    # Times are kept to the minute, in UTC.
-    gate = compacted_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M")
-    condition = "(d.session IS NOT :session OR substr(coalesce(c.said_at, d.created, ''), 1, 16) <= :compacted_at)"
-    return scope.narrowed("", condition, session=session, compacted_at=gate)

@@ -1,6 +1,6 @@
-"""query -> hits, read-only: understand, ask the channels, weigh the evidence, doubt, choose, explain.
+"""query -> hits, read-only: parse, retrieve, collect candidates, score, rerank in doubt, select, render.
 
-Each stage is a small function in a module of its own; this is their order. Which are on is `recall.stages`, what each
+Each stage is a few functions in a module of its own; this is their order. Which are on is `recall.stages`, what each
 found, left out and took is in the trace.
 """
 
@@ -9,34 +9,30 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 
 from quaid.errors import EmbeddingError, ModelError
 from quaid.index import documents, fulltext
 from quaid.index.documents import Candidate
-from quaid.index.scope import Scope
-from quaid.model import Hit, Kind, Recall, Use
+from quaid.model import Recall, Use
 from quaid.recall import (
-    answering,
-    asking,
-    beam,
+    beam_search,
+    candidates,
     contradictions,
     cutoff,
     diversity,
-    doubt,
-    expansion,
+    hits,
     query,
-    selecting,
+    query_expansion,
+    retrieval,
+    scoring,
 )
-from quaid.recall.asking import Found, Sources
-from quaid.recall.gathering import Gathered, gather
+from quaid.recall.candidates import CandidateSet, Chosen, hit_id
 from quaid.recall.intent import PROFILES
 from quaid.recall.options import RecallOptions, scope_of
-from quaid.recall.query import Query
-from quaid.recall.rerank import MOST_JUDGED, Judge, blend, losers
-from quaid.recall.selecting import Chosen, hit_id
-from quaid.recall.trace import Trace
+from quaid.recall.rerank import MAX_JUDGED, Judge, blend, misleading
+from quaid.recall.retrieval import Retrieved, SearchRequest, Sources
+from quaid.recall.trace import RecallTrace
 from quaid.settings import RecallSettings
 
 ATTEMPTS = 3
@@ -46,29 +42,13 @@ StrengthsOf = Callable[[Collection[str]], Mapping[str, Use]]
 
 @dataclass(frozen=True, slots=True)
 class Helpers:
-    """What recall may ask beside the index: `judge` a language model, None without one; `strengths_of` how memories
-    have been used; `owner_names` who `my` means.
+    """The helpers that recall may ask beside the index: `judge` a language model, None without one; `strengths_of` how
+    memories have been used; `owner_names` who `my` means.
     """
 
     judge: Callable[[], Judge | None] = lambda: None
     strengths_of: StrengthsOf = lambda _: {}
     owner_names: Sequence[str] = ()
-
-
-@dataclass(slots=True)
-class _Asked:
-    """One question on its way."""
-
-    sources: Sources
-    settings: RecallSettings
-    options: RecallOptions
-    helpers: Helpers
-    trace: Trace
-    query: Query
-    scope: Scope
-    named: frozenset[str] = frozenset()
-    opposed: Mapping[int, set[int]] = field(default_factory=dict)
-    """Documents that contradict each other, shown or not."""
 
 
 def recall(
@@ -81,49 +61,26 @@ def recall(
     """Answer `text` from the index behind `sources`. Never writes; asks a model only where `helpers` has one and the
     depth allows it.
     """
-    asked = _understand(sources, text, settings, options or RecallOptions(), helpers or Helpers())
-    for _ in range(ATTEMPTS):
-        found = _ask(asked)
-        gathered = _gather(asked, found)
-        if gathered.is_whole:
-            break
-    ranked, scores = _rank(asked, found, gathered)
-    why = _doubt(ranked, scores, settings)
-    if why and settings.stages.second_pass and not asked.options.keyword_only:
-        gathered = _ask_again(asked, found, gathered)
-        ranked, scores = _rank(asked, found, gathered)
-        why = _doubt(ranked, scores, settings)
-    if _wants_judge(asked, why):
-        ranked, scores, gathered = _judge(asked, found, gathered, ranked, scores)
-    chosen = _choose(asked, found, ranked, scores)
-    with asked.trace.stage("answer") as noted:
-        hits = answering.render_hits(
-            sources.connection, chosen, gathered, found, asked.opposed, settings, asked.options
-        )
-        if asked.options.budget is not None:
-            hits = _fit(asked, hits)
-        noted["hits"] = len(hits)
-    asked.trace.facts |= _facts(asked, found, gathered)
-    return Recall(text, hits, tuple(dict.fromkeys(found.degraded)), asked.trace.took_ms, asked.trace.as_shape(), why)
+    helpers = helpers or Helpers()
+    request = _parse(sources, text, settings, options or RecallOptions(), helpers.owner_names)
+    return _Pipeline(request, helpers).run(text)
 
 
-# -- understanding ---------------------------------------------------------------------------------------------------
-
-
-def _understand(
-    sources: Sources, text: str, settings: RecallSettings, options: RecallOptions, helpers: Helpers
-) -> _Asked:
-    trace = Trace()
-    stages = settings.stages
+def _parse(
+    sources: Sources, text: str, settings: RecallSettings, options: RecallOptions, owner_names: Sequence[str]
+) -> SearchRequest:
+    trace, stages = RecallTrace(), settings.stages
     with trace.stage("query") as noted:
         on = {name for name in query.ALL_STAGES if getattr(stages, name)}
-        parsed = query.parse(text, options.now or datetime.now(UTC), helpers.owner_names, on)
+        parsed = query.parse(text, options.moment, owner_names, on)
         scope = scope_of(sources.connection, options)
         named: frozenset[str] = frozenset()
         if not options.keyword_only and stages.graph:
-            named = beam.find_named(sources.connection, parsed, scope)
+            named = beam_search.find_named(sources.connection, parsed, scope)
         if named and stages.aliases:
-            parsed = replace(parsed, words=_with_aliases(parsed, named))
+            aliases = sorted(named.difference(parsed.name_keys))
+            words = (word for key in aliases for word in fulltext.terms(key))
+            parsed = replace(parsed, words=tuple(dict.fromkeys([*parsed.words, *words])))
         noted |= {"intent": parsed.intent.value, "words": list(parsed.words), "names": sorted(named)}
         if parsed.dates:
             noted["dates"] = [f"{date.start.isoformat()}..{date.end.isoformat()}" for date in parsed.dates]
@@ -131,221 +88,171 @@ def _understand(
             noted["phrases"] = list(parsed.phrases)
     if stages.intent_weights:
         settings = replace(settings, vector_weight=PROFILES[parsed.intent].vector_weight)
-    return _Asked(sources, settings, options, helpers, trace, parsed, scope, named)
+    return SearchRequest(sources, settings, options, trace, parsed, scope, named)
 
 
-def _with_aliases(parsed: Query, named: Collection[str]) -> tuple[str, ...]:
-    """The question's words, and those of the other names of what it names."""
-    said = set(parsed.name_keys)
-    other = (word for key in sorted(named) if key not in said for word in fulltext.terms(key))
-    return tuple(dict.fromkeys([*parsed.words, *other]))
-
-
-# -- asking ----------------------------------------------------------------------------------------------------------
-
-
-def _ask(asked: _Asked, before: Found | None = None) -> Found:
-    embedded = before.asked[1] if before is not None and before.asked is not None else None
-    return asking.ask(
-        asked.sources, asked.query, asked.settings, asked.options, asked.scope, asked.trace, embedded=embedded
-    )
-
-
-def _gather(asked: _Asked, found: Found) -> Gathered:
-    return gather(
-        asked.sources, asked.query, asked.named, found, asked.settings, asked.options, asked.scope, asked.trace
-    )
-
-
-def _rank(asked: _Asked, found: Found, gathered: Gathered) -> tuple[list[Candidate], dict[int, float]]:
-    with asked.trace.stage("score") as noted:
-        strengths: Mapping[str, Use] = {}
-        if asked.settings.stages.composite or asked.settings.stages.decay:
-            strengths = asked.helpers.strengths_of({hit_id(c) for c in gathered.candidates.values()})
-        scores = selecting.adjust(gathered, asked.query, found, strengths, asked.settings, asked.options)
-        ranked = _wanted(asked, gathered, scores)
-        if asked.settings.stages.contiguity and not asked.options.keyword_only:
-            decay = asked.settings.contiguity_decay
-            facts, worth = expansion.from_same_sessions(asked.sources.connection, ranked, scores, decay, asked.scope)
-            gathered.candidates |= facts
-            scores |= {chunk_id: max(score, scores.get(chunk_id, 0.0)) for chunk_id, score in worth.items()}
-            gathered.scores |= {chunk_id: scores[chunk_id] for chunk_id in worth}
-            found.together |= worth.keys()
-            ranked = _wanted(asked, gathered, scores)
-        noted |= {"candidates": len(gathered.candidates), "left": len(ranked)}
-    return ranked, scores
-
-
-def _wanted(asked: _Asked, gathered: Gathered, scores: Mapping[int, float]) -> list[Candidate]:
-    asked.trace.cut.clear()
-    is_true = selecting.truth(asked.sources.connection, gathered.candidates.values(), asked.options, asked.scope)
-    return selecting.wanted(gathered, scores, is_true, asked.query, asked.settings, asked.options, asked.trace)
-
-
-# -- doubt -----------------------------------------------------------------------------------------------------------
-
-
-def _doubt(ranked: Sequence[Candidate], scores: Mapping[int, float], settings: RecallSettings) -> str | None:
-    """Why the answer is in doubt, None when it is not."""
-    if not ranked:
-        return "nothing was found"
-    best = scores[ranked[0].chunk_id]
-    return f"the best score is {best:.3f}, under {settings.gate:g}" if best < settings.gate else None
-
-
-def _ask_again(asked: _Asked, found: Found, gathered: Gathered) -> Gathered:
-    """The second pass: what it finds is added to what is known."""
-    with asked.trace.stage("second_pass") as noted:
-        connection = asked.sources.connection
-        allowed = asked.sources.scoped.of(connection, asked.scope)
-        broader = doubt.broaden(connection, asked.query, asked.named, asked.scope, allowed)
-        noted |= {"words": list(broader.words), "names": sorted(broader.named)}
-    if not broader:
-        return gathered
-    before = gathered.candidates.keys()
-    asked.query = replace(asked.query, words=tuple(dict.fromkeys([*asked.query.words, *broader.words])))
-    asked.named |= broader.named
-    again = _ask(asked, found)
-    found.rankings |= again.rankings
-    found.cosines |= again.cosines
-    found.episodes = again.episodes
-    wider = _gather(asked, found)
-    found.broadened = set(wider.candidates.keys() - before)
-    return wider
-
-
-def _wants_judge(asked: _Asked, why: str | None) -> bool:
-    if not asked.settings.stages.rerank or asked.options.keyword_only or asked.options.depth == "fast":
-        return False
-    return why is not None or asked.options.depth == "deep"
-
-
-def _judge(
-    asked: _Asked, found: Found, gathered: Gathered, ranked: list[Candidate], scores: dict[int, float]
-) -> tuple[list[Candidate], dict[int, float], Gathered]:
-    """HyDE and the graded reranker in one call, within the time budget; else the order stands and says so."""
-    judge = asked.helpers.judge()
-    if judge is None:
-        return ranked, scores, gathered
-    with asked.trace.stage("rerank") as noted:
-        started = time.perf_counter()
-        judged = ranked[:MOST_JUDGED]
-        budget_s = asked.settings.rerank_budget_s
-        try:
-            judgement = judge.judge(asked.query.text, [candidate.text for candidate in judged], budget_s)
-        except ModelError as error:
-            found.degraded.append("model")
-            noted["problem"] = str(error)
-            return ranked, scores, gathered
-        noted |= {"statement": judgement.statement, "grades": len(judgement.grades)}
-        graded = {judged[index].chunk_id: grade for index, grade in judgement.grades.items()}
-        if asked.settings.stages.inhibition:
-            wrong = losers(judgement.grades, [scores[candidate.chunk_id] for candidate in judged])
-            asked.trace.facts["inhibited"] = [hit_id(judged[index]) for index in wrong]
-        if time.perf_counter() - started < budget_s:
-            try:
-                asking.like_statement(asked.sources, judgement.statement, asked.settings.candidates, asked.scope, found)
-            except EmbeddingError:
-                found.degraded.append("vectors")
-    gathered = _gather(asked, found)
-    ranked, scores = _rank(asked, found, gathered)
-    share = asked.settings.rerank_share
-    for chunk_id, grade in graded.items():
-        if chunk_id in scores:
-            scores[chunk_id] = blend(min(1.0, scores[chunk_id]), grade, share)
-    # What was not graded is no better than the least that was: nobody has looked at it.
-    least = min((scores[chunk_id] for chunk_id in graded if chunk_id in scores), default=math.inf)
-    new = {chunk_id for chunk_id, _ in found.rankings.get("hyde", ())[:MOST_JUDGED]}
-    for chunk_id in scores.keys() - graded.keys() - new:
-        scores[chunk_id] = min(scores[chunk_id], least)
-    return sorted(ranked, key=lambda c: (-scores[c.chunk_id], c.chunk_id)), scores, gathered
-
-
-# -- choosing --------------------------------------------------------------------------------------------------------
-
-
-def _choose(asked: _Asked, found: Found, ranked: list[Candidate], scores: Mapping[int, float]) -> list[Chosen]:
-    """Order, cut, fold and count."""
-    settings, options, trace = asked.settings, asked.options, asked.trace
-    with trace.stage("choose") as noted:
-        if settings.stages.cut and not options.keyword_only:
-            ranked = _cut(asked, found, ranked, scores)
-        ordered = [(c, scores[c.chunk_id]) for c in ranked]
-        if not options.keyword_only:
-            ordered = selecting.order(ranked, scores, asked.sources, found, settings)
-        limit = _limit(asked)
-        similarity = settings.collapse_similarity if settings.stages.fold else 2.0
-        folded = diversity.fold((candidate for candidate, _ in ordered), similarity, limit)
-        value = {candidate.chunk_id: score for candidate, score in ordered}
-        chosen = [(candidate, value[candidate.chunk_id], count) for candidate, count in folded]
-        noted |= {"limit": limit, "shown": len(chosen), "behind": max(0, len(ordered) - len(chosen))}
-    if settings.stages.contradictions and not options.keyword_only:
-        chosen = _with_opposed(asked, chosen)
-    return chosen[:limit]
-
-
-def _limit(asked: _Asked) -> int:
-    """How many hits at most: as asked, as set, else by the size of the memory that is seen."""
-    settings = asked.settings
-    if asked.options.limit or settings.limit:
-        return asked.options.limit or settings.limit
-    seen = asked.sources.scoped.of(asked.sources.connection, asked.scope)
-    count = documents.count_chunks(asked.sources.connection) if seen is None else len(seen)
-    return cutoff.dynamic_k(count, settings.k_least, settings.k_most)
-
-
-def _cut(asked: _Asked, found: Found, ranked: list[Candidate], scores: Mapping[int, float]) -> list[Candidate]:
-    """The relevant ones: found for a reason, and not too far behind the best."""
-    matched = {chunk_id for chunk_id, _ in found.rankings.get("keyword", ())}
-    reasons = [bool(selecting.reason(candidate, found, matched)) for candidate in ranked]
-    kept = [candidate for candidate, has_reason in zip(ranked, reasons, strict=True) if has_reason]
-    least = asked.settings.cut_share * scores[kept[0].chunk_id] if kept else 0.0
-    kept = [candidate for candidate in kept if scores[candidate.chunk_id] >= least]
-    shown = {candidate.chunk_id for candidate in kept}
-    for candidate, has_reason in zip(ranked, reasons, strict=True):
-        if candidate.chunk_id not in shown and len(asked.trace.cut) < selecting.MOST_CUT_SHOWN:
-            why = "far behind the best" if has_reason else "neither a word, a name nor the meaning of the question"
-            asked.trace.leave_out(hit_id(candidate), scores[candidate.chunk_id], why)
-    return kept
-
-
-def _with_opposed(asked: _Asked, chosen: list[Chosen]) -> list[Chosen]:
-    """After each fact those that contradict it, found so far or not: one alone would pass for the truth."""
-    with asked.trace.stage("contradictions") as noted:
-        connection = asked.sources.connection
-        facts = {candidate.doc_id for candidate, _, _ in chosen if candidate.kind == Kind.FACT}
-        edges = contradictions.fetch_rivals(connection, facts, asked.scope) if facts else {}
-        opposed = contradictions.find_opposed(edges)
-        noted["pairs"] = sum(map(len, opposed.values())) // 2
-        if not opposed:
-            return chosen
-        missing = documents.first_chunks(connection, set(opposed) - {candidate.doc_id for candidate, _, _ in chosen})
-        fetched = documents.fetch_candidates(connection, missing, asked.scope)
-        is_true = selecting.truth(connection, fetched.values(), asked.options, asked.scope)
-        rivals = {candidate.doc_id: candidate for candidate in fetched.values() if is_true(candidate)}
-        told = {candidate.doc_id for candidate, _, _ in chosen} | rivals.keys()
-        asked.opposed = {doc_id: others & told for doc_id, others in opposed.items() if doc_id in told}
-    return contradictions.paired(chosen, rivals, opposed)
-
-
-def _fit(asked: _Asked, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-    """As much of the hits as the budget has room for; where there is room left, a turn with those beside it and a
-    section with the rest of its note.
+class _Pipeline:
+    """One question on its way through the stages: what was retrieved, the candidates, their scores, and those that may
+    be shown, best first.
     """
 
-    def longer(index: int) -> str:
-        return answering.surroundings(asked.sources.connection, hits[index], asked.scope, asked.settings)
+    def __init__(self, request: SearchRequest, helpers: Helpers) -> None:
+        self.request = request
+        self.helpers = helpers
+        self.retrieved = Retrieved()
+        self.found = CandidateSet()
+        self.scores: dict[int, float] = {}
+        self.ranked: list[Candidate] = []
 
-    texts = cutoff.fit([hit.text for hit in hits], asked.options.budget or 0, longer)
-    return tuple(replace(hit, text=text) for hit, text in zip(hits, texts, strict=False))
+    def run(self, text: str) -> Recall:
+        request, stages = self.request, self.request.settings.stages
+        for _ in range(ATTEMPTS):
+            self.retrieved = retrieval.retrieve(request)
+            self.found = candidates.collect(request, self.retrieved)
+            if self.found.is_whole:
+                break
+        self.rank()
+        if self.doubt() and stages.second_pass and not request.options.keyword_only:
+            self.expand()
+            self.rank()
+        doubt, depth = self.doubt(), request.options.depth
+        if stages.rerank and not request.options.keyword_only and (depth == "deep" or (doubt and depth != "fast")):
+            self.rerank()
+        chosen, opposed = self.choose()
+        with request.trace.stage("answer") as noted:
+            shown = hits.render(request, chosen, self.found, self.retrieved, opposed)
+            noted["hits"] = len(shown)
+        request.trace.facts |= self.facts()
+        degraded = tuple(dict.fromkeys(self.retrieved.degraded))
+        return Recall(text, shown, degraded, request.trace.took_ms, request.trace.as_shape(), doubt)
 
+    def rank(self) -> None:
+        """Score the candidates, and bring in the facts of the best sessions."""
+        request, found, stages = self.request, self.found, self.request.settings.stages
+        with request.trace.stage("score") as noted:
+            strengths: Mapping[str, Use] = {}
+            if stages.composite or stages.decay:
+                strengths = self.helpers.strengths_of({hit_id(each) for each in found.candidates.values()})
+            self.scores = scores = scoring.adjust(request, found, self.retrieved, strengths)
+            self.ranked = scoring.select(request, found, scores)
+            if stages.contiguity and not request.options.keyword_only:
+                facts, worth = candidates.facts_of_sessions(request, self.ranked, scores)
+                found.candidates |= facts
+                scores |= {chunk_id: max(score, scores.get(chunk_id, 0.0)) for chunk_id, score in worth.items()}
+                found.scores |= {chunk_id: scores[chunk_id] for chunk_id in worth}
+                self.retrieved.contiguous |= worth.keys()
+                self.ranked = scoring.select(request, found, scores)
+            noted |= {"candidates": len(found.candidates), "left": len(self.ranked)}
 
-def _facts(asked: _Asked, found: Found, gathered: Gathered) -> dict[str, object]:
-    return {
-        "words": list(asked.query.words),
-        "intent": asked.query.intent.value,
-        "entities": sorted(found.graph.entities),
-        "channels": {name: len(ranking) for name, ranking in found.rankings.items()}
-        | {"graph": len(found.graph.scores)},
-        "candidates": len(gathered.candidates),
-    }
+    def doubt(self) -> str | None:
+        """Return why the answer is in doubt, None when it is not."""
+        gate = self.request.settings.gate
+        if not self.ranked:
+            return "nothing was found"
+        best = self.scores[self.ranked[0].chunk_id]
+        return f"the best score is {best:.3f}, under {gate:g}" if best < gate else None
+
+    def expand(self) -> None:
+        """Search once more, more broadly, and add what is found (the second pass)."""
+        request = self.request
+        with request.trace.stage("second_pass") as noted:
+            more = query_expansion.expand(
+                request.connection, request.query, request.named, request.scope, request.visible
+            )
+            noted |= {"words": list(more.words), "names": sorted(more.named)}
+        if not more:
+            return
+        before, retrieved = self.found.candidates.keys(), self.retrieved
+        request.query = replace(request.query, words=tuple(dict.fromkeys([*request.query.words, *more.words])))
+        request.named |= more.named
+        again = retrieval.retrieve(request, retrieved.embedded[1] if retrieved.embedded else None)
+        retrieved.rankings |= again.rankings
+        retrieved.cosines |= again.cosines
+        retrieved.episodes = again.episodes
+        self.found = candidates.collect(request, retrieved)
+        retrieved.expanded = set(self.found.candidates.keys() - before)
+
+    def rerank(self) -> None:
+        """Let a model grade the best and imagine an answer (HyDE) in one call, within the time budget; else the order
+        stands and says so.
+        """
+        request, settings = self.request, self.request.settings
+        judge = self.helpers.judge()
+        if judge is None:
+            return
+        with request.trace.stage("rerank") as noted:
+            started = time.perf_counter()
+            judged = self.ranked[:MAX_JUDGED]
+            try:
+                judgement = judge.judge(request.query.text, [each.text for each in judged], settings.rerank_budget_s)
+            except ModelError as error:
+                self.retrieved.degraded.append("model")
+                noted["problem"] = str(error)
+                return
+            noted |= {"statement": judgement.statement, "grades": len(judgement.grades)}
+            if settings.stages.inhibition:
+                wrong = misleading(judgement.grades, [self.scores[each.chunk_id] for each in judged])
+                request.trace.facts["inhibited"] = [hit_id(judged[index]) for index in wrong]
+            if time.perf_counter() - started < settings.rerank_budget_s:
+                try:
+                    retrieval.search_statement(request, judgement.statement, self.retrieved)
+                except EmbeddingError:
+                    self.retrieved.degraded.append("vectors")
+        self.found = candidates.collect(request, self.retrieved)
+        self.rank()
+        self.grade({judged[index].chunk_id: grade for index, grade in judgement.grades.items()})
+
+    def grade(self, grades: Mapping[int, int]) -> None:
+        """Blend the grades, by chunk_id, into the scores, and order by them."""
+        scores = self.scores
+        for chunk_id in grades.keys() & scores.keys():
+            score = min(1.0, scores[chunk_id])
+            scores[chunk_id] = blend(score, grades[chunk_id], self.request.settings.rerank_share)
+        # What was not graded is no better than the least that was: nobody has looked at it.
+        least = min((scores[chunk_id] for chunk_id in grades.keys() & scores.keys()), default=math.inf)
+        new = {chunk_id for chunk_id, _ in self.retrieved.rankings.get("hyde", ())[:MAX_JUDGED]}
+        for chunk_id in scores.keys() - grades.keys() - new:
+            scores[chunk_id] = min(scores[chunk_id], least)
+        self.ranked.sort(key=lambda each: (-scores[each.chunk_id], each.chunk_id))
+
+    def choose(self) -> tuple[list[Chosen], dict[int, set[int]]]:
+        """Cut, reorder, fold and count; return what is shown, and which documents contradict each other."""
+        request, ranked, scores = self.request, self.ranked, self.scores
+        settings, keyword_only = request.settings, request.options.keyword_only
+        opposed: dict[int, set[int]] = {}
+        with request.trace.stage("choose") as noted:
+            if settings.stages.cut and not keyword_only:
+                ranked = scoring.cut(request, self.retrieved, ranked, scores)
+            ordered = [(each, scores[each.chunk_id]) for each in ranked]
+            if not keyword_only:
+                ordered = diversity.reorder(request, self.retrieved, ranked, scores)
+            limit = self.limit()
+            similarity = settings.collapse_similarity if settings.stages.fold else 2.0
+            folded = diversity.fold((each for each, _ in ordered), similarity, limit)
+            value = {each.chunk_id: score for each, score in ordered}
+            chosen = [(each, value[each.chunk_id], count) for each, count in folded]
+            noted |= {"limit": limit, "shown": len(chosen), "behind": max(0, len(ordered) - len(chosen))}
+        if settings.stages.contradictions and not keyword_only:
+            chosen, opposed = contradictions.show_together(request, chosen)
+        return chosen[:limit], opposed
+
+    def limit(self) -> int:
+        """Return how many hits at most: as asked, as set, else by the size of the memory that is seen."""
+        request, settings = self.request, self.request.settings
+        if request.options.limit or settings.limit:
+            return request.options.limit or settings.limit
+        seen = request.visible
+        count = documents.count_chunks(request.connection) if seen is None else len(seen)
+        return cutoff.dynamic_k(count, settings.k_least, settings.k_most)
+
+    def facts(self) -> dict[str, object]:
+        """Return what the trace says of the question as a whole."""
+        parsed, graph = self.request.query, self.retrieved.graph
+        channels = {name: len(ranking) for name, ranking in self.retrieved.rankings.items()}
+        return {
+            "words": list(parsed.words),
+            "intent": parsed.intent.value,
+            "entities": sorted(graph.entities),
+            "channels": channels | {"graph": len(graph.scores)},
+            "candidates": len(self.found.candidates),
+        }

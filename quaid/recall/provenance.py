@@ -1,7 +1,7 @@
-"""Why a memory is believed: the turns it cites, their sessions, the commits that made and changed it, its kin.
+"""Why a memory is believed: the turns it cites, their sessions, the commits that made and changed it, related notes.
 
-Above the rooms: the index says what points where, git says who wrote what when. What git cannot tell is a sentence
-in `remarks`, never a failure.
+The index says what points where, git says who wrote what when. What git cannot tell is a sentence in `remarks`, never a
+failure.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from quaid.errors import QuaidError
 from quaid.index import backlinks
 from quaid.index.backlinks import Related
 from quaid.model import Commit, Kind
+from quaid.recall.hits import SOURCES
 from quaid.vault import differences, files
 
 if TYPE_CHECKING:
@@ -28,17 +29,15 @@ if TYPE_CHECKING:
 HUMAN, QUAID, JANITOR = "human", "Quaid", "Quaid Janitor"
 JANITOR_EMAIL = "janitor@localhost"
 UNSEEN = "only how it is written"
-"""A change that nobody who reads the note would notice: quotes, comments, empty lines."""
-BESIDE = 160
+"""A change that no reader of the note would notice: quotes, comments, empty lines."""
+MAX_BESIDE = 160
 """Characters of the turns before and after a cited one."""
-SOURCES = {"user": "owner", "assistant": "agent", "tool": "tool", "import": "import"}
-
 
 Seen = Callable[[Iterable[Commit]], list[Commit]]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TurnText:
     """One turn of a session; `id` is how a fact cites it. `said_at` is ISO 8601 in UTC."""
 
     id: str
@@ -52,11 +51,11 @@ class Said:
 class CitedTurn:
     """A turn that is evidence, with the end of the turn before it and the beginning of the one after."""
 
-    said: Said
+    said: TurnText
     path: str
     session: str | None
-    before: Said | None = None
-    after: Said | None = None
+    before: TurnText | None = None
+    after: TurnText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NoteChange:
     """One change of the note. `by` is human, Quaid or Quaid Janitor; what has no commit is in the working tree only."""
 
     by: str
@@ -81,7 +80,7 @@ class Step:
     commit: Commit | None = None
 
     def trailer(self, name: str) -> str | None:
-        """The value of the trailer `Quaid-<name>`: Task, Run, Decision, Model, Prompt, Session."""
+        """Return the value of the trailer `Quaid-<name>`: Task, Run, Decision, Model, Prompt, Session."""
         return ", ".join(self.commit.trailers.get(f"Quaid-{name}", ())) or None if self.commit else None
 
 
@@ -99,8 +98,8 @@ class Provenance:
     source: str | None = None
     turns: tuple[CitedTurn, ...] = ()
     sessions: tuple[SessionView, ...] = ()
-    created: Step | None = None
-    edits: tuple[Step, ...] = ()
+    created: NoteChange | None = None
+    edits: tuple[NoteChange, ...] = ()
     replaces: tuple[Related, ...] = ()
     replaced_by: tuple[Related, ...] = ()
     facts: tuple[Related, ...] = ()
@@ -110,10 +109,10 @@ class Provenance:
 
 @dataclass(slots=True)
 class _Life:
-    """What git told. `is_known` is False when it could not be asked."""
+    """The history of a note as git knows it. `is_known` is False when it could not be asked."""
 
-    created: Step | None = None
-    edits: list[Step] = field(default_factory=list)
+    created: NoteChange | None = None
+    edits: list[NoteChange] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     is_known: bool = True
 
@@ -127,74 +126,66 @@ def explain(
     document = view.document
     life = _read_life(view, history, root, own_email, seen)
     citations = backlinks.list_citations(index, document.doc_id)
-    turns, missing = _cited(index, view, citations)
-    sessions = tuple(_sessions(index, view, citations))
-    is_episode = document.kind == Kind.EPISODE
-    facts = backlinks.facts_from(index, document, view.turn) if is_episode else []
+    turns, remarks = _cited_turns(index, view, citations)
+    facts = backlinks.facts_from(index, document, view.turn) if document.kind == Kind.EPISODE else []
     links = [one for one in backlinks.links_to(index, document) if one not in facts]
     if document.kind == Kind.ENTITY:
-        facts, links = _parted(links)
-    remarks = [*missing, *_uncited(view, citations, life), *life.remarks]
+        facts = [one for one in links if one.kind == Kind.FACT]
+        links = [one for one in links if one.kind != Kind.FACT]
+    if document.kind == Kind.FACT and not citations:
+        origin = "Written by hand"
+        if life.created and life.created.by != HUMAN:
+            is_stated = life.created.commit and life.created.commit.subject.startswith("remember: ")
+            origin = "Stated directly with quaid remember" if is_stated else "Written by Quaid"
+        remarks.append(f"{origin}; it cites no turn.")
     return Provenance(
         view,
         _source(document, life),
         tuple(turns),
-        sessions,
+        tuple(_sessions(index, view, citations)),
         life.created,
         tuple(life.edits),
         tuple(backlinks.replaces(index, document)),
         tuple(backlinks.replaced_by(index, document)),
         tuple(facts),
         tuple(links),
-        tuple(remarks),
+        (*remarks, *life.remarks),
     )
 
 
 # -- what was said ---------------------------------------------------------------------------------------------------
 
 
-def _cited(
+def _cited_turns(
     index: apsw.Connection, view: NoteView, citations: Sequence[tuple[str, int]]
 ) -> tuple[list[CitedTurn], list[str]]:
-    """The turns that are evidence, and a sentence for each that is not there."""
+    """Return the turns that are evidence, and a sentence for each that is not there."""
     if view.turn is not None:
         citations = [(PurePosixPath(view.document.path).stem, view.turn)]
     turns, missing = [], []
     for name, number in citations:
         episode = backlinks.find_episode(index, name)
-        said = _said(index, episode, number) if episode else None
+        said = _find_turn(index, episode, number) if episode else None
         if episode is None or said is None:
             missing.append(f"It cites {name}#t{number}, which the vault does not hold (any more).")
             continue
-        before, after = (
-            _said(index, episode, beside) if beside is not None else None
-            for beside in backlinks.turns_beside(index, episode.doc_id, number)
-        )
-        turns.append(
-            CitedTurn(
-                said,
-                episode.path,
-                episode.session,
-                before and replace(before, text=_end(before.text)),
-                after and replace(after, text=_beginning(after.text)),
-            )
-        )
+        numbers = backlinks.turns_beside(index, episode.doc_id, number)
+        before, after = (None if beside is None else _find_turn(index, episode, beside) for beside in numbers)
+        if before:
+            text = " ".join(before.text.split())
+            is_short = len(text) <= MAX_BESIDE
+            before = replace(before, text=text if is_short else "… " + text[-MAX_BESIDE:].split(" ", 1)[-1])
+        if after:
+            text = " ".join(after.text.split())
+            is_short = len(text) <= MAX_BESIDE
+            after = replace(after, text=text if is_short else text[:MAX_BESIDE].rsplit(" ", 1)[0] + " …")
+        turns.append(CitedTurn(said, episode.path, episode.session, before, after))
     return turns, missing
 
 
-def _said(index: apsw.Connection, episode: Document, number: int) -> Said | None:
+def _find_turn(index: apsw.Connection, episode: Document, number: int) -> TurnText | None:
     found = backlinks.turn_at(index, episode.doc_id, number)
-    return Said(f"{PurePosixPath(episode.path).stem}#t{number}", number, *found) if found else None
-
-
-def _beginning(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= BESIDE else text[:BESIDE].rsplit(" ", 1)[0] + " …"
-
-
-def _end(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= BESIDE else "… " + text[-BESIDE:].split(" ", 1)[-1]
+    return TurnText(f"{PurePosixPath(episode.path).stem}#t{number}", number, *found) if found else None
 
 
 def _sessions(index: apsw.Connection, view: NoteView, citations: Sequence[tuple[str, int]]) -> Iterator[SessionView]:
@@ -218,11 +209,6 @@ def _sessions(index: apsw.Connection, view: NoteView, citations: Sequence[tuple[
         )
 
 
-def _parted(links: Iterable[Related]) -> tuple[list[Related], list[Related]]:
-    facts = [one for one in links if one.kind == Kind.FACT]
-    return facts, [one for one in links if one.kind != Kind.FACT]
-
-
 # -- who wrote it ----------------------------------------------------------------------------------------------------
 
 
@@ -233,8 +219,9 @@ def _read_life(view: NoteView, history: History, root: Path, own_email: str, see
         boundary = history.boundary
     except QuaidError as error:
         return _Life(remarks=[f"The history could not be read: {error}"], is_known=False)
-    life = _Life(edits=list(_steps(reversed(revisions), view.turn, own_email, seen)))
-    if life.edits and _commit_id(life.edits[0]) in boundary:
+    life = _Life(edits=list(_changes(reversed(revisions), view.turn, own_email, seen)))
+    first = life.edits[0].commit if life.edits else None
+    if first and first.id in boundary:
         life.edits.pop(0)  # where a clone ends, every note looks new
         life.remarks.append(
             "This is a shallow clone; who wrote it is older than that. See it after: git fetch --unshallow"
@@ -248,8 +235,8 @@ def _read_life(view: NoteView, history: History, root: Path, own_email: str, see
     return life
 
 
-def _steps(revisions: Iterable[Revision], turn: int | None, own_email: str, seen: Seen) -> Iterator[Step]:
-    """Oldest first, without merges that only brought together what is told already."""
+def _changes(revisions: Iterable[Revision], turn: int | None, own_email: str, seen: Seen) -> Iterator[NoteChange]:
+    """Yield the committed changes, oldest first, without merges that only brought together what is told already."""
     for revision in revisions:
         changes = differences.describe(revision.path, revision.befores, revision.after, turn)
         if revision.renamed_from and turn is None:
@@ -261,28 +248,20 @@ def _steps(revisions: Iterable[Revision], turn: int | None, own_email: str, seen
         elif not changes and (turn is not None or len(revision.befores) > 1):
             continue
         for commit in seen([revision.commit]):
-            yield Step(_author_class(revision, own_email), tuple(changes) or (UNSEEN,), commit)
+            yield NoteChange(_author_class(revision, own_email), tuple(changes) or (UNSEEN,), commit)
 
 
-def _uncommitted(view: NoteView, newest: Revision, root: Path) -> Iterator[Step]:
+def _uncommitted(view: NoteView, newest: Revision, root: Path) -> Iterator[NoteChange]:
     path = view.document.path
     data = files.read_note(root, path)
     changes = differences.describe(path, [newest.after], data, view.turn)
     if newest.path != path:
         changes.insert(0, f"renamed from {newest.path}")
-    if not changes and view.turn is None and _lines(data) != _lines(newest.after):
+    # By lines, as how they end on disk is a setting of git.
+    if not changes and view.turn is None and (data or b"").splitlines() != (newest.after or b"").splitlines():
         changes = [UNSEEN]
     if changes:
-        yield Step(HUMAN, tuple(changes))
-
-
-def _commit_id(step: Step) -> str | None:
-    return step.commit.id if step.commit else None
-
-
-def _lines(data: bytes | None) -> list[bytes]:
-    # How lines end on disk is a setting of git.
-    return (data or b"").splitlines()
+        yield NoteChange(HUMAN, tuple(changes))
 
 
 def _author_class(revision: Revision, own_email: str) -> str:
@@ -295,22 +274,10 @@ def _author_class(revision: Revision, own_email: str) -> str:
 
 
 def _source(document: Document, life: _Life) -> str | None:
-    """Who stands behind a statement: what its head says, else who wrote the note."""
+    """Return who stands behind a statement: what its frontmatter says, else who wrote the note."""
     if document.kind == Kind.EPISODE:
         return None
     if document.source is not None:
         return SOURCES.get(document.source)
     is_by_hand = life.created.by == HUMAN if life.created else life.is_known and not life.edits
     return "owner" if is_by_hand else None
-
-
-def _uncited(view: NoteView, citations: Sequence[tuple[str, int]], life: _Life) -> Iterator[str]:
-    """A fact that cites nothing says what there is instead."""
-    if citations or view.document.kind != Kind.FACT:
-        return
-    if life.created is not None and life.created.by != HUMAN:
-        commit = life.created.commit
-        is_stated = commit is not None and commit.subject.startswith("remember: ")
-        yield ("Stated directly with quaid remember" if is_stated else "Written by Quaid") + "; it cites no turn."
-    else:
-        yield "Written by hand; it cites no turn."

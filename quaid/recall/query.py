@@ -11,22 +11,40 @@ from quaid.index import fulltext
 from quaid.model import name_key
 from quaid.recall.intent import Intent, classify
 from quaid.recall.metadata import strip_metadata
-from quaid.recall.phrases import find_names, find_phrases
 from quaid.text.dates import DateMention, find_dates
 from quaid.text.stop_words import STOP_WORDS
 
-LONGEST_NAME = 4
+MAX_NAME_WORDS = 4
 """Words in the longest run that is looked up as a name."""
+MAX_PHRASES = 8
+MAX_PHRASE = 200
+"""Characters of a quoted phrase."""
 ALL_STAGES = frozenset({"metadata", "owner", "intent", "dates", "phrases"})
 
 _WORD = re.compile(r"[^\W_]+(?:['.&-][^\W_]+)*", re.UNICODE)
 _POSSESSIVE = re.compile(r"['’]s?$")  # noqa: RUF001 - people type both apostrophes
 _OWNER = frozenset("i i'd i'll i'm i've me mine my myself our ours ourselves us we we're we've".split())  # noqa: SIM905
+_MARKS = frozenset("\"'“„«‘")  # noqa: RUF001 - people type all of these
+
+# Compiled when a question has a mark: `re` keeps what it has compiled, and most questions have none. An inch sign
+# follows its number and an apostrophe its letter, so neither opens. No inner part may hold an opening mark, else a row
+# of unclosed ones would be read to its end again and again.
+_QUOTED = r"""(?xi)
+      (?<![^\W_])(?<!")"(?P<straight>[^\s"][^"\n]*)"(?![^\W_])
+    | “(?P<curly>[^“”"\n]+)[”"]
+    | „(?P<low>[^„“”\n]+)[“”]
+    | «(?P<angle>[^«»\n]+)»
+    | (?<!\w)['‘](?!(?:tis|twas|til|em|cause|n|bout|round|\d\ds?)\b)
+      (?: (?<=‘)(?P<single>[^‘\n]*?[^‘\s])’(?!\w)
+        | (?<=')(?P<typed>[^\W_](?:[^'\n]|(?<=\w)'(?=\w))*?(?<!\s))'(?![\w'])
+      )
+"""  # noqa: RUF001
+_WIKILINK = r"\[\[([^\[\]|#^\n]+)[^\[\]\n]*\]\]"
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a question asks for.
+    """A question as the channels search for it.
 
     `words` are for the keyword channel; `name_keys` are all runs of words that could be a name, longest first;
     `owner_keys` are the names of the owner where the question says `my`.
@@ -43,7 +61,7 @@ class Query:
 
 def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: Collection[str] = ALL_STAGES) -> Query:
     """Read a question, `now` being the asker's clock. Any text is a question; an empty one finds nothing."""
-    text = text.encode("utf-8", "replace").decode()  # half a character, as a shell can pass one, is no text for SQLite
+    text = text.encode("utf-8", "replace").decode()  # a shell can pass half a character, which SQLite refuses
     if "metadata" in stages:
         text = strip_metadata(text)
     spoken = text.replace("’", "'")  # noqa: RUF001
@@ -60,13 +78,34 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: C
     )
 
 
+def find_phrases(text: str) -> tuple[str, ...]:
+    """Return the quoted phrases of `text` in their order, once each, without their marks.
+
+    `"…"`, `“…”`, `„…“`, `«…»` and, only where no apostrophe can be meant, `'…'` and `‘…’`.
+    """  # noqa: RUF002
+    if _MARKS.isdisjoint(text):
+        return ()
+    found = (match[match.lastgroup or 0] for match in re.finditer(_QUOTED, text))
+    phrases = dict.fromkeys(" ".join(phrase.split()).strip(" ,.;:!?") for phrase in found)
+    return tuple(p for p in phrases if len(p) <= MAX_PHRASE and sum(map(str.isalnum, p)) > 1)[:MAX_PHRASES]
+
+
+def find_names(text: str) -> tuple[str, ...]:
+    """Return the targets of the wikilinks in `text`: `Maya Chen` of `[[entities/Maya Chen.md#Job|her]]`."""
+    if "[[" not in text:
+        return ()
+    targets = (match[1].strip().rsplit("/", 1)[-1] for match in re.finditer(_WIKILINK, text))
+    names = (" ".join(target.removesuffix(".md").split()) for target in targets)
+    return tuple(dict.fromkeys(name for name in names if name))[:MAX_PHRASES]
+
+
 def _name_keys(text: str, tokens: list[str]) -> tuple[str, ...]:
     whole = name_key(text.strip(" ?!."))
     if not whole:
         return ()
     runs = (
         name_key(" ".join(tokens[start : start + length]))
-        for length in range(LONGEST_NAME, 0, -1)
+        for length in range(MAX_NAME_WORDS, 0, -1)
         for start in range(len(tokens) - length + 1)
     )
     keys = (key for key in runs if len(key) > 1 and key not in STOP_WORDS)

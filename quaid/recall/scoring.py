@@ -1,52 +1,76 @@
-"""From relevance to score: what a memory's age, use, certainty and type add, and what its time takes away."""
+"""Relevance -> score: what a memory's age, use, certainty and type add. And which candidates may be shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
 from datetime import date, datetime
 
+from quaid.index import documents
 from quaid.index.documents import Candidate
 from quaid.model import Use
+from quaid.recall import beam_search
+from quaid.recall.candidates import CandidateSet, hit_id, hit_kind
 from quaid.recall.intent import PROFILES, Intent
+from quaid.recall.retrieval import Retrieved, SearchRequest
 
 HALF_LIFE_DAYS = 60.0
 STRETCH_PER_ACCESS = 0.15
-"""Each access makes the half-life this much of itself longer (the seeds' access_bonus_factor)."""
+"""Each access makes the half-life this much of itself longer."""
 UNTOUCHED_DAYS = 30.0
-"""A memory used or made within so many days has not begun to fade (the seeds' threshold_days)."""
+"""A memory used or made within so many days has not begun to fade."""
 RECENCY_DAYS = 90.0
-"""The half-life of newness (the seeds' recencyDecayDays)."""
+"""The half-life of newness."""
 ENOUGH_ACCESSES = 10
 UNSURE = 0.5
 """What the confidence of a note without one is taken for."""
 NEVER_USED = Use()
+EXACT = 1.0
+"""What an exact name adds to a score."""
+MAX_CUT_SHOWN = 20
+"""So many of the candidates that are left out are named in the trace."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompositeWeights:
-    """Shares of the composite score; they add up to 1 (the seeds': 60, 20, 15 and 5 percent)."""
+RELEVANCE_SHARE, RECENCY_SHARE, FREQUENCY_SHARE, CONFIDENCE_SHARE = 0.6, 0.2, 0.15, 0.05
+"""Of the composite score; they add up to 1."""
 
-    relevance: float = 0.6
-    recency: float = 0.2
-    frequency: float = 0.15
-    confidence: float = 0.05
+# -- score -----------------------------------------------------------------------------------------------------------
 
 
-def composite(
-    relevance: float, candidate: Candidate, use: Use, now: datetime, weights: CompositeWeights = CompositeWeights()
-) -> float:
-    """Relevance, recency, frequency and confidence in one, in the range of the relevance."""
+def adjust(
+    request: SearchRequest, found: CandidateSet, retrieved: Retrieved, strengths: Mapping[str, Use]
+) -> dict[int, float]:
+    """Return the scores of candidates by chunk_id: relevance with an exact name, the intent's types, age, use and
+    certainty, as far as they are on.
+    """
+    stages, keyword_only, now = request.settings.stages, request.options.keyword_only, request.options.moment
+    has_age = (stages.decay or stages.composite) and not keyword_only
+    scores = dict(found.scores)
+    for chunk_id, candidate in found.candidates.items():
+        score = scores[chunk_id]
+        if candidate.doc_id in retrieved.exact:
+            score += EXACT
+        if stages.type_boosts and not keyword_only:
+            score *= type_boost(candidate, request.query.intent)
+        if has_age:
+            use = strengths.get(hit_id(candidate), NEVER_USED)
+            score = faded(score, candidate, use, now) if stages.decay else score
+            score = composite(score, candidate, use, now) if stages.composite else score
+        scores[chunk_id] = score
+    return scores
+
+
+def composite(relevance: float, candidate: Candidate, use: Use, now: datetime) -> float:
+    """Return relevance, recency, frequency and confidence in one, in the range of the relevance."""
     age = days_since(candidate.said_at or candidate.created, now)
     recency = 0.0 if age is None else 2.0 ** (-age / RECENCY_DAYS)
     frequency = min(1.0, use.accesses / ENOUGH_ACCESSES)
     sure = confidence(candidate, use, now)
-    rest = weights.recency * recency + weights.frequency * frequency + weights.confidence * sure
-    return weights.relevance * relevance + rest * min(1.0, relevance)  # new and beside the point is beside the point
+    rest = RECENCY_SHARE * recency + FREQUENCY_SHARE * frequency + CONFIDENCE_SHARE * sure
+    return RELEVANCE_SHARE * relevance + rest * min(1.0, relevance)  # new and beside the point is beside the point
 
 
 def confidence(candidate: Candidate, use: Use, now: datetime) -> float:
-    """How sure a memory is by now: `confidence * 2 ** (-days / half_life)` (Ebbinghaus), days since it was last used.
+    """Return how sure a memory is by now: `confidence * 2 ** (-days / half_life)` (Ebbinghaus), days since it was used.
 
     The half-life is stretched by every access and by storage strength; what is pinned or verified does not fade.
     """
@@ -61,19 +85,102 @@ def confidence(candidate: Candidate, use: Use, now: datetime) -> float:
 
 
 def faded(score: float, candidate: Candidate, use: Use, now: datetime) -> float:
-    """Decay as a function: a score keeps half of itself, the other half goes with the confidence that has faded."""
+    """Return a score after decay: it keeps half of itself, the other half goes with the confidence that has faded."""
     sure = UNSURE if candidate.confidence is None else candidate.confidence
     return score if sure <= 0 else score * (0.5 + 0.5 * confidence(candidate, use, now) / sure)
 
 
 def type_boost(candidate: Candidate, intent: Intent) -> float:
-    """The factor that a question's intent puts on this type of note."""
-    boosts: Mapping[str, float] = PROFILES[intent].type_boosts
-    return boosts.get(candidate.type or "", 1.0)
+    """Return the factor that a question's intent puts on this type of note."""
+    return PROFILES[intent].type_boosts.get(candidate.type or "", 1.0)
+
+
+def days_since(moment: str | None, now: datetime) -> float | None:
+    """Return the days from an ISO date or time to `now`, never below 0; None for what is not a date."""
+    try:
+        day = date.fromisoformat((moment or "")[:10])
+    except ValueError:
+        return None
+    return float(max(0, (now.date() - day).days))
+
+
+# -- selection -------------------------------------------------------------------------------------------------------
+
+
+def select(request: SearchRequest, found: CandidateSet, scores: Mapping[int, float]) -> list[Candidate]:
+    """Return the candidates that may be shown, best first; the trace has the best of the others and why."""
+    trace, options = request.trace, request.options
+    trace.cut.clear()
+    holds = truth(request, found.candidates.values())
+    is_about_work = request.query.intent is Intent.PROJECT or options.projects
+    skips_technical = request.settings.stages.technical and not is_about_work
+    selected = []
+    for candidate in sorted(found.candidates.values(), key=lambda each: (-scores[each.chunk_id], each.chunk_id)):
+        if options.kinds and hit_kind(candidate) not in options.kinds:
+            continue
+        if skips_technical and candidate.technical:
+            why = "technical"
+        elif holds(candidate):
+            selected.append(candidate)
+            continue
+        elif options.at is not None:
+            why = f"not true on {options.day}"
+        else:
+            why = "superseded" if candidate.superseded_by is not None else "expired"
+        if len(trace.cut) < MAX_CUT_SHOWN:
+            trace.leave_out(hit_id(candidate), scores[candidate.chunk_id], why)
+    return selected
+
+
+def cut(
+    request: SearchRequest, retrieved: Retrieved, ranked: Collection[Candidate], scores: Mapping[int, float]
+) -> list[Candidate]:
+    """Return the relevant ones of `ranked`: found for a reason, and not too far behind the best."""
+    matched = {chunk_id for chunk_id, _ in retrieved.rankings.get("keyword", ())}
+    with_reason = {candidate.chunk_id for candidate in ranked if reason(candidate, retrieved, matched)}
+    best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in with_reason), 0.0)
+    kept = []
+    for candidate in ranked:
+        score = scores[candidate.chunk_id]
+        has_reason = candidate.chunk_id in with_reason
+        if has_reason and score >= request.settings.cut_share * best:
+            kept.append(candidate)
+        elif len(request.trace.cut) < MAX_CUT_SHOWN:
+            why = "far behind the best" if has_reason else "neither a word, a name nor the meaning of the question"
+            request.trace.leave_out(hit_id(candidate), score, why)
+    return kept
+
+
+def reason(candidate: Candidate, retrieved: Retrieved, matched: Collection[int]) -> str:
+    """Return why a candidate has to do with the question at all: exact, graph, words, session or meaning; empty for no
+    reason.
+
+    Scores are relative to the best there is, which may be beside the point as much as the rest. `matched` are the
+    chunks that have a word of the question.
+    """
+    if candidate.doc_id in retrieved.exact:
+        return "exact"
+    if retrieved.graph.scores.get(candidate.doc_id, 0.0) >= beam_search.ABOUT:
+        return "graph"
+    if candidate.chunk_id in matched:
+        return "words"
+    if candidate.chunk_id in retrieved.contiguous:
+        return "session"
+    return "meaning" if retrieved.cosines.get(candidate.chunk_id, -1.0) >= retrieved.relevant_similarity else ""
+
+
+def truth(request: SearchRequest, candidates: Collection[Candidate]) -> Callable[[Candidate], bool]:
+    """Return what tells whether one of `candidates` holds on the day that is asked for."""
+    options, day = request.options, request.options.day
+    if options.at is None:
+        return lambda candidate: options.superseded or not is_over(candidate, day)
+    replaced = {candidate.superseded_by for candidate in candidates if candidate.superseded_by is not None}
+    ended = documents.list_beginnings(request.connection, replaced, request.scope) if replaced else {}
+    return lambda candidate: was_true(candidate, day, ended.get(candidate.superseded_by or ""))
 
 
 def is_over(candidate: Candidate, today: str) -> bool:
-    """Whether a fact has been replaced, or was true only until a day before `today` (YYYY-MM-DD)."""
+    """Return whether a fact has been replaced, or was true only until a day before `today` (YYYY-MM-DD)."""
     if candidate.superseded_by is not None:
         return True
     end = _end(candidate)
@@ -81,7 +188,7 @@ def is_over(candidate: Candidate, today: str) -> bool:
 
 
 def was_true(candidate: Candidate, day: str, ended: str | None) -> bool:
-    """Whether a fact held on `day` (YYYY-MM-DD). `ended` is when what replaced it began, for one without an end."""
+    """Return whether a fact held on `day` (YYYY-MM-DD). `ended` is when what replaced it began, where it has no end."""
     began = candidate.valid_from
     if began is not None and began[:10] > day:
         return False
@@ -93,14 +200,5 @@ def was_true(candidate: Candidate, day: str, ended: str | None) -> bool:
 
 
 def _end(candidate: Candidate) -> str | None:
-    """The last day on which a fact held. What is immutable happened until then, and stays so."""
+    """Return the last day on which a fact held. What is immutable happened until then, and stays so."""
     return None if candidate.durability == "immutable" else candidate.valid_until
-
-
-def days_since(moment: str | None, now: datetime) -> float | None:
-    """Days from an ISO date or time to `now`, never below 0; None for what is no date."""
-    try:
-        day = date.fromisoformat((moment or "")[:10])
-    except ValueError:
-        return None
-    return float(max(0, (now.date() - day).days))

@@ -1,4 +1,4 @@
-"""How an answer came about: what each stage was given, what it left, and how long it took."""
+"""The trace of a recall: what each stage was given, what it left, and how long it took."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Trace:
+class RecallTrace:
     """Notes of one recall. `quaid recall --explain` draws them, the recall log keeps the times."""
 
     def __init__(self) -> None:
@@ -34,11 +34,11 @@ class Trace:
 
     @property
     def took_ms(self) -> float:
-        """Since the question was asked."""
+        """Milliseconds since the question was asked."""
         return (time.perf_counter() - self._started) * 1000
 
     def as_shape(self) -> dict[str, Any]:
-        """What `Recall.trace` holds; `took_ms` is by stage, summed where a stage ran twice."""
+        """Return what `Recall.trace` holds; `took_ms` is by stage, summed where a stage ran twice."""
         took: dict[str, float] = {}
         for stage in self.stages:
             took[stage["stage"]] = round(took.get(stage["stage"], 0.0) + stage["took_ms"], 2)

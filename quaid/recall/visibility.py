@@ -1,4 +1,4 @@
-"""What one owner may see outside of the index, by the rule of `index.scope`: files as they are on disk, and commits."""
+"""The files and commits that one owner may see, by the rule of `index.scope`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def may_see(path: str, data: bytes, owners: Collection[str]) -> bool:
-    """Whether the file `path`, which holds `data`, is no note that somebody else keeps private."""
+    """Return whether the file `path`, which holds `data`, is not a note that somebody else keeps private."""
     if not layout.is_note_path(path):
         return True
     if not re.search(rb"owner|privacy|\0", data):  # nothing to parse, which takes a hook 30 ms
@@ -35,7 +35,7 @@ def may_see(path: str, data: bytes, owners: Collection[str]) -> bool:
 
 
 def visible_paths(paths: Iterable[str], whole: apsw.Connection, seen: apsw.Connection) -> list[str]:
-    """`paths` without the notes that are in the whole index and not in what its owner sees of it."""
+    """Return `paths` without the notes that are in the whole index and not in what its owner sees of it."""
     wanted = list(paths)
     hidden = documents.list_known(whole, wanted).keys() - documents.list_known(seen, wanted).keys()
     return [path for path in wanted if path not in hidden]
@@ -54,12 +54,12 @@ class VisibleCommits:
         self._owners = owners
 
     def of(self, commits: Iterable[Commit]) -> list[Commit]:
-        """Those of `commits` that may be seen."""
+        """Return those of `commits` that may be seen."""
         found = [(commit, self._files(commit)) for commit in commits]
         return [replace(commit, files=files) for commit, files in found if files or not commit.files]
 
     def newest(self, list_commits: Callable[[int], list[Commit]], limit: int) -> list[Commit]:
-        """The newest `limit` of them; `list_commits` gives so many, whoever may see them."""
+        """Return the newest `limit` of them; `list_commits` gives so many, whoever may see them."""
         asked = limit
         while True:
             found = list_commits(asked)
@@ -69,32 +69,28 @@ class VisibleCommits:
             asked *= 4
 
     def _files(self, commit: Commit) -> tuple[str, ...]:
+        visible = visible_paths(commit.files, self._whole, self._seen)
+        # Of notes that are gone: those that somebody else kept private when the commit left or removed them.
         gone = set(commit.files) - documents.list_known(self._whole, commit.files).keys()
-        hidden = self._hidden(commit, {path for path in gone if layout.is_note_path(path)})
-        return tuple(path for path in visible_paths(commit.files, self._whole, self._seen) if path not in hidden)
-
-    def _hidden(self, commit: Commit, gone: set[str]) -> set[str]:
-        """Those of `gone` that somebody else kept private when the commit left or removed them."""
+        gone = {path for path in gone if layout.is_note_path(path)}
         hidden: set[str] = set()
-        for revision in (commit.id, f"{commit.id}^"):
-            if gone:
-                contents = self._read(revision, gone)
-                hidden |= {path for path, data in contents.items() if not may_see(path, data, self._owners)}
-                gone = gone - contents.keys()
-        return hidden
-
-    def _read(self, revision: str, paths: Collection[str]) -> dict[str, bytes]:
         revisions = self._history.revisions
-        try:
-            found = [file for file in revisions.list_files(revision) if file.rel_path in paths and file.is_regular]
-            return dict(revisions.read_files(found))
-        except GitError:  # before the first commit, or where a clone ends
-            return {}
+        for revision in (commit.id, f"{commit.id}^"):
+            if not gone:
+                break
+            try:
+                found = [file for file in revisions.list_files(revision) if file.rel_path in gone and file.is_regular]
+                contents = dict(revisions.read_files(found))
+            except GitError:  # before the first commit, or where a clone ends
+                continue
+            hidden |= {path for path, data in contents.items() if not may_see(path, data, self._owners)}
+            gone -= contents.keys()
+        return tuple(path for path in visible if path not in hidden)
 
 
 def read_core_notes(root: Path, owners: Collection[str]) -> Iterator[tuple[str, str]]:
-    """(file, text) of each core note that says something to one of `owners`; the template's have a heading each and
-    nothing under it.
+    """Yield (file, text) of each core note that says something to one of `owners`; the template's have a heading each
+    and nothing under it.
     """
     for name in CORE_FILES:
         if said := text_of_note(read_visible(root, name, owners)):
@@ -102,6 +98,6 @@ def read_core_notes(root: Path, owners: Collection[str]) -> Iterator[tuple[str, 
 
 
 def read_visible(root: Path, path: str, owners: Collection[str]) -> str:
-    """What a note says, empty where another keeps it private."""
+    """Return what a note says, empty where another keeps it private."""
     data = files.read_note(root, path) or b""
     return data.decode("utf-8", "replace") if may_see(path, data, owners) else ""

@@ -11,7 +11,7 @@ from quaid.errors import QuaidError
 from quaid.index import documents, graph
 from quaid.model import Kind, ModelUsage, Use
 from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE, state_folder
-from quaid.recall.bookkeeping import Bookkeeping
+from quaid.recall.records import RecallRecords
 from quaid.report.status import count_chunks
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def recall_stats_of(memory: Memory) -> RecallStats:
     Raises:
         LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be opened.
     """
-    with Bookkeeping(memory.root, memory.settings) as books:
+    with RecallRecords(memory.root, memory.settings) as books:
         numbers, most_used = books.numbers(), books.most_used(MAX_RECALLED)
     connection = memory.index()
     most = tuple(MostRecalled(ref, _title(connection, ref), use) for ref, use in most_used)
@@ -141,7 +141,7 @@ def recall_stats_of(memory: Memory) -> RecallStats:
 
 def gap_stats_of(memory: Memory) -> GapStats:
     """Return the questions that found nothing. Raises as `recall_stats_of`."""
-    with Bookkeeping(memory.root, memory.settings) as books:
+    with RecallRecords(memory.root, memory.settings) as books:
         gaps, total = books.gaps(MAX_GAPS)
     return GapStats(str(memory.root), memory.settings.recall.gaps, total, tuple(gaps))
 

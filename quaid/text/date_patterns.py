@@ -1,7 +1,7 @@
 """Date expressions of English and the windows they stand for. Loaded when a text looks dated: compiling takes time.
 
-Each rule is a pattern and what reads its match; a reader returns None where the match is no date after all. The group
-`date`, where there is one, is what counts as the date's own words.
+Each rule is a pattern and the function that reads its match, which returns None where that is not a date after all. The
+group `date`, where there is one, is what counts as the date's own words.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from datetime import date, timedelta
 
-from quaid.text.windows import Window, month_of, moved, nearest, quarter_of, season_of, span_up_to, unit_of
+from quaid.text.windows import Window, month_of, nearest, quarter_of, season_of, shift, span_up_to, unit_of
 
 Resolve = Callable[[re.Match[str], date], Window | None]
 ResolveLead = Callable[[re.Match[str], Window], Window | None]
@@ -40,17 +40,49 @@ _AFTER_A_YEAR = frozenset(
 )
 _LIKELY_SINCE, _LIKELY_AHEAD = 1990, 5
 """Which four digits alone are a year, and how many years from now at most."""
+_YEAR = r"((?:19|20)[0-9]{2})"
+_NUMBER = r"([0-9]{1,3}|" + "|".join(_NUMBERS) + ")"
+_ANY_MONTH = "|".join(_MONTHS)
+_ANY_WEEKDAY = "|".join(_WEEKDAYS)
+_DAY = r"([0-9]{1,2})(st|nd|rd|th)?"
+_BEFORE = "after|around|before|during|early|in|late|mid|since|through|till|until"
+_PART = r"(?:beginning|end|half|middle|start|weekend|weeks?)\s+of"
+_WHOLE_OF = r"(?:the\s+)?(?:(?:beginning|start|middle|end|early|late|mid)(?:\s+of)?[\s-]+)?"
+
+RULES: list[tuple[re.Pattern[str], Resolve]] = []
+"""What is a date by itself, given today."""
+LEADS: list[tuple[re.Pattern[str], ResolveLead]] = []
+"""What makes another window of the date that it precedes, given that date's window."""
 
 
+def _rule(pattern: str) -> Callable[[Resolve], Resolve]:
+    def register(resolve: Resolve) -> Resolve:
+        RULES.append((re.compile(pattern, re.IGNORECASE), resolve))
+        return resolve
+
+    return register
+
+
+def _lead(pattern: str) -> Callable[[ResolveLead], ResolveLead]:
+    def register(resolve: ResolveLead) -> ResolveLead:
+        LEADS.append((re.compile(pattern, re.IGNORECASE), resolve))
+        return resolve
+
+    return register
+
+
+@_rule(rf"(?<![\w-]){_YEAR}[-/]([0-9]{{1,2}})[-/]([0-9]{{1,2}})(?![0-9/-])")
 def _iso_day(match: re.Match[str], _today: date) -> Window:
     day = date(int(match[1]), int(match[2]), int(match[3]))
     return day, day
 
 
+@_rule(rf"(?<![\w-]){_YEAR}-(0[1-9]|1[0-2])(?![\w-])")
 def _iso_month(match: re.Match[str], _today: date) -> Window:
     return month_of(int(match[1]), int(match[2]))
 
 
+@_rule(rf"(?<![\w./])([0-9]{{1,2}})([/.])([0-9]{{1,2}})\2{_YEAR}\b")
 def _numeric(match: re.Match[str], _today: date) -> Window | None:
     """`25/12/2022` and `8.5.2023`; `08/05/2023` is May here and August there."""
     first, second = int(match[1]), int(match[3])
@@ -61,6 +93,7 @@ def _numeric(match: re.Match[str], _today: date) -> Window | None:
     return day, day
 
 
+@_rule(rf"\b(?:{_DAY}\s*(?:-|–|to|and)\s*)?{_DAY}(\s+of)?\s+([a-z]{{3,9}})\b\.?(?:,?\s+{_YEAR}\b)?")  # noqa: RUF001
 def _day_month(match: re.Match[str], today: date) -> Window | None:
     word, is_ordinal = match[6], bool(match[4] or match[5])
     month = _MONTHS.get(word.lower())
@@ -69,6 +102,7 @@ def _day_month(match: re.Match[str], today: date) -> Window | None:
     return _days_of(match[1] or match[3], match[3], month, match[7], today)
 
 
+@_rule(rf"\b([a-z]{{3,9}})\.?\s+{_DAY}\b(?:\s*[-–]\s*([0-9]{{1,2}})\b)?(?:,?\s+{_YEAR}\b)?")  # noqa: RUF001
 def _month_day(match: re.Match[str], today: date) -> Window | None:
     month = _MONTHS.get(match[1].lower())
     if month is None or (match[1] in _VERBS and not match[3] and match[5] is None):
@@ -76,11 +110,13 @@ def _month_day(match: re.Match[str], today: date) -> Window | None:
     return _days_of(match[2], match[4] or match[2], month, match[5], today)
 
 
+@_rule(rf"\b([a-z]{{3,9}})\.?,?(?:\s+of)?[\s-]+{_YEAR}\b(?![-/][0-9])")
 def _month_year(match: re.Match[str], _today: date) -> Window | None:
     month = _MONTHS.get(match[1].lower())
     return month_of(int(match[2]), month) if month else None
 
 
+@_rule(rf"\b(?:({_BEFORE}|{_PART})[\s-]+)?(?P<date>(?:(last|next|this)\s+)?({_ANY_MONTH}))\b(?!['’]s)")  # noqa: RUF001
 def _month(match: re.Match[str], today: date) -> Window | None:
     lead, word = (match[3] or "").lower(), match[4]
     month = _MONTHS.get(word.lower())
@@ -94,6 +130,7 @@ def _month(match: re.Match[str], today: date) -> Window | None:
     return month_of(today.year - (not is_past), month)
 
 
+@_rule(rf"\b(?:between|from)\s+({_ANY_MONTH})\s+(?:and|to|until|till|through)\s+({_ANY_MONTH})(?:\s+{_YEAR})?\b")
 def _months(match: re.Match[str], today: date) -> Window | None:
     first, last = _MONTHS.get(match[1].lower()), _MONTHS.get(match[2].lower())
     if first is None or last is None:
@@ -102,8 +139,12 @@ def _months(match: re.Match[str], today: date) -> Window | None:
     return month_of(year - (first > last), first)[0], month_of(year, last)[1]
 
 
+@_rule(
+    rf"(?<![\w$€£#./-])(?:({_BEFORE}|by|from|of|year)[\s-]+)?(?P<date>{_YEAR}(s?))\b(?![-/.][0-9])"
+    r"(?=(\s+[\w-]+)?)"
+)
 def _year(match: re.Match[str], today: date) -> Window | None:
-    """A number alone is a year at the end of a clause only; `2000 people` are none even after `by`."""
+    """A number alone is a year at the end of a clause only; `2000 people` are not, even after `by`."""
     lead, year, is_decade, following = match[1], int(match[3]), bool(match[4]), (match[5] or "").strip().lower()
     if is_decade:
         return (date(year, 1, 1), date(year + 9, 12, 31)) if year % 10 == 0 else None
@@ -115,11 +156,13 @@ def _year(match: re.Match[str], today: date) -> Window | None:
     return date(year, 1, 1), date(year, 12, 31)
 
 
+@_rule(r"\bthe\s+['’]?([0-9]0)s\b")  # noqa: RUF001
 def _decade(match: re.Match[str], _today: date) -> Window:
     first = int(match[1]) + (1900 if int(match[1]) >= 30 else 2000)
     return date(first, 1, 1), date(first + 9, 12, 31)
 
 
+@_rule(rf"\b(?:(last|this|next)\s+)?(spring|summer|autumn|fall|winter)\b(?:,?(?:\s+of)?\s+{_YEAR}\b)?")
 def _season(match: re.Match[str], today: date) -> Window | None:
     lead, month = (match[1] or "").lower(), _SEASONS.get(match[2].lower())
     if month is None or not (lead or match[3]):
@@ -134,20 +177,27 @@ def _season(match: re.Match[str], today: date) -> Window | None:
     return next(window for window in windows if window[1] >= today)
 
 
+@_rule(rf"\b(?:Q([1-4])[\s,]*(?:of\s+)?|(\w+)\s+quarter\s+of\s+){_YEAR}\b")
 def _quarter(match: re.Match[str], _today: date) -> Window | None:
     quarter = int(match[1]) if match[1] else _ORDINALS.get(match[2].lower())
     return quarter_of(int(match[3]), quarter) if quarter else None
 
 
+@_rule(rf"\b{_YEAR}[\s-]?Q([1-4])\b")
 def _iso_quarter(match: re.Match[str], _today: date) -> Window:
     return quarter_of(int(match[1]), int(match[2]))
 
 
+@_rule(rf"\b(?:{_BEFORE}|last|this)\s+(?P<date>Q([1-4]))\b")
 def _latest_quarter(match: re.Match[str], today: date) -> Window:
     quarter = int(match[2])
     return quarter_of(today.year - (3 * quarter - 2 > today.month), quarter)
 
 
+@_rule(
+    r"\b(?:the\s+)?(day\s+before\s+yesterday|day\s+after\s+tomorrow|yesterday|today|tonight|tomorrow"
+    r"|last\s+night|this\s+(?:morning|afternoon|evening))\b"
+)
 def _near_day(match: re.Match[str], today: date) -> Window:
     words = " ".join(match[1].lower().split())
     offsets = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1, "day after tomorrow": 2}
@@ -155,31 +205,41 @@ def _near_day(match: re.Match[str], today: date) -> Window:
     return day, day
 
 
+@_rule(
+    r"\b(the\s+)?(last|past|previous|this|current|next|coming)\s+(week|weekend|month|quarter|year|decade)\b"
+    r"(?!\s+of\b)"
+)
 def _calendar_unit(match: re.Match[str], today: date) -> Window:
     """`last week` is the one before this; `the past week` are the seven days up to today."""
     lead, unit = match[2].lower(), match[3].lower()
     if lead == "past" or (match[1] and lead == "last" and unit != "weekend"):
         return span_up_to(today, 1, unit)
     step = {"last": -1, "previous": -1, "past": -1, "next": 1, "coming": 1}.get(lead, 0)
-    return unit_of(moved(today, step, unit), unit)
+    return unit_of(shift(today, step, unit), unit)
 
 
+@_rule(rf"\b(last|past|previous|next|coming)\s+{_NUMBER}(?:\s+of)?\s+(day|week|month|year)s?\b(?!\s+of\b)")
 def _rolling(match: re.Match[str], today: date) -> Window:
-    count, unit = _most(match[2]), match[3].lower()
+    count, unit = _max_count(match[2]), match[3].lower()
     if match[1].lower() in {"next", "coming"}:
-        return today, moved(today, count, unit)
+        return today, shift(today, count, unit)
     return span_up_to(today, count, unit)
 
 
+@_rule(rf"\b(?:a\s+)?{_NUMBER}(?:\s+of)?\s+(day|week|weekend|month|year|decade)s?\s+(ago|from\s+now)\b")
 def _distance(match: re.Match[str], today: date) -> Window:
     """`two weeks ago` is a week, `two months ago` a month: whoever says it means no day."""
     unit = match[2].lower()
     least, most = _NUMBERS.get(match[1].lower()) or (int(match[1]), int(match[1]))
     step = -1 if match[3].lower() == "ago" else 1
-    ends = [unit_of(moved(today, step * count, unit), unit) for count in (least, most)]
+    ends = [unit_of(shift(today, step * count, unit), unit) for count in (least, most)]
     return min(start for start, _ in ends), max(end for _, end in ends)
 
 
+@_rule(
+    r"\b(?:(after|before|on|since|till|until)\s+)?(?P<date>(?:(coming|last|next|past|previous|this)\s+)?"
+    rf"({_ANY_WEEKDAY}))\b(?=(\s+[\w]+)?)"
+)
 def _weekday(match: re.Match[str], today: date) -> Window | None:
     """`Friday Harbor` is a place and `sun` the star: a short form needs its capital, a capital after it says name."""
     lead, word, following = (match[3] or "").lower(), match[4], (match[5] or "").strip()
@@ -197,7 +257,11 @@ def _weekday(match: re.Match[str], today: date) -> Window | None:
     return day, day
 
 
-def _beside(match: re.Match[str], anchor: Window) -> Window | None:
+@_lead(
+    rf"\b(?:(?:on|in|during)\s+)?(?:(?:the|last)\s+)?(?:(?:a\s+)?{_NUMBER}(?:\s+of)?\s+)?"
+    rf"(day|week|weekend|month|year|{_ANY_WEEKDAY})s?\s+(before|after|of)\s+(?:the\s+)?$"
+)
+def _relative(match: re.Match[str], anchor: Window) -> Window | None:
     unit, side = match[2].lower(), match[3].lower()
     if unit in _WEEKDAYS and not match[1]:
         if side == "before":
@@ -211,18 +275,19 @@ def _beside(match: re.Match[str], anchor: Window) -> Window | None:
         is_day = anchor[0] == anchor[1]
         return unit_of(anchor[0], unit) if is_day and unit in {"week", "weekend"} and not match[1] else None
     step = -1 if side == "before" else 1
-    count = _most(match[1]) if match[1] else 1
+    count = _max_count(match[1]) if match[1] else 1
     edge = anchor[0] if side == "before" else anchor[1]
     if unit == "weekend":
-        return unit_of(moved(edge, step * count, unit), unit)
+        return unit_of(shift(edge, step * count, unit), unit)
     if unit == "day" or match[1]:
-        day = moved(edge, step * count, unit)
+        day = shift(edge, step * count, unit)
         return (day, day) if unit == "day" else unit_of(day, unit)
-    far = moved(edge, step, unit)
+    far = shift(edge, step, unit)
     return (far, edge - timedelta(days=1)) if side == "before" else (edge + timedelta(days=1), far)
 
 
-def _opened(match: re.Match[str], anchor: Window) -> Window | None:
+@_lead(rf"\b(before|prior\s+to|after|since|until|till|up\s+to|by|as\s+of)\s+{_WHOLE_OF}$")
+def _open_ended(match: re.Match[str], anchor: Window) -> Window | None:
     word = match[1].lower().split()[0]
     if word in {"before", "prior"}:
         return date.min, anchor[0] - timedelta(days=1)
@@ -240,90 +305,5 @@ def _days_of(first: str, last: str, month: int, year: str | None, today: date) -
     return date(int(year), month, int(first)), date(int(year), month, int(last))
 
 
-def _most(number: str) -> int:
+def _max_count(number: str) -> int:
     return _NUMBERS[number.lower()][1] if number.lower() in _NUMBERS else int(number)
-
-
-# The rules
-
-_YEAR = r"((?:19|20)[0-9]{2})"
-_NUMBER = r"([0-9]{1,3}|" + "|".join(_NUMBERS) + ")"
-_ANY_MONTH = "|".join(_MONTHS)
-_ANY_WEEKDAY = "|".join(_WEEKDAYS)
-_DAY = r"([0-9]{1,2})(st|nd|rd|th)?"
-_BEFORE = "after|around|before|during|early|in|late|mid|since|through|till|until"
-_PART = r"(?:beginning|end|half|middle|start|weekend|weeks?)\s+of"
-_RULES: tuple[tuple[str, Resolve], ...] = (
-    (rf"(?<![\w-]){_YEAR}[-/]([0-9]{{1,2}})[-/]([0-9]{{1,2}})(?![0-9/-])", _iso_day),
-    (rf"(?<![\w-]){_YEAR}-(0[1-9]|1[0-2])(?![\w-])", _iso_month),
-    (rf"(?<![\w./])([0-9]{{1,2}})([/.])([0-9]{{1,2}})\2{_YEAR}\b", _numeric),
-    (
-        rf"\b(?:{_DAY}\s*(?:-|–|to|and)\s*)?{_DAY}(\s+of)?\s+([a-z]{{3,9}})\b\.?(?:,?\s+{_YEAR}\b)?",  # noqa: RUF001
-        _day_month,
-    ),
-    (
-        rf"\b([a-z]{{3,9}})\.?\s+{_DAY}\b(?:\s*[-–]\s*([0-9]{{1,2}})\b)?(?:,?\s+{_YEAR}\b)?",  # noqa: RUF001
-        _month_day,
-    ),
-    (rf"\b([a-z]{{3,9}})\.?,?(?:\s+of)?[\s-]+{_YEAR}\b(?![-/][0-9])", _month_year),
-    (
-        rf"\b(?:({_BEFORE}|{_PART})[\s-]+)?(?P<date>(?:(last|next|this)\s+)?({_ANY_MONTH}))\b(?!['’]s)",  # noqa: RUF001
-        _month,
-    ),
-    (
-        rf"\b(?:between|from)\s+({_ANY_MONTH})\s+(?:and|to|until|till|through)\s+({_ANY_MONTH})(?:\s+{_YEAR})?\b",
-        _months,
-    ),
-    (
-        (
-            rf"(?<![\w$€£#./-])(?:({_BEFORE}|by|from|of|year)[\s-]+)?(?P<date>{_YEAR}(s?))\b(?![-/.][0-9])"
-            r"(?=(\s+[\w-]+)?)"
-        ),
-        _year,
-    ),
-    (r"\bthe\s+['’]?([0-9]0)s\b", _decade),  # noqa: RUF001
-    (rf"\b(?:(last|this|next)\s+)?(spring|summer|autumn|fall|winter)\b(?:,?(?:\s+of)?\s+{_YEAR}\b)?", _season),
-    (rf"\b(?:Q([1-4])[\s,]*(?:of\s+)?|(\w+)\s+quarter\s+of\s+){_YEAR}\b", _quarter),
-    (rf"\b{_YEAR}[\s-]?Q([1-4])\b", _iso_quarter),
-    (rf"\b(?:{_BEFORE}|last|this)\s+(?P<date>Q([1-4]))\b", _latest_quarter),
-    (
-        (
-            r"\b(?:the\s+)?(day\s+before\s+yesterday|day\s+after\s+tomorrow|yesterday|today|tonight|tomorrow"
-            r"|last\s+night|this\s+(?:morning|afternoon|evening))\b"
-        ),
-        _near_day,
-    ),
-    (
-        (
-            r"\b(the\s+)?(last|past|previous|this|current|next|coming)\s+(week|weekend|month|quarter|year|decade)\b"
-            r"(?!\s+of\b)"
-        ),
-        _calendar_unit,
-    ),
-    (rf"\b(last|past|previous|next|coming)\s+{_NUMBER}(?:\s+of)?\s+(day|week|month|year)s?\b(?!\s+of\b)", _rolling),
-    (
-        rf"\b(?:a\s+)?{_NUMBER}(?:\s+of)?\s+(day|week|weekend|month|year|decade)s?\s+(ago|from\s+now)\b",
-        _distance,
-    ),
-    (
-        (
-            r"\b(?:(after|before|on|since|till|until)\s+)?(?P<date>(?:(coming|last|next|past|previous|this)\s+)?"
-            rf"({_ANY_WEEKDAY}))\b(?=(\s+[\w]+)?)"
-        ),
-        _weekday,
-    ),
-)
-RULES = tuple((re.compile(pattern, re.IGNORECASE), resolve) for pattern, resolve in _RULES)
-"""What is a date by itself, given today."""
-
-_COUNTED = (
-    rf"\b(?:(?:on|in|during)\s+)?(?:(?:the|last)\s+)?(?:(?:a\s+)?{_NUMBER}(?:\s+of)?\s+)?"
-    rf"(day|week|weekend|month|year|{_ANY_WEEKDAY})s?\s+(before|after|of)\s+(?:the\s+)?$"
-)
-_WHOLE_OF = r"(?:the\s+)?(?:(?:beginning|start|middle|end|early|late|mid)(?:\s+of)?[\s-]+)?"
-_OPENING = rf"\b(before|prior\s+to|after|since|until|till|up\s+to|by|as\s+of)\s+{_WHOLE_OF}$"
-LEADS: tuple[tuple[re.Pattern[str], ResolveLead], ...] = (
-    (re.compile(_COUNTED, re.IGNORECASE), _beside),
-    (re.compile(_OPENING, re.IGNORECASE), _opened),
-)
-"""What makes another window of the date that it precedes, given that date's window."""

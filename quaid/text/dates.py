@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from quaid.errors import UsageError
 
 if TYPE_CHECKING:
-    from quaid.text.date_patterns import Resolve
     from quaid.text.windows import Window
 
 T = TypeVar("T")
@@ -53,22 +52,28 @@ _UP_TO = frozenset({"to", "until", "till", "through", "-", "–"})  # noqa: RUF0
 
 
 def find_dates(text: str, now: datetime) -> tuple[DateMention, ...]:
-    """The dates that any `text` mentions, in its order, none overlapping another. `now` is the asker's clock."""
+    """Return the dates that any `text` mentions, in its order, none overlapping another. `now` is the asker's clock."""
     if not _looks_dated(text):
         return ()
     from quaid.text.date_patterns import RULES
 
     today = now.date()
-    found = _apart([mention for rule in RULES for mention in _find(*rule, text, today)])
-    found = _apart([*found, *(wider for mention in found if (wider := _with_what_precedes(text, mention)) is not None)])
+    found = []
+    for pattern, resolve in RULES:
+        for match in pattern.finditer(text):
+            if window := _resolved(resolve, match, today):
+                span = match.span("date" if "date" in pattern.groupindex else 0)
+                found.append(DateMention(text[slice(*span)], *window, span))
+    found = _apart(found)
+    found = _apart([*found, *(wider for mention in found if (wider := _with_lead(text, mention)))])
     return tuple(_with_ranges(text, found))
 
 
 def parse_day(text: str, now: datetime, *, end: bool) -> date:
-    """The first, or with `end` the last, day of a date a person typed: `2026`, `2026-03`, `last March`, `yesterday`.
+    """Return the first, or with `end` the last, day of a typed date: `2026`, `2026-03`, `last March`, `yesterday`.
 
     Raises:
-        UsageError: `text` is no date, or that end of it is open.
+        UsageError: `text` is not a date, or that end of it is open.
     """
     wanted = text.strip()
     if len(wanted) <= _MAX_TYPED:
@@ -79,8 +84,8 @@ def parse_day(text: str, now: datetime, *, end: bool) -> date:
                 is_whole = mention.span[1] == len(asked) and asked[: mention.span[0]].strip().lower() in _LEADS_TYPED
                 if is_whole and date.min < day < date.max:
                     return day
-    shown = wanted[:_MAX_TYPED]
-    raise UsageError(f"{shown!r} is no date Quaid can read. Write it as 2026-03-01, 2026-03 or 2026, or as last March.")
+    problem = f"{wanted[:_MAX_TYPED]!r} is not a date Quaid can read."
+    raise UsageError(f"{problem} Write it as 2026-03-01, 2026-03 or 2026, or as last March.")
 
 
 def _looks_dated(text: str) -> bool:
@@ -88,14 +93,6 @@ def _looks_dated(text: str) -> bool:
     if not words.isdisjoint(_SIGNS) or any(word[0].isdigit() for word in words):
         return True
     return not words.isdisjoint(_DIRECTIONS) and not words.isdisjoint(_DIRECTED)
-
-
-def _find(pattern: re.Pattern[str], resolve: Resolve, text: str, today: date) -> Iterator[DateMention]:
-    for match in pattern.finditer(text):
-        window = _resolved(resolve, match, today)
-        if window is not None:
-            span = match.span("date" if "date" in pattern.groupindex else 0)
-            yield DateMention(text[slice(*span)], *window, span)
 
 
 def _resolved(resolve: Callable[[re.Match[str], T], Window | None], match: re.Match[str], given: T) -> Window | None:
@@ -107,7 +104,7 @@ def _resolved(resolve: Callable[[re.Match[str], T], Window | None], match: re.Ma
 
 
 def _apart(mentions: list[DateMention]) -> list[DateMention]:
-    """The longer of two that overlap, in the order of the text."""
+    """Return the longer of two that overlap, in the order of the text."""
     kept: list[DateMention] = []
     taken: set[int] = set()
     for mention in sorted(mentions, key=lambda mention: (mention.span[0] - mention.span[1], mention.span[0])):
@@ -118,8 +115,8 @@ def _apart(mentions: list[DateMention]) -> list[DateMention]:
     return sorted(kept, key=lambda mention: mention.span)
 
 
-def _with_what_precedes(text: str, mention: DateMention) -> DateMention | None:
-    """`the Monday before July 24`, `two weeks after …`, `since …`, `before the end of …`."""
+def _with_lead(text: str, mention: DateMention) -> DateMention | None:
+    """Return the window of `the Monday before July 24`, `two weeks after …`, `since …`, `before the end of …`."""
     from quaid.text.date_patterns import LEADS
 
     first, last = mention.span
@@ -133,7 +130,7 @@ def _with_what_precedes(text: str, mention: DateMention) -> DateMention | None:
 
 
 def _with_ranges(text: str, mentions: list[DateMention]) -> Iterator[DateMention]:
-    """`between … and …` and `from … to …` are one window."""
+    """Join the two dates of `between … and …` and `from … to …` to one window."""
     left: DateMention | None = None
     for right in mentions:
         joined = _join(text, left, right) if left is not None else None

@@ -35,7 +35,7 @@ _NEAR = 80
 
 
 def without_unseen(text: str) -> str:
-    """`text` without what acts on its reader or is not seen; line ends become newlines."""
+    """Return `text` without what acts on its reader or is not seen; line ends become newlines."""
     if text.isascii() and text.isprintable():
         return text
     text = re.sub(_ESCAPE, "", text)
@@ -45,30 +45,29 @@ def without_unseen(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""`text` with an escape in the place of each such character: `\x1b`, `\u202e`; line ends become newlines."""
+    r"""Return `text` with an escape for each such character: `\x1b`, `\u202e`; line ends become newlines."""
     return re.sub(_ASCII if text.isascii() else _ANY, _escape, text.replace("\r\n", "\n"))
 
 
 def escaped_json(line: str) -> str:
-    r"""The same for a line of JSON, which says the same as before: `\u001b`."""
-    return re.sub(_ASCII if line.isascii() else _ANY, _escape_json, line)
+    r"""Return the same for a line of JSON, which says the same as before: `\u001b`."""
+
+    def escape(match: re.Match[str]) -> str:
+        if match.lastgroup == "flag":
+            return match[0]
+        units = match[0].encode("utf-16-be", "surrogatepass").hex()
+        return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+    return re.sub(_ASCII if line.isascii() else _ANY, escape, line)
 
 
 def _escape(match: re.Match[str]) -> str:
     character = match[0]
-    if match.lastgroup == "flag" or (character in _MARKS and _is_right_to_left(match.string, match.start())):
-        return character
-    return character.encode("unicode_escape").decode()
-
-
-def _is_right_to_left(text: str, place: int) -> bool:
-    """Whether something on the line, not far from `place`, is written from right to left."""
-    before, after = text[max(0, place - _NEAR) : place], text[place : place + _NEAR]
-    return re.search(_RIGHT_TO_LEFT, before.rpartition("\n")[2] + after.partition("\n")[0]) is not None
-
-
-def _escape_json(match: re.Match[str]) -> str:
     if match.lastgroup == "flag":
-        return match[0]
-    units = match[0].encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+        return character
+    if character in _MARKS:  # something on the line, not far from it, may be written from right to left
+        text, place = match.string, match.start()
+        before, after = text[max(0, place - _NEAR) : place], text[place : place + _NEAR]
+        if re.search(_RIGHT_TO_LEFT, before.rpartition("\n")[2] + after.partition("\n")[0]):
+            return character
+    return character.encode("unicode_escape").decode()

@@ -88,7 +88,7 @@ _ORDERED_WITH = ("ignore", "disregard", "forget", "override", "bypass", "prompt"
 
 
 def neutralise(text: str) -> str:
-    """`text` for an agent or a terminal to read: what would act on its reader is left out or disarmed. Idempotent."""
+    """Return `text` for an agent or a terminal: what would act on its reader is left out or disarmed. Idempotent."""
     shown = without_unseen(text)
     if "<" in shown or "[" in shown:
         shown = re.sub(_TEMPLATE, _disarmed, shown)
@@ -101,8 +101,8 @@ def neutralise(text: str) -> str:
         shown = re.sub(_HEADING, lambda match: match[1] + match[2].translate(_HARMLESS), shown)
     if "```" in shown or "~~~" in shown:
         shown = re.sub(_FENCE, r"\1‹\2›", shown)
-    if "](" in shown or "][" in shown:
-        shown = _without_remote_content(shown)
+    if ("](" in shown or "][" in shown) and re.search(_REMOTE, shown):
+        shown = re.sub(_LEAKING_LINK, _disarmed, re.sub(_IMAGE, _disarmed, shown))
     lowered = shown.lower()
     if any(word in lowered for word in _ORDERED_WITH):
         shown = re.sub(_ORDER, r"‹\g<0>›", shown)
@@ -110,7 +110,7 @@ def neutralise(text: str) -> str:
 
 
 def render_memory_block(hits: Sequence[Hit], *, longest: int = MAX_BLOCK) -> str:
-    """The memory block that hooks and MCP put before an agent: one line a hit, best first, between tags.
+    """Return the memory block that hooks and MCP put before an agent: one line a hit, best first, between tags.
 
     Capture and `strip_metadata` leave it out again. Empty without hits, and at most `longest` characters: what does not
     fit is counted on the last line.
@@ -129,7 +129,7 @@ def render_memory_block(hits: Sequence[Hit], *, longest: int = MAX_BLOCK) -> str
 
 
 def render_memory_line(hit: Hit, *, longest: int | None = None) -> str:
-    """A hit as agents read it, whichever door it leaves by: one line, `longest` characters of its text at most.
+    """Return a hit as agents read it: one line, `longest` characters of its text at most.
 
     `[MEMORY] (2026-11-20, fact by Maya, from owner, project kiln, score 0.87) Maya takes oat milk |ID:01kagx…`
     """
@@ -143,7 +143,7 @@ def render_memory_line(hit: Hit, *, longest: int | None = None) -> str:
 
 
 def describe(hit: Hit) -> list[str]:
-    """What there is to know of a hit: when, what, whose word, where it belongs, how long it holds."""
+    """Return what is known of a hit: when, what, whose word, where it belongs, how long it holds."""
     about = [_name(hit.created[:10])] if hit.created else []
     speaker = _name(hit.speaker or "")
     if hit.kind == "turn":
@@ -164,29 +164,23 @@ def describe(hit: Hit) -> list[str]:
 
 
 def short_id(hit_id: str) -> str:
-    """The tail of a long id, which is enough to `quaid get` it; a turn's id and a path as they are."""
+    """Return the tail of a long id, which is enough to `quaid get` it; a turn's id and a path as they are."""
     return hit_id[-_TAIL:] if len(hit_id) >= _LONG_ID and hit_id.isalnum() else _on_one_line(hit_id)
 
 
 def _name(text: str) -> str:
-    """A name from a conversation must not look like the next thing said about a hit: no commas, no brackets."""
+    """Return a name that does not look like the next thing said about a hit: without commas and brackets."""
     return re.sub(r"[\s,()]+", " ", _on_one_line(text)).strip()[:_MAX_NAME]
 
 
 def _on_one_line(text: str) -> str:
-    """On a line of the block no second hit may begin and no id be claimed, wherever it stands."""
+    """Return a text on a line of the block: it neither begins a second hit nor claims an id, wherever it stands."""
     flat = " ".join(neutralise(text).split())
     return re.sub(r"(?i)\[(memory)\]", r"❲\1❳", flat).replace("|ID:", "|ID∶")
 
 
 def _left_out(count: int) -> str:
     return f"({count} more left out for length.)"
-
-
-def _without_remote_content(text: str) -> str:
-    if not re.search(_REMOTE, text):
-        return text
-    return re.sub(_LEAKING_LINK, _disarmed, re.sub(_IMAGE, _disarmed, text))
 
 
 def _disarmed(match: re.Match[str]) -> str:

@@ -15,8 +15,8 @@ def month_of(year: int, month: int) -> Window:
 
 
 def season_of(year: int, month: int) -> Window:
-    """The three months that begin with `month`."""
-    return date(year, month, 1), moved(date(year, month, 1), 3, "month") - timedelta(days=1)
+    """Return the three months that begin with `month`."""
+    return date(year, month, 1), shift(date(year, month, 1), 3, "month") - timedelta(days=1)
 
 
 def quarter_of(year: int, quarter: int) -> Window:
@@ -24,7 +24,7 @@ def quarter_of(year: int, quarter: int) -> Window:
 
 
 def unit_of(day: date, unit: str) -> Window:
-    """The whole calendar unit that holds `day`; of a weekend, the one of its week."""
+    """Return the whole calendar unit that holds `day`; of a weekend, the one of its week."""
     monday = day - timedelta(days=day.weekday())
     if unit == "day":
         return day, day
@@ -34,17 +34,17 @@ def unit_of(day: date, unit: str) -> Window:
         return monday + timedelta(days=5), monday + timedelta(days=6)
     months = _MONTHS_IN[unit]
     past = (day.year * 12 + day.month - 1) % months
-    first = moved(day.replace(day=1), -past, "month")
-    return first, moved(first, months, "month") - timedelta(days=1)
+    first = shift(day.replace(day=1), -past, "month")
+    return first, shift(first, months, "month") - timedelta(days=1)
 
 
 def span_up_to(today: date, count: int, unit: str) -> Window:
-    """The last `count` units, today included."""
-    return moved(today, -count, unit) + timedelta(days=1), today
+    """Return the last `count` units, today included."""
+    return shift(today, -count, unit) + timedelta(days=1), today
 
 
-def moved(day: date, count: int, unit: str) -> date:
-    """`day` some `unit`s later, or earlier for a negative count; the 31st becomes the last of a shorter month."""
+def shift(day: date, count: int, unit: str) -> date:
+    """Return `day` some `unit`s later, or earlier for a negative count; the 31st becomes the last of a short month."""
     from dateutil.relativedelta import relativedelta
 
     if unit in {"day", "week", "weekend"}:
@@ -54,7 +54,7 @@ def moved(day: date, count: int, unit: str) -> date:
 
 
 def nearest(day: date, weekday: int, step: int) -> date:
-    """`day` itself or the closest such weekday before (-1) or after (1) it."""
+    """Return `day` itself or the closest such weekday before (-1) or after (1) it."""
     from dateutil.relativedelta import relativedelta, weekdays
 
     found: date = day + relativedelta(weekday=weekdays[weekday](step))

@@ -29,7 +29,7 @@ from quaid.docs.search import DocHit
 from quaid.index import database
 from quaid.index.matrix import VectorMatrix
 from quaid.model import ParsedDoc
-from quaid.recall.asking import Sources
+from quaid.recall.retrieval import Sources
 from quaid.settings import RecallSettings, Settings
 from quaid.sync.docs import DocFile, DocsIndex
 from quaid.sync.embedding import Embedding

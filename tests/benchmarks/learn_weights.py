@@ -1,4 +1,4 @@
-"""How the weights of the evidence are found (quaid/recall/evidence.py): learned on nine conversations, held to the tenth.
+"""How the weights of the evidence are found (quaid/recall/candidates.py): learned on nine conversations, held to the tenth.
 
     python tests/benchmarks/learn_weights.py
     python tests/benchmarks/learn_weights.py --keep /tmp/vaults --json weights.json
@@ -38,8 +38,9 @@ from machine import describe_machine
 
 from quaid import Memory
 from quaid.config import load_settings
-from quaid.recall import evidence
-from quaid.recall.evidence import EVIDENCE, Pool, Row, Weights
+from quaid.recall import candidates
+from quaid.recall.candidates import Features, Pool
+from quaid.recall.options import FEATURES, Weights
 
 FACTS = ("none", "observation")
 STEPS = 600
@@ -58,20 +59,20 @@ class Answered:
 
     question: Question
     rows: Array
-    """Turns by kinds of evidence, in the order of `EVIDENCE`."""
+    """Turns by kinds of evidence, in the order of `FEATURES`."""
     is_gold: np.ndarray[Any, np.dtype[np.bool_]]
     measured: dict[str, float]
 
 
 def main() -> None:
     options = _arguments()
-    used = [name for name in EVIDENCE if name not in options.without]
+    used = [name for name in FEATURES if name not in options.without]
     conversations = load(options.only)
     started = time.perf_counter()
     with vault_folder(options.keep) as folder:
         asked: Asked = over_conversations(ask, conversations, FACTS, folder)
         folds = learn_folds(asked, used, options.l2)
-        mean = {name: statistics.fmean(fold[name] for fold in folds.values()) for name in EVIDENCE}
+        mean = {name: statistics.fmean(fold[name] for fold in folds.values()) for name in FEATURES}
         held_out = over_conversations(partial(ask_with, weights=folds), conversations, FACTS, folder)
         at_mean = over_conversations(
             partial(ask_with, weights=dict.fromkeys(folds, mean)), conversations, FACTS, folder
@@ -125,17 +126,17 @@ def ask_with(
 
 
 @contextmanager
-def listening() -> Iterator[list[tuple[Pool, Mapping[int, Row]]]]:
+def listening() -> Iterator[list[tuple[Pool, Mapping[int, Features]]]]:
     """What the pipeline weighs while this is open: each pool with the evidence for its candidates."""
-    heard: list[tuple[Pool, Mapping[int, Row]]] = []
-    weigh = evidence.weigh
+    heard: list[tuple[Pool, Mapping[int, Features]]] = []
+    score_pool = candidates.score_pool
 
-    def overheard(pool: Pool, *others: Any) -> tuple[dict[int, float], dict[int, Row]]:
-        scores, rows = weigh(pool, *others)
+    def overheard(pool: Pool, *others: Any) -> tuple[dict[int, float], dict[int, Features]]:
+        scores, rows = score_pool(pool, *others)
         heard.append((pool, rows))
         return scores, rows
 
-    with patch.object(evidence, "weigh", overheard):
+    with patch.object(candidates, "score_pool", overheard):
         yield heard
 
 
@@ -144,14 +145,14 @@ def _turns(memory: Memory, question: Question, weights: Weights) -> list[Turn]:
     return [(hit.session or "", hit.turn or 0) for hit in found.hits]
 
 
-_NOTHING: Array = np.zeros((0, len(EVIDENCE)), np.float32)
+_NOTHING: Array = np.zeros((0, len(FEATURES)), np.float32)
 
 
-def _as_arrays(pool: Pool, rows: Mapping[int, Row], question: Question) -> tuple[Array, Any]:
+def _as_arrays(pool: Pool, rows: Mapping[int, Features], question: Question) -> tuple[Array, Any]:
     turns = [candidate for candidate in pool.candidates.values() if candidate.turn is not None]
-    table = np.array([[rows[turn.chunk_id].get(name, 0.0) for name in EVIDENCE] for turn in turns], np.float32)
+    table = np.array([[rows[turn.chunk_id].get(name, 0.0) for name in FEATURES] for turn in turns], np.float32)
     is_gold = np.array([(turn.session, turn.turn) in question.gold for turn in turns], bool)
-    return table.reshape(-1, len(EVIDENCE)), is_gold
+    return table.reshape(-1, len(FEATURES)), is_gold
 
 
 # -- learning --------------------------------------------------------------------------------------------------------
@@ -175,13 +176,13 @@ def learn_folds(asked: Asked, used: Sequence[str], l2: float) -> dict[str, Learn
 
 def learn(lists: Sequence[Answered], used: Sequence[str], l2: float) -> Learned:
     """Weights of the least regularised cross-entropy, kinds of evidence that are not `used` at 0."""
-    columns = [EVIDENCE.index(name) for name in used]
+    columns = [FEATURES.index(name) for name in used]
     rows = np.concatenate([answered.rows[:, columns] for answered in lists])
     gold = np.concatenate([answered.is_gold / answered.is_gold.sum() for answered in lists]).astype(np.float32)
     lengths = [len(answered.is_gold) for answered in lists]
     first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     weights = _adam(partial(_gradient, rows, gold, first, np.array(lengths), l2), len(used))
-    return {**dict.fromkeys(EVIDENCE, 0.0), **dict(zip(used, map(float, weights), strict=True))}
+    return {**dict.fromkeys(FEATURES, 0.0), **dict(zip(used, map(float, weights), strict=True))}
 
 
 def _gradient(rows: Array, gold: Array, first: Any, lengths: Any, l2: float, weights: Array) -> Array:
@@ -244,7 +245,7 @@ def _report(figures: Mapping[str, Any], questions: int) -> None:
     folds = weights["folds"]
     print(f"Weights from LoCoMo, {questions} answers, {len(folds)} folds, l2 {figures['l2']:g}; {figures['machine']}")
     print(f"{'':15}{'code':>8}{'mean':>8}{'sd':>7}  " + "".join(f"{name.removeprefix('conv-'):>7}" for name in folds))
-    for name in EVIDENCE:
+    for name in FEATURES:
         by_fold = [fold[name] for fold in folds.values()]
         deviation = statistics.stdev(by_fold) if len(by_fold) > 1 else 0.0
         print(f"{name:15}{weights['in the code'][name]:8.2f}{weights['mean'][name]:8.2f}{deviation:7.2f}  "
@@ -264,7 +265,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", help="a conversation, e.g. conv-26; repeatable")
     parser.add_argument(
-        "--without", action="append", default=[], choices=EVIDENCE, help="evidence left out; repeatable"
+        "--without", action="append", default=[], choices=FEATURES, help="evidence left out; repeatable"
     )
     parser.add_argument("--l2", type=float, default=1e-3, help="strength of the regularisation (default 0.001)")
     parser.add_argument("--keep", help="folder in which the vaults are kept and found again")

@@ -10,7 +10,7 @@ from embedding_service import EmbeddingService
 
 from quaid.errors import ModelError
 from quaid.recall.pipeline import Helpers
-from quaid.recall.rerank import Judgement
+from quaid.recall.rerank import Grading
 from quaid.settings import EmbeddingSettings, RecallSettings, StageSettings
 
 FILLER = " ".join(f"filler{n}" for n in range(60))
@@ -145,7 +145,7 @@ class Contrary:
         self.asked += 1
         if self.fails:
             raise ModelError("away")
-        return Judgement("a statement", {n: 5 if n == len(texts) - 1 else 0 for n in range(len(texts))})
+        return Grading("a statement", {n: 5 if n == len(texts) - 1 else 0 for n in range(len(texts))})
 
 
 def test_a_model_is_asked_when_the_depth_says_so(docs):

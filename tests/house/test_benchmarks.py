@@ -28,11 +28,11 @@ def test_learned_weights_are_where_the_loss_is_least(benchmark):
     chance = np.random.default_rng(3)
     lists = []
     for _ in range(60):
-        rows = chance.random((12, len(learning.EVIDENCE)), np.float32)
+        rows = chance.random((12, len(learning.FEATURES)), np.float32)
         is_gold = np.zeros(12, bool)
         is_gold[np.argsort(-(3 * rows[:, 0] + 6 * rows[:, 1] + chance.gumbel(size=12)))[:2]] = True
         lists.append(learning.Answered(None, rows, is_gold, {}))
-    used = learning.EVIDENCE[:3]
+    used = learning.FEATURES[:3]
 
     def loss(weights):
         losses = []
@@ -46,7 +46,7 @@ def test_learned_weights_are_where_the_loss_is_least(benchmark):
     slope = [(loss(weights + step) - loss(weights - step)) / 0.02 for step in np.eye(3) * 0.01]
     assert np.abs(slope).max() < 1e-3
     assert learned[used[1]] > learned[used[0]] > abs(learned[used[2]])
-    assert all(learned[name] == 0.0 for name in learning.EVIDENCE[3:])
+    assert all(learned[name] == 0.0 for name in learning.FEATURES[3:])
     assert learning.relative(learned)["likeness"] == 1.0
 
 

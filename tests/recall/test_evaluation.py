@@ -15,7 +15,7 @@ from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.model import Recall
 from quaid.place import state_folder
-from quaid.recall.evaluation import Outcome, Question, compare, parse_questions, replay, score
+from quaid.recall.evaluation import EvalQuestion, Outcome, compare, parse_questions, replay, score
 
 PAGE = """---
 tags: [eval]
@@ -120,7 +120,7 @@ def test_what_is_written_is_what_is_read(groups, arrow, newline, linked):
 
 
 def outcome(expected, ranks, hits=10):
-    return Outcome(Question("q", tuple(expected)), tuple(ranks), hits)
+    return Outcome(EvalQuestion("q", tuple(expected)), tuple(ranks), hits)
 
 
 def test_the_figures_are_those_of_the_field():
@@ -139,7 +139,7 @@ def test_gained_and_lost_are_named():
 
 def test_every_question_is_put_once():
     asked, done = [], []
-    questions = [Question("a", ("x",)), Question("b")]
+    questions = [EvalQuestion("a", ("x",)), EvalQuestion("b")]
     ask = lambda text: asked.append(text) or Recall(text, (), ("vectors",))  # noqa: E731
     found = replay(questions, ask, lambda _, reference: {"x": 3}[reference], done.append)
     assert (asked, done) == (["a", "b"], [1, 2])

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from model_service import Service
 from recall_index import ByWords, ask, everything, ids, make_index
 from vaults import Vault
 
 from quaid.errors import EmbeddingError, ModelTimeoutError
 from quaid.model import Recall
 from quaid.recall.pipeline import Helpers
-from quaid.recall.rerank import MOST_JUDGED, Judgement
+from quaid.recall.rerank import MAX_JUDGED, Grading
 
 NOTES = {
     "facts/milk.md": "---\nid: milk\n---\nMaya takes oat milk in her coffee.\n",
@@ -35,7 +34,7 @@ class Judge:
     def judge(self, query, texts, budget_s):
         self.asked.append((query, list(texts), budget_s))
         graded = {n: grade for n, text in enumerate(texts) for word, grade in self.grades.items() if word in text}
-        return Judgement(self.statement, graded)
+        return Grading(self.statement, graded)
 
 
 class Never:
@@ -106,7 +105,7 @@ def test_the_judge_is_given_the_question_the_best_and_the_budget(index):
     ((query, texts, budget_s),) = judge.asked
     assert (query, budget_s) == (QUESTION, 1.25)
     assert texts[0] == "Maya takes oat milk in her coffee."
-    assert len(texts) <= MOST_JUDGED
+    assert len(texts) <= MAX_JUDGED
 
 
 # -- what it changes -------------------------------------------------------------------------------------------------
@@ -155,7 +154,7 @@ def test_the_statement_finds_what_the_question_did_not():
     index.close()
 
 
-def test_losers_are_named(index):
+def test_misleading_are_named(index):
     grades = {"oat": 0, "cow": 1, "tea": 5, "dinghy": 0}
     scores = {hit.id: hit.score for hit in judged(index, None).hits}
     answer = judged(index, Judge(grades))
@@ -197,16 +196,13 @@ def test_an_embedder_that_fails_at_the_statement_is_named_and_the_grades_count(i
 
 
 @pytest.fixture
-def service(monkeypatch):
-    running = Service()
-    running.value = {"statement": "s", "grades": []}
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
-    for name, value in {"PROVIDER": "openai", "URL": f"{running.url}/v1", "FAST": "quick", "DEEP": "wise"}.items():
+def service(model_service, monkeypatch):
+    model_service.value = {"statement": "s", "grades": []}
+    url = f"{model_service.url}/v1"
+    for name, value in {"PROVIDER": "openai", "URL": url, "FAST": "quick", "DEEP": "wise"}.items():
         monkeypatch.setenv(f"QUAID_MODELS_{name}", value)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    yield running
-    running.close()
+    return model_service
 
 
 @pytest.fixture
@@ -235,14 +231,14 @@ def test_a_real_judgement_reorders_and_weakens_what_misled(filled, service):
     with filled.memory() as memory:
         assert order(memory.recall(QUESTION, depth="fast"))[0] == "milk"
         assert service.asked == []
-        before = memory.answers.books().strengths(["milk"])["milk"].strength
+        before = memory.answers.records().strengths(["milk"])["milk"].strength
         grade_by_id(service, oat=0, cow=5, tea=1)
         answer = memory.recall(QUESTION, depth="deep")
         assert answer.degraded == ("vectors",)
         assert order(answer)[0] == "cow"
         wrong = answer.trace["inhibited"]
         assert "milk" in wrong
-        after = memory.answers.books().strengths(["milk"])["milk"]
+        after = memory.answers.records().strengths(["milk"])["milk"]
         assert after.strength == pytest.approx(before - 0.02)
         assert after.accesses == 1  # it is far behind the best now
     assert len(service.asked) == 1
@@ -252,7 +248,7 @@ def test_what_a_trial_recall_judges_wrong_is_not_weakened(filled, service):
     with filled.memory() as memory:
         grade_by_id(service, oat=0, cow=5, tea=1)
         assert memory.recall(QUESTION, depth="deep", keep=False).trace["inhibited"]
-        assert memory.answers.books().strengths(["milk", "cow"]) == {}
+        assert memory.answers.records().strengths(["milk", "cow"]) == {}
 
 
 @pytest.mark.parametrize("trouble", ["slow", "broken", "gone"])

@@ -13,18 +13,10 @@ from recall_index import NOTES, ByWords, ask, embed, everything, ids, make_index
 from quaid.errors import EmbeddingError
 from quaid.index.matrix import VectorMatrix
 from quaid.model import Edge
+from quaid.recall.candidates import features_off, normalise
 from quaid.recall.cutoff import tokens
-from quaid.recall.evidence import Weights, shares
-from quaid.recall.gathering import evidence_off
+from quaid.recall.options import Weights
 from quaid.settings import RecallSettings, StageSettings
-
-
-@pytest.fixture
-def index():
-    connection = make_index(NOTES)
-    yield connection
-    connection.close()
-
 
 # -- channels --------------------------------------------------------------------------------------------------------
 
@@ -107,7 +99,7 @@ def test_the_evidence_of_rank_fusion_is_by_ranks(index):
     embed(index, ByWords())
     chosen = replace(everything(), fusion="rrf", vector_weight=0.6)
     hits = [hit for hit in ask(index, "Maya takes oat milk", ByWords(), chosen).hits if hit.kind == "fact"]
-    share = shares(Weights(), evidence_off(chosen))["cited"]
+    share = normalise(Weights(), features_off(chosen))["cited"]
     weights = {"keyword": 0.4, "vector": 0.6}
     places = [{name: hit.channels[name].rank for name in weights if name in hit.channels} for hit in hits]
     assert len({tuple(each.items()) for each in places}) > 1

@@ -19,7 +19,7 @@ from quaid import Memory
 from quaid.cli.main import main
 from quaid.history.vault_history import History
 from quaid.model import Edit, Message, Turn
-from quaid.recall.provenance import Provenance, Step
+from quaid.recall.provenance import NoteChange, Provenance
 from quaid.settings import GitSettings
 from quaid.vault.differences import describe
 
@@ -50,7 +50,7 @@ def changes(found: Provenance) -> list[tuple[str, ...]]:
     return [step.changes for step in found.edits]
 
 
-def subject(step: Step | None) -> str | None:
+def subject(step: NoteChange | None) -> str | None:
     return step.commit.subject if step and step.commit else None
 
 

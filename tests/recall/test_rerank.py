@@ -1,4 +1,4 @@
-"""Grades and the statement in one call, blended, and what they take from losers."""
+"""Grades and the statement in one call, blended, and what they take from misleading."""
 
 from __future__ import annotations
 
@@ -8,28 +8,19 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_service import Service
 
 from quaid.errors import ModelAnswerError, ModelError, ModelTimeoutError, ModelUnavailableError, PromptError
 from quaid.llm.prompts import prompts_folder
-from quaid.recall.rerank import BEST_GRADE, MOST_CHARACTERS, MOST_JUDGED, ModelJudge, blend, losers
+from quaid.recall.rerank import BEST_GRADE, MAX_CHARACTERS, MAX_JUDGED, ModelJudge, blend, misleading
 
 QUESTION = "Which milk does Maya take?"
 TEXTS = ["Maya takes oat milk.", "Tom buys milk.", "Maya lives in Leeds."]
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
-
-
 @pytest.fixture
-def service():
-    running = Service()
-    running.value = judged(5, 2, 0)
-    yield running
-    running.close()
+def service(model_service):
+    model_service.value = judged(5, 2, 0)
+    return model_service
 
 
 def judged(*grades, statement="Maya takes a certain milk."):
@@ -78,9 +69,9 @@ def test_a_question_is_data_too(service):
 def test_more_and_longer_candidates_than_can_be_judged_are_cut(service):
     service.value = judged(*[3] * 25)
     judgement = judge(service, ["y" * 5_000] * 30)
-    assert sorted(judgement.grades) == list(range(MOST_JUDGED))
+    assert sorted(judgement.grades) == list(range(MAX_JUDGED))
     _, memories = given_to(service)
-    assert [len(memory["text"]) for memory in memories] == [MOST_CHARACTERS] * MOST_JUDGED
+    assert [len(memory["text"]) for memory in memories] == [MAX_CHARACTERS] * MAX_JUDGED
 
 
 @pytest.mark.parametrize(("grades", "expected"), [
@@ -155,7 +146,7 @@ def test_a_better_grade_never_lowers_a_score(score, grade, share):
     assert 0 <= blend(score, grade, share) < blend(score, grade + 1, share) <= 1 + 1e-9
 
 
-def test_losers_looked_right_and_are_not():
+def test_misleading_looked_right_and_are_not():
     scores = [0.9, 0.65, 0.64, 0.9, 0.9, 1.3]
-    assert losers({0: 0, 1: 1, 2: 0, 3: 2, 5: 1}, scores) == (0, 1, 5)
-    assert losers({}, scores) == ()
+    assert misleading({0: 0, 1: 1, 2: 0, 3: 2, 5: 1}, scores) == (0, 1, 5)
+    assert misleading({}, scores) == ()

@@ -12,7 +12,6 @@ from recall_index import candidate
 from quaid.model import Use
 from quaid.recall import scoring
 from quaid.recall.intent import Intent
-from quaid.recall.scoring import CompositeWeights
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NEVER = Use()
@@ -26,8 +25,13 @@ def ago(days: int) -> str:
 
 
 def test_the_shares_add_up_to_one():
-    weights = CompositeWeights()
-    assert (weights.relevance, weights.recency, weights.frequency, weights.confidence) == (0.6, 0.2, 0.15, 0.05)
+    shares = (
+        scoring.RELEVANCE_SHARE,
+        scoring.RECENCY_SHARE,
+        scoring.FREQUENCY_SHARE,
+        scoring.CONFIDENCE_SHARE,
+    )
+    assert shares == (0.6, 0.2, 0.15, 0.05)
 
 
 @pytest.mark.parametrize(("relevance", "days", "accesses", "confidence", "expected"), [

@@ -19,7 +19,7 @@ from quaid.local.model_usage import ModelRecords
 from quaid.local.runs import Run, Runs
 from quaid.model import Hit, ModelUsage, PlannedCall, Recall
 from quaid.place import state_folder
-from quaid.recall.bookkeeping import Bookkeeping
+from quaid.recall.records import RecallRecords
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -29,7 +29,7 @@ def asked(vault: Vault) -> Vault:
     """A vault of which twenty questions were asked, on four days."""
     vault.write_fact("oatmilk", "Maya takes oat milk in her coffee.")
     found = (Hit("01oatmilk", "fact", "oat", 1.0, "f.md"), Hit("forgotten", "fact", "gone", 0.9, "g.md"))
-    with vault.memory() as memory, Bookkeeping(vault.root, memory.settings) as books:
+    with vault.memory() as memory, RecallRecords(vault.root, memory.settings) as books:
         for number in range(20):
             books.after_recall(
                 Recall(
@@ -102,7 +102,7 @@ def test_gaps_are_listed_newest_first_by_hash(asked):
 
 def test_gaps_say_what_was_asked_where_the_owner_wants_it(vault, monkeypatch):
     monkeypatch.setenv("QUAID_RECALL_GAPS", "text")
-    with vault.memory() as memory, Bookkeeping(vault.root, memory.settings) as books:
+    with vault.memory() as memory, RecallRecords(vault.root, memory.settings) as books:
         for _ in range(2):
             books.after_recall(Recall("What is Maya's number?", ()), door="cli", depth="quick", now=NOON)
     assert stats(vault, "--gaps") == "1 question found nothing\n  2026-11-20 12:00  2x  What is Maya's number?\n"

@@ -203,7 +203,7 @@ def test_an_option_is_a_day_at_either_end(text, first, last):
     "text", ["", "soon", "2026-13", "2026-02-30", "maybe March 2023", "2026-03-01 or so", "before May", "x" * 10_000]
 )
 def test_what_is_no_date_is_refused_with_a_way_to_write_it(text):
-    with pytest.raises(UsageError, match=r"is no date Quaid can read\. Write it as 2026-03-01") as refusal:
+    with pytest.raises(UsageError, match=r"is not a date Quaid can read\. Write it as 2026-03-01") as refusal:
         parse_day(text, FRIDAY, end=False)
     assert len(str(refusal.value)) < 250
 

@@ -8,15 +8,8 @@ from hypothesis import strategies as st
 from recall_index import NOTES, NOW, ByWords, ask, embed, everything, ids, make_index, stages
 
 from quaid.index.scope import EVERYTHING
-from quaid.recall.doubt import broaden
 from quaid.recall.query import parse
-
-
-@pytest.fixture
-def index():
-    connection = make_index(NOTES)
-    yield connection
-    connection.close()
+from quaid.recall.query_expansion import expand
 
 
 def second_pass(answer):
@@ -83,13 +76,13 @@ def test_search_and_a_stage_that_is_off_never_ask_again(index):
 
 def test_words_that_are_known_or_short_or_no_words_are_no_slips(index):
     for question in ("milk", "oat", "mlk", "x7", "2026", "ämter", "zzzzzz"):
-        assert broaden(index, parse(question, NOW), (), EVERYTHING).words == ()
+        assert expand(index, parse(question, NOW), (), EVERYTHING).words == ()
 
 
 def test_an_entity_that_is_known_already_is_not_named_again(index):
     query = parse("where is Chen", NOW)
-    assert broaden(index, query, (), EVERYTHING).named == {"maya chen"}
-    assert broaden(index, query, ("maya chen",), EVERYTHING).named == frozenset()
+    assert expand(index, query, (), EVERYTHING).named == {"maya chen"}
+    assert expand(index, query, ("maya chen",), EVERYTHING).named == frozenset()
 
 
 def test_what_was_found_at_first_stays_found(index):
@@ -108,7 +101,7 @@ def test_a_slip_is_near_a_word_of_the_vault(words):
     if not _SHARED:
         _SHARED.append(make_index(NOTES))
     query = parse(" ".join(words), NOW)
-    broader = broaden(_SHARED[0], query, (), EVERYTHING)
+    broader = expand(_SHARED[0], query, (), EVERYTHING)
     assert not set(broader.words) & set(query.words)
     rows = _SHARED[0].execute("SELECT text || ' ' || context || ' ' || keywords FROM chunks")
     written = " ".join(row[0] for row in rows).lower()  # words as they stand there, not their stems

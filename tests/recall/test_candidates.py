@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from recall_index import NOW, ByWords, ask, candidate, embed, everything, make_index, put, turn
 
 from quaid.index import documents
-from quaid.recall import evidence
-from quaid.recall.evidence import EVIDENCE, Pool, Weights, shares, weigh
+from quaid.recall.candidates import Pool, contributions, normalise, score_pool
+from quaid.recall.options import FEATURES, Weights
 from quaid.recall.query import parse
 
 QUERY = parse("boiler", NOW)
@@ -28,11 +28,11 @@ def pool(*candidates, words=None, likeness=None, **more):
 
 
 def rows(made, query=QUERY):
-    return weigh(made, query, shares(Weights()))[1]
+    return score_pool(made, query, normalise(Weights()))[1]
 
 
 def scores(made, query=QUERY):
-    return weigh(made, query, shares(Weights()))[0]
+    return score_pool(made, query, normalise(Weights()))[0]
 
 
 # -- provenance ------------------------------------------------------------------------------------------------------
@@ -180,21 +180,21 @@ def test_what_says_more_of_what_is_asked_scores_more(value, more, kind):
     assert found[2] > found[1]
 
 
-@pytest.mark.parametrize("kind", EVIDENCE)
+@pytest.mark.parametrize("kind", FEATURES)
 def test_each_kind_of_evidence_can_be_left_out(kind):
     turns = [turn(1, 1, "Is it?"), turn(2, 2, "yesterday it leaked")]
     made = pool(*turns, candidate(3), words={2: 0.5, 3: 0.9}, likeness={1: 0.3, 2: 0.4}, cites={3: [2]}, graph={1: 0.5})
     query = parse("When did it leak?", NOW)
-    left, seen = weigh(made, query, shares(Weights(), {kind}))
-    assert left == pytest.approx(weigh(made, query, shares(Weights(**{kind: 0.0})))[0])
-    assert all(kind not in evidence.contributions(row, shares(Weights(), {kind})) for row in seen.values())
+    left, seen = score_pool(made, query, normalise(Weights(), {kind}))
+    assert left == pytest.approx(score_pool(made, query, normalise(Weights(**{kind: 0.0})))[0])
+    assert all(kind not in contributions(row, normalise(Weights(), {kind})) for row in seen.values())
 
 
 def test_what_each_kind_adds_comes_to_the_score():
     made = pool(turn(1, 1), turn(2, 2, "why?"), candidate(3), words={2: 0.5, 3: 0.9}, likeness={1: 0.3}, cites={3: [2]})
-    found, seen = weigh(made, QUERY, shares(Weights()))
+    found, seen = score_pool(made, QUERY, normalise(Weights()))
     for chunk_id, row in seen.items():
-        added = evidence.contributions(row, shares(Weights()))
+        added = contributions(row, normalise(Weights()))
         assert sum(added.values()) == pytest.approx(found[chunk_id], abs=0.001)
 
 

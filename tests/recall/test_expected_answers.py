@@ -11,7 +11,7 @@ from vaults import refused
 
 from quaid.errors import CouldNotAskError, LockedError, NoteNotFoundError, UsageError
 from quaid.model import Hit, Recall
-from quaid.recall.expectation import check_decidable, deciding, find_expected, list_meant, parse_reference
+from quaid.recall.evaluation import check_decidable, deciding, find_expected, list_meant, parse_reference
 
 HITS = (
     Hit("01kagx3m7r9q2d5w8t0v7k3qd", "fact", "Oat milk.", 1.2, "facts/2026/11/maya-prefers-oat-milk-7k3qd.md"),
@@ -90,7 +90,7 @@ ASK = """
 import sys
 from quaid import Memory
 from quaid.errors import QuaidError
-from quaid.recall.expectation import check_decidable, deciding, find_expected, list_meant
+from quaid.recall.evaluation import check_decidable, deciding, find_expected, list_meant
 
 try:
     with deciding(), Memory.open() as memory:

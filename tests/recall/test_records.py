@@ -1,4 +1,4 @@
-"""Recall's books: written beside the record, never in it; folded without loss or double count; never worth a failure."""
+"""The records of recall: written beside the record, never in it; folded without loss or double count; never worth a failure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vaults import Vault, read_only_state
 
+from quaid.local.database import open_local
+from quaid.local.recall_log import RecallLog
 from quaid.model import ChannelRank, Hit, Recall
-from quaid.place import state_folder
-from quaid.recall.answering import AGAIN
-from quaid.recall.bookkeeping import WAIT_MS, Bookkeeping, difficulty, list_recalled
+from quaid.place import LOCAL_FILE, state_folder
+from quaid.recall.hits import EXPANDED
+from quaid.recall.records import WAIT_MS, RecallRecords, difficulty, list_recalled
 from quaid.settings import RecallSettings, Settings
 from quaid.vault.ledger import add_ledgers, list_ledgers, read_ledger
 
@@ -28,8 +30,8 @@ RANK = ChannelRank(1, 1.0)
 
 
 @pytest.fixture
-def books(vault: Vault) -> Iterator[Bookkeeping]:
-    with Bookkeeping(vault.root, Settings()) as opened:
+def records(vault: Vault) -> Iterator[RecallRecords]:
+    with RecallRecords(vault.root, Settings()) as opened:
         yield opened
 
 
@@ -41,13 +43,13 @@ def answer(*hits: Hit, query: str = "what?", degraded: tuple[str, ...] = ()) -> 
     return Recall(query, hits, degraded, 12.345, {"took_ms": {"keyword": 1.0}, "words": ["what"]})
 
 
-def note(books: Bookkeeping, found: Recall) -> str | None:
-    return books.after_recall(found, door="python", depth="quick", session="2f1c9a", limit=10, now=NOON)
+def note(records: RecallRecords, found: Recall) -> str | None:
+    return records.after_recall(found, door="python", depth="quick", session="2f1c9a", limit=10, now=NOON)
 
 
-def carry_out(vault: Vault, books: Bookkeeping) -> bool:
+def carry_out(vault: Vault, records: RecallRecords) -> bool:
     """What the janitor does with a planned fold; whether there was one."""
-    edit = books.plan_fold()
+    edit = records.plan_fold()
     if edit is not None:
         path = vault.root / edit.rel_path
         assert (path.read_bytes() if path.exists() else None) == edit.before
@@ -62,17 +64,18 @@ def folded(vault: Vault) -> dict[str, int]:
     return {note_id: use.accesses for note_id, use in rows.items()}
 
 
-def accesses(books: Bookkeeping, *ids: str) -> dict[str, int]:
-    return {note_id: use.accesses for note_id, use in books.strengths(ids).items()}
+def accesses(records: RecallRecords, *ids: str) -> dict[str, int]:
+    return {note_id: use.accesses for note_id, use in records.strengths(ids).items()}
 
 
 class TestRecall:
-    def test_a_recall_is_counted_logged_and_changes_no_file_of_the_vault(self, vault, books):
+    def test_a_recall_is_counted_logged_and_changes_no_file_of_the_vault(self, vault, records):
         before, head = vault.notes(), vault.head()
-        assert note(books, answer(hit("a"), hit("b", 0.6))) is None
-        assert accesses(books, "a", "b", "c") == {"a": 1, "b": 1}
-        with books._open() as opened:
-            (entry,) = opened.log.recent(5)
+        assert note(records, answer(hit("a"), hit("b", 0.6))) is None
+        assert accesses(records, "a", "b", "c") == {"a": 1, "b": 1}
+        local = open_local(state_folder(vault.root) / LOCAL_FILE)
+        (entry,) = RecallLog(local, "text").recent(5)
+        local.close()
         assert (entry.query, entry.door, entry.depth, entry.session, entry.limit) == (
             "what?",
             "python",
@@ -84,33 +87,33 @@ class TestRecall:
         assert (vault.notes(), vault.head(), vault.status()) == (before, head, "")
         assert not (vault.root / "usage").exists()
 
-    def test_a_question_without_a_hit_is_a_gap_until_it_has_one(self, books):
-        note(books, answer(query="Maya's number?"))
-        assert books.gaps(5)[1] == 1
-        note(books, answer(hit("a"), query="maya's number"))
-        assert books.gaps(5) == ([], 0)
+    def test_a_question_without_a_hit_is_a_gap_until_it_has_one(self, records):
+        note(records, answer(query="Maya's number?"))
+        assert records.gaps(5)[1] == 1
+        note(records, answer(hit("a"), query="maya's number"))
+        assert records.gaps(5) == ([], 0)
 
     def test_the_owner_decides_what_is_kept(self, vault):
         settings = replace(Settings(), recall=RecallSettings(log="off", gaps="off"))
-        with Bookkeeping(vault.root, settings) as books:
-            assert note(books, answer(query="secret")) is None
-            assert books.numbers().recalls == 0
-            assert books.gaps(5) == ([], 0)
+        with RecallRecords(vault.root, settings) as records:
+            assert note(records, answer(query="secret")) is None
+            assert records.numbers().recalls == 0
+            assert records.gaps(5) == ([], 0)
 
-    def test_one_recall_is_one_transaction(self, vault, books, monkeypatch):
+    def test_one_recall_is_one_transaction(self, vault, records, monkeypatch):
         def fail(*_: object, **__: object) -> None:
             raise apsw.FullError
 
         monkeypatch.setattr("quaid.local.gaps.Gaps.record", fail)
-        assert note(books, answer(hit("a"))) == "usage: the disk is full, so this recall is not counted"
+        assert note(records, answer(hit("a"))) == "usage: the disk is full, so this recall is not counted"
         monkeypatch.undo()
-        assert accesses(books, "a") == {}
-        assert books.numbers().recalls == 0
+        assert accesses(records, "a") == {}
+        assert records.numbers().recalls == 0
 
-    def test_what_misled_is_weakened(self, books):
-        note(books, answer(hit("a")))
-        assert books.weaken(["a"]) is None
-        assert books.strengths(["a"])["a"].strength == pytest.approx(0.03)
+    def test_what_misled_is_weakened(self, records):
+        note(records, answer(hit("a")))
+        assert records.weaken(["a"]) is None
+        assert records.strengths(["a"])["a"].strength == pytest.approx(0.03)
 
 
 class TestDifficulty:
@@ -119,10 +122,10 @@ class TestDifficulty:
         assert difficulty(hit("a", 0.6)) == pytest.approx(0.4)
         assert difficulty(hit("a", 1.0, "graph")) == 0.5
         assert difficulty(hit("a", 1.0, "graph", "keyword")) == 0.0
-        assert difficulty(hit("a", 1.0, "vector", AGAIN)) == 0.5
-        assert difficulty(hit("a", 1.0, "graph", AGAIN)) == 0.75
+        assert difficulty(hit("a", 1.0, "vector", EXPANDED)) == 0.5
+        assert difficulty(hit("a", 1.0, "graph", EXPANDED)) == 0.75
 
-    @given(st.floats(-10, 10), st.sets(st.sampled_from(["keyword", "vector", "graph", AGAIN])))
+    @given(st.floats(-10, 10), st.sets(st.sampled_from(["keyword", "vector", "graph", EXPANDED])))
     def test_it_lies_between_none_and_all(self, score, channels):
         assert 0.0 <= difficulty(hit("a", score, *channels)) <= 1.0
 
@@ -133,21 +136,21 @@ class TestDifficulty:
 
 
 class TestFold:
-    def test_nothing_to_fold_plans_nothing_and_names_no_device(self, vault, books):
-        assert books.plan_fold() is None
+    def test_nothing_to_fold_plans_nothing_and_names_no_device(self, vault, records):
+        assert records.plan_fold() is None
         assert list_ledgers(vault.root) == {}
 
-    def test_a_fold_is_one_small_edit_and_then_none(self, vault, books):
-        note(books, answer(hit("b"), hit("a")))
-        assert carry_out(vault, books)
+    def test_a_fold_is_one_small_edit_and_then_none(self, vault, records):
+        note(records, answer(hit("b"), hit("a")))
+        assert carry_out(vault, records)
         (device,) = list_ledgers(vault.root)
         assert (vault.root / f"usage/{device}.tsv").read_text() == (
             "a\t1\t2026-11-20T12:00:00Z\t0.0500\nb\t1\t2026-11-20T12:00:00Z\t0.0500\n"
         )
-        assert not carry_out(vault, books)
-        assert accesses(books, "a", "b") == {"a": 1, "b": 1}
-        note(books, answer(hit("a")))
-        assert carry_out(vault, books)
+        assert not carry_out(vault, records)
+        assert accesses(records, "a", "b") == {"a": 1, "b": 1}
+        note(records, answer(hit("a")))
+        assert carry_out(vault, records)
         assert vault.git("show", "--numstat", "--format=", "HEAD").split()[:2] == ["1", "1"]
         assert list(list_ledgers(vault.root)) == [device]
 
@@ -155,8 +158,8 @@ class TestFold:
     def test_killed_anywhere_and_run_again_nothing_is_lost_or_counted_twice(self, vault, stop):
         """Planned; written; committed; recalled again in between: each a place where the process ends."""
 
-        def fresh() -> Bookkeeping:
-            return Bookkeeping(vault.root, Settings())
+        def fresh() -> RecallRecords:
+            return RecallRecords(vault.root, Settings())
 
         steps: list[Callable[[], object]] = [
             lambda: edits.append(janitor.plan_fold()),
@@ -182,13 +185,13 @@ class TestFold:
     def test_a_process_killed_while_it_records_and_folds_leaves_whole_counters(self, vault):
         code = (
             "import sys\nfrom datetime import UTC, datetime\nfrom pathlib import Path\n"
-            "from quaid.recall.bookkeeping import Bookkeeping\nfrom quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
-            "root = Path(sys.argv[1])\nbooks = Bookkeeping(root, Settings())\n"
+            "from quaid.recall.records import RecallRecords\nfrom quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
+            "root = Path(sys.argv[1])\nrecords = RecallRecords(root, Settings())\n"
             "found = Recall('what', (Hit('a', 'fact', 't', 1.0, 'p'), Hit('b', 'fact', 't', 1.0, 'p')))\n"
             "for number in range(10**6):\n"
-            "    assert books.after_recall(found, door='python', depth='quick') is None\n"
+            "    assert records.after_recall(found, door='python', depth='quick') is None\n"
             "    print(number + 1, flush=True)\n"
-            "    if edit := books.plan_fold() if number % 3 == 0 else None:\n"
+            "    if edit := records.plan_fold() if number % 3 == 0 else None:\n"
             "        (root / 'usage').mkdir(exist_ok=True)\n        (root / edit.rel_path).write_bytes(edit.after)\n"
         )
         root = str(Path(__file__).parents[2])
@@ -201,17 +204,17 @@ class TestFold:
             told += int((lines + process.stdout.read().splitlines())[-1])
             process.wait()
             process.stdout.close()
-        with Bookkeeping(vault.root, Settings()) as books:
-            found = accesses(books, "a", "b")
+        with RecallRecords(vault.root, Settings()) as records:
+            found = accesses(records, "a", "b")
             assert found["a"] == found["b"]
             assert told <= found["a"] <= told + 3  # one each may have been counted and not told
-            carry_out(vault, books)
+            carry_out(vault, records)
             assert folded(vault) == found
 
     def test_two_clones_come_to_the_same_sums(self, vault, tmp_path):
         vault.run("clone", "-q", str(vault.root), str(tmp_path / "clone"))
         clone = Vault(tmp_path / "clone")
-        with Bookkeeping(vault.root, Settings()) as here, Bookkeeping(clone.root, Settings()) as there:
+        with RecallRecords(vault.root, Settings()) as here, RecallRecords(clone.root, Settings()) as there:
             for _ in range(3):
                 note(here, answer(hit("a")))
             note(there, answer(hit("a"), hit("b")))
@@ -225,104 +228,104 @@ class TestFold:
             assert accesses(there, "a", "b") == {"a": 4, "b": 2}
             assert folded(vault) == folded(clone) == {"a": 4, "b": 1}
 
-    def test_a_fold_for_another_tree_keeps_what_that_tree_knows(self, vault, books):
-        note(books, answer(hit("a")))
-        stale = books.plan_fold()
+    def test_a_fold_for_another_tree_keeps_what_that_tree_knows(self, vault, records):
+        note(records, answer(hit("a")))
+        stale = records.plan_fold()
         assert stale is not None
-        note(books, answer(hit("b")))
-        carry_out(vault, books)
-        assert books.plan_fold(lambda _: None) is not None
-        planned = books.plan_fold(lambda _: stale.after)
+        note(records, answer(hit("b")))
+        carry_out(vault, records)
+        assert records.plan_fold(lambda _: None) is not None
+        planned = records.plan_fold(lambda _: stale.after)
         assert planned is not None
         assert planned.before == stale.after
         assert planned.after == (vault.root / planned.rel_path).read_bytes()
 
-    def test_without_local_db_the_ledgers_still_say_what_was_folded(self, vault, books):
-        note(books, answer(hit("a")))
-        carry_out(vault, books)
-        books.close()
+    def test_without_local_db_the_ledgers_still_say_what_was_folded(self, vault, records):
+        note(records, answer(hit("a")))
+        carry_out(vault, records)
+        records.close()
         for path in state_folder(vault.root).glob("local.db*"):
             path.unlink()
-        assert accesses(books, "a") == {"a": 1}
-        note(books, answer(hit("a")))
-        carry_out(vault, books)
+        assert accesses(records, "a") == {"a": 1}
+        note(records, answer(hit("a")))
+        carry_out(vault, records)
         assert len(list_ledgers(vault.root)) == 2
-        assert folded(vault) == accesses(books, "a") == {"a": 2}
+        assert folded(vault) == accesses(records, "a") == {"a": 2}
 
 
 class TestTrouble:
-    def test_a_lock_is_waited_for_a_moment_and_the_record_dropped_by_name(self, vault, books):
-        note(books, answer(hit("a")))
+    def test_a_lock_is_waited_for_a_moment_and_the_record_dropped_by_name(self, vault, records):
+        note(records, answer(hit("a")))
         other = apsw.Connection(str(state_folder(vault.root) / "local.db"))
         other.execute("BEGIN IMMEDIATE")
         started = time.monotonic()
-        assert accesses(books, "a") == {"a": 1}
-        said = note(books, answer(hit("a")))
+        assert accesses(records, "a") == {"a": 1}
+        said = note(records, answer(hit("a")))
         assert time.monotonic() - started < 10 * WAIT_MS / 1000
         assert said == "usage: local.db is in use by another process, so this recall is not counted"
         other.execute("ROLLBACK")
         other.close()
-        assert note(books, answer(hit("a"))) is None
-        assert accesses(books, "a") == {"a": 2}
+        assert note(records, answer(hit("a"))) is None
+        assert accesses(records, "a") == {"a": 2}
 
-    def test_a_file_locked_against_readers_too_costs_one_wait(self, vault, books):
-        note(books, answer(hit("a")))
-        books.close()
+    def test_a_file_locked_against_readers_too_costs_one_wait(self, vault, records):
+        note(records, answer(hit("a")))
+        records.close()
         other = apsw.Connection(str(state_folder(vault.root) / "local.db"))
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
         started = time.monotonic()
-        assert books.strengths(["a"]) == {}
-        assert "in use by another process" in (note(books, answer(hit("a"))) or "")
+        assert records.strengths(["a"]) == {}
+        assert "in use by another process" in (note(records, answer(hit("a"))) or "")
         assert time.monotonic() - started < 10 * WAIT_MS / 1000
         other.close()
-        assert accesses(books, "a") == {"a": 1}
+        assert accesses(records, "a") == {"a": 1}
 
-    def test_where_local_db_cannot_be_the_ledgers_are_read_and_the_loss_is_named(self, vault, books):
-        note(books, answer(hit("a")))
-        carry_out(vault, books)
-        books.close()
+    def test_where_local_db_cannot_be_the_ledgers_are_read_and_the_loss_is_named(self, vault, records):
+        note(records, answer(hit("a")))
+        carry_out(vault, records)
+        records.close()
         for path in state_folder(vault.root).glob("local.db*"):
             path.unlink()
         (state_folder(vault.root) / "local.db.lock").mkdir()
-        assert accesses(books, "a") == {"a": 1}
-        assert note(books, answer(hit("a"))) == "usage: local.db cannot be written, so this recall is not counted"
-        assert books.plan_fold() is None
-        assert accesses(books, "a") == {"a": 1}
+        assert accesses(records, "a") == {"a": 1}
+        assert note(records, answer(hit("a"))) == "usage: local.db cannot be written, so this recall is not counted"
+        assert records.plan_fold() is None
+        assert accesses(records, "a") == {"a": 1}
 
-    def test_state_on_a_disk_that_takes_no_writes_is_read(self, vault, books, tmp_path, monkeypatch):
-        note(books, answer(hit("a")))
-        carry_out(vault, books)
-        books.close()
-        with read_only_state(monkeypatch, tmp_path / "view"), Bookkeeping(vault.root, Settings()) as reading:
+    def test_state_on_a_disk_that_takes_no_writes_is_read(self, vault, records, tmp_path, monkeypatch):
+        note(records, answer(hit("a")))
+        carry_out(vault, records)
+        records.close()
+        with read_only_state(monkeypatch, tmp_path / "view"), RecallRecords(vault.root, Settings()) as reading:
             assert accesses(reading, "a") == {"a": 1}
             assert "cannot be written" in (note(reading, answer(hit("a"))) or "")
 
-    def test_a_damaged_file_is_begun_anew_and_said_once(self, vault, books):
+    def test_a_damaged_file_is_begun_anew_and_said_once(self, vault, records):
         (state_folder(vault.root) / "local.db").write_bytes(b"no database at all, whatever its name says" * 200)
-        assert note(books, answer(hit("a"))) == (
+        assert note(records, answer(hit("a"))) == (
             "usage: local.db was damaged and is kept as local.db.damaged; a new one is begun"
         )
         assert (state_folder(vault.root) / "local.db.damaged").exists()
-        assert note(books, answer(hit("b"))) is None
-        assert accesses(books, "a") == {"a": 1}
+        assert note(records, answer(hit("b"))) is None
+        assert accesses(records, "a") == {"a": 1}
 
-    def test_a_broken_line_of_a_ledger_is_said_when_it_is_read(self, vault, books):
+    def test_a_broken_line_of_a_ledger_is_said_when_it_is_read(self, vault, records):
         vault.write("usage/phone-7k3q.tsv", "a\t2\t2026-11-20T12:00:00Z\t0.1000\n<<<<<<< HEAD\n")
-        assert accesses(books, "a") == {"a": 2}
+        assert accesses(records, "a") == {"a": 2}
         assert (
-            note(books, answer(hit("b")))
+            note(records, answer(hit("b")))
             == "usage: lines of usage/phone-7k3q.tsv that cannot be read and do not count: 1"
         )
-        assert note(books, answer(hit("b"))) is None
+        assert note(records, answer(hit("b"))) is None
 
     def test_the_way_of_a_recall_imports_nothing_heavy(self, vault):
         code = (
-            "import sys\nfrom pathlib import Path\nfrom quaid.recall.bookkeeping import Bookkeeping\n"
+            "import sys\nfrom pathlib import Path\nfrom quaid.recall.records import RecallRecords\n"
             "from quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
-            "books = Bookkeeping(Path(sys.argv[1]), Settings())\nbooks.strengths(['a'])\n"
-            "assert books.after_recall(Recall('q', (Hit('a', 'fact', 't', 1.0, 'p'),)), door='cli', depth='quick') is None\n"
-            "books.close()\n"
+            "records = RecallRecords(Path(sys.argv[1]), Settings())\nrecords.strengths(['a'])\n"
+            "assert records.after_recall(Recall('q', (Hit('a', 'fact', 't', 1.0, 'p'),)), door='cli', depth='quick') is None\n"
+            "records.close()\n"
             "print(*[name for name in ('hashlib', 'numpy', 'git', 'quaid.local.recall_numbers') if name in sys.modules])"
         )
         root = str(Path(__file__).parents[2])

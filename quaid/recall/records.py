@@ -1,7 +1,8 @@
-"""What recall remembers about itself: use and strength of each memory, the log of questions, the gaps.
+"""The records of recall in local.db: use and strength of each memory, the log of questions, the gaps.
 
 Reading never writes the record, so all of this goes to local.db; only the janitor's fold takes the counters into the
-vault. It is never worth a failed recall: where local.db cannot be had within a moment, a record is dropped and said so.
+vault. It is never worth a failed recall: where local.db cannot be opened within a moment, nothing is recorded and the
+answer says so.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from quaid.errors import (
 )
 from quaid.model import Edit, Hit, Recall, Use
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.recall.answering import AGAIN
+from quaid.recall.hits import EXPANDED
 from quaid.settings import RecallSettings, Settings
 from quaid.vault import files, ledger
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     import apsw
 
     from quaid.local.gaps import Gap
-    from quaid.local.recall_log import Entry
     from quaid.local.recall_numbers import RecallNumbers
     from quaid.local.usage import Recalled
 
@@ -50,27 +50,27 @@ _DROPPED = {
 }
 
 
-class Bookkeeping:
-    """The books of the vault at `root`, opened when they are first needed. One instance belongs to one thread."""
+class RecallRecords:
+    """The records of the vault at `root`, opened when they are first needed. One instance belongs to one thread."""
 
     def __init__(self, root: Path, settings: Settings) -> None:
         self._root = root
         self._settings = settings.recall
         self._path = state_folder(root) / LOCAL_FILE
-        self._books: _Books | None = None
+        self._tables: _Tables | None = None
         self._dropped: str | None = None
         self._remark: str | None = None
 
     # -- a recall ------------------------------------------------------------------------------------------------
 
     def strengths(self, ids: Iterable[str]) -> Mapping[str, Use]:
-        """How all devices have used these memories; an id that was never used is left out.
+        """Return how all devices have used these memories, by id; an id that was never used is left out.
 
-        Empty when the books cannot be had; `after_recall` says so.
+        Empty when local.db cannot be opened; `after_recall` says so.
         """
         try:
-            with self._open(WAIT_MS) as books:
-                return books.usage.of(ids)
+            with self._open(WAIT_MS) as tables:
+                return tables.usage.of(ids)
         except QuaidError as error:
             self._dropped = _dropped(error)
             return {}
@@ -85,27 +85,44 @@ class Bookkeeping:
         limit: int | None = None,
         now: datetime | None = None,
     ) -> str | None:
-        """Write down what was asked and found, in one transaction. A sentence for `degraded` when something is amiss.
+        """Record what was asked and found, in one transaction; return a sentence for `degraded` when that fails.
 
         `door` is cli, python, mcp or hook; `depth` says how hard recall tried.
         """
         dropped, self._dropped = self._dropped, None
-        if dropped is not None:  # the books were shut a moment ago: nobody waits for them twice
+        if dropped is not None:  # local.db was in use a moment ago: nobody waits for it twice
             return dropped
+        from quaid.local.recall_log import Entry
+
         moment = now or datetime.now(UTC)
+        stages: Any = answer.trace.get("took_ms", {})
+        entry = Entry(
+            at=moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            query=answer.query,
+            door=door,
+            depth=depth,
+            took_ms=round(answer.took_ms, 2),
+            limit=limit,
+            hits=tuple((hit.id, hit.score) for hit in answer.hits),
+            stages={str(name): round(float(took_ms), 2) for name, took_ms in stages.items()},
+            degraded=answer.degraded,
+            session=session,
+        )
         try:
-            with self._open(WAIT_MS) as books:
-                books.write(answer, _entry(answer, moment, (door, depth, session, limit)), moment)
+            with self._open(WAIT_MS) as tables, tables.transaction():
+                tables.usage.record(list_recalled(answer), moment)
+                tables.log.add(entry)
+                tables.gaps.record(answer.query, moment, answered=bool(answer.hits))
         except QuaidError as error:
             return _dropped(error)
         remark, self._remark = self._remark, None
         return remark
 
     def weaken(self, ids: Iterable[str]) -> str | None:
-        """Competitive inhibition: `ids` looked right and were not. A sentence for `degraded` when that is not kept."""
+        """Weaken `ids`, which looked right and were not (competitive inhibition); return as `after_recall`."""
         try:
-            with self._open(WAIT_MS) as books:
-                books.weaken(ids)
+            with self._open(WAIT_MS) as tables, tables.transaction():
+                tables.usage.weaken(ids)
         except QuaidError as error:
             return _dropped(error)
         return None
@@ -113,7 +130,7 @@ class Bookkeeping:
     # -- the fold ------------------------------------------------------------------------------------------------
 
     def plan_fold(self, read: Callable[[str], bytes | None] | None = None) -> Edit | None:
-        """The edit that brings `usage/<device>.tsv` in step with this device's counters, None when it is.
+        """Return the edit that brings `usage/<device>.tsv` in step with this device's counters, None when it is.
 
         `read` gives a file of the tree that the edit is for, by its path in the vault; without it the vault itself is
         read. A plan may be carried out late, twice or never: the counters are totals, and the next fold plans what is
@@ -122,14 +139,19 @@ class Bookkeeping:
         Raises:
             LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError
         """
-        with self._open() as books:
-            books.usage.settle(self._read_ledger)
-            own = books.usage.own()
+        with self._open() as tables:
+            tables.usage.settle(self._read_ledger)
+            own = tables.usage.own()
             if not own:
                 return None
-            device = books.usage.device() or books.usage.name_device(self._new_name())
+            device = tables.usage.device()
+            if not device:
+                taken = ledger.list_ledgers(self._root)
+                while (name := ledger.device_name(os.uname().nodename, os.urandom(2).hex())) in taken:
+                    pass
+                device = tables.usage.name_device(name)
         rel_path = ledger.ledger_path(device)
-        before = (read or self._read_file)(rel_path)
+        before = read(rel_path) if read else files.read_note(self._root, rel_path)
         known = ledger.parse_ledger(before or b"").rows
         after = ledger.render_ledger(ledger.merge_versions(known, own))
         return None if after == before else Edit(rel_path, before, after)
@@ -137,34 +159,37 @@ class Bookkeeping:
     # -- looking back --------------------------------------------------------------------------------------------
 
     def numbers(self) -> RecallNumbers:
-        """What the recall log comes to. Raises as `plan_fold`."""
+        """Return the figures of the recall log. Raises as `plan_fold`."""
         from quaid.local.recall_log import MOST_ENTRIES
         from quaid.local.recall_numbers import summarise
 
-        with self._open() as books:
-            return summarise(books.log.recent(MOST_ENTRIES))
+        with self._open() as tables:
+            return summarise(tables.log.recent(MOST_ENTRIES))
 
     def gaps(self, limit: int) -> tuple[list[Gap], int]:
-        """The gaps asked last, newest first, and how many there are in all. Raises as `plan_fold`."""
-        with self._open() as books:
-            return books.gaps.recent(limit), books.gaps.count()
+        """Return the gaps asked last, newest first, and how many there are in all. Raises as `plan_fold`."""
+        with self._open() as tables:
+            return tables.gaps.recent(limit), tables.gaps.count()
 
     def questions(self, limit: int) -> list[str]:
-        """The questions asked last, newest first, each once, where their words are kept. Raises as `plan_fold`."""
-        with self._open() as books:
-            asked = (entry.query for entry in books.log.recent(10 * limit))
+        """Return the questions asked last, newest first, each once, where their words are kept.
+
+        Raises as `plan_fold`.
+        """
+        with self._open() as tables:
+            asked = (entry.query for entry in tables.log.recent(10 * limit))
             return list(dict.fromkeys(text for text in asked if text))[:limit]
 
     def most_used(self, limit: int) -> list[tuple[str, Use]]:
-        """The memories recalled most often, by all devices together. Raises as `plan_fold`."""
-        with self._open() as books:
-            return books.usage.most_used(limit)
+        """Return the memories recalled most often, by all devices together. Raises as `plan_fold`."""
+        with self._open() as tables:
+            return tables.usage.most_used(limit)
 
     def close(self) -> None:
         """Release local.db. The next call opens it again."""
-        if self._books is not None:
-            self._books.close()
-            self._books = None
+        if self._tables is not None:
+            self._tables.close()
+            self._tables = None
 
     def __enter__(self) -> Self:
         return self
@@ -175,25 +200,25 @@ class Bookkeeping:
     # -- wiring --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _open(self, wait_ms: int | None = None) -> Iterator[_Books]:
-        """The books, in step with the ledgers of all devices; shut again when there is trouble with them."""
+    def _open(self, wait_ms: int | None = None) -> Iterator[_Tables]:
+        """Open the tables, in step with the ledgers of all devices; close them again on an error."""
         from quaid.sqlite import BUSY_MS
 
         wait_ms = BUSY_MS if wait_ms is None else wait_ms
         try:
-            if self._books is not None and not self._books.is_current():
+            if self._tables is not None and not self._tables.is_current():
                 self.close()
-            books = self._books = self._books or self._open_books(wait_ms)
-            with books.translated():
-                books.wait(wait_ms)
-            self._mirror(books)
-            with books.translated():
-                yield books
+            tables = self._tables = self._tables or self._open_tables(wait_ms)
+            with tables.translated():
+                tables.wait(wait_ms)
+            self._mirror(tables)
+            with tables.translated():
+                yield tables
         except QuaidError:
             self.close()
             raise
 
-    def _open_books(self, wait_ms: int) -> _Books:
+    def _open_tables(self, wait_ms: int) -> _Tables:
         from quaid.local import gaps, recall_log, usage
         from quaid.local.database import open_in_memory, open_local
 
@@ -203,20 +228,27 @@ class Bookkeeping:
             refused = None
         except UNWRITABLE as error:  # the ledgers can still be read
             connection, refused = open_in_memory(schema), error
-        return _Books(connection, self._path, self._settings, _place(self._root), refused)
+        try:
+            with open(_MACHINE_ID, encoding="ascii") as file:  # noqa: PTH123 - on the path of every recall
+                machine = file.read().strip()
+        except (OSError, UnicodeDecodeError):
+            machine = ""
+        # The machine and folder that a local.db belongs to, the same however the folder is reached.
+        place = f"{machine or os.uname().nodename} {os.path.realpath(self._root)}"
+        return _Tables(connection, self._path, self._settings, place, refused)
 
     def _say(self, what: str) -> None:
         self._remark = f"usage: {what}"
 
-    def _mirror(self, books: _Books) -> None:
+    def _mirror(self, tables: _Tables) -> None:
         try:
             stamps = ledger.list_ledgers(self._root)
         except OSError as error:
             self._say(f"{ledger.USAGE_DIR}/ cannot be read ({error.strerror}): its counters wait")
             return
         # While local.db takes no writes, what it knew of the other devices will do.
-        with suppress(LockedError, *UNWRITABLE), books.translated():
-            books.usage.mirror(stamps, self._read_ledger)
+        with suppress(LockedError, *UNWRITABLE), tables.translated():
+            tables.usage.mirror(stamps, self._read_ledger)
 
     def _read_ledger(self, device: str) -> Mapping[str, Use]:
         path = ledger.ledger_path(device)
@@ -229,17 +261,8 @@ class Bookkeeping:
             self._say(f"lines of {path} that cannot be read and do not count: {found.broken:,}")
         return found.rows
 
-    def _read_file(self, rel_path: str) -> bytes | None:
-        return files.read_note(self._root, rel_path)
 
-    def _new_name(self) -> str:
-        taken = ledger.list_ledgers(self._root)
-        while (name := ledger.device_name(os.uname().nodename, os.urandom(2).hex())) in taken:
-            pass
-        return name
-
-
-class _Books:
+class _Tables:
     """Usage, log and gaps behind one connection, so that one recall is one transaction."""
 
     def __init__(
@@ -259,28 +282,20 @@ class _Books:
     def wait(self, wait_ms: int) -> None:
         self._connection.set_busy_timeout(wait_ms)
 
-    def write(self, answer: Recall, entry: Entry, now: datetime) -> None:
+    def transaction(self) -> AbstractContextManager[object]:
+        """Begin a transaction.
+
+        Raises:
+            QuaidError: why local.db could not be opened, where the tables are in memory only.
+        """
         from quaid.sqlite import transaction
 
-        self._check_kept()
-        with transaction(self._connection):
-            self.usage.record(list_recalled(answer), now)
-            self.log.add(entry)
-            self.gaps.record(answer.query, now, answered=bool(answer.hits))
-
-    def weaken(self, ids: Iterable[str]) -> None:
-        from quaid.sqlite import transaction
-
-        self._check_kept()
-        with transaction(self._connection):
-            self.usage.weaken(ids)
-
-    def _check_kept(self) -> None:
         if self._refused is not None:
             raise self._refused
+        return transaction(self._connection)
 
     def is_current(self) -> bool:
-        """Whether the file that is open is still local.db; what could not be opened is tried anew."""
+        """Return whether the file that is open is still local.db; what could not be opened is tried anew."""
         from quaid.sqlite import Database
 
         return isinstance(self._connection, Database) and self._connection.is_current()
@@ -297,21 +312,21 @@ class _Books:
 
 
 def difficulty(hit: Hit) -> float:
-    """How hard `hit` was to find, in [0, 1]: by a low score, by the graph alone, by a second pass (the seeds' factors).
+    """Return how hard `hit` was to find, in [0, 1]: by a low score, by the graph alone, by a second pass.
 
     A score of 1 or more is no effort; the graph alone, and a second pass, each halve what ease there was.
     """
     ease = min(1.0, max(0.0, hit.score))
-    direct = hit.channels.keys() - {AGAIN}
+    direct = hit.channels.keys() - {EXPANDED}
     if direct == {"graph"}:
         ease /= 2
-    if AGAIN in hit.channels:
+    if EXPANDED in hit.channels:
         ease /= 2
     return 1.0 - ease
 
 
 def list_recalled(answer: Recall) -> list[Recalled]:
-    """The memories that an answer counts as recalled, each once."""
+    """Return the memories that an answer counts as recalled, each once."""
     from quaid.local.usage import Recalled
 
     least = USED_SHARE * max((hit.score for hit in answer.hits), default=0.0)
@@ -322,35 +337,6 @@ def list_recalled(answer: Recall) -> list[Recalled]:
     return [Recalled(hit_id, hard) for hit_id, hard in used.items()]
 
 
-def _entry(answer: Recall, now: datetime, asked: tuple[str, str, str | None, int | None]) -> Entry:
-    from quaid.local.recall_log import Entry
-
-    door, depth, session, limit = asked
-    stages: Any = answer.trace.get("took_ms", {})
-    return Entry(
-        at=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        query=answer.query,
-        door=door,
-        depth=depth,
-        took_ms=round(answer.took_ms, 2),
-        limit=limit,
-        hits=tuple((hit.id, hit.score) for hit in answer.hits),
-        stages={str(name): round(float(took_ms), 2) for name, took_ms in stages.items()},
-        degraded=answer.degraded,
-        session=session,
-    )
-
-
 def _dropped(error: QuaidError) -> str:
-    """Why a recall leaves no trace, as `degraded` names it."""
+    """Return why a recall is not recorded, as `degraded` names it."""
     return f"usage: {_DROPPED.get(type(error), str(error))}"
-
-
-def _place(root: Path) -> str:
-    """The machine and folder that a local.db belongs to, the same however the folder is reached."""
-    try:
-        with open(_MACHINE_ID, encoding="ascii") as file:  # noqa: PTH123 - on the path of every recall
-            machine = file.read().strip()
-    except (OSError, UnicodeDecodeError):
-        machine = ""
-    return f"{machine or os.uname().nodename} {os.path.realpath(root)}"

@@ -1,0 +1,111 @@
+"""Chosen candidates -> hits, with all that says why they are there, in a budget of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from quaid.index import documents
+from quaid.index.documents import Candidate
+from quaid.model import ChannelRank, Edge, Hit, Kind
+from quaid.recall import cutoff, scoring
+from quaid.recall.candidates import CandidateSet, Chosen, contributions, hit_id, hit_kind
+from quaid.recall.retrieval import Retrieved, SearchRequest
+from quaid.redaction import admit
+from quaid.settings import RecallSettings
+
+EXPANDED = "second_pass"
+"""The channel of what only the second pass has found."""
+SOURCES = {"user": "owner", "assistant": "agent", "tool": "tool", "import": "import"}
+"""Whose word a note is, by the `source` of its frontmatter."""
+_BY_KIND = {Kind.EPISODE: "conversation", Kind.JOURNAL: "agent", Kind.SNIPPET: "agent"}
+
+
+def render(
+    request: SearchRequest,
+    chosen: Sequence[Chosen],
+    found: CandidateSet,
+    retrieved: Retrieved,
+    opposed: Mapping[int, set[int]],
+) -> tuple[Hit, ...]:
+    """Return the answer, best first. `text` is without secrets, and disarmed where that is on: what is recalled is
+    data.
+    """
+    connection, settings, day = request.connection, request.settings, request.options.day
+    edges = documents.fetch_edges(connection, {candidate.doc_id for candidate, _, _ in chosen})
+    ids = documents.list_ids(connection, {doc_id for others in opposed.values() for doc_id in others})
+    ranks = _channel_ranks([candidate for candidate, _, _ in chosen], retrieved)
+    hits = tuple(
+        Hit(
+            id=hit_id(candidate),
+            kind=hit_kind(candidate),
+            text=_text(candidate.text, settings),
+            score=round(score, 4),
+            path=candidate.path,
+            session=candidate.session,
+            turn=candidate.turn,
+            speaker=candidate.speaker or candidate.doc_speaker,
+            created=candidate.said_at or candidate.created,
+            valid_from=candidate.valid_from,
+            valid_until=candidate.valid_until,
+            status=candidate.status,
+            project=candidate.project,
+            provenance=provenance(candidate),
+            superseded=scoring.is_over(candidate, day),
+            edges=tuple(Edge(*edge) for edge in edges.get(candidate.doc_id, ())),
+            channels=ranks[candidate.chunk_id],
+            stands_for=stands_for,
+            via=retrieved.graph.via.get(candidate.doc_id, ()),
+            contradicts=tuple(ids[doc_id] for doc_id in sorted(opposed.get(candidate.doc_id, ())) if doc_id in ids),
+            evidence=contributions(found.features.get(candidate.chunk_id, {}), found.shares),
+        )
+        for candidate, score, stands_for in chosen
+    )
+    return hits if request.options.budget is None else _fit(request, hits, request.options.budget)
+
+
+def provenance(candidate: Candidate) -> str:
+    """Return whose word a memory is: owner, agent, tool, import or conversation. The owner wrote what nobody marked."""
+    return _BY_KIND.get(Kind(candidate.kind)) or SOURCES.get(candidate.source or "", "owner")
+
+
+def _text(text: str, settings: RecallSettings) -> str:
+    text = admit(text).text
+    if not settings.stages.neutralise:
+        return text
+    from quaid.text.quoting import neutralise
+
+    return neutralise(text)
+
+
+def _channel_ranks(candidates: Sequence[Candidate], retrieved: Retrieved) -> dict[int, dict[str, ChannelRank]]:
+    """Return the rank and score of each candidate in each channel that found it, by chunk_id."""
+    ranks: dict[int, dict[str, ChannelRank]] = {candidate.chunk_id: {} for candidate in candidates}
+    for name, ranking in retrieved.rankings.items():
+        for rank, (chunk_id, score) in enumerate(ranking, 1):
+            if chunk_id in ranks:
+                ranks[chunk_id][name] = ChannelRank(rank, round(score, 4))
+    for chunk_id in ranks.keys() & retrieved.expanded:
+        ranks[chunk_id][EXPANDED] = ChannelRank(0, 0.0)
+    scores = retrieved.graph.scores
+    for candidate in candidates:
+        graph_score = scores.get(candidate.doc_id)
+        if graph_score is not None:
+            rank = 1 + sum(other > graph_score for other in scores.values())
+            ranks[candidate.chunk_id]["graph"] = ChannelRank(rank, round(graph_score, 4))
+    return ranks
+
+
+def _fit(request: SearchRequest, hits: Sequence[Hit], budget: int) -> tuple[Hit, ...]:
+    """Return as much of the hits as the budget has room for; where there is room left, a turn with those beside it and
+    a section with the rest of its note, as far as the scope sees.
+    """
+
+    def longer(index: int) -> str:
+        hit = hits[index]
+        turns = None if hit.turn is None else (hit.turn - 1, hit.turn + 1)
+        said = documents.list_said(request.connection, hit.path, turns, request.scope)
+        return _text("\n\n".join(said), request.settings) if said else hit.text
+
+    texts = cutoff.fit([hit.text for hit in hits], budget, longer)
+    return tuple(replace(hit, text=text) for hit, text in zip(hits, texts, strict=False))

@@ -1,0 +1,242 @@
+"""A query -> what the channels find: keyword, episodes, vector and exact name side by side, then the graph."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from quaid.embed import Embedder
+from quaid.errors import EmbeddingError
+from quaid.index import documents, fulltext, vectors
+from quaid.index.scope import Scope, ScopedChunks
+from quaid.index.vectors import EmbedderRow
+from quaid.recall import beam_search, fusion
+from quaid.recall.beam_search import GraphFinds
+from quaid.recall.fusion import Ranking
+from quaid.recall.options import RecallOptions, of_kinds
+from quaid.recall.query import Query
+from quaid.recall.trace import RecallTrace
+from quaid.settings import RecallSettings
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.index.matrix import VectorMatrix
+
+EmbedderOf = Callable[[EmbedderRow], Embedder | None]
+Views = Sequence[frozenset[int] | None]
+"""Chunks that are searched one set after the other; None stands for all."""
+MAX_EPISODES = 50
+MAX_COMPLETED = 200
+"""Of what only the keyword channel has found, so many get a cosine: the rest is too far behind for it to matter."""
+SAMPLE = 128
+"""Chunks that stand for all others when the least cosine of a vault is wanted."""
+MAX_STARTS = 5
+"""So many of the best documents the graph is entered by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The index, through two connections so that two channels can work at once, the embedder of a question for it, its
+    vectors, and what is in a scope.
+    """
+
+    connection: apsw.Connection
+    second: apsw.Connection
+    embedder_of: EmbedderOf
+    vectors: VectorMatrix
+    scoped: ScopedChunks = field(default_factory=ScopedChunks)
+
+
+@dataclass(slots=True)
+class SearchRequest:
+    """One question with all that its stages need. `named` are the keys of the entities that it names."""
+
+    sources: Sources
+    settings: RecallSettings
+    options: RecallOptions
+    trace: RecallTrace
+    query: Query
+    scope: Scope
+    named: frozenset[str] = frozenset()
+
+    @property
+    def connection(self) -> apsw.Connection:
+        return self.sources.connection
+
+    @property
+    def visible(self) -> frozenset[int] | None:
+        """The chunks in scope, None for all."""
+        return self.sources.scoped.of(self.connection, self.scope)
+
+
+@dataclass(slots=True)
+class Retrieved:
+    """Rankings by channel, and `cosines` of all that any channel found."""
+
+    rankings: dict[str, Ranking] = field(default_factory=dict)
+    cosines: dict[int, float] = field(default_factory=dict)
+    unlike: float = 0.0
+    """The cosine of texts that have nothing to do with each other."""
+    episodes: Ranking = ()
+    graph: GraphFinds = field(default_factory=GraphFinds)
+    exact: frozenset[int] = frozenset()
+    degraded: list[str] = field(default_factory=list)
+    embedded: tuple[EmbedderRow, Any] | None = None
+    """Whose vectors were searched, and the question's own."""
+    relevant_similarity: float = 1.0
+    """From which cosine a text answers without having a word of the question."""
+    expanded: set[int] = field(default_factory=set)
+    """Chunks that only the second pass has found."""
+    contiguous: set[int] = field(default_factory=set)
+    """Facts from the sessions of the best hits."""
+
+    def words(self) -> dict[int, float]:
+        """Return bm25 of the keyword channel in [0, 1]."""
+        return fusion.min_max(self.rankings.get("keyword", ()), floor=0.0)
+
+    def likeness(self) -> dict[int, float]:
+        """Return the cosines in [0, 1]."""
+        # Not the lowest of the ranking as zero: in a large vault its first 400 are all alike, and differences that mean
+        # nothing would outweigh the one note that has the very word.
+        return fusion.min_max(list(self.cosines.items()), floor=self.unlike)
+
+
+def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
+    """Search words and vectors side by side. `embedded` is the question's vector, where it is known from before."""
+    retrieved = Retrieved()
+    query, stages, keyword_only = request.query, request.settings.stages, request.options.keyword_only
+    if not query.words:
+        return retrieved
+    views = [request.visible]
+    if request.options.kinds:  # searched on their own too, as the others might fill the ranking
+        kinds = of_kinds(request.scope, request.options.kinds)
+        views.append(request.sources.scoped.of(request.connection, kinds))
+    in_thread = _thread(lambda: _search_words(request, views, retrieved))
+    with in_thread if stages.keyword or keyword_only else nullcontext():
+        if stages.vector and not keyword_only:
+            with request.trace.stage("vector") as noted:
+                _search_vectors(request, views, embedded, retrieved)
+                noted["found"] = len(retrieved.rankings.get("vector", ()))
+    if retrieved.embedded is not None:
+        with request.trace.stage("cosines"):
+            complete_cosines(request.sources, retrieved)
+    if stages.exact and not keyword_only:
+        with request.trace.stage("exact") as noted:
+            if query.name_keys:
+                called = documents.find_called(request.connection, query.text.strip(" ?!."), request.scope)
+                retrieved.exact = frozenset(document.doc_id for document in called)
+            noted["found"] = len(retrieved.exact)
+    return retrieved
+
+
+def search_graph(request: SearchRequest, best: Collection[int], retrieved: Retrieved) -> None:
+    """Search the graph from what the question names and from what the documents `best` are about."""
+    with request.trace.stage("graph") as noted:
+        starts = list(best)[:MAX_STARTS]
+        retrieved.graph = beam_search.search(request.connection, request.query, request.named, starts, request.scope)
+        noted |= {"found": len(retrieved.graph.scores), "named": sorted(request.named)}
+
+
+def complete_cosines(sources: Sources, retrieved: Retrieved, more: Collection[int] = ()) -> None:
+    """Give the best of what only another channel found a cosine too, and estimate that of unlike texts on a sample;
+    with `more` give these chunks one.
+    """
+    if retrieved.embedded is None:
+        return
+    row, embedded = retrieved.embedded
+    cosines = retrieved.cosines
+    cosines |= dict(retrieved.rankings.get("vector", ()))
+    best = retrieved.rankings.get("keyword", ())[:MAX_COMPLETED]
+    others = {chunk_id for chunk_id, _ in best}.union(more) - cosines.keys()
+    sample = () if more else vectors.list_sample(sources.connection, SAMPLE)
+    computed = sources.vectors.cosines(sources.connection, row, embedded, {*others, *sample})
+    cosines |= {chunk_id: computed[chunk_id] for chunk_id in others if chunk_id in computed}
+    if sample:
+        known = {**computed, **cosines}
+        retrieved.unlike = min((known[chunk_id] for chunk_id in sample if chunk_id in known), default=0.0)
+
+
+def search_statement(request: SearchRequest, statement: str, retrieved: Retrieved) -> None:
+    """Find what is like `statement`, the answer a model imagined (HyDE), and raise the cosines of what is.
+
+    Raises:
+        EmbeddingError
+    """
+    if retrieved.embedded is None:
+        return
+    sources, (row, _) = request.sources, retrieved.embedded
+    embedder = sources.embedder_of(row)
+    if embedder is None:
+        return
+    embedded = embedder.embed_query(statement)
+    ranking = sources.vectors.search(sources.connection, row, embedded, request.settings.candidates, request.visible)
+    computed = sources.vectors.cosines(sources.connection, row, embedded, retrieved.cosines.keys())
+    for chunk_id, cosine in [*ranking, *computed.items()]:
+        retrieved.cosines[chunk_id] = max(cosine, retrieved.cosines.get(chunk_id, -1.0))
+    retrieved.rankings["hyde"] = ranking
+
+
+def _search_words(request: SearchRequest, views: Views, retrieved: Retrieved) -> None:
+    connection, stages = request.sources.second, request.settings.stages
+    match, limit = fulltext.match_any(request.query.words), request.settings.candidates
+    with request.trace.stage("keyword") as noted:
+        ranking = _ranked(views, lambda allowed: fulltext.search(connection, match, limit, allowed))
+        retrieved.rankings["keyword"] = ranking
+        noted |= {"found": len(ranking), "words": list(request.query.words)}
+    if stages.episodes and stages.company and not request.options.keyword_only:
+        with request.trace.stage("episodes") as noted:
+            retrieved.episodes = fulltext.search_episodes(connection, match, MAX_EPISODES, request.scope)
+            noted["found"] = len(retrieved.episodes)
+
+
+def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retrieved: Retrieved) -> None:
+    connection, limit = request.connection, request.settings.candidates
+    row = vectors.active_embedder(connection)
+    embedder = request.sources.embedder_of(row) if row is not None else None
+    if row is None or embedder is None:
+        retrieved.degraded.append("vectors")
+        return
+    if embedded is None:
+        try:
+            embedded = embedder.embed_query(request.query.text)
+        except EmbeddingError:
+            retrieved.degraded.append("vectors")
+            return
+    search = request.sources.vectors.search
+    retrieved.rankings["vector"] = _ranked(views, lambda allowed: search(connection, row, embedded, limit, allowed))
+    retrieved.embedded = row, embedded
+    retrieved.relevant_similarity = embedder.relevant_similarity
+
+
+def _ranked(views: Views, search: Callable[[frozenset[int] | None], Ranking]) -> Ranking:
+    """Return what `search` finds in any of `views`, best first."""
+    rankings = [search(allowed) for allowed in views]
+    if len(rankings) == 1:
+        return rankings[0]
+    scores = {chunk_id: score for ranking in rankings for chunk_id, score in ranking}
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+
+
+@contextmanager
+def _thread(call: Callable[[], None]) -> Iterator[None]:
+    """Run `call` while the body runs: SQLite and the model both work outside of Python's lock."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that asked
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="quaid-words")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]
