@@ -215,7 +215,7 @@ def change_user_config(edit: Callable[[Any], None]) -> None:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    with _alone():
+    with _locked():
         try:
             document = tomlkit.parse(_read_user_config() or _HEADER)
             edit(document)
@@ -350,7 +350,7 @@ def _write_user_config(text: str) -> None:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _locked() -> Iterator[None]:
     import fcntl
 
     folder = config_folder()

@@ -34,11 +34,11 @@ _PAUSE_SECONDS = 0.005
 _HEADER_BYTES = 100
 _SHARED_STEP = 32_768
 """The shared memory of a write-ahead log grows in such steps."""
-_SHARED_MOST = 1 << 20
+_MAX_SHARED_BYTES = 1 << 20
 _SHARED_HEADER = 136
 _CHECKSUM_BYTES = 8
-_LEAST_FREE = 65_536
-_BESIDE = ("-wal", "-shm", "-journal")
+_MIN_FREE_BYTES = 65_536
+_SIDE_FILES = ("-wal", "-shm", "-journal")
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError)
 _DAMAGED_READS = {
     apsw.SQLITE_IOERR_SHORT_READ,
@@ -138,7 +138,7 @@ def connect(path: Path, flags: int, options: str = "") -> Database:
         apsw.CantOpenError: there is none.
     """
     real = Path(os.path.realpath(path.parent), path.name)
-    for suffix in ("", *_BESIDE):
+    for suffix in ("", *_SIDE_FILES):
         found = _stat(Path(f"{real}{suffix}"))
         if found is not None and not stat.S_ISREG(found.st_mode):
             raise apsw.NotADBError(f"{path.name}{suffix} is not a file")
@@ -207,10 +207,10 @@ def set_aside(path: Path, damaged: int, reason: object) -> None:
             if not damaged or inode(path) != damaged:
                 return
             kept = path.with_name(f"{path.name}.damaged")
-            for suffix in ("", *_BESIDE):
+            for suffix in ("", *_SIDE_FILES):
                 _remove(Path(f"{kept}{suffix}"))
             path.replace(kept)
-            for suffix in _BESIDE:
+            for suffix in _SIDE_FILES:
                 with suppress(FileNotFoundError):
                     Path(f"{path}{suffix}").replace(f"{kept}{suffix}")
     except OSError as error:
@@ -318,7 +318,7 @@ def _make_file(path: Path, wait_ms: int) -> None:
     with _exclusively(path):
         if _has_header(path):
             return
-        for suffix in (*_BESIDE, ""):
+        for suffix in (*_SIDE_FILES, ""):
             _remove(Path(f"{path}{suffix}"))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
@@ -349,7 +349,7 @@ def _mend_shared(path: Path, size: int) -> None:
     with suppress(OSError):
         handle = os.open(f"{path}-shm", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            os.posix_fallocate(handle, 0, _SHARED_MOST)  # a hole in it kills as well when the disk is full
+            os.posix_fallocate(handle, 0, _MAX_SHARED_BYTES)  # a hole in it kills as well when the disk is full
             os.pwrite(handle, bytes(_SHARED_HEADER), 0)
         finally:
             os.close(handle)
@@ -430,4 +430,4 @@ def _is_full(folder: Path) -> bool:
         found = os.statvfs(folder)
     except OSError:
         return False
-    return found.f_bavail * found.f_frsize < _LEAST_FREE
+    return found.f_bavail * found.f_frsize < _MIN_FREE_BYTES

@@ -268,7 +268,7 @@ def _safe(text: str) -> str:
 
 def _drawn(index: apsw.Connection, names: Sequence[str]) -> dict[str, documents.Document | None]:
     """The notes of facts that were drawn before, None where one is gone."""
-    found = {name: documents.find_called(index, name) for name in names}
+    found = {name: documents.find_by_reference(index, name) for name in names}
     return {name: notes_of[0] if notes_of else None for name, notes_of in found.items()}
 
 

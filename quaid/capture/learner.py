@@ -8,11 +8,10 @@ memory is by then, and written together. When no model answers, the episode alon
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from quaid.capture import episode, storing
 from quaid.capture.extract import Extraction, LeftOut
@@ -24,8 +23,8 @@ from quaid.capture.storing import FactsPlan, StoredFact
 from quaid.capture.writer import Plan, Writer, Written
 from quaid.errors import BadInputError, LockedError, NoteBrokenError, NoteNotFoundError, QuaidError
 from quaid.index import graph
-from quaid.local.in_flight import extracting
-from quaid.local.notes_to_self import NotesToSelf
+from quaid.local.locks import extracting
+from quaid.local.session_notes import SessionNotes
 from quaid.model import Conversation, Edit, Message, ModelUsage, Turn, note_name
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import files, frontmatter, journal, layout, snippets
@@ -130,7 +129,8 @@ class Learner:
         """
         safe, redacted = _admitted(conversation)
         state = state_folder(self._root)
-        with extracting(state), _Queue(state / LOCAL_FILE) as queue:
+        queue = SessionNotes(state / LOCAL_FILE)
+        with extracting(state):
             keep_first = how.facts and not (is_lasting or how.dry_run or self._keeps_no_text)
             kept = self._take_in(safe, replace(how, facts=False), queue) if keep_first else None
             done = self._take_in(safe, how, queue)
@@ -160,7 +160,7 @@ class Learner:
         """
         return self.reader.pose(self._kept_draft(path).text)
 
-    def _take_in(self, conversation: Conversation, how: TakeIn, queue: _Queue) -> Extracted:
+    def _take_in(self, conversation: Conversation, how: TakeIn, queue: SessionNotes) -> Extracted:
         key = _key(conversation.session, conversation.turns, how)
         done, noted = self._learn(lambda: self._draft(conversation, queue), key, how)
         if not how.dry_run:
@@ -202,7 +202,7 @@ class Learner:
 
     # -- the episode ---------------------------------------------------------------------------------------------
 
-    def _draft(self, conversation: Conversation, queue: _Queue) -> _Draft:
+    def _draft(self, conversation: Conversation, queue: SessionNotes) -> _Draft:
         session, kept = self._find_session(conversation)
         waiting = queue.waiting(session)
         # A crash can come between the commit and the queue: what is in the episode is not taken along again.
@@ -326,27 +326,6 @@ class Learner:
             raise _broken(path, error) from error
         if after != data:
             yield Edit(path, data, after)
-
-
-class _Queue:
-    """The notes to self, where there are any: without local.db nothing waits."""
-
-    def __init__(self, path: Path) -> None:
-        self._notes = NotesToSelf(path) if path.exists() else None
-
-    def waiting(self, session: str) -> list[tuple[int, str]]:
-        return self._notes.waiting(session) if self._notes else []
-
-    def remove(self, note_ids: Sequence[int]) -> None:
-        if self._notes and note_ids:
-            self._notes.remove(list(note_ids))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._notes:
-            self._notes.close()
 
 
 def _admitted(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]]:

@@ -19,14 +19,14 @@ from quaid.report.status import GapStats, MostRecalled, RecallStats, Stats, gap_
 if TYPE_CHECKING:
     from quaid.local.health import Snapshot
     from quaid.local.model_usage import DayUsage, PromptUsage
-    from quaid.local.recall_numbers import Bar, Day, RecallNumbers
+    from quaid.local.recall_summary import Bar, RecallDay, RecallSummary
     from quaid.memory import Memory
     from quaid.settings import ModelSettings
 
 WIDEST_BAR = 32
 WIDEST_TITLE = 56
 MOST_DAYS = 14
-MOST_GAPS = 20
+MAX_GAPS = 20
 MOST_PROMPTS = 12
 HEALTH_DAYS = 60
 DAYS_A_CELL = 2
@@ -128,13 +128,13 @@ def _render_recall(stats: RecallStats) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _unanswered(numbers: RecallNumbers) -> str:
+def _unanswered(numbers: RecallSummary) -> str:
     if not numbers.unanswered:
         return "none without a hit"
     return f"{numbers.unanswered:,} without a hit (see quaid stats --gaps)"
 
 
-def _degraded(numbers: RecallNumbers) -> str:
+def _degraded(numbers: RecallSummary) -> str:
     if not numbers.degraded_recalls:
         return "none"
     kinds = ", ".join(f"{kind} {number:,}" for kind, number in numbers.degraded.items())
@@ -159,7 +159,7 @@ def _histogram(bars: Sequence[Bar]) -> list[tuple[str, ...]]:
     )
 
 
-def _days(days: Sequence[Day]) -> list[tuple[str, ...]]:
+def _days(days: Sequence[RecallDay]) -> list[tuple[str, ...]]:
     """The newest days on which anything was asked."""
     shown = days[-MOST_DAYS:]
     most = max(day.recalls for day in shown)
@@ -188,7 +188,7 @@ def _render_gaps(stats: GapStats) -> str:
         return "Questions that find nothing are not kept. Keep them with: quaid config recall.gaps hashes"
     if not stats.gaps:
         return "No gap is known: every question asked so far has found something."
-    shown = stats.gaps[:MOST_GAPS]
+    shown = stats.gaps[:MAX_GAPS]
     rows = [(moment(gap.last_asked), f"{gap.asked:,}x", _clipped(gap.text or gap.key[:12])) for gap in shown]
     more = stats.total - len(shown)
     lines = [section(f"{count(stats.total, 'question')} found nothing", rows)]

@@ -14,7 +14,7 @@ from quaid.index import documents
 from quaid.index.documents import Document
 from quaid.model import name_key
 
-MOST_STEPS = 20
+MAX_STEPS = 20
 """So far a chain of replaced facts is followed."""
 
 
@@ -99,9 +99,9 @@ def links_to(connection: apsw.Connection, document: Document) -> list[Related]:
 def replaced_by(connection: apsw.Connection, document: Document) -> list[Related]:
     """What took the document's place, then what took the place of that."""
     found: list[Document] = []
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         newest = found[-1] if found else document
-        later = documents.find_called(connection, newest.superseded_by) if newest.superseded_by else []
+        later = documents.find_by_reference(connection, newest.superseded_by) if newest.superseded_by else []
         if not later or later[0] in found or later[0] == document:
             break
         found.append(later[0])
@@ -112,7 +112,7 @@ def replaces(connection: apsw.Connection, document: Document) -> list[Related]:
     """What the document took the place of, then what those had replaced."""
     found: list[Document] = []
     newest = [document]
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         names = [
             name for later in newest for name in (later.id, later.path, later.path[:-3], PurePosixPath(later.path).stem)
         ]

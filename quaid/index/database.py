@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from quaid.index.scope import see_as
+from quaid.index.scope import restrict_to
 from quaid.sqlite import BUSY_MS, Database, Format, check_application, connect, open_database, stamp, transaction
 
 SCHEMA_VERSION = 3
@@ -61,7 +61,7 @@ def copy_in_memory(index: apsw.Connection, owners: Collection[str]) -> apsw.Conn
     _load_extension(connection)
     with connection.backup("main", index, "main") as backup:
         backup.step()
-    see_as(connection, owners)
+    restrict_to(connection, owners)
     return connection
 
 
@@ -98,7 +98,7 @@ def _open_reader(path: Path, owners: Collection[str] | None, options: str = "") 
         # The file is opened by the first read.
         check_application(connection, _FORMAT)
         if owners is not None:
-            see_as(connection, owners)
+            restrict_to(connection, owners)
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()

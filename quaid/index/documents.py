@@ -14,7 +14,7 @@ from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Chunk, Note, name_key
 
 
-class Known(NamedTuple):
+class KnownFile(NamedTuple):
     """What the index remembers of a file: a hint (size, times, inode) and the proof (`content_hash`)."""
 
     size: int
@@ -82,7 +82,7 @@ class Candidate(NamedTuple):
     passage: int | None = None
 
 
-_LONGEST_ID = 200
+_MAX_ID_LENGTH = 200
 """Longer references are sentences; SQLite would refuse them as a pattern."""
 _DOCUMENT = (
     "doc_id, path, id, kind, type, title, status, owner, confidence, speaker, source, session, created, "
@@ -103,14 +103,14 @@ _INSERT = (
 )
 
 
-def list_known(connection: apsw.Connection, only: Collection[str] | None = None) -> dict[str, Known]:
+def list_known(connection: apsw.Connection, only: Collection[str] | None = None) -> dict[str, KnownFile]:
     """What the index remembers of every file, or of the paths in `only`."""
     where = "" if only is None else "WHERE path IN (SELECT value FROM json_each(?))"
     rows = connection.execute(
         f"SELECT path, size, mtime_ns, ctime_ns, inode, read_ns, content_hash FROM documents {where}",
         () if only is None else (json.dumps(list(only)),),
     )
-    return {row[0]: Known(*row[1:]) for row in rows}
+    return {row[0]: KnownFile(*row[1:]) for row in rows}
 
 
 def list_projects(connection: apsw.Connection) -> dict[str, str | None]:
@@ -131,7 +131,7 @@ def list_text_keys(connection: apsw.Connection) -> set[str]:
     return {str(row[0]) for row in connection.execute("SELECT DISTINCT text_key FROM chunks")}
 
 
-def replace_document(connection: apsw.Connection, note: Note, known: Known) -> int:
+def replace_document(connection: apsw.Connection, note: Note, known: KnownFile) -> int:
     """Put a note in the place of what its path held before. Its vectors come later (`embedded` = pending)."""
     remove_document(connection, note.rel_path)
     row = connection.execute(_INSERT, _document_row(note, known)).fetchone()
@@ -155,7 +155,7 @@ def remove_document(connection: apsw.Connection, path: str) -> None:
     connection.execute("DELETE FROM documents WHERE doc_id = ?", row)
 
 
-def touch(connection: apsw.Connection, path: str, known: Known) -> None:
+def touch(connection: apsw.Connection, path: str, known: KnownFile) -> None:
     """The file was read again and says the same: remember its new times only."""
     connection.execute(
         "UPDATE documents SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, read_ns = ? WHERE path = ?",
@@ -261,7 +261,7 @@ def find_by_text(connection: apsw.Connection, text_hash: str, owner: str, until:
     return found[0] if found else None
 
 
-def find_called(connection: apsw.Connection, reference: str, scope: Scope = EVERYTHING) -> list[Document]:
+def find_by_reference(connection: apsw.Connection, reference: str, scope: Scope = EVERYTHING) -> list[Document]:
     """Documents in `scope` whose id, path or session (of an episode) is `reference`, else those it is a name or alias
     of.
     """
@@ -283,8 +283,8 @@ def find_called(connection: apsw.Connection, reference: str, scope: Scope = EVER
 def resolve(connection: apsw.Connection, reference: str) -> list[Document]:
     """What a person may mean by `reference`: id, path, name or alias, else a part of an id."""
     reference = _stored(reference)
-    called = find_called(connection, reference)
-    if called or not 4 <= len(reference) <= _LONGEST_ID:
+    called = find_by_reference(connection, reference)
+    if called or not 4 <= len(reference) <= _MAX_ID_LENGTH:
         return called
     escaped = reference.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return find_documents(
@@ -323,7 +323,7 @@ def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -
     return "\n\n".join(f"{speaker}: {text}" if named and speaker else str(text) for text, _, speaker in rows)
 
 
-def list_said(connection: apsw.Connection, path: str, turns: tuple[int, int] | None, scope: Scope) -> list[str]:
+def list_texts(connection: apsw.Connection, path: str, turns: tuple[int, int] | None, scope: Scope) -> list[str]:
     """The texts of a note in their order, as far as `scope` sees them; of an episode those from one turn to another."""
     first, last = turns or (None, None)
     rows = connection.execute(
@@ -414,7 +414,7 @@ def list_problems(connection: apsw.Connection) -> list[tuple[str, str]]:
     return sorted(found)
 
 
-def _document_row(note: Note, known: Known) -> tuple[Any, ...]:
+def _document_row(note: Note, known: KnownFile) -> tuple[Any, ...]:
     return (
         note.rel_path, note.content_hash, *known[:5], note.id, str(note.kind), note.type, note.title,
         note.text_hash, note.status, note.owner, note.privacy, note.confidence,

@@ -100,7 +100,7 @@ def list_stems(connection: apsw.Connection, word: str, limit: int = 4000) -> lis
     return [str(row[0]) for row in rows]
 
 
-def list_written(
+def list_words(
     connection: apsw.Connection, stem: str, allowed: Collection[int] | None = None, limit: int = 20
 ) -> set[str]:
     """Words, in lower case, of the chunks in `allowed` (None for all) in which `stem` stands, among them those that it

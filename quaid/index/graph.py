@@ -131,7 +131,7 @@ def list_ends(connection: apsw.Connection, doc_ids: Collection[int]) -> list[tup
     return [(int(row[0]), str(row[1])) for row in rows]
 
 
-def fetch_said(
+def list_relations_of(
     connection: apsw.Connection, doc_ids: Collection[int], relations: Collection[str]
 ) -> list[tuple[str, str]]:
     """(subject_key, relation) of the edges of `doc_ids` whose relation is one of `relations`."""
@@ -143,7 +143,7 @@ def fetch_said(
     return [(str(row[0]), str(row[1])) for row in rows]
 
 
-def fetch_same(
+def fetch_matching_edges(
     connection: apsw.Connection, said: Collection[tuple[str, str]], scope: Scope = EVERYTHING
 ) -> dict[int, list[tuple[str, str, str]]]:
     """The edges of all facts in `scope` with one of these (subject_key, relation), by document, as they are written."""

@@ -68,7 +68,7 @@ def _is_visible(document: str, owners: str) -> str:
     return f"({document}.privacy <> '{PRIVATE}' OR {document}.owner IN (SELECT value FROM json_each({owners})))"
 
 
-def see_as(connection: apsw.Connection, owners: Collection[str]) -> None:
+def restrict_to(connection: apsw.Connection, owners: Collection[str]) -> None:
     """Leave only what `owners` may see: temporary views stand before the tables of notes, so no lookup of a connection
     names, counts or joins what another keeps private. Words and vectors have numbers alone, which lead nowhere.
     """

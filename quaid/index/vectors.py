@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import apsw
 
-_MOST_NEIGHBOURS = 4096
+_MAX_NEIGHBOURS = 4096
 """sqlite-vec refuses to look for more."""
 
 
@@ -125,7 +125,7 @@ def search(
     within = "" if allowed is None else "AND rowid IN (SELECT value FROM json_each(:allowed))"
     rows = connection.execute(
         f"SELECT rowid, distance FROM {row.table} WHERE embedding MATCH :query AND k = :limit {within}",
-        {"query": query, "limit": min(limit, _MOST_NEIGHBOURS), "allowed": json.dumps(list(allowed or ()))},
+        {"query": query, "limit": min(limit, _MAX_NEIGHBOURS), "allowed": json.dumps(list(allowed or ()))},
     )
     return [(int(found[0]), 1.0 - float(found[1])) for found in rows]
 

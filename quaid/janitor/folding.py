@@ -8,7 +8,7 @@ from typing import Any
 
 from quaid.janitor.task_context import Context
 from quaid.janitor.vetoes import MOST_EXAMPLES
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.text.quoting import neutralise
 from quaid.vault import markdown, notes
 
@@ -77,4 +77,4 @@ def refused_evidence(context: Context) -> set[str]:
 
 
 def _evidence_key(key: str) -> str:
-    return key_of("evidence", key)
+    return evidence_key("evidence", key)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quaid.index import documents, loose_ends
+from quaid.index import documents, integrity
 
 if TYPE_CHECKING:
     import apsw
@@ -28,7 +28,7 @@ def find_problems(index: apsw.Connection) -> list[str]:
 
 
 def _successors(index: apsw.Connection) -> Iterator[str]:
-    rows = loose_ends.list_successors(index)
+    rows = integrity.list_successors(index)
     next_of = {path: after for path, _, after in rows if after is not None}
     for path, named, after in rows:
         if after is None:
@@ -55,7 +55,7 @@ def _circle(start: str, next_of: dict[str, str]) -> list[str]:
 
 def _citations(index: apsw.Connection) -> Iterator[str]:
     lost: dict[str, list[str]] = {}
-    for path, episode, turn in loose_ends.list_lost_citations(index):
+    for path, episode, turn in integrity.list_broken_citations(index):
         lost.setdefault(path, []).append(f"{episode}#t{turn}")
     for path, turns in lost.items():
         shown = ", ".join(turns[:3]) + (" …" if len(turns) > 3 else "")
@@ -63,7 +63,7 @@ def _citations(index: apsw.Connection) -> Iterator[str]:
 
 
 def _names(index: apsw.Connection) -> Iterator[str]:
-    for name, paths in loose_ends.list_shared_names(index):
+    for name, paths in integrity.list_shared_names(index):
         yield f"{name!r} is the name of {' and of '.join(paths)}: recall takes them for one."
 
 

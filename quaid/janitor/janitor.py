@@ -46,7 +46,7 @@ GATE_BEST = 3
 """Of a question from the log, so many of the best answers must still be found …"""
 GATE_DEPTH = 10
 """… among so many."""
-MOST_GAPS = 100
+MAX_GAPS = 100
 Answer = Literal["yes", "no"]
 
 
@@ -224,7 +224,7 @@ class Janitor:
                 judgements=self._judgements,
                 proposals=_Kept(self._proposals, now),
                 notes_before=notes_before,
-                gaps=lambda: books.gaps(MOST_GAPS)[0],
+                gaps=lambda: books.gaps(MAX_GAPS)[0],
                 gate=self._gate,
                 ledger=books.plan_fold,
                 stale_docs=documents.stale,

@@ -13,7 +13,7 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.pairs import evidence
 from quaid.janitor.task_context import Context
 from quaid.janitor.verdicts import Verdict
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import Edit, note_name
 from quaid.vault import notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
@@ -78,7 +78,7 @@ def merge_decision(context: Context, task: str, claim: Claim) -> Decision | None
     return Decision(
         task=task,
         kind="merge",
-        key=key_of(task, *map(evidence, claim.members)),
+        key=evidence_key(task, *map(evidence, claim.members)),
         edits=edits,
         subject=f'merge {dropped} into "{shortened(claim.fact.text)}"',
         why=why or WORD_FOR_WORD,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from quaid.history.repository import find_repository
 from quaid.index import documents, graph
-from quaid.local import gaps, recall_log
+from quaid.local import recall_log
 from quaid.local.health import Snapshot
-from quaid.local.recall_numbers import measure
+from quaid.local.recall_summary import measure
 from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def _asked(path: Path, now: datetime) -> tuple[int, float | None]:
     from quaid.local.database import open_local, translated
 
     since = f"{now.astimezone(UTC) - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
-    connection = open_local(path, gaps.SCHEMA + recall_log.SCHEMA)
+    connection = open_local(path, recall_log.SCHEMA)
     try:
         with translated(connection):
             recent = recall_log.RecallLog(connection).recent(_MOST_RECALLS)
             took_ms = [entry.took_ms for entry in recent if entry.at >= since]
-            return gaps.Gaps(connection).count(), measure(took_ms).p50_ms if took_ms else None
+            return recall_log.Gaps(connection).count(), measure(took_ms).p50_ms if took_ms else None
     finally:
         connection.close()
 

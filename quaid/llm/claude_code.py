@@ -39,7 +39,7 @@ class ClaudeCodeProvider:
     """`claude -p`, the prompt on its standard input."""
 
     name = "claude-code"
-    least_s = 5.0
+    min_s = 5.0
     turns_per_call = 2
     is_local = False
     goes_to = "Anthropic, through Claude Code"

@@ -209,9 +209,9 @@ class Models:
 
 def _require_time(provider: Provider, left_s: float) -> None:
     """Raise ModelUnavailableError where the provider needs more than what is left."""
-    if left_s < provider.least_s:
+    if left_s < provider.min_s:
         raise ModelUnavailableError(
-            f"{provider.name} needs {provider.least_s:g} s or more and has {max(0.0, left_s):.1f} s",
+            f"{provider.name} needs {provider.min_s:g} s or more and has {max(0.0, left_s):.1f} s",
             "Choose a faster provider: quaid config models.provider anthropic",
         )
 

@@ -25,7 +25,7 @@ class RemoteProvider(Service, ABC):
 
     modes: ClassVar[Mapping[Tier, Sequence[str]]]
     """The ways to ask for JSON, the strictest first."""
-    least_s = 0.0
+    min_s = 0.0
     turns_per_call = 1
 
     def __init__(self, name: str, base_url: str, key_env: str, environ: Mapping[str, str]) -> None:

@@ -17,7 +17,7 @@ from quaid import sqlite
 from quaid.sqlite import BUSY_MS, Database, Format
 
 _FORMAT = Format(0x51754C6F, 1)
-_LONGEST_LOG = 1_000_000
+_MAX_LOG_BYTES = 1_000_000
 """Bytes of a write-ahead log that may stay behind when a process ends: the next one reads it in a millisecond."""
 
 
@@ -64,7 +64,7 @@ def close_relaxed(connection: apsw.Connection, path: Path) -> None:
     SQLite's own close does that every time, and waits for the disk.
     """
     with suppress(OSError):
-        if os.stat(f"{path}-wal").st_size < _LONGEST_LOG:  # noqa: PTH116 - at the end of every recall
+        if os.stat(f"{path}-wal").st_size < _MAX_LOG_BYTES:  # noqa: PTH116 - at the end of every recall
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.close()
 

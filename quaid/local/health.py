@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date, timedelta
 
-from quaid.local.tables import Tables, readable
+from quaid.local.tables import Tables, parse_rows
 
 _KEPT_DAYS = 400
 
@@ -74,7 +74,7 @@ CREATE TABLE IF NOT EXISTS health (at TEXT PRIMARY KEY, snapshot TEXT NOT NULL) 
         """The last snapshot of each day from `since` (ISO) on, oldest first, with the cost of all runs of the day."""
         rows = self._rows("SELECT snapshot FROM health WHERE at >= ? ORDER BY at", since)
         days: dict[str, Snapshot] = {}
-        for snapshot in readable(lambda row: _snapshot(str(row[0])), rows):
+        for snapshot in parse_rows(lambda row: _snapshot(str(row[0])), rows):
             earlier = days.get(snapshot.day, Snapshot(snapshot.at, cost_usd=None))
             days[snapshot.day] = replace(snapshot, cost_usd=_sum(earlier.cost_usd, snapshot.cost_usd))
         return list(days.values())

@@ -25,8 +25,8 @@ Feature = Literal["janitor", "extraction", "retrieval", "docs"]
 NEWS_FILE = "news.log"
 WEBHOOK_TIMEOUT_S = 5.0
 DESKTOP_TIMEOUT_S = 10
-LONGEST_POPUP = 240
-LONGEST_FILE = 1_000_000
+MAX_POPUP_CHARS = 240
+MAX_FILE_BYTES = 1_000_000
 """Bytes of the news file; then it is begun anew, and the one before is kept beside it."""
 _FILE_ENDINGS = (".log", ".txt")
 """quaid.toml travels with the vault: whoever can change it must not make Quaid write into a shell's start-up file."""
@@ -89,7 +89,7 @@ def _to_desktop(text: str) -> None:
     """A popup where there is a desktop. Nobody waits for it."""
     import textwrap
 
-    body = textwrap.shorten(text, LONGEST_POPUP, placeholder=" …")
+    body = textwrap.shorten(text, MAX_POPUP_CHARS, placeholder=" …")
     if sys.platform == "darwin":
         script = ("on run argv", "display notification (item 1 of argv) with title (item 2 of argv)", "end run")
         _start(["osascript", *(part for line in script for part in ("-e", line)), body, "Quaid"])
@@ -118,7 +118,7 @@ def _to_file(root: Path, setting: str, text: str) -> None:
     if not setting:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
-        if path.lstat().st_size > LONGEST_FILE:
+        if path.lstat().st_size > MAX_FILE_BYTES:
             path.replace(path.with_name(f"{path.name}.1"))
     when = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     entry = "\n".join(_indented(text.splitlines(), when)) + "\n"

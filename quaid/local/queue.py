@@ -28,7 +28,7 @@ _TAKEN = f"{_EDITED}.taken"
 _ITEM = re.compile(r"[0-9a-f]{16}(-[0-9]{1,8})?\.(now|idle)(\.[0-9]+)?\.json")
 _SPOOLED = re.compile(r"[0-9a-f]{16}-[0-9]{1,20}\.jsonl")
 """The names that `spool` gives."""
-_LONGEST_EDITED = 4_000_000
+_MAX_EDITED_BYTES = 4_000_000
 """Bytes; then the list of edited files is begun anew."""
 
 When = Literal["now", "idle"]
@@ -64,7 +64,7 @@ def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -
     """Keep the messages of a program without a transcript file as one (generic JSONL), without secrets; its name in the
     queue.
     """
-    path = state / FOLDER / f"{state_files.name_of(session)}-{time.time_ns()}.jsonl"
+    path = state / FOLDER / f"{state_files.file_stem(session)}-{time.time_ns()}.jsonl"
     lines = [json.dumps({"session": session}), *(json.dumps(message) for message in admit_each(messages))]
     state_files.write(path, "\n".join(lines) + "\n")
     return path.name
@@ -129,7 +129,7 @@ def note_edited(state: Path, path: str, session: str) -> None:
     """Remember that an agent has edited the file `path`."""
     target = state / FOLDER / _EDITED
     with suppress(OSError):
-        if target.stat().st_size > _LONGEST_EDITED:
+        if target.stat().st_size > _MAX_EDITED_BYTES:
             target.unlink()
     state_files.append(target, json.dumps({"path": path, "session": session, "at": time.time()}))
 
@@ -211,4 +211,4 @@ def _write(path: Path, item: Item) -> None:
 
 def _name(item: Item) -> str:
     source = f"-{Path(item.transcript).stem[-8:]}" if item.spooled else ""
-    return f"{state_files.name_of(item.session)}{source}.{item.when}.json"
+    return f"{state_files.file_stem(item.session)}{source}.{item.when}.json"

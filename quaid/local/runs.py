@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousReferenceError
-from quaid.local.tables import Tables, readable
+from quaid.local.tables import Tables, parse_rows
 from quaid.model import Edit, SourceEdit
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Runs(_Tables):
 
     def list(self, limit: int) -> list[Run]:
         """The last `limit` runs, newest first."""
-        return list(readable(_run, self._rows(f"{_EACH_RUN} ORDER BY started DESC, run DESC LIMIT ?", limit)))
+        return list(parse_rows(_run, self._rows(f"{_EACH_RUN} ORDER BY started DESC, run DESC LIMIT ?", limit)))
 
     def get(self, reference: str) -> Run | None:
         """The run whose id is, begins or ends with `reference`.
@@ -126,7 +126,7 @@ class Runs(_Tables):
         """
         wanted = reference.strip().lower()
         where = "run = ?1 OR ?1 <> '' AND (substr(run, 1, length(?1)) = ?1 OR substr(run, -length(?1)) = ?1)"
-        found = list(readable(_run, self._rows(f"{_EACH_RUN} WHERE {where} ORDER BY run = ?1 DESC, run", wanted)))
+        found = list(parse_rows(_run, self._rows(f"{_EACH_RUN} WHERE {where} ORDER BY run = ?1 DESC, run", wanted)))
         if len(found) > 1 and found[0].run != wanted:
             raise AmbiguousReferenceError(reference, [run.run for run in found])
         return found[0] if found else None
@@ -134,7 +134,7 @@ class Runs(_Tables):
     def last_success(self) -> Run | None:
         """The newest run that was done."""
         rows = self._rows(f"{_EACH_RUN} WHERE outcome = 'done' ORDER BY started DESC, run DESC LIMIT 10")
-        return next(readable(_run, rows), None)
+        return next(parse_rows(_run, rows), None)
 
 
 class Judgements(_Tables):
@@ -186,12 +186,12 @@ class Proposals(_Tables):
 
     def get(self, key: str) -> Proposal | None:
         rows = self._rows("SELECT proposal FROM proposals WHERE key = ?", key)
-        return next(readable(_from_json, (row[0] for row in rows)), None)
+        return next(parse_rows(_from_json, (row[0] for row in rows)), None)
 
     def list(self) -> list[Proposal]:
         """All of them, oldest first."""
         rows = self._rows("SELECT proposal FROM proposals ORDER BY day, key")
-        return list(readable(_from_json, (row[0] for row in rows)))
+        return list(parse_rows(_from_json, (row[0] for row in rows)))
 
     def remove(self, key: str) -> bool:
         """Forget it; whether there was one."""
@@ -248,7 +248,7 @@ def _days_before(moment: str, days: int) -> str:
     return (date.fromisoformat(moment[:10]) - timedelta(days=days)).isoformat()
 
 
-def key_of(task: str, *evidence: str) -> str:
+def evidence_key(task: str, *evidence: str) -> str:
     """Sixteen hex digits for what a decision rests on: the content hashes of the notes it judges, in any order."""
     told = "\n".join([task, *sorted(evidence)])
     return hashlib.sha256(told.encode()).hexdigest()[:16]

@@ -16,7 +16,7 @@ from pathlib import Path
 from quaid.local import state_files
 
 FOLDER = "sessions"
-_OLDEST_S = 30 * 86400
+_MAX_AGE_S = 30 * 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def read(state: Path, session: str) -> Given:
     return Given(frozenset(ids), compacted_at)
 
 
-def give(state: Path, session: str, ids: Iterable[str]) -> None:
+def record(state: Path, session: str, ids: Iterable[str]) -> None:
     """Remember that `session` was given these hits."""
     _add(state, session, {"ids": list(ids)})
 
@@ -60,7 +60,7 @@ def clear_old(state: Path) -> None:
     """Forget sessions nobody has continued for a month."""
     for path in (state / FOLDER).glob("*.jsonl"):
         with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _OLDEST_S:
+            if time.time() - path.stat().st_mtime > _MAX_AGE_S:
                 path.unlink()
 
 
@@ -69,4 +69,4 @@ def _add(state: Path, session: str, told: object) -> None:
 
 
 def _path(state: Path, session: str) -> Path:
-    return state / FOLDER / f"{state_files.name_of(session)}.jsonl"
+    return state / FOLDER / f"{state_files.file_stem(session)}.jsonl"

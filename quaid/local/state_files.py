@@ -1,42 +1,18 @@
-"""Small files of the state folder: locks that die with their holder, lines that are added, logs that do not grow."""
+"""Reading and writing small files of the state folder."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 
-@contextmanager
-def alone(path: Path) -> Iterator[bool]:
-    """Whether this process alone holds the lock file `path`; not where it cannot be made. The system ends it with the
-    process.
-    """
-    try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:
-        yield False
-        return
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            is_alone = False
-        else:
-            is_alone = True
-        yield is_alone
-    finally:
-        os.close(lock)
-
-
 def append(path: Path, line: str) -> None:
-    """Add `line` in one write, so that those of several processes do not mix; its folder is made."""
+    """Add `line` in one write, so that the lines of several processes do not mix; make the folder."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -46,10 +22,10 @@ def append(path: Path, line: str) -> None:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a regular file that is not a link.
+    """Return the bytes of a regular file that is not a link.
 
     Raises:
-        OSError: it is another thing, or cannot be read.
+        OSError: it is something else, or cannot be read.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(handle, "rb") as file:  # noqa: PTH123 - of a handle
@@ -59,9 +35,7 @@ def read(path: Path) -> bytes:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file that only its owner reads, aside and renamed; its folder is made. Half a character is kept as JSON
-    writes it.
-    """
+    """Write a file that only its owner reads, by a rename; make the folder. A lone surrogate is escaped as in JSON."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.{time.time_ns()}")
     handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -70,13 +44,13 @@ def write(path: Path, text: str) -> None:
     aside.replace(path)
 
 
-def begin_anew(path: Path, longest: int) -> None:
-    """Keep a file of more than `longest` bytes as `NAME.1`, in the place of the one before."""
+def rotate(path: Path, max_bytes: int) -> None:
+    """Rename a file of more than `max_bytes` to `NAME.1`, in the place of the one before."""
     with suppress(FileNotFoundError):
-        if path.stat().st_size > longest:
+        if path.stat().st_size > max_bytes:
             path.replace(path.with_name(f"{path.name}.1"))
 
 
-def name_of(session: str) -> str:
-    """A file name for any session id, however it was chosen."""
+def file_stem(session: str) -> str:
+    """Return a file name, without ending, for any session id, however it was chosen."""
     return hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:16]

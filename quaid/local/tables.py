@@ -18,7 +18,7 @@ _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, IndexError, Over
 """What taking a row apart raises that is not what this Quaid has written."""
 
 
-def readable(make: Callable[[Any], Record], rows: Iterable[Any]) -> Iterator[Record]:
+def parse_rows(make: Callable[[Any], Record], rows: Iterable[Any]) -> Iterator[Record]:
     """What `make` makes of each row. A row is data: one that cannot be read is passed over."""
     for row in rows:
         with suppress(*_UNREADABLE):

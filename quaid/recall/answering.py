@@ -71,7 +71,7 @@ def render_hits(
 def surroundings(connection: apsw.Connection, hit: Hit, scope: Scope, settings: RecallSettings) -> str:
     """A hit's text with what stands around it, as far as `scope` sees: the turns beside it, or all of its note."""
     turns = None if hit.turn is None else (hit.turn - 1, hit.turn + 1)
-    said = documents.list_said(connection, hit.path, turns, scope)
+    said = documents.list_texts(connection, hit.path, turns, scope)
     return _text("\n\n".join(said), settings) if said else hit.text
 
 

@@ -30,9 +30,8 @@ from quaid.vault import files, ledger
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.local.gaps import Gap
-    from quaid.local.recall_log import Entry
-    from quaid.local.recall_numbers import RecallNumbers
+    from quaid.local.recall_log import Gap, RecallEntry
+    from quaid.local.recall_summary import RecallSummary
     from quaid.local.usage import Recalled
 
 WAIT_MS = 50
@@ -136,13 +135,13 @@ class Bookkeeping:
 
     # -- looking back --------------------------------------------------------------------------------------------
 
-    def numbers(self) -> RecallNumbers:
+    def numbers(self) -> RecallSummary:
         """What the recall log comes to. Raises as `plan_fold`."""
-        from quaid.local.recall_log import MOST_ENTRIES
-        from quaid.local.recall_numbers import summarise
+        from quaid.local.recall_log import MAX_ENTRIES
+        from quaid.local.recall_summary import summarise
 
         with self._open() as books:
-            return summarise(books.log.recent(MOST_ENTRIES))
+            return summarise(books.log.recent(MAX_ENTRIES))
 
     def gaps(self, limit: int) -> tuple[list[Gap], int]:
         """The gaps asked last, newest first, and how many there are in all. Raises as `plan_fold`."""
@@ -194,10 +193,10 @@ class Bookkeeping:
             raise
 
     def _open_books(self, wait_ms: int) -> _Books:
-        from quaid.local import gaps, recall_log, usage
+        from quaid.local import recall_log, usage
         from quaid.local.database import open_in_memory, open_local
 
-        schema = usage.SCHEMA + recall_log.SCHEMA + gaps.SCHEMA
+        schema = usage.SCHEMA + recall_log.SCHEMA
         try:
             connection: apsw.Connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
             refused = None
@@ -245,8 +244,7 @@ class _Books:
     def __init__(
         self, connection: apsw.Connection, path: Path, settings: RecallSettings, place: str, refused: QuaidError | None
     ) -> None:
-        from quaid.local.gaps import Gaps
-        from quaid.local.recall_log import RecallLog
+        from quaid.local.recall_log import Gaps, RecallLog
         from quaid.local.usage import Usage
 
         self._connection = connection
@@ -259,7 +257,7 @@ class _Books:
     def wait(self, wait_ms: int) -> None:
         self._connection.set_busy_timeout(wait_ms)
 
-    def write(self, answer: Recall, entry: Entry, now: datetime) -> None:
+    def write(self, answer: Recall, entry: RecallEntry, now: datetime) -> None:
         from quaid.sqlite import transaction
 
         self._check_kept()
@@ -322,12 +320,12 @@ def list_recalled(answer: Recall) -> list[Recalled]:
     return [Recalled(hit_id, hard) for hit_id, hard in used.items()]
 
 
-def _entry(answer: Recall, now: datetime, asked: tuple[str, str, str | None, int | None]) -> Entry:
-    from quaid.local.recall_log import Entry
+def _entry(answer: Recall, now: datetime, asked: tuple[str, str, str | None, int | None]) -> RecallEntry:
+    from quaid.local.recall_log import RecallEntry
 
     door, depth, session, limit = asked
     stages: Any = answer.trace.get("took_ms", {})
-    return Entry(
+    return RecallEntry(
         at=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         query=answer.query,
         door=door,

@@ -55,4 +55,6 @@ def exact(connection: apsw.Connection, query: Query, scope: Scope) -> frozenset[
     """Documents whose id, title or alias is the whole question."""
     if not query.name_keys:
         return frozenset()
-    return frozenset(document.doc_id for document in documents.find_called(connection, query.text.strip(" ?!."), scope))
+    return frozenset(
+        document.doc_id for document in documents.find_by_reference(connection, query.text.strip(" ?!."), scope)
+    )

@@ -29,8 +29,8 @@ Chosen = tuple[Candidate, float, int]
 
 def fetch_rivals(connection: apsw.Connection, doc_ids: Collection[int], scope: Scope) -> dict[int, list[Edge]]:
     """The single-valued edges of facts, and of all other facts in `scope` that say the same of the same subject."""
-    said = graph.fetch_said(connection, doc_ids, SINGLE_VALUED)
-    return graph.fetch_same(connection, said, scope) if said else {}
+    said = graph.list_relations_of(connection, doc_ids, SINGLE_VALUED)
+    return graph.fetch_matching_edges(connection, said, scope) if said else {}
 
 
 def paired(chosen: Sequence[Chosen], rivals: Mapping[int, Candidate], opposed: Mapping[int, set[int]]) -> list[Chosen]:

@@ -24,12 +24,12 @@ from quaid.sync.follow import Heartbeat, read_heartbeat
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.local.gaps import Gap
-    from quaid.local.recall_numbers import RecallNumbers
+    from quaid.local.recall_log import Gap
+    from quaid.local.recall_summary import RecallSummary
     from quaid.memory import Memory
 
 MOST_RECALLED = 10
-MOST_GAPS = 100
+MAX_GAPS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class RecallStats:
 
     vault: str
     log: str
-    numbers: RecallNumbers
+    numbers: RecallSummary
     most_recalled: tuple[MostRecalled, ...]
 
 
@@ -228,7 +228,7 @@ def recall_stats_of(memory: Memory) -> RecallStats:
 def gap_stats_of(memory: Memory) -> GapStats:
     """The questions that found nothing. Raises as `recall_stats_of`."""
     with Bookkeeping(memory.root, memory.settings) as books:
-        gaps, total = books.gaps(MOST_GAPS)
+        gaps, total = books.gaps(MAX_GAPS)
     return GapStats(str(memory.root), memory.settings.recall.gaps, total, tuple(gaps))
 
 
@@ -294,16 +294,9 @@ def _title(connection: apsw.Connection, reference: str) -> str | None:
 
 
 def _count_queued(memory: Memory) -> int:
-    path = state_folder(memory.root) / LOCAL_FILE
-    if not path.exists():
-        return 0
-    from quaid.local.notes_to_self import NotesToSelf
+    from quaid.local.session_notes import SessionNotes
 
-    queue = NotesToSelf(path)
-    try:
-        return queue.count()
-    finally:
-        queue.close()
+    return SessionNotes(state_folder(memory.root) / LOCAL_FILE).count()
 
 
 def _count_chunks(connection: apsw.Connection, state: str | None = None) -> int:

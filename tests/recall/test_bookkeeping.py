@@ -101,7 +101,7 @@ class TestRecall:
         def fail(*_: object, **__: object) -> None:
             raise apsw.FullError
 
-        monkeypatch.setattr("quaid.local.gaps.Gaps.record", fail)
+        monkeypatch.setattr("quaid.local.recall_log.Gaps.record", fail)
         assert note(books, answer(hit("a"))) == "usage: the disk is full, so this recall is not counted"
         monkeypatch.undo()
         assert accesses(books, "a") == {}
@@ -323,7 +323,7 @@ class TestTrouble:
             "books = Bookkeeping(Path(sys.argv[1]), Settings())\nbooks.strengths(['a'])\n"
             "assert books.after_recall(Recall('q', (Hit('a', 'fact', 't', 1.0, 'p'),)), door='cli', depth='quick') is None\n"
             "books.close()\n"
-            "print(*[name for name in ('hashlib', 'numpy', 'git', 'quaid.local.recall_numbers') if name in sys.modules])"
+            "print(*[name for name in ('hashlib', 'numpy', 'git', 'quaid.local.recall_summary') if name in sys.modules])"
         )
         root = str(Path(__file__).parents[2])
         done = subprocess.run(

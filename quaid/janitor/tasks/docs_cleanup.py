@@ -14,7 +14,7 @@ from quaid.docs.updater import ask_cleanup
 from quaid.janitor import documents
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 
 if TYPE_CHECKING:
     from quaid.llm import Models
@@ -30,7 +30,9 @@ def plan(context: Context) -> Iterator[Decision]:
     """
     if context.settings.janitor.policies.shorten == "off" or context.models is None:
         return
-    grown = {key_of(TASK, found.doc.evidence(found.data)): found for found in sorted(context.grown_docs(), key=_size)}
+    grown = {
+        evidence_key(TASK, found.doc.evidence(found.data)): found for found in sorted(context.grown_docs(), key=_size)
+    }
     left = context.settings.docs.most_updates
     for key, found in documents.undecided(context, KIND, grown).items():
         if not left or not documents.is_free(context, found.doc, found.data):

@@ -14,7 +14,7 @@ from quaid.docs.weighing import TASK, StaleDoc, note_still_true, weigh
 from quaid.janitor import documents
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 
 if TYPE_CHECKING:
     from quaid.llm import Models
@@ -31,7 +31,7 @@ def plan(context: Context) -> Iterator[Decision]:
     """
     if context.settings.janitor.policies.update == "off" or context.models is None:
         return
-    stale = {key_of(TASK, *found.evidence): found for found in sorted(context.stale_docs(), key=_age)}
+    stale = {evidence_key(TASK, *found.evidence): found for found in sorted(context.stale_docs(), key=_age)}
     left = context.settings.docs.most_updates
     for key, found in documents.undecided(context, KIND, stale).items():
         if not left or not documents.is_free(context, found.doc, found.data):

@@ -25,7 +25,7 @@ from quaid.janitor.judging import fault_of, unsaid
 from quaid.janitor.task_context import Context
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, layout, notes
 from quaid.vault.journal import JournalEntry, archive_path, parse_entries, put_in, take_out
@@ -59,11 +59,11 @@ class _Case:
 
     @property
     def key(self) -> str:
-        return key_of(TASK, self.core, *self.written)
+        return evidence_key(TASK, self.core, *self.written)
 
     @property
     def verdict_key(self) -> str:
-        return key_of(TASK, self.core, notes.content_hash(self.before or b""), *self.written)
+        return evidence_key(TASK, self.core, notes.content_hash(self.before or b""), *self.written)
 
 
 def plan(context: Context) -> Iterator[Decision]:

@@ -17,7 +17,7 @@ from quaid.janitor import folding, judging
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
 from quaid.llm.exchange import Answer
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit, Use, name_key, note_name
 from quaid.recall import scoring
 from quaid.text.quoting import neutralise
@@ -51,7 +51,7 @@ class Important:
 
     @property
     def key(self) -> str:
-        return key_of(TASK, self.content_hash)
+        return evidence_key(TASK, self.content_hash)
 
     @property
     def line(self) -> dict[str, object]:

@@ -23,7 +23,7 @@ from quaid.janitor.task_context import Context
 from quaid.llm.batches import batches
 from quaid.llm.exchange import Answer
 from quaid.llm.prices import estimate_tokens
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import Edit, Note, name_key
 from quaid.vault import markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
@@ -60,7 +60,7 @@ class Learned:
 
     @property
     def key(self) -> str:
-        return key_of(TASK, self.note.content_hash, *(turn.text for turn in self.turns))
+        return evidence_key(TASK, self.note.content_hash, *(turn.text for turn in self.turns))
 
     @property
     def sources(self) -> list[str]:

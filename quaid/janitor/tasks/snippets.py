@@ -27,8 +27,8 @@ from quaid.janitor.judging import fault_of, quote, reason_of
 from quaid.janitor.task_context import Context
 from quaid.llm.batches import batches
 from quaid.llm.prices import estimate_tokens
-from quaid.local.runs import key_of
-from quaid.local.tables import readable
+from quaid.local.runs import evidence_key
+from quaid.local.tables import parse_rows
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, headings, layout, notes
 from quaid.vault.snippets import parse_sections, remove_bullets
@@ -67,7 +67,7 @@ class _Case:
     """Key of an observation -> what it says."""
 
     def verdict_key(self, observation: str, core: bytes | None) -> str:
-        return key_of(TASK, self.core, notes.content_hash(core or b""), observation)
+        return evidence_key(TASK, self.core, notes.content_hash(core or b""), observation)
 
 
 def plan(context: Context) -> Iterator[Decision]:
@@ -102,7 +102,7 @@ def _judge(context: Context, case: _Case) -> dict[str, _Verdict]:
     """The verdict on each observation; what was judged beside the same note is not asked again."""
     keys = {case.verdict_key(key, case.before): key for key in case.observed}
     known = context.judgements.known(keys)
-    verdicts = dict(readable(lambda kept: (keys[kept[0]], _Verdict(**json.loads(kept[1]))), known.items()))
+    verdicts = dict(parse_rows(lambda kept: (keys[kept[0]], _Verdict(**json.loads(kept[1]))), known.items()))
     waiting = [key for key in case.observed if key not in verdicts]
     if not waiting or context.models is None:
         return verdicts
@@ -209,7 +209,7 @@ def _decision(
     edits = [Edit(layout.snippets_path(case.core), case.snippets, kept.encode() if _says_anything(kept) else None)]
     if after != case.text:
         edits.insert(0, Edit(case.core, case.before, after.encode()))
-    key = key_of(TASK, case.core, *folded, *dropped)
+    key = evidence_key(TASK, case.core, *folded, *dropped)
     remember_evidence(context, TASK, key, [*folded, *dropped])
     first = verdicts[(*folded, *dropped)[0]]
     return Decision(

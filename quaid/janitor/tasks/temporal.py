@@ -13,7 +13,7 @@ from quaid.index.documents import Candidate
 from quaid.janitor import judging, verbs
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import Edit, Note
 from quaid.vault import markdown, notes
 
@@ -47,7 +47,7 @@ def _date(context: Context, fact: Candidate) -> Iterator[Decision]:
     yield Decision(
         task=TASK,
         kind="date",
-        key=key_of(TASK, note.content_hash, told),
+        key=evidence_key(TASK, note.content_hash, told),
         edits=(edit,),
         subject=f"give a date to {judging.quote(fact.text)}",
         why=f"It was told on {notes.day(told)}, as {by} says.",

@@ -14,7 +14,7 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.folding import list_refused, may_stand, read_core
 from quaid.janitor.judging import reason_of, unsaid
 from quaid.janitor.task_context import Context
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, notes, replacing
 from quaid.vault.replacing import Replacement
@@ -42,7 +42,7 @@ def plan(context: Context) -> Iterator[Decision]:
 
 
 def _plan_core(context: Context, core: str, before: bytes, text: str) -> Decision | None:
-    key = key_of(TASK, notes.content_hash(before))
+    key = evidence_key(TASK, notes.content_hash(before))
     told = context.judgements.known([key]).get(key)
     if told is None and context.models is not None:
         told = json.dumps(_ask(context, core, text), ensure_ascii=False)

@@ -20,7 +20,7 @@ def list_successors(connection: apsw.Connection) -> list[tuple[str, str, str | N
     return [(str(row[0]), str(row[1]), row[2]) for row in rows]
 
 
-def list_lost_citations(connection: apsw.Connection) -> list[tuple[str, str, int]]:
+def list_broken_citations(connection: apsw.Connection) -> list[tuple[str, str, int]]:
     """(path, episode's note name, turn) of every citation of a turn that is not there, by path."""
     rows = connection.execute(
         "SELECT d.path, c.episode, c.turn FROM citations c JOIN documents d USING (doc_id) WHERE NOT EXISTS ("
