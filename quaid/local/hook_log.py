@@ -1,4 +1,4 @@
-"""A line for each event of a hook: when, which, how long it took and what was wrong: log/hooks.log of the state."""
+"""The log of hook calls: a line each, with time, event, duration and problem, in log/hooks.log of the state folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINE = re.compile(r"(\S+Z)  (\S*)  (\d+) ms(?:  (.*))?")
 
 
 class HookCall(NamedTuple):
-    """One event; `at` is ISO, in UTC."""
+    """One call; `at` is ISO, in UTC."""
 
     at: str
     event: str
@@ -37,7 +37,7 @@ def write(state: Path, event: str, took_ms: float, problem: str) -> None:
 
 
 def read(state: Path) -> list[HookCall]:
-    """The last calls, oldest first."""
+    """Return the last `MAX_CALLS` calls, oldest first."""
     try:
         data = state_files.read(state / "log" / LOG_FILE)
     except OSError:

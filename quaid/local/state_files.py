@@ -47,7 +47,7 @@ def write(path: Path, text: str) -> None:
 def rotate(path: Path, max_bytes: int) -> None:
     """Rename a file of more than `max_bytes` to `NAME.1`, in the place of the one before."""
     with suppress(FileNotFoundError):
-        if path.stat().st_size > max_bytes:
+        if path.lstat().st_size > max_bytes:
             path.replace(path.with_name(f"{path.name}.1"))
 
 
