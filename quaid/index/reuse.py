@@ -47,12 +47,16 @@ def open_new(path: Path, present: Path | None = None) -> Iterator[apsw.Connectio
         yield connection
     finally:
         connection.close()
-    _sync_to_disk(path)
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def list_reusable(connection: apsw.Connection, max_bytes: int) -> dict[str, str]:
-    """Path -> content hash of the documents whose rows can be taken over as they are. Those that were cut off, or would
-    be at `max_bytes`, and those with problems are few and not among them.
+    """Return path -> content hash of the documents whose rows can be taken over as they are. Those that were cut off,
+    or would be at `max_bytes`, and those with problems are few and not among them.
     """
     if not _has_present(connection):
         return {}
@@ -109,11 +113,3 @@ def reuse_vectors(connection: apsw.Connection, row: EmbedderRow) -> None:
 def _has_present(connection: apsw.Connection) -> bool:
     attached = any(name == "present" for _, name, _ in connection.execute("PRAGMA database_list"))
     return attached and connection.pragma("user_version", schema="present") == database.SCHEMA_VERSION
-
-
-def _sync_to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

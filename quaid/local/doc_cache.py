@@ -1,4 +1,4 @@
-"""What was made of documents and project files, in local.db: a file is not read again until it has changed."""
+"""Results of reading documents and project files, in local.db: a file is not read again until it has changed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ CREATE TABLE IF NOT EXISTS edited_sources (
 
 
 class ProjectNotes(_Cache):
-    """What a session is told of each file of a project, by its path in the vault."""
+    """The text that a session is told of each file of a project, by its path in the vault."""
 
     COLUMNS = ("project_notes", "path", "told")
     SCHEMA = """

@@ -25,7 +25,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """So many recalls took more than the bar before and at most `up_to_ms` (None: any longer)."""
+    """The number of recalls that took more than the bar before and at most `up_to_ms` (None: any longer)."""
 
     up_to_ms: float | None
     count: int

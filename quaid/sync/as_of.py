@@ -49,7 +49,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a vault held at a revision: its notes, and what is passed over, path -> why."""
+    """The contents of a vault at a revision: its notes, and the files that are passed over, path -> why."""
 
     revisions: Revisions
     point: Point
@@ -96,7 +96,7 @@ class PastIndexes:
         return self._folder / f"{point.tree}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:12]}.db"
 
     def _find(self, point: Point) -> Past | None:
-        """A past that was made before and lacks nothing that can be computed now."""
+        """Return a past that was made before and lacks nothing that can be computed now."""
         path = self._path(point)
         if not _touch(path):
             return None

@@ -34,7 +34,7 @@ _MADE_WITH = "made_with"
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
-    """How thorough and how patient a sync is."""
+    """The thoroughness and the patience of a sync."""
 
     rebuild: bool = False
     """Forget the index and read every file again."""
@@ -52,7 +52,7 @@ class SyncOptions:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What one sync did, by key: the path of a note, the id of a document.
+    """The changes that one sync made, by key: the path of a note, the id of a document.
 
     `pending` chunks still wait for their vector; `rebuilt` says why the index was made anew. `passed_over` are files
     that are not read, key -> why; `problems` sentences about what is odd in files that were read now, `redacted` the
