@@ -86,7 +86,7 @@ class ModelRecords(Tables):
 
     def spent(self, day: str) -> ModelUsage:
         """Return the usage of `day`, estimates of running calls included."""
-        if not self._path.exists():
+        if not self.path.exists():
             return ModelUsage()
         with self._open() as connection:
             return _spent(connection, day)

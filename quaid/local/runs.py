@@ -147,7 +147,7 @@ CREATE INDEX IF NOT EXISTS judgements_by_day ON judgements (day);
         """Return key -> verdict for those of `keys` that were judged. A judgement that is looked up does not grow
         old.
         """
-        if not keys or not self._path.exists():
+        if not keys or not self.path.exists():
             return {}
         chosen = "key IN (SELECT value FROM json_each(?))"
         wanted = json.dumps(list(keys))

@@ -37,11 +37,11 @@ class Tables:
     """How long another process that writes is waited for."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def _rows(self, query: str, *values: str | int | None) -> list[tuple[Any, ...]]:
         """Return the rows that `query` finds; none where there is no file yet, or where a damaged one was set aside."""
-        if not os.path.lexists(self._path):
+        if not os.path.lexists(self.path):
             return []
         try:
             with self._open() as connection:
@@ -54,7 +54,7 @@ class Tables:
     def _open(self) -> Iterator[apsw.Connection]:
         from quaid.local.database import open_local, translated
 
-        connection = open_local(self._path, self.SCHEMA, self.WAIT_MS)
+        connection = open_local(self.path, self.SCHEMA, self.WAIT_MS)
         try:
             with translated(connection):
                 yield connection

@@ -16,19 +16,6 @@ PROVIDERS = ("anthropic", "openai", "ollama")
 each = pytest.mark.parametrize("provider", PROVIDERS)
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
-
-
-@pytest.fixture
-def service():
-    running = Service()
-    yield running
-    running.close()
-
-
 def ask(models, text="a red door", tier="fast", **options):
     return models.ask(colour(tier), {"text": text}, **options)
 

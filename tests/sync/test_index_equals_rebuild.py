@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -346,16 +346,6 @@ def test_a_note_dated_in_the_future_does_not_keep_every_read_busy(vault: Vault) 
 
 
 # -- a change of model -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingService]:
-    service = EmbeddingService()
-    monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "cache"))
-    for name, value in service.settings("one").items():
-        monkeypatch.setenv(name, value)
-    yield service
-    service.stop()
 
 
 def _fill(vault: Vault, count: int = 300) -> None:
