@@ -1,4 +1,4 @@
-"""Reading and writing small files of the state folder."""
+"""Logs and other small files of the state folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import stat
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,16 +31,6 @@ def read(path: Path) -> bytes:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.EINVAL, "it is not a file")
         return file.read()
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file that only its owner reads, by a rename; make the folder. A lone surrogate is escaped as in JSON."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{time.time_ns()}")
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(handle, "wb") as file:  # noqa: PTH123 - of a handle
-        file.write(text.encode("utf-8", "backslashreplace"))
-    aside.replace(path)
 
 
 def rotate(path: Path, max_bytes: int) -> None:
