@@ -36,12 +36,12 @@ _HEADER = """\
 _USERS_TABLES = ("models", "embedding", "notifications")
 _USERS_KEYS = ("offline",)
 _NOT_SETTINGS = ("trust",)
-"""Tables of the user's config.toml that others read."""
+"""Tables of the user's config.toml that other modules read."""
 _KEY_VARIABLE = re.compile(
     r"(ANTHROPIC|AZURE_OPENAI|CEREBRAS|COHERE|DEEPSEEK|FIREWORKS|GEMINI|GOOGLE|GROQ|HF|JINA|LITELLM|LM_STUDIO|MISTRAL"
     r"|NVIDIA|OLLAMA|OPENAI|OPENROUTER|PERPLEXITY|TOGETHER|VOYAGE|XAI|QUAID(_[A-Z0-9]+)*)_(API_KEY|AUTH_TOKEN|KEY|TOKEN)"
 )
-"""Variables that hold keys of models. Any other may hold a secret that is none of a model service's business."""
+"""Variables that hold keys of model services. Another one may hold a secret that must not be sent to them."""
 _NOT_A_KEY = "{!r} is not a variable for the key of a model service; put the key into QUAID_API_KEY and name that"
 
 

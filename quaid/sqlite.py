@@ -1,7 +1,7 @@
-"""Every SQLite file of Quaid's is opened here, and set aside here when it is damaged.
+"""Opening the SQLite files of Quaid, and setting them aside when they are damaged.
 
-All of them can be lost: two are derived from files, one is a cache, one holds habits. So a file that SQLite cannot use,
-or that somebody else made, is kept as NAME.damaged, once, and a new one begun in its place.
+All of them can be lost: two are derived from files, one is a cache, one holds statistics. So a file that SQLite cannot
+use, or that another program made, is renamed to NAME.damaged, once, and a new one begun in its place.
 """
 
 from __future__ import annotations
@@ -231,7 +231,8 @@ def translated(path: Path, opened: int = 0, busy: str = "") -> Iterator[None]:
     """Raise the errors of SQLite and the system about the database at `path` as Quaid's own.
 
     Raises:
-        DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: as they say; `busy` says who is at work.
+        DiskFullError, DiskFailedError, VaultReadOnlyError: it cannot be read or written.
+        LockedError: another process is at work, as `busy` says.
         StateDamagedError: the file, which had the inode `opened`, was damaged; it stands aside now.
     """
     try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from apsw import SQLiteValue
 
 _DROPPED = (("model_answers", "answer"), ("project_notes", "told"), ("doc_checks", "found"))
-"""What can be made again."""
+"""Columns of rows that can be made again, and are deleted."""
 _REPLACED = (("recall_log", "query"), ("gaps", "text"), ("notes_to_self", "text"), ("janitor_runs", "problem"))
 
 
@@ -25,7 +25,7 @@ def scrub(path: Path) -> int:
     some.
 
     Raises:
-        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: as they say.
+        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: local.db cannot be used.
     """
 
     def admitted(*values: SQLiteValue) -> SQLiteValue:
