@@ -36,17 +36,18 @@ _HEADER = """\
 _USERS_TABLES = ("models", "embedding", "notifications")
 _USERS_KEYS = ("offline",)
 _NOT_SETTINGS = ("trust",)
-"""Tables of the user's config.toml that others read."""
+"""Tables of the user's config.toml that other modules read."""
 _KEY_VARIABLE = re.compile(
     r"(ANTHROPIC|AZURE_OPENAI|CEREBRAS|COHERE|DEEPSEEK|FIREWORKS|GEMINI|GOOGLE|GROQ|HF|JINA|LITELLM|LM_STUDIO|MISTRAL"
     r"|NVIDIA|OLLAMA|OPENAI|OPENROUTER|PERPLEXITY|TOGETHER|VOYAGE|XAI|QUAID(_[A-Z0-9]+)*)_(API_KEY|AUTH_TOKEN|KEY|TOKEN)"
 )
-"""Variables that hold keys of models. Any other may hold a secret that is none of a model service's business."""
+"""Variables that hold keys of model services. Another one may hold a secret that must not be sent to them."""
 _NOT_A_KEY = "{!r} is not a variable for the key of a model service; put the key into QUAID_API_KEY and name that"
 
 
 def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings of the vault at `root`: its quaid.toml (absent means all defaults), the user's own, the environment.
+    """Return the settings of the vault at `root`: its quaid.toml (absent means all defaults), the user's own, the
+    environment.
 
     Raises:
         ConfigError: unreadable TOML, an unknown key, or a value of the wrong type.
@@ -73,12 +74,12 @@ def _offline(settings: Settings) -> Settings:
 
 
 def is_users_own(key: str) -> bool:
-    """Whether a setting belongs to the user and the machine: a vault cannot set it."""
+    """Return whether a setting belongs to the user and the machine, so that a vault cannot set it."""
     return key in _USERS_KEYS or key.partition(".")[0] in _USERS_TABLES
 
 
 def ignored_settings(root: Path) -> list[str]:
-    """A sentence that names the settings which the vault at `root` has no say in; none where it has set none.
+    """Return a sentence that names the settings which the vault at `root` has no say in; none where it has set none.
 
     Raises:
         ConfigError: its quaid.toml cannot be read.
@@ -113,8 +114,8 @@ def set_users_own(key: str, value: object) -> Path:
 
 
 def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
-    """The settings, and why they are not the owner's: then they are all defaults, and no model is used, for it is not
-    known which one is meant.
+    """Return the settings and None, or the error that keeps them from being read and the defaults without any model: it
+    is not known which one is meant.
     """
     from quaid.settings import EmbeddingSettings, ModelSettings, Settings
 
@@ -125,7 +126,7 @@ def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
 
 
 def own_names(root: Path, settings: Settings) -> frozenset[str]:
-    """The names of the one who asks: what belongs to nobody in particular belongs to the vault's own owner."""
+    """Return the names of the one who asks: what belongs to nobody in particular belongs to the vault's own owner."""
     mine = settings.owner
     # Without a name of one's own it is the same whatever quaid.toml says, and that is not read twice.
     try:
@@ -136,7 +137,7 @@ def own_names(root: Path, settings: Settings) -> frozenset[str]:
 
 
 def list_settings(settings: Settings) -> Iterator[tuple[str, Any]]:
-    """Every setting as (dotted key, value), in the order they are declared."""
+    """Return every setting as (dotted key, value), in the order they are declared."""
     yield from _walk(settings, "")
 
 
@@ -161,7 +162,7 @@ def parse_value(key: str, raw: str) -> Any:
 
 
 def render_setting(text: str, key: str, value: object) -> str:
-    """The text of a quaid.toml with `key` set; comments, order and everything else stay."""
+    """Return the text of a quaid.toml with `key` set; comments, order and everything else stay."""
     import tomlkit
 
     mark = "\ufeff" if text.startswith("\ufeff") else ""
@@ -171,12 +172,12 @@ def render_setting(text: str, key: str, value: object) -> str:
 
 
 def render_value(value: object) -> str:
-    """A setting as quaid.toml writes it."""
+    """Return a setting as quaid.toml writes it."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def read_vault_config(root: Path) -> dict[str, Any]:
-    """The tables of the quaid.toml of the vault at `root`; empty when there is none.
+    """Return the tables of the quaid.toml of the vault at `root`; empty when there is none.
 
     Raises:
         ConfigError: it cannot be read.
@@ -189,12 +190,12 @@ def read_vault_config(root: Path) -> dict[str, Any]:
 
 
 def user_config_path() -> Path:
-    """The file, which need not exist."""
+    """Return the path of the user's config, which need not exist."""
     return config_folder() / USER_CONFIG_FILE
 
 
 def read_user_config() -> dict[str, Any]:
-    """The tables of the user's config; empty when there is none.
+    """Return the tables of the user's config; empty when there is none.
 
     Raises:
         ConfigError: it is not TOML, or somebody else could have written it.
@@ -215,7 +216,7 @@ def change_user_config(edit: Callable[[Any], None]) -> None:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    with _alone():
+    with _locked():
         try:
             document = tomlkit.parse(_read_user_config() or _HEADER)
             edit(document)
@@ -336,7 +337,7 @@ def _read_user_config() -> str:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _locked() -> Iterator[None]:
     import fcntl
 
     folder = config_folder()

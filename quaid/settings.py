@@ -8,22 +8,22 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class CaptureSettings:
-    """What is kept of a conversation."""
+    """The parts of a conversation that are kept."""
 
     episodes: Literal["keep", "facts-only"] = "keep"
     """`facts-only` keeps no conversation text, only what was learned from it."""
     facts: bool = True
-    """A model, if there is one, draws facts from conversations."""
+    """A model, if there is one, extracts facts from conversations."""
     snippets: bool = True
-    """It notes observations for the core notes."""
+    """It collects observations for the core notes."""
     journal: bool = True
-    """It writes a journal about them."""
+    """It writes a journal."""
     redact_numbers: bool = False
-    """Numbers of cards and accounts (IBAN) are secrets, and taken out as such."""
+    """Card and account numbers (IBAN) are redacted like secrets."""
     max_facts: int = 500
-    """The most facts of one conversation; 0 means that there is no limit."""
+    """The maximum of facts from one conversation; 0 means no limit."""
     piece_tokens: int = 12_000
-    """A longer conversation is read by the model in pieces of this size, overlapping."""
+    """A longer conversation is given to the model in overlapping pieces of this size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class EmbeddingSettings:
     api_key_env: str = "OPENAI_API_KEY"
     """The environment variable that holds the key, never the key itself."""
     offline: bool = False
-    """No weights are downloaded and no service on another machine is asked; the setting `offline` brings this about."""
+    """No weights are downloaded and no service on another machine is asked; set by the setting `offline`."""
     dimensions: int = 0
     """Asked of the service; 0 means the model's own."""
     threads: int = 0
@@ -61,9 +61,9 @@ class ModelSettings:
     else Claude Code; `quaid doctor` says which and why.
     """
     offline: bool = False
-    """No model on another machine is asked; the setting `offline` brings this about."""
+    """No model on another machine is asked; set by the setting `offline`."""
     agreed: str = ""
-    """The day on which the user agreed, as `quaid init`, `quaid install` and `quaid config` note it."""
+    """The day on which the user agreed, written by `quaid init`, `quaid install` and `quaid config`."""
     deep: str = ""
     """The model that thinks (extraction, review); empty means the provider's usual one."""
     fast: str = ""
@@ -78,9 +78,9 @@ class ModelSettings:
     temperature: float = -1.0
     """Below 0 none is sent: newer models refuse it."""
     context_tokens: int = 8192
-    """What Ollama is told to make room for; a longer question is given more."""
+    """The context size that Ollama is asked for; a longer question gets a larger one."""
     output_limit_field: Literal["", "max_tokens", "max_completion_tokens"] = ""
-    """How an OpenAI-compatible service wants the length of its answer limited; empty sends no limit."""
+    """The field in which an OpenAI-compatible service takes the limit of its answer; empty sends no limit."""
     anthropic_version: str = "2026-10-21"
     max_tokens_per_call: int = 200_000
     max_tokens_per_run: int = 2_000_000
@@ -91,31 +91,29 @@ class ModelSettings:
     """Dollars per million tokens in and out, as "4/20"; empty means the price Quaid knows of the model."""
     fast_price: str = ""
     cache_days: int = 30
-    """How long an answer is kept for the same question; 0 keeps none."""
+    """An answer is kept this long for the same question; 0 keeps none."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
-    """Which stages of recall are on. What each is worth is measured in docs/recall.md; those that are off help nothing
-    there.
-    """
+    """The stages of recall that are on. docs/recall.md has measured each; those that are off did not help."""
 
     metadata: bool = True
-    """What a chat gateway put around the question is taken off."""
+    """Metadata that a chat gateway puts around the question is removed."""
     aliases: bool = True
     """A name is searched by all the names of what it means."""
     owner: bool = True
     """`my` and `our` mean the owner's person note."""
     intent: bool = True
-    """WHO, WHEN, WHERE … is told from the question's words."""
+    """The intent (WHO, WHEN, WHERE …) is derived from the question's words."""
     intent_weights: bool = False
     """The intent sets the shares of the vector and keyword channels."""
     type_boosts: bool = False
     """The intent raises the types of notes it asks for."""
     dates: bool = True
-    """What is from the time that the question names is raised."""
+    """Notes from the time that the question names are raised."""
     phrases: bool = True
-    """What has the question's quoted phrase is raised."""
+    """Notes with the question's quoted phrase are raised."""
     keyword: bool = True
     vector: bool = True
     episodes: bool = True
@@ -128,43 +126,43 @@ class StageSettings:
     provenance: bool = True
     """A fact lends its score to the turns it cites, and they theirs to it."""
     speaker: bool = True
-    """What the one person said whom the question names is raised."""
+    """If the question names one person, what that person said is raised."""
     form: bool = True
-    """Long turns say more, questions less; WHEN is answered by what speaks of a time."""
+    """Long turns are raised and questions lowered; for WHEN, notes that mention a time are raised."""
     composite: bool = False
-    """Recency, frequency and confidence count beside relevance."""
+    """Recency, frequency and confidence count besides relevance."""
     decay: bool = False
-    """What has not been used for long scores less."""
+    """Memories that were not used for long score less."""
     technical: bool = True
     """Technical facts are shown for PROJECT questions only."""
     contiguity: bool = False
-    """Facts from the sessions of the best hits are taken in."""
+    """Facts from the sessions of the best hits are added."""
     spread: bool = True
-    """Turns of one session are taken apart."""
+    """Turns of one session are spread over the hits."""
     mmr: bool = False
     """Hits that are like better ones come later (maximal marginal relevance)."""
     fold: bool = True
     """Near-duplicates are shown once."""
     contradictions: bool = True
-    """Of facts that contradict each other both are shown."""
+    """Facts that contradict each other are both shown."""
     cut: bool = True
-    """What is not relevant is not shown, however few hits that leaves."""
+    """Hits that are not relevant are not shown, however few that leaves."""
     second_pass: bool = True
-    """In doubt, the question is asked once more, more broadly."""
+    """In doubt, recall searches a second time, more broadly."""
     rerank: bool = True
-    """In doubt, the model grades what was found, if there is one."""
+    """In doubt, a model grades the hits, if there is one."""
     inhibition: bool = True
-    """What looked right and was graded wrong loses storage strength."""
+    """Hits that ranked high and were graded wrong lose storage strength."""
     neutralise: bool = True
-    """What would act on its reader is disarmed in recalled text."""
+    """Instructions and markup that could act on the reader are neutralised in recalled text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallSettings:
-    """How a question becomes hits."""
+    """Search, ranking and selection of hits."""
 
     limit: int = 0
-    """Hits of a recall at most; 0 means by the size of the memory, between `k_least` and `k_most`."""
+    """The maximum of hits; 0 means by the size of the memory, between `k_least` and `k_most`."""
     k_least: int = 3
     k_most: int = 50
     fusion: Literal["convex", "rrf"] = "convex"
@@ -172,72 +170,72 @@ class RecallSettings:
     """Share of the vector score in convex fusion; the rest is keyword."""
     rrf_k: int = 60
     candidates: int = 400
-    """So many are taken from each channel."""
+    """The number of candidates from each channel."""
     depth: Literal["fast", "auto", "deep"] = "auto"
     """`fast` never asks a language model, `auto` only in doubt, `deep` always."""
     gate: float = 0.7
-    """A best score under this is doubt."""
+    """A best score under this means doubt."""
     cut_share: float = 0.55
     """Hits under this share of the best score are not shown."""
     spread_strength: float = 0.02
-    """What the second turn of a session loses, the fifth twice as much."""
+    """The score that the second turn of a session loses; the fifth loses twice as much."""
     mmr_share: float = 0.7
-    """Share of relevance in maximal marginal relevance; the rest is being unlike the better hits."""
+    """Share of relevance in maximal marginal relevance; the rest is dissimilarity to the better hits."""
     contiguity_decay: float = 0.6
-    """What a fact has of the score of the hit whose session it is from."""
+    """The share that a fact gets of the score of the hit whose session it is from."""
     collapse_similarity: float = 0.95
     """Hits whose words overlap this much are shown once."""
     embed_budget_s: float = 2.0
-    """A read embeds what is new for at most this long; the rest waits and is named in `degraded`."""
+    """A read embeds new chunks for at most this long; the rest waits and is named in `degraded`."""
     log: Literal["text", "hashes", "off"] = "text"
-    """What `quaid stats --recall` keeps of a question, in local.db on this machine alone."""
+    """The form in which `quaid stats --recall` keeps a question, in local.db on this machine only."""
     gaps: Literal["hashes", "text", "off"] = "hashes"
-    """What `quaid stats --gaps` keeps of a question that found nothing."""
+    """The form in which `quaid stats --gaps` keeps a question that found nothing."""
     rerank_share: float = 0.6
-    """Share of the model's grade in the score of a hit it has judged."""
+    """Share of the model's grade in the score of a hit that it has graded."""
     rerank_budget_s: float = 2.5
-    """How long a recall waits for the model's judgement, all in all; a late one is dropped."""
+    """A recall waits this long for the model's grades in total; late ones are dropped."""
     stages: StageSettings = field(default_factory=StageSettings)
 
 
 @dataclass(frozen=True, slots=True)
 class SyncSettings:
-    """How the index follows the files."""
+    """Keeping the index in step with the files."""
 
     debounce_ms: int = 200
     poll: bool = False
     """Poll instead of using the system's change notifications (network mounts, some containers)."""
     poll_interval_s: float = 1.0
     max_note_mb: float = 2.0
-    """A longer note is searchable up to here, and says so in `quaid status`."""
+    """A longer note is searched up to this size, which `quaid status` reports."""
     removal_brake_count: int = 10
     removal_brake_share: float = 0.2
-    """More vanished notes than both of these, without git explaining it, stop the sync."""
+    """If more notes than both of these vanish, and git does not explain it, the sync stops."""
 
     @property
     def max_note_bytes(self) -> int:
-        """How much of a note is searched."""
+        """The number of bytes of a note that are searched."""
         return int(self.max_note_mb * 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
 class GitSettings:
-    """How Quaid commits."""
+    """Commits by Quaid."""
 
     wait_s: float = 10.0
-    """How long a write waits for a lock, a rebase or a merge to end."""
+    """A write waits this long for a lock, a rebase or a merge to end."""
     name: str = "Quaid"
     email: str = "quaid@localhost"
 
 
 Policy = Literal["auto", "ask", "off"]
-"""`auto` carries a decision out, `ask` puts it before the owner, `off` leaves it."""
+"""`auto` carries a decision out, `ask` asks the owner first, `off` drops it."""
 Verbosity = Literal["", "off", "summary", "full"]
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """What happens to the janitor's decisions, by their kind."""
+    """The policy for each kind of the janitor's decisions."""
 
     approve: Policy = "auto"  # a new fact is good as it is
     rewrite: Policy = "auto"  # a fact says the same in better words
@@ -261,20 +259,20 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True)
 class JanitorSettings:
-    """How far the janitor may go in one run."""
+    """Limits of one run of the janitor."""
 
     change_budget: float = 0.1
-    """Share of the notes that a run may change, 20 of them in any case; more is put off."""
+    """Share of the notes that a run may change, but 20 in any case; further changes are postponed."""
     gate: bool = True
-    """A run after which your recent questions and those of eval/ find less than before is not merged."""
+    """A run is not merged if your recent questions and those of eval/ find less after it."""
     gate_questions: int = 50
-    """So many of the questions asked last are put again."""
+    """The number of recent questions that are asked again."""
     policies: PolicySettings = field(default_factory=PolicySettings)
 
 
 @dataclass(frozen=True, slots=True)
 class SystemSettings:
-    """Which parts of Quaid are on. Off, a part does nothing by itself; what it has made stays."""
+    """The parts of Quaid that are on. A part that is off does nothing by itself; its notes stay."""
 
     memory: bool = True  # facts are drawn from conversations, and the janitor keeps them
     journal: bool = True  # snippets and journal are written and find their way into the core notes
@@ -284,10 +282,10 @@ class SystemSettings:
 
 @dataclass(frozen=True, slots=True)
 class NotificationSettings:
-    """What the owner is told of what goes on while nobody looks, and where."""
+    """News of background work: how much the owner is told, and where."""
 
     level: Literal["quiet", "normal", "verbose", "debug"] = "normal"
-    """Says how much each feature tells unless its own setting does."""
+    """The level of each feature that has no setting of its own."""
     janitor: Verbosity = ""
     extraction: Verbosity = ""
     retrieval: Verbosity = ""
@@ -295,43 +293,43 @@ class NotificationSettings:
     channels: str = "terminal,desktop,file"
     """Any of terminal, desktop, file, webhook, separated by commas."""
     file: str = ""
-    """A .log or .txt file, from the vault's folder; empty means log/news.log in the state folder."""
+    """A .log or .txt file, relative to the vault's folder; empty means log/news.log in the state folder."""
     webhook: str = ""
-    """The address that is sent {"text": …}. Whoever has it can post there: keep it in the environment, not in git."""
+    """The address that {"text": …} is posted to. It may be a secret: keep it in the environment, not in git."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookSettings:
-    """What Quaid does inside of the programs that agents live in."""
+    """Quaid's hooks in the programs that agents run in."""
 
     context: bool = True
-    """A session begins with the core notes, what is recent and what waits for its owner."""
+    """A session begins with the core notes, recent facts and open questions for the owner."""
     context_tokens: int = 1_500
     recall: Literal["auto", "on", "off"] = "auto"
-    """Memories go before a prompt: `on` whatever is relevant, `auto` only what answers it without doubt."""
+    """Memories are added to a prompt: `on` all that are relevant, `auto` only those that answer it without doubt."""
     recall_tokens: int = 600
     extract: bool = True
-    """A conversation is taken in when it ends or is compacted."""
+    """A conversation is extracted when it ends or is compacted."""
     idle_minutes: int = 30
-    """One that was never ended is taken in when nothing has been added to it for so long."""
+    """A conversation that was not ended is extracted when nothing was added to it for this long."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocsSettings:
-    """How the docs of projects are searched and kept true."""
+    """Search and maintenance of the docs of projects."""
 
     check: bool = True
-    """Docs are compared with what their sources became."""
+    """Docs are compared with the present state of their sources."""
     update_on_compact: bool = False
     """Stale docs are updated when a conversation is compacted or ends, not only at night."""
     most_updates: int = 5
-    """The most docs one run asks the deep model about."""
+    """The maximum of docs that one run asks the deep model about."""
     limit: int = 5
-    """Passages that a search shows."""
+    """The number of passages that a search shows."""
     chunk_tokens: int = 800
-    """A passage is no longer, unless a table or code that is stays whole."""
+    """The maximum length of a passage; a table or a code block is not cut."""
     overlap_tokens: int = 100
-    """What a passage repeats of the one before it, where a section is cut."""
+    """The overlap of two passages of a section that is cut."""
 
 
 @dataclass(frozen=True, slots=True)

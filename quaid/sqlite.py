@@ -1,7 +1,7 @@
-"""Every SQLite file of Quaid's is opened here, and set aside here when it is damaged.
+"""Opening the SQLite files of Quaid, and setting them aside when they are damaged.
 
-All of them can be lost: two are derived from files, one is a cache, one holds habits. So a file that SQLite cannot use,
-or that somebody else made, is kept as NAME.damaged, once, and a new one begun in its place.
+All of them can be lost: two are derived from files, one is a cache, one holds statistics. So a file that SQLite cannot
+use, or that another program made, is renamed to NAME.damaged, once, and a new one begun in its place.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _PAUSE_SECONDS = 0.005
 _HEADER_BYTES = 100
 _SHARED_STEP = 32_768
 """The shared memory of a write-ahead log grows in such steps."""
-_SHARED_MOST = 1 << 20
+_MAX_SHARED_BYTES = 1 << 20
 _SHARED_HEADER = 136
 _CHECKSUM_BYTES = 8
-_LEAST_FREE = 65_536
-_BESIDE = ("-wal", "-shm", "-journal")
+_MIN_FREE_BYTES = 65_536
+_SIDE_FILES = ("-wal", "-shm", "-journal")
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError)
 _DAMAGED_READS = {
     apsw.SQLITE_IOERR_SHORT_READ,
@@ -55,7 +55,7 @@ Result = TypeVar("Result")
 
 
 class Format(NamedTuple):
-    """What SQLite keeps in a file's header to tell one kind of database from all others, and its version.
+    """The entries of a file's header that tell one kind of database from all others, and its version.
 
     `is_derived`: one of another version is begun anew in place, and who reads the old one goes on until it is done.
     Else it is set aside.
@@ -75,7 +75,8 @@ class Database(apsw.Connection):
     _shared = 0
 
     def is_current(self) -> bool:
-        """Whether the path still names the file that is open, and its shared memory is what others share: two `stat`s.
+        """Return whether the path still names the file that is open, and its shared memory is the one that others
+        share.
 
         Shared memory that was cut short is mended.
         """
@@ -102,7 +103,7 @@ def open_database(
     *,
     prepare: Callable[[Database], object] | None = None,
 ) -> Database:
-    """A connection that may write the database at `path`, which `begin` fills when it is new; 0600, in WAL mode.
+    """Return a connection that may write the database at `path`, which `begin` fills when it is new; 0600, in WAL mode.
 
     `prepare` is called with every connection before it is used. A lock is waited for `wait_ms`.
 
@@ -131,19 +132,22 @@ def open_database(
 
 
 def connect(path: Path, flags: int, options: str = "") -> Database:
-    """A connection to the file at `path`, which is not a link, a pipe or a folder, nor is anything that lies beside it.
+    """Return a connection to the file at `path`, which is not a link, a pipe or a folder, nor is anything that lies
+    beside it.
 
     Raises:
         apsw.NotADBError: it is, or it cannot be read where it can be replaced.
         apsw.CantOpenError: there is none.
     """
     real = Path(os.path.realpath(path.parent), path.name)
-    for suffix in ("", *_BESIDE):
+    for suffix in ("", *_SIDE_FILES):
         found = _stat(Path(f"{real}{suffix}"))
         if found is not None and not stat.S_ISREG(found.st_mode):
             raise apsw.NotADBError(f"{path.name}{suffix} is not a file")
-        if found is not None and suffix == "-shm" and _has_open(real):
-            _mend_shared(real, found.st_size)
+        if found is not None and suffix == "-shm":
+            is_open = any(isinstance(each, Database) and each.path == real for each in apsw.connections())
+            if is_open:
+                _mend_shared(real, found.st_size)
     found_inode = inode(real)
     wanted = os.R_OK | (os.W_OK if flags & apsw.SQLITE_OPEN_READWRITE else 0)
     if found_inode and not os.access(real, wanted) and os.access(real.parent, os.W_OK):
@@ -173,8 +177,8 @@ def stamp(connection: apsw.Connection, form: Format) -> None:
 
 
 def heal(path: Path, work: Callable[[bool], Result]) -> Result:
-    """What `work` returns. When it finds the database at `path` damaged, that is set aside, and `work` done again and
-    told so; more than once, for another process may be setting it aside at the same moment.
+    """Return what `work` returns. When it finds the database at `path` damaged, that is set aside, and `work` is called
+    again with True; several times, for another process may be setting it aside at the same moment.
     """
     for attempt in range(HEALINGS):
         found = inode(path)
@@ -188,7 +192,7 @@ def heal(path: Path, work: Callable[[bool], Result]) -> Result:
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether SQLite or Python says that a database does not hold what it should."""
+    """Return whether an error of SQLite or Python means that a database does not hold what it should."""
     if isinstance(error, apsw.IOError):
         return getattr(error, "extendedresult", 0) in _DAMAGED_READS
     return isinstance(error, _DAMAGED)
@@ -207,10 +211,10 @@ def set_aside(path: Path, damaged: int, reason: object) -> None:
             if not damaged or inode(path) != damaged:
                 return
             kept = path.with_name(f"{path.name}.damaged")
-            for suffix in ("", *_BESIDE):
+            for suffix in ("", *_SIDE_FILES):
                 _remove(Path(f"{kept}{suffix}"))
             path.replace(kept)
-            for suffix in _BESIDE:
+            for suffix in _SIDE_FILES:
                 with suppress(FileNotFoundError):
                     Path(f"{path}{suffix}").replace(f"{kept}{suffix}")
     except OSError as error:
@@ -224,10 +228,11 @@ def set_aside(path: Path, damaged: int, reason: object) -> None:
 
 @contextmanager
 def translated(path: Path, opened: int = 0, busy: str = "") -> Iterator[None]:
-    """What SQLite and the system say about the database at `path`, as Quaid says it.
+    """Raise the errors of SQLite and the system about the database at `path` as Quaid's own.
 
     Raises:
-        DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: as they say; `busy` says who is at work.
+        DiskFullError, DiskFailedError, VaultReadOnlyError: it cannot be read or written.
+        LockedError: another process is at work, as `busy` says.
         StateDamagedError: the file, which had the inode `opened`, was damaged; it stands aside now.
     """
     try:
@@ -243,7 +248,7 @@ def translated(path: Path, opened: int = 0, busy: str = "") -> Iterator[None]:
 
 
 def explain(error: Exception, path: Path, busy: str = "") -> QuaidError:
-    """The sentence for what SQLite or the system refused around the database at `path`."""
+    """Return the error that says what SQLite or the system refused around the database at `path`."""
     number = getattr(error, "errno", None)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return LockedError(busy or f"{path.name} is in use by another process")
@@ -251,12 +256,16 @@ def explain(error: Exception, path: Path, busy: str = "") -> QuaidError:
         return DiskFullError(path.parent)
     if isinstance(error, _REFUSED) or (isinstance(error, OSError) and number != errno.EIO):
         return VaultReadOnlyError(path.parent, str(error))
-    return DiskFullError(path.parent) if _is_full(path.parent) else DiskFailedError(path, str(error))
+    with suppress(OSError):
+        disk = os.statvfs(path.parent)
+        if disk.f_bavail * disk.f_frsize < _MIN_FREE_BYTES:
+            return DiskFullError(path.parent)
+    return DiskFailedError(path, str(error))
 
 
 def refusal(error: Exception, state: Path) -> QuaidError | None:
-    """What an error that nobody has translated says about the databases in the folder `state`, or about the disk; None
-    when it says something else. A damaged database is set aside.
+    """Return an error that nobody has translated as Quaid's own, when it is about the databases in the folder `state`
+    or about the disk; else None. A damaged database is set aside.
     """
     if isinstance(error, apsw.Error) and is_damage(error):
         damaged = [path for path in sorted(state.glob("*.db")) if not _is_sound(path)]
@@ -268,7 +277,7 @@ def refusal(error: Exception, state: Path) -> QuaidError | None:
 
 
 def inode(path: Path) -> int:
-    """What tells one file from the next at the same path; 0 when there is none."""
+    """Return the number that tells one file from the next at the same path; 0 when there is none."""
     found = _stat(path)
     return found.st_ino if found is not None else 0
 
@@ -311,14 +320,14 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
 
 
 def _make_file(path: Path, wait_ms: int) -> None:
-    """An empty database in WAL mode, in the place of nothing, or of a stump that open readers hold on to.
+    """Make an empty database in WAL mode, in the place of nothing, or of a stump that open readers hold on to.
 
     The log that somebody who deleted the database alone left behind goes too.
     """
     with _exclusively(path):
         if _has_header(path):
             return
-        for suffix in (*_BESIDE, ""):
+        for suffix in (*_SIDE_FILES, ""):
             _remove(Path(f"{path}{suffix}"))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
@@ -349,20 +358,16 @@ def _mend_shared(path: Path, size: int) -> None:
     with suppress(OSError):
         handle = os.open(f"{path}-shm", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            os.posix_fallocate(handle, 0, _SHARED_MOST)  # a hole in it kills as well when the disk is full
+            os.posix_fallocate(handle, 0, _MAX_SHARED_BYTES)  # a hole in it kills as well when the disk is full
             os.pwrite(handle, bytes(_SHARED_HEADER), 0)
         finally:
             os.close(handle)
 
 
-def _has_open(path: Path) -> bool:
-    return any(isinstance(each, Database) and each.path == path for each in apsw.connections())
-
-
 @cache
 def _checked_files() -> str | None:
-    """The layer of SQLite's own that holds each page against a checksum, so that no flipped byte is ever answered; None
-    where apsw comes without it.
+    """Return the name of SQLite's own VFS that checks each page against a checksum; None where apsw comes without
+    it.
     """
     connection = apsw.Connection(":memory:")
     with suppress(apsw.Error):
@@ -374,7 +379,7 @@ def _checked_files() -> str | None:
 
 
 def _has_header(path: Path) -> bool:
-    """Whether anything is there that could be a database, or that is none of ours to remove."""
+    """Return whether there is a file that could be a database, or that is not ours to remove."""
     found = _stat(path)
     return found is not None and (found.st_size >= _HEADER_BYTES or not stat.S_ISREG(found.st_mode))
 
@@ -387,7 +392,7 @@ def _is_of(connection: Database, form: Format) -> bool:
 
 
 def _is_outdated(connection: Database, form: Format) -> bool:
-    """False for a new file, True for one of another version that is to be begun anew."""
+    """Return False for a new file, True for one of another version that is to be begun anew."""
     found = connection.pragma("application_id"), connection.pragma("user_version")
     if found == (0, 0) and not connection.execute("SELECT count(*) FROM sqlite_schema").get:
         return False
@@ -399,7 +404,7 @@ def _is_outdated(connection: Database, form: Format) -> bool:
 
 @contextmanager
 def _exclusively(path: Path) -> Iterator[None]:
-    """Files may only be unlinked while no other process is about to open them as its own."""
+    """Hold the lock under which files are unlinked, so that no other process opens them as its own meanwhile."""
     lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -423,11 +428,3 @@ def _stat(path: Path) -> os.stat_result | None:
         return os.lstat(path)
     except OSError:
         return None
-
-
-def _is_full(folder: Path) -> bool:
-    try:
-        found = os.statvfs(folder)
-    except OSError:
-        return False
-    return found.f_bavail * found.f_frsize < _LEAST_FREE

@@ -12,7 +12,7 @@ from quaid.janitor import runner
 from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import rewrite
 from quaid.janitor.runner import RunOptions
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import Edit, Message
 from quaid.vault import transaction
 
@@ -36,7 +36,7 @@ def decide(context, path, after, *, kind="rewrite", task="task0", **fields):
     """A decision to make of the note at `path` what `after` makes of its bytes."""
     data = context.read(path)
     edit = after(path, data) if callable(after) else Edit(path, data, after)
-    key = key_of(task, path, str(fields.pop("evidence", "")))
+    key = evidence_key(task, path, str(fields.pop("evidence", "")))
     usual = {"subject": f"{kind} {path}", "why": "It reads better."}
     return Decision(task, kind, key, (edit,), **{**usual, **fields})
 

@@ -11,7 +11,7 @@ import apsw
 import numpy as np
 
 from quaid.index import database, documents, vectors
-from quaid.index.documents import Candidate, Known
+from quaid.index.documents import Candidate, KnownFile
 from quaid.index.matrix import VectorMatrix
 from quaid.model import Recall
 from quaid.recall import pipeline
@@ -66,7 +66,7 @@ def make_index(notes: Mapping[str, str], embedder: ByWords | None = None) -> aps
 
 def put(connection: apsw.Connection, path: str, text: str) -> int:
     note = parse_note(path, text.encode())
-    return documents.replace_document(connection, note, Known(1, 1, 1, 1, 1, note.content_hash))
+    return documents.replace_document(connection, note, KnownFile(1, 1, 1, 1, 1, note.content_hash))
 
 
 def embed(connection: apsw.Connection, embedder: ByWords) -> None:

@@ -68,7 +68,7 @@ class _Made:
     """What was made of files, by their bytes. Where it cannot be kept it is made anew each time."""
 
     def __init__(self, root: Path) -> None:
-        from quaid.local.project_notes import ProjectNotes
+        from quaid.local.doc_cache import ProjectNotes
 
         self._root = root
         self._store = ProjectNotes(state_folder(root) / LOCAL_FILE)
@@ -174,7 +174,7 @@ def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:
     """How many documents each project has, and which of them were stale when they were last checked."""
     from quaid.index import database, documents
     from quaid.index.reader import IndexReader
-    from quaid.local.doc_checks import DocChecks
+    from quaid.local.doc_cache import DocChecks
 
     docs: Counter[str] = Counter()
     stale: dict[str, list[str]] = {}

@@ -65,7 +65,7 @@ def before_prompt(
     if not shown:
         return Prompted()
     if is_kept:
-        sessions.give(state, session, [hit.id for hit in shown])
+        sessions.record(state, session, [hit.id for hit in shown])
     return Prompted(text, announce(root, settings.notifications, shown))
 
 

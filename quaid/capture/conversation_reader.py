@@ -238,15 +238,12 @@ def queue_note(state: Path, text: str, session: str | None) -> int:
     Raises:
         BadInputError: the line is empty.
     """
-    from quaid.local.notes_to_self import NotesToSelf
+    from quaid.local.session_notes import SessionNotes
     from quaid.redaction import admit
 
     line = " ".join(admit(text).text.split())
     if not line:
         raise BadInputError("There is nothing to note. Give the line in quotes: quaid note 'call Maya back'")
-    queue = NotesToSelf(state / LOCAL_FILE)
-    try:
-        queue.add(line, session, datetime.now(UTC))
-        return queue.count()
-    finally:
-        queue.close()
+    queue = SessionNotes(state / LOCAL_FILE)
+    queue.add(line, session, datetime.now(UTC))
+    return queue.count()

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quaid.capture import episode_note, storing
@@ -24,8 +22,8 @@ from quaid.capture.prompt_pieces import read_material
 from quaid.capture.storing import FactsPlan, StoredFact, stored_fields
 from quaid.capture.writer import WritePlan, Writer, WriteResult, naming_broken_note
 from quaid.errors import BadInputError, LockedError, NoteBrokenError, NoteNotFoundError, QuaidError
-from quaid.local.in_flight import extracting
-from quaid.local.notes_to_self import NotesToSelf
+from quaid.local.locks import extracting
+from quaid.local.session_notes import SessionNotes
 from quaid.model import Conversation, Edit, Message, ModelUsage, Turn, note_name
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import files, frontmatter, journal, layout, snippets
@@ -132,7 +130,8 @@ class Extractor:
         """
         safe, redacted = _without_secrets(conversation)
         state = state_folder(self._root)
-        with extracting(state), _open_queue(state / LOCAL_FILE) as queue:
+        queue = SessionNotes(state / LOCAL_FILE)
+        with extracting(state):
             keep_first = options.facts and not (is_lasting or options.dry_run or self._keeps_no_text)
             kept = self._keep_and_learn(safe, replace(options, facts=False), queue) if keep_first else None
             done = self._keep_and_learn(safe, options, queue)
@@ -163,11 +162,11 @@ class Extractor:
         return self.reader.build_prompt(self._kept_draft(path).text)
 
     def _keep_and_learn(
-        self, conversation: Conversation, options: ExtractOptions, queue: NotesToSelf | None
+        self, conversation: Conversation, options: ExtractOptions, queue: SessionNotes
     ) -> ExtractResult:
         key = _key(conversation.session, conversation.turns, options)
         done, noted = self._learn(lambda: self._draft(conversation, queue), key, options)
-        if queue and noted and not options.dry_run:
+        if not options.dry_run:
             queue.remove(noted)
         return done
 
@@ -217,9 +216,9 @@ class Extractor:
 
     # -- the episode ---------------------------------------------------------------------------------------------
 
-    def _draft(self, conversation: Conversation, queue: NotesToSelf | None) -> _Draft:
+    def _draft(self, conversation: Conversation, queue: SessionNotes) -> _Draft:
         session, kept = self._find_session(conversation)
-        waiting = queue.waiting(session) if queue else []
+        waiting = queue.waiting(session)
         # A crash can come between the commit and the queue: what is in the episode is not taken along again.
         there = {turn.text for turn in kept.turns if turn.speaker == NOTE_SPEAKER} if waiting and kept else set()
         own = [text for _, text in waiting if text not in there]
@@ -330,16 +329,6 @@ class Extractor:
             after = add(None if data is None else data.decode("utf-8"), *added).encode()
         if after != data:
             yield Edit(path, data, after)
-
-
-@contextmanager
-def _open_queue(path: Path) -> Iterator[NotesToSelf | None]:
-    """The notes to self that wait; None without local.db, which only a note would need."""
-    if not path.exists():
-        yield None
-        return
-    with closing(NotesToSelf(path)) as queue:
-        yield queue
 
 
 def _without_secrets(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]]:

@@ -22,8 +22,8 @@ from quaid.docs.registry import Project
 from quaid.docs.staleness import Finding, Freshness
 from quaid.docs.trees import Tree, Trees
 from quaid.errors import QuaidError
-from quaid.local.doc_checks import DocChecks
-from quaid.local.tables import readable
+from quaid.local.doc_cache import DocChecks
+from quaid.local.tables import parse_rows
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import notes
 
@@ -50,7 +50,7 @@ class Checker:
         kept = self._read_kept()
         keys = {doc.id: self._key(doc) for doc in docs}
         same = {doc.id for doc in docs if doc.id in kept and kept[doc.id][0] == keys[doc.id]}
-        known = {found.doc: found for found in readable(_of_text, (kept[doc_id][1] for doc_id in same))}
+        known = {found.doc: found for found in parse_rows(_of_text, (kept[doc_id][1] for doc_id in same))}
         todo = [doc for doc in docs if doc.id not in known]
         verdicts = read_verdicts(found for _, found in kept.values()) if todo else {}
         look = Look(self._root, self._trees, verdicts, self._progress)
@@ -96,7 +96,7 @@ class Checker:
 
     def kept(self) -> list[Freshness]:
         """What the last check of each document found, whatever has happened since."""
-        return list(readable(_of_text, (found for _, found in self._read_kept().values())))
+        return list(parse_rows(_of_text, (found for _, found in self._read_kept().values())))
 
     def _read_kept(self) -> dict[str, tuple[str, str]]:
         """Nothing, where local.db cannot be opened: a check must not need it."""

@@ -19,7 +19,7 @@ from quaid.docs.staleness import Finding, Freshness
 from quaid.docs.trees import Place, Tree, Trees
 from quaid.errors import GitError, GitMissingError
 from quaid.history.source_repository import LoggedCommit
-from quaid.local.tables import readable
+from quaid.local.tables import parse_rows
 
 if TYPE_CHECKING:
     from quaid.sync.embedding import Progress
@@ -185,7 +185,7 @@ def pair_of(finding: Finding) -> Pair:
 def read_verdicts(kept: Iterable[str]) -> dict[Pair, Judged]:
     """Verdicts of the filter in what earlier looks have found, as JSON."""
     found: dict[Pair, Judged] = {}
-    for each in readable(_verdicts_of, kept):
+    for each in parse_rows(_verdicts_of, kept):
         found |= each
     return found
 

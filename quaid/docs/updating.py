@@ -20,7 +20,7 @@ from quaid.errors import ModelError, NoteChangedError, ProposalError
 from quaid.history import proposal
 from quaid.history.proposal import Proposed
 from quaid.history.vault_history import History
-from quaid.local.runs import Judgements, key_of
+from quaid.local.runs import Judgements, evidence_key
 from quaid.model import Edit, Message, SourceEdit
 from quaid.vault import files
 
@@ -105,7 +105,7 @@ class Updater:
         edit = update_edit(wanted.stale, wanted.update)
         if isinstance(edit, SourceEdit):
             made = propose_branch(edit)
-            self._judgements.add(TASK, {key_of(TASK, *wanted.stale.evidence): f"branch {made.branch}"})
+            self._judgements.add(TASK, {evidence_key(TASK, *wanted.stale.evidence): f"branch {made.branch}"})
             return CarriedOut(doc, branch=made)
         written = self._write(edit, doc, wanted.update.summary, update_message(wanted.stale, wanted.update))
         return CarriedOut(doc, written.commit, left=written.left)

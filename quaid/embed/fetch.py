@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -67,24 +67,17 @@ def _has_source(known: KnownModel, source: Path, *, check: bool) -> bool:
 
 def _fetch(model: str, known: KnownModel, source: Path, progress: Callable[[int, int], None], *, force: bool) -> None:
     marker = source.parent / ".failed.json"
-    if not force:
-        _check_marker(model, marker)
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        failure = json.loads(marker.read_text(encoding="utf-8"))
+        age_s, reason = time.time() - float(failure["at"]), str(failure["reason"])
+        if not force and 0 <= age_s < _RETRY_AFTER_S:
+            raise WeightsMissingError(model, f"{reason}; tried {age_s / 60:.0f} min ago")
     try:
         _download(known, source, progress)
     except EmbeddingError as error:
         marker.write_text(json.dumps({"at": time.time(), "reason": str(error)}), encoding="utf-8")
         raise WeightsMissingError(model, str(error)) from error
     marker.unlink(missing_ok=True)
-
-
-def _check_marker(model: str, marker: Path) -> None:
-    try:
-        failure = json.loads(marker.read_text(encoding="utf-8"))
-        age_s, reason = time.time() - float(failure["at"]), str(failure["reason"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return
-    if 0 <= age_s < _RETRY_AFTER_S:
-        raise WeightsMissingError(model, f"{reason}; tried {age_s / 60:.0f} min ago")
 
 
 def _download(known: KnownModel, source: Path, progress: Callable[[int, int], None]) -> None:

@@ -36,7 +36,9 @@ class LocalEmbedder:
     def __init__(self, build: Build, settings: EmbeddingSettings) -> None:
         self._build = build
         self._model = build.description
-        self._threads = settings.threads or _count_cores()
+        # In a container a process may use fewer cores than the machine has.
+        has_affinity = hasattr(os, "sched_getaffinity")
+        self._threads = settings.threads or (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1)
         self.fingerprint = self._model.fingerprint
         self.dimension = self._model.dimension
         self.duplicate_similarity = settings.duplicate_similarity or build.duplicate_similarity
@@ -187,10 +189,3 @@ def _pool(session: Any, tokens: list[Any]) -> npt.NDArray[np.float32]:
         mask[row, : len(row_ids)] = 1
     pooled: npt.NDArray[np.float32] = session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
     return pooled
-
-
-def _count_cores() -> int:
-    """Return the number of cores this process may use, which in a container are fewer than the machine's."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -96,7 +96,7 @@ def find_build(settings: EmbeddingSettings) -> Build:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ModelFolders:
     """The folders of one local model."""
 
     folder: Path
@@ -110,7 +110,7 @@ class Place:
         return not weights.exists() or stamp_of(weights) == stamp
 
 
-def locate(settings: EmbeddingSettings) -> Place:
+def locate(settings: EmbeddingSettings) -> ModelFolders:
     """Return the folders of the model that `settings` names, whether they exist or not.
 
     Raises:
@@ -121,7 +121,7 @@ def locate(settings: EmbeddingSettings) -> Place:
     models = cache_folder() / "models"
     known = KNOWN_MODELS.get(name)
     if known is not None:
-        return Place(models / name, models / name / SOURCE_FOLDER, models / name / version, known)
+        return ModelFolders(models / name, models / name / SOURCE_FOLDER, models / name / version, known)
     source = Path(settings.model).expanduser()
     if not source.is_dir():
         names = ", ".join(KNOWN_MODELS)
@@ -130,4 +130,4 @@ def locate(settings: EmbeddingSettings) -> Place:
 
     source = source.resolve()
     folder = models / f"{source.name}-{hashlib.sha256(str(source).encode()).hexdigest()[:8]}"
-    return Place(folder, source, folder / version, None)
+    return ModelFolders(folder, source, folder / version, None)

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -74,8 +74,13 @@ class RemoteEmbedder(Service, ABC):
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
         rows: list[list[float]] = []
-        for batch in _batches(texts):
-            rows += self._ask(batch)
+        start, characters = 0, 0
+        for end, text in enumerate(texts):
+            if end > start and (end - start >= _BATCH_TEXTS or characters + len(text) > _BATCH_CHARACTERS):
+                rows += self._ask(texts[start:end])
+                start, characters = end, 0
+            characters += len(text)
+        rows += self._ask(texts[start:])
         vectors = self._as_array(rows)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return vectors
@@ -160,14 +165,3 @@ class RemoteEmbedder(Service, ABC):
             draft.write_text(json.dumps(content), encoding="utf-8")
             draft.replace(path)
         return dimension
-
-
-def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    start, characters = 0, 0
-    for end, text in enumerate(texts):
-        is_full = end - start >= _BATCH_TEXTS or characters + len(text) > _BATCH_CHARACTERS
-        if is_full and end > start:
-            yield texts[start:end]
-            start, characters = end, 0
-        characters += len(text)
-    yield texts[start:]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
-from quaid.local import queue, state_files
+from quaid.local import locks, queue, state_files
 from quaid.place import state_folder
 from quaid.text.invisible import escaped
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LOCK_FILE = "worker.lock"
 LOG_FILE = "worker.log"
-LONGEST_LOG = 1_000_000
+MAX_LOG_BYTES = 1_000_000
 RETRY_S = 300.0
 """After a failure; after the second one twice as long."""
 
@@ -35,7 +35,7 @@ def start_worker(root: Path) -> None:
     """Start a worker for the vault at `root` and do not wait for it. It ends at once where one is at work."""
     log = state_folder(root) / "log" / LOG_FILE
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state_files.begin_anew(log, LONGEST_LOG)
+    state_files.rotate(log, MAX_LOG_BYTES)
     # -P: the folder that the agent works in may hold a quaid/ or a json.py of its own.
     argv = [sys.executable, "-P", "-m", "quaid.hooks.work", str(root)]
     files = [
@@ -63,7 +63,7 @@ def work(root: Path, *, idle_s: float | None = None) -> int:
         queue.set_aside(state)
         # Once more after letting go: what came in meanwhile has found its worker at work and started none.
         while _due(state, silent_s) or queue.has_edited(state):
-            with state_files.alone(state / LOCK_FILE) as is_ours:
+            with locks.try_lock(state / LOCK_FILE) as is_ours:
                 if not is_ours:
                     break
                 sessions.clear_old(state)

@@ -1,9 +1,11 @@
-"""Who points at a note: facts that cite its turns, notes that link to it, what it replaced and what replaced it."""
+"""The notes that point at a note: facts that cite its turns, notes that link to it, and its predecessors and
+successors.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,8 +16,8 @@ from quaid.index import documents
 from quaid.index.documents import Document
 from quaid.model import name_key
 
-MOST_STEPS = 20
-"""So far a chain of replaced facts is followed."""
+MAX_STEPS = 20
+"""The length to which a chain of replaced facts is followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,13 @@ class Related:
 
 
 def list_citations(connection: apsw.Connection, doc_id: int) -> list[tuple[str, int]]:
-    """(episode's note name, turn) of every turn the document cites, found or not, in order."""
+    """Return (episode's note name, turn) of every turn the document cites, found or not, in order."""
     rows = connection.execute("SELECT DISTINCT episode, turn FROM citations WHERE doc_id = ? ORDER BY 1, 2", (doc_id,))
     return [(str(episode), int(turn)) for episode, turn in rows]
 
 
 def find_episode(connection: apsw.Connection, name: str) -> Document | None:
-    """The episode whose note is called `name`."""
+    """Return the episode whose note is called `name`."""
     found = documents.find_documents(
         connection,
         "kind = 'episode' AND doc_id IN (SELECT doc_id FROM names WHERE name_key = ? AND position = 0)",
@@ -46,7 +48,7 @@ def find_episode(connection: apsw.Connection, name: str) -> Document | None:
 
 
 def find_session(connection: apsw.Connection, session: str) -> Document | None:
-    """The episode that keeps `session`."""
+    """Return the episode that keeps `session`."""
     found = documents.find_documents(connection, "kind = 'episode' AND session = ?", (session,))
     return found[0] if found else None
 
@@ -57,7 +59,7 @@ def count_turns(connection: apsw.Connection, doc_id: int) -> int:
 
 
 def turn_at(connection: apsw.Connection, doc_id: int, turn: int) -> tuple[str | None, str | None, str] | None:
-    """(speaker, when it was said, text) of one turn; None for one that is forgotten or never was."""
+    """Return (speaker, when it was said, text) of one turn; None for one that is forgotten or never was."""
     rows: list[Any] = connection.execute(
         "SELECT speaker, said_at, text FROM chunks WHERE doc_id = ? AND turn = ? ORDER BY ordinal", (doc_id, turn)
     ).fetchall()
@@ -65,7 +67,7 @@ def turn_at(connection: apsw.Connection, doc_id: int, turn: int) -> tuple[str | 
 
 
 def turns_beside(connection: apsw.Connection, doc_id: int, turn: int) -> tuple[int | None, int | None]:
-    """The numbers of the turns before and after, whatever is missing between."""
+    """Return the numbers of the turns before and after, whatever is missing between."""
     row = connection.execute(
         "SELECT (SELECT max(turn) FROM chunks WHERE doc_id = ?1 AND turn < ?2), "
         "(SELECT min(turn) FROM chunks WHERE doc_id = ?1 AND turn > ?2)",
@@ -75,7 +77,9 @@ def turns_beside(connection: apsw.Connection, doc_id: int, turn: int) -> tuple[i
 
 
 def facts_from(connection: apsw.Connection, episode: Document, turn: int | None = None) -> list[Related]:
-    """Facts that cite the episode (or this turn of it); of the whole episode also those that name its session."""
+    """Return facts that cite the episode (or this turn of it); of the whole episode also those that name its
+    session.
+    """
     key = name_key(PurePosixPath(episode.path).stem)
     cites = "doc_id IN (SELECT doc_id FROM citations WHERE lower(episode) = ?1 AND (?2 IS NULL OR turn = ?2))"
     session = episode.session if turn is None else None
@@ -83,7 +87,9 @@ def facts_from(connection: apsw.Connection, episode: Document, turn: int | None 
 
 
 def links_to(connection: apsw.Connection, document: Document) -> list[Related]:
-    """Notes that link to the document by any of its names or its id, or have an edge with it (if it is an entity)."""
+    """Return notes that link to the document by any of its names or its id, or have an edge with it (if it is an
+    entity).
+    """
     rows = connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (document.doc_id,)).fetchall()
     keys = json.dumps([*(row[0] for row in rows), name_key(document.id)])
     wanted = "(SELECT value FROM json_each(?1))"
@@ -97,11 +103,11 @@ def links_to(connection: apsw.Connection, document: Document) -> list[Related]:
 
 
 def replaced_by(connection: apsw.Connection, document: Document) -> list[Related]:
-    """What took the document's place, then what took the place of that."""
+    """Return what took the document's place, then what took the place of that."""
     found: list[Document] = []
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         newest = found[-1] if found else document
-        later = documents.find_called(connection, newest.superseded_by) if newest.superseded_by else []
+        later = documents.find_by_reference(connection, newest.superseded_by) if newest.superseded_by else []
         if not later or later[0] in found or later[0] == document:
             break
         found.append(later[0])
@@ -109,10 +115,10 @@ def replaced_by(connection: apsw.Connection, document: Document) -> list[Related
 
 
 def replaces(connection: apsw.Connection, document: Document) -> list[Related]:
-    """What the document took the place of, then what those had replaced."""
+    """Return what the document took the place of, then what those had replaced."""
     found: list[Document] = []
     newest = [document]
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         names = [
             name for later in newest for name in (later.id, later.path, later.path[:-3], PurePosixPath(later.path).stem)
         ]
@@ -127,12 +133,9 @@ def replaces(connection: apsw.Connection, document: Document) -> list[Related]:
 
 
 def _in_order(connection: apsw.Connection, found: Sequence[Document]) -> list[Related]:
-    related = {one.path: one for one in _among(connection, [document.doc_id for document in found])}
+    doc_ids = json.dumps([document.doc_id for document in found])
+    related = {one.path: one for one in _related(connection, "doc_id IN (SELECT value FROM json_each(?))", (doc_ids,))}
     return [related[document.path] for document in found]
-
-
-def _among(connection: apsw.Connection, doc_ids: Collection[int]) -> list[Related]:
-    return _related(connection, "doc_id IN (SELECT value FROM json_each(?))", (json.dumps(list(doc_ids)),))
 
 
 def _related(connection: apsw.Connection, where: str, values: Iterable[Any]) -> list[Related]:

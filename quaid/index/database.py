@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from quaid.index.scope import see_as
+from quaid.index.scope import restrict_to
 from quaid.sqlite import BUSY_MS, Database, Format, check_application, connect, open_database, stamp, transaction
 
 SCHEMA_VERSION = 3
@@ -34,20 +34,20 @@ DatabaseError = apsw.Error
 
 
 def connect_writer(path: Path, wait_ms: int = BUSY_MS) -> tuple[Database, bool]:
-    """The one connection that may write, for sync alone. Makes the schema when the file is new.
+    """Return the one connection that may write, for sync alone. Makes the schema when the file is new.
 
     An index of another schema version is emptied, to be filled again; the second value says so.
     """
-    connection = open_database(path, _FORMAT, clear, wait_ms, prepare=_load_extension)
+    connection = open_database(path, _FORMAT, clear, wait_ms, prepare=enable_vectors)
     for pragma in _WRITERS:
         connection.execute(f"PRAGMA {pragma}")
     return connection, connection.is_outdated
 
 
 def make_in_memory() -> apsw.Connection:
-    """An empty index that is gone with the connection."""
+    """Return an empty index that is gone with the connection."""
     connection = apsw.Connection(":memory:")
-    _load_extension(connection)
+    enable_vectors(connection)
     for pragma in _WRITERS:
         connection.execute(f"PRAGMA {pragma}")
     with transaction(connection):
@@ -56,12 +56,12 @@ def make_in_memory() -> apsw.Connection:
 
 
 def copy_in_memory(index: apsw.Connection, owners: Collection[str]) -> apsw.Connection:
-    """A copy of `index` that shows what `owners` may see, and no more."""
+    """Return a copy of `index` that shows what `owners` may see, and no more."""
     connection = apsw.Connection(":memory:")
-    _load_extension(connection)
+    enable_vectors(connection)
     with connection.backup("main", index, "main") as backup:
         backup.step()
-    see_as(connection, owners)
+    restrict_to(connection, owners)
     return connection
 
 
@@ -72,7 +72,7 @@ def begin(connection: apsw.Connection) -> None:
 
 
 def connect_reader(path: Path, owners: Collection[str] | None = None) -> Database:
-    """A connection SQLite itself keeps from writing; with `owners` it shows what these may see, and no more.
+    """Return a connection SQLite itself keeps from writing; with `owners` it shows what these may see, and no more.
 
     Raises:
         apsw.CantOpenError: there is no index yet.
@@ -98,7 +98,7 @@ def _open_reader(path: Path, owners: Collection[str] | None, options: str = "") 
         # The file is opened by the first read.
         check_application(connection, _FORMAT)
         if owners is not None:
-            see_as(connection, owners)
+            restrict_to(connection, owners)
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()
@@ -108,7 +108,9 @@ def _open_reader(path: Path, owners: Collection[str] | None, options: str = "") 
 
 def enable_vectors(connection: apsw.Connection) -> None:
     """Load sqlite-vec. Readers ask for it only when they search vectors: it costs a cold start 10 ms."""
-    _load_extension(connection)
+    connection.enable_load_extension(True)
+    connection.load_extension(_extension_path())
+    connection.enable_load_extension(False)
 
 
 def sqlite_version() -> str:
@@ -120,7 +122,7 @@ def schema_version(connection: apsw.Connection) -> int:
 
 
 def copy(source: Path, target: Path) -> None:
-    """The index at `source`, as it is in one moment, as a file of its own."""
+    """Copy the index at `source`, as it is in one moment, into a file of its own."""
     reader, writer = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY), apsw.Connection(str(target))
     try:
         with writer.backup("main", reader, "main") as backup:
@@ -142,7 +144,7 @@ def clear(connection: apsw.Connection) -> None:
     ).fetchall()
     for (name,) in sorted(left, key=lambda row: row[0] == "documents"):
         connection.execute(f'DROP TABLE IF EXISTS "{name}"')
-    connection.execute(_schema())
+    connection.execute(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
     set_meta(connection, "generation", os.urandom(8).hex())
 
 
@@ -158,7 +160,9 @@ def set_meta(connection: apsw.Connection, key: str, value: str) -> None:
 
 
 def manifest(connection: apsw.Connection) -> str:
-    """SHA-256 of the schema version and of every (path, content hash): equal on any two machines with equal files."""
+    """Return SHA-256 of the schema version and of every (path, content hash): equal on any two machines with equal
+    files.
+    """
     import hashlib
 
     digest = hashlib.sha256(f"quaid index {SCHEMA_VERSION}\n".encode())
@@ -168,7 +172,7 @@ def manifest(connection: apsw.Connection) -> str:
 
 
 def dump(connection: apsw.Connection) -> Iterator[str]:
-    """The index as sorted lines of JSON, without row numbers: two indexes are equal when their dumps are."""
+    """Return the index as sorted lines of JSON, without row numbers: two indexes are equal when their dumps are."""
     for table, columns in _DUMPED.items():
         source = table if table == "documents" else f"{table} JOIN documents USING (doc_id)"
         picked = columns if table == "documents" else f"documents.{columns}"
@@ -179,15 +183,18 @@ def dump(connection: apsw.Connection) -> Iterator[str]:
 
 
 def find_inconsistencies(connection: apsw.Connection) -> list[str]:
-    """Sentences about what is wrong inside the index itself: SQLite's own check, words and vectors without a chunk."""
+    """Return sentences about what is wrong inside the index itself: SQLite's own check, words and vectors without a
+    chunk.
+    """
     found = [str(row[0]) for row in connection.execute("PRAGMA quick_check") if row[0] != "ok"]
     of_turns = "SELECT DISTINCT doc_id FROM chunks WHERE turn IS NOT NULL"
     ready = "SELECT chunk_id FROM chunks WHERE embedded = 'ready'"
     derived = [
         ("words", "id FROM fulltext_docsize", "SELECT chunk_id FROM chunks", "chunk"),
         ("words", "id FROM episode_words_docsize", of_turns, "episode"),
-        *((label, f"rowid FROM {table}", ready, "chunk") for label, table in _vector_tables(connection)),
     ]
+    if newest := connection.execute("SELECT max(embedder_id) FROM embedders").get:
+        derived.append(("vectors", f"rowid FROM vectors_{newest}_rowids", ready, "chunk"))
     for label, rows, owners, owner in derived:
         known = "SELECT chunk_id FROM chunks" if owner == "chunk" else owners
         orphans, missing = connection.execute(
@@ -201,28 +208,12 @@ def find_inconsistencies(connection: apsw.Connection) -> list[str]:
     return found
 
 
-def _vector_tables(connection: apsw.Connection) -> list[tuple[str, str]]:
-    newest = connection.execute("SELECT max(embedder_id) FROM embedders").fetchone()
-    return [("vectors", f"vectors_{newest[0]}_rowids")] if newest and newest[0] else []
-
-
-@cache
-def _schema() -> str:
-    return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-
-
 @cache
 def _extension_path() -> str:
-    """What `sqlite_vec.loadable_path()` gives, without importing it: the import brings numpy along, 50 ms."""
+    """Return what `sqlite_vec.loadable_path()` does, without importing it: the import brings numpy along, 50 ms."""
     from importlib.util import find_spec
 
     found = find_spec("sqlite_vec")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("sqlite_vec")
     return str(Path(found.origin).with_name("vec0"))
-
-
-def _load_extension(connection: apsw.Connection) -> None:
-    connection.enable_load_extension(True)
-    connection.load_extension(_extension_path())
-    connection.enable_load_extension(False)

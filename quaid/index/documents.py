@@ -11,11 +11,11 @@ import apsw
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
 from quaid.index import fulltext, graph, vectors
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import Chunk, Note, name_key
+from quaid.model import Note, name_key
 
 
-class Known(NamedTuple):
-    """What the index remembers of a file: a hint (size, times, inode) and the proof (`content_hash`)."""
+class KnownFile(NamedTuple):
+    """A file as the index knows it: a hint (size, times, inode) and the proof (`content_hash`)."""
 
     size: int
     mtime_ns: int
@@ -82,7 +82,7 @@ class Candidate(NamedTuple):
     passage: int | None = None
 
 
-_LONGEST_ID = 200
+_MAX_ID_LENGTH = 200
 """Longer references are sentences; SQLite would refuse them as a pattern."""
 _DOCUMENT = (
     "doc_id, path, id, kind, type, title, status, owner, confidence, speaker, source, session, created, "
@@ -95,50 +95,56 @@ _CANDIDATE = (
 )
 _HOLDS = "superseded_by IS NULL AND (valid_until IS NULL OR durability = 'immutable')"
 """A fact that nothing has ended. What cannot change any more happened until a day, and stays so."""
-_INSERT = (
+_INSERT_DOCUMENT = (
     "INSERT INTO documents (path, content_hash, size, mtime_ns, ctime_ns, inode, read_ns, id, kind, type, title, "
     "text_hash, status, owner, privacy, confidence, durability, speaker, source, session, project, technical, pinned, "
     "verified, confirmations, created, valid_from, valid_until, superseded_by, problems) "
-    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING doc_id"
+    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+)
+_INSERT_CHUNK = (
+    "INSERT INTO chunks (doc_id, ordinal, text, context, keywords, turn, speaker, said_at, passage, text_key) "
+    "VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
 
 
-def list_known(connection: apsw.Connection, only: Collection[str] | None = None) -> dict[str, Known]:
-    """What the index remembers of every file, or of the paths in `only`."""
+def list_known(connection: apsw.Connection, only: Collection[str] | None = None) -> dict[str, KnownFile]:
+    """Return what the index knows of every file, or of the paths in `only`."""
     where = "" if only is None else "WHERE path IN (SELECT value FROM json_each(?))"
     rows = connection.execute(
         f"SELECT path, size, mtime_ns, ctime_ns, inode, read_ns, content_hash FROM documents {where}",
         () if only is None else (json.dumps(list(only)),),
     )
-    return {row[0]: Known(*row[1:]) for row in rows}
+    return {row[0]: KnownFile(*row[1:]) for row in rows}
 
 
 def list_projects(connection: apsw.Connection) -> dict[str, str | None]:
-    """Path -> project of every document."""
+    """Return path -> project of every document."""
     rows = connection.execute("SELECT path, project FROM documents")
     return {str(path): project for path, project in rows}
 
 
 def text_key(text: str) -> str:
-    """SHA-256 of a text that is embedded."""
+    """Return SHA-256 of a text that is embedded."""
     import hashlib  # not above: a recall hashes nothing, and OpenSSL takes 5 ms to load
 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def list_text_keys(connection: apsw.Connection) -> set[str]:
-    """The keys of all texts that are embedded."""
+    """Return the keys of all texts that are embedded."""
     return {str(row[0]) for row in connection.execute("SELECT DISTINCT text_key FROM chunks")}
 
 
-def replace_document(connection: apsw.Connection, note: Note, known: Known) -> int:
+def replace_document(connection: apsw.Connection, note: Note, known: KnownFile) -> int:
     """Put a note in the place of what its path held before. Its vectors come later (`embedded` = pending)."""
     remove_document(connection, note.rel_path)
-    row = connection.execute(_INSERT, _document_row(note, known)).fetchone()
-    assert row is not None
-    doc_id = int(row[0])
+    connection.execute(_INSERT_DOCUMENT, _document_row(note, known))
+    doc_id = connection.last_insert_rowid()
     for chunk in note.chunks:
-        _insert_chunk(connection, doc_id, chunk)
+        key = text_key(chunk.embedded_text)
+        values = (chunk.turn, chunk.speaker, chunk.said_at, chunk.passage, key)
+        connection.execute(_INSERT_CHUNK, (doc_id, chunk.ordinal, chunk.text, chunk.context, chunk.keywords, *values))
+        fulltext.insert(connection, connection.last_insert_rowid(), chunk)
     if any(chunk.turn is not None for chunk in note.chunks):
         fulltext.insert_episodes(connection, doc_id)
     graph.insert(connection, doc_id, note)
@@ -155,8 +161,8 @@ def remove_document(connection: apsw.Connection, path: str) -> None:
     connection.execute("DELETE FROM documents WHERE doc_id = ?", row)
 
 
-def touch(connection: apsw.Connection, path: str, known: Known) -> None:
-    """The file was read again and says the same: remember its new times only."""
+def touch(connection: apsw.Connection, path: str, known: KnownFile) -> None:
+    """Remember the new times of a file that was read again and has the same content."""
     connection.execute(
         "UPDATE documents SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, read_ns = ? WHERE path = ?",
         (*known[:5], path),
@@ -164,7 +170,7 @@ def touch(connection: apsw.Connection, path: str, known: Known) -> None:
 
 
 def list_passed_over(connection: apsw.Connection, only: Collection[str] | None = None) -> dict[str, str]:
-    """Files that look like notes and are not read, path -> why; of all, or of the paths in `only`."""
+    """Return files that look like notes and are not read, path -> why; of all, or of the paths in `only`."""
     where = "" if only is None else "WHERE path IN (SELECT value FROM json_each(?))"
     rows = connection.execute(
         f"SELECT path, reason FROM passed_over {where}", () if only is None else (json.dumps(list(only)),)
@@ -184,7 +190,7 @@ def replace_passed_over(
 def fetch_candidates(
     connection: apsw.Connection, chunk_ids: Collection[int], scope: Scope = EVERYTHING
 ) -> dict[int, Candidate]:
-    """Those of `chunk_ids` that are in `scope`."""
+    """Return those of `chunk_ids` that are in `scope`."""
     rows = connection.execute(
         f"SELECT {_CANDIDATE} FROM chunks c JOIN documents d USING (doc_id) "
         f"WHERE chunk_id IN (SELECT value FROM json_each(:wanted)) {scope.and_chunks}",
@@ -194,7 +200,7 @@ def fetch_candidates(
 
 
 def first_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> set[int]:
-    """The opening chunk of each document, but no turn of an episode: which turn matters is not known."""
+    """Return the opening chunk of each document, but no turn of an episode: which turn matters is not known."""
     rows = connection.execute(
         "SELECT chunk_id FROM chunks WHERE doc_id IN (SELECT value FROM json_each(?)) AND ordinal = 0 AND turn IS NULL",
         (json.dumps(list(doc_ids)),),
@@ -203,7 +209,7 @@ def first_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> set[i
 
 
 def facts_of_sessions(connection: apsw.Connection, sessions: Collection[str], scope: Scope, limit: int) -> set[int]:
-    """The opening chunks of facts in `scope` that were learned in `sessions`, newest first."""
+    """Return the opening chunks of facts in `scope` that were learned in `sessions`, newest first."""
     rows = connection.execute(
         "SELECT c.chunk_id FROM documents d JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 "
         "WHERE d.session IN (SELECT value FROM json_each(:sessions)) AND d.kind = 'fact' "
@@ -214,7 +220,7 @@ def facts_of_sessions(connection: apsw.Connection, sessions: Collection[str], sc
 
 
 def list_ids(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, str]:
-    """The id of each document."""
+    """Return the id of each document."""
     rows = connection.execute(
         "SELECT doc_id, id FROM documents WHERE doc_id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(doc_ids)),),
@@ -223,7 +229,7 @@ def list_ids(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int,
 
 
 def last_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, int]:
-    """The last chunk of each document."""
+    """Return the last chunk of each document."""
     rows = connection.execute(
         "SELECT doc_id, max(chunk_id) FROM chunks WHERE doc_id IN (SELECT value FROM json_each(?)) GROUP BY doc_id",
         (json.dumps(list(doc_ids)),),
@@ -244,7 +250,7 @@ def fetch_edges(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[i
 def find_documents(
     connection: apsw.Connection, where: str, values: Sequence[Any] | Mapping[str, Any] = ()
 ) -> list[Document]:
-    """Documents that match an SQL condition over `documents d`, by path."""
+    """Return documents that match an SQL condition over `documents d`, by path."""
     # Sorted here: asked to sort by path, SQLite walks all documents in that order rather than look few up.
     given = values if isinstance(values, Mapping) else tuple(values)
     rows = connection.execute(f"SELECT {_DOCUMENT} FROM documents d WHERE {where}", given)
@@ -252,7 +258,7 @@ def find_documents(
 
 
 def find_by_text(connection: apsw.Connection, text_hash: str, owner: str, until: str | None = None) -> Document | None:
-    """The fact of `owner` that says exactly this and holds, for good or until the same day."""
+    """Return the fact of `owner` that says exactly this and holds, for good or until the same day."""
     found = find_documents(
         connection,
         f"text_hash = ? AND owner = ? AND kind = 'fact' AND ({_HOLDS} OR superseded_by IS NULL AND valid_until = ?)",
@@ -261,9 +267,9 @@ def find_by_text(connection: apsw.Connection, text_hash: str, owner: str, until:
     return found[0] if found else None
 
 
-def find_called(connection: apsw.Connection, reference: str, scope: Scope = EVERYTHING) -> list[Document]:
-    """Documents in `scope` whose id, path or session (of an episode) is `reference`, else those it is a name or alias
-    of.
+def find_by_reference(connection: apsw.Connection, reference: str, scope: Scope = EVERYTHING) -> list[Document]:
+    """Return documents in `scope` whose id, path or session (of an episode) is `reference`, else those it is a name or
+    alias of.
     """
     reference = _stored(reference)
     exact = find_documents(
@@ -281,10 +287,10 @@ def find_called(connection: apsw.Connection, reference: str, scope: Scope = EVER
 
 
 def resolve(connection: apsw.Connection, reference: str) -> list[Document]:
-    """What a person may mean by `reference`: id, path, name or alias, else a part of an id."""
+    """Return the documents that a person may mean by `reference`: id, path, name or alias, else a part of an id."""
     reference = _stored(reference)
-    called = find_called(connection, reference)
-    if called or not 4 <= len(reference) <= _LONGEST_ID:
+    called = find_by_reference(connection, reference)
+    if called or not 4 <= len(reference) <= _MAX_ID_LENGTH:
         return called
     escaped = reference.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return find_documents(
@@ -300,7 +306,7 @@ def _stored(text: str) -> str:
 
 
 def resolve_one(connection: apsw.Connection, reference: str) -> Document:
-    """The one document `reference` names.
+    """Return the one document `reference` names.
 
     Raises:
         NoteNotFoundError, AmbiguousReferenceError
@@ -314,7 +320,7 @@ def resolve_one(connection: apsw.Connection, reference: str) -> Document:
 
 
 def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -> str:
-    """What a document says, or one turn of it; empty when there is no such turn."""
+    """Return the text of a document, or of one turn of it; empty when there is no such turn."""
     rows = connection.execute(
         "SELECT text, turn, speaker FROM chunks WHERE doc_id = ?1 AND (?2 IS NULL OR turn = ?2) ORDER BY ordinal",
         (doc_id, turn),
@@ -323,8 +329,10 @@ def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -
     return "\n\n".join(f"{speaker}: {text}" if named and speaker else str(text) for text, _, speaker in rows)
 
 
-def list_said(connection: apsw.Connection, path: str, turns: tuple[int, int] | None, scope: Scope) -> list[str]:
-    """The texts of a note in their order, as far as `scope` sees them; of an episode those from one turn to another."""
+def list_texts(connection: apsw.Connection, path: str, turns: tuple[int, int] | None, scope: Scope) -> list[str]:
+    """Return the texts of a note in their order, as far as `scope` sees them; of an episode those from one turn to
+    another.
+    """
     first, last = turns or (None, None)
     rows = connection.execute(
         "SELECT c.text FROM documents d JOIN chunks c USING (doc_id) WHERE d.path = :path "
@@ -337,7 +345,7 @@ def list_said(connection: apsw.Connection, path: str, turns: tuple[int, int] | N
 def living_facts(
     connection: apsw.Connection, chunk_ids: Collection[int], owner: str
 ) -> list[tuple[int, Document, str]]:
-    """(chunk_id, document, text) of those chunks that are facts of `owner` and still hold."""
+    """Return (chunk_id, document, text) of those chunks that are facts of `owner` and still hold."""
     columns = ", ".join(f"d.{name.strip()}" for name in _DOCUMENT.split(","))
     rows = connection.execute(
         f"SELECT chunk_id, text, {columns} FROM chunks c JOIN documents d USING (doc_id) "
@@ -349,7 +357,7 @@ def living_facts(
 
 
 def list_latest_facts(connection: apsw.Connection, scope: Scope, limit: int) -> list[tuple[str, str]]:
-    """(created, text) of the `limit` newest facts in `scope` that hold, newest first."""
+    """Return (created, text) of the `limit` newest facts in `scope` that hold, newest first."""
     rows = connection.execute(
         # The newest first, their texts then: asked at once, SQLite fetches the text of every fact.
         "SELECT newest.created, c.text FROM (SELECT doc_id, created, path FROM documents d WHERE kind = 'fact' "
@@ -361,7 +369,7 @@ def list_latest_facts(connection: apsw.Connection, scope: Scope, limit: int) -> 
 
 
 def list_latest_paths(connection: apsw.Connection, limit: int) -> list[str]:
-    """Paths of the `limit` newest facts."""
+    """Return paths of the `limit` newest facts."""
     rows = connection.execute(
         "SELECT path FROM documents WHERE kind = 'fact' AND created IS NOT NULL ORDER BY created DESC, path LIMIT ?",
         (limit,),
@@ -372,8 +380,8 @@ def list_latest_paths(connection: apsw.Connection, limit: int) -> list[str]:
 def list_beginnings(
     connection: apsw.Connection, references: Collection[str], scope: Scope = EVERYTHING
 ) -> dict[str, str]:
-    """When each of the notes in `scope` that `references` (ids, paths or names) name began to hold: reference -> ISO
-    date.
+    """Return when each of the notes in `scope` that `references` (ids, paths or names) name began to hold: reference ->
+    ISO date.
     """
     rows = connection.execute(
         "SELECT value, coalesce(d.valid_from, d.created) FROM json_each(:wanted) JOIN documents d "
@@ -399,7 +407,7 @@ def count_chunks(connection: apsw.Connection) -> int:
 
 
 def list_problems(connection: apsw.Connection) -> list[tuple[str, str]]:
-    """(path, sentence) for every note that could not be read as meant, ids used twice included."""
+    """Return (path, sentence) for every note that could not be read as meant, ids used twice included."""
     found = [
         (str(path), str(problem))
         for path, problems in connection.execute("SELECT path, problems FROM documents WHERE problems <> '[]'")
@@ -414,7 +422,7 @@ def list_problems(connection: apsw.Connection) -> list[tuple[str, str]]:
     return sorted(found)
 
 
-def _document_row(note: Note, known: Known) -> tuple[Any, ...]:
+def _document_row(note: Note, known: KnownFile) -> tuple[Any, ...]:
     return (
         note.rel_path, note.content_hash, *known[:5], note.id, str(note.kind), note.type, note.title,
         note.text_hash, note.status, note.owner, note.privacy, note.confidence,
@@ -422,14 +430,3 @@ def _document_row(note: Note, known: Known) -> tuple[Any, ...]:
         note.verified, note.confirmations, note.created, note.valid_from, note.valid_until, note.superseded_by,
         json.dumps(list(note.problems), ensure_ascii=False),
     )  # fmt: skip
-
-
-def _insert_chunk(connection: apsw.Connection, doc_id: int, chunk: Chunk) -> None:
-    row = connection.execute(
-        "INSERT INTO chunks (doc_id, ordinal, text, context, keywords, turn, speaker, said_at, passage, text_key) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?) RETURNING chunk_id",
-        (doc_id, chunk.ordinal, chunk.text, chunk.context, chunk.keywords, chunk.turn, chunk.speaker, chunk.said_at,
-         chunk.passage, text_key(chunk.embedded_text)),
-    ).fetchone()  # fmt: skip
-    assert row is not None
-    fulltext.insert(connection, int(row[0]), chunk)

@@ -41,7 +41,7 @@ class LivingFact(NamedTuple):
 
 
 def list_living(connection: apsw.Connection) -> list[LivingFact]:
-    """By path. Of notes that share an id none is listed: which of them is meant cannot be told."""
+    """Return all of them, by path. Of notes that share an id none is listed: which of them is meant cannot be told."""
     rows = connection.execute(
         "SELECT d.doc_id, c.chunk_id, path, id, owner, project, c.text, text_hash, type, status, confidence, "
         "confirmations, source, created, valid_from, valid_until, pinned <> 0, verified <> 0, "
@@ -54,7 +54,7 @@ def list_living(connection: apsw.Connection) -> list[LivingFact]:
 
 
 def list_replaced_by(connection: apsw.Connection, names: Collection[str]) -> list[str]:
-    """Paths of facts that say they were replaced by one of the notes called `names`."""
+    """Return paths of facts that say they were replaced by one of the notes called `names`."""
     rows = connection.execute(
         "SELECT path FROM documents WHERE kind = 'fact' AND superseded_by IN (SELECT value FROM json_each(?)) "
         "ORDER BY path",

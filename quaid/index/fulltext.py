@@ -30,7 +30,7 @@ def insert(connection: apsw.Connection, chunk_id: int, chunk: Chunk) -> None:
 
 
 def insert_episodes(connection: apsw.Connection, doc_id: int | None = None) -> None:
-    """The words of an episode as a whole, or those of all, from the chunks of their turns."""
+    """Insert the words of an episode as a whole, or of all episodes, from the chunks of their turns."""
     connection.execute(
         "INSERT INTO episode_words (rowid, text, context) "
         "SELECT doc_id, group_concat(text, ' '), group_concat(DISTINCT context) FROM chunks "
@@ -45,21 +45,21 @@ def remove(connection: apsw.Connection, doc_id: int, chunk_ids: Sequence[int]) -
 
 
 def terms(text: str) -> list[str]:
-    """The words of `text` worth searching, lower case, each once; all of them when every one is a stop word."""
+    """Return the words of `text` worth searching, lower case, each once; all of them when every one is a stop word."""
     words = list(dict.fromkeys(_TOKEN.findall(text.lower())))
     return [word for word in words if word not in STOP_WORDS] or words
 
 
 def match_any(words: Sequence[str]) -> str:
-    """An FTS5 query: any of `words`, each quoted so that no word is syntax."""
+    """Return an FTS5 query: any of `words`, each quoted so that no word is syntax."""
     return " OR ".join(f'"{word}"' for word in words)
 
 
 def search(
     connection: apsw.Connection, match: str, limit: int, allowed: Collection[int] | None = None
 ) -> list[tuple[int, float]]:
-    """(chunk_id, bm25) of chunks, of those in `allowed` if it is given, best first; bm25 is positive here, more is
-    better.
+    """Return (chunk_id, bm25) of chunks, of those in `allowed` if it is given, best first; bm25 is positive here, more
+    is better.
     """
     if not match:
         return []
@@ -77,7 +77,7 @@ def search(
 def search_episodes(
     connection: apsw.Connection, match: str, limit: int, scope: Scope = EVERYTHING
 ) -> list[tuple[int, float]]:
-    """(doc_id, bm25) of whole episodes in `scope`, best first."""
+    """Return (doc_id, bm25) of whole episodes in `scope`, best first."""
     if not match:
         return []
     within = "JOIN documents d ON d.doc_id = episode_words.rowid" if scope.documents else ""
@@ -90,7 +90,9 @@ def search_episodes(
 
 
 def list_stems(connection: apsw.Connection, word: str, limit: int = 4000) -> list[str]:
-    """Stems of the vault that begin with the same letter and are not much longer: what `word` may be a slip of."""
+    """Return stems of the vault that begin with the same letter and are not much longer: what `word` may be a slip
+    of.
+    """
     rows = connection.execute(
         "SELECT term FROM vocabulary WHERE term >= :first AND term < :after AND length(term) BETWEEN :short AND :long "
         "LIMIT :limit",
@@ -100,7 +102,7 @@ def list_stems(connection: apsw.Connection, word: str, limit: int = 4000) -> lis
     return [str(row[0]) for row in rows]
 
 
-def list_written(
+def list_words(
     connection: apsw.Connection, stem: str, allowed: Collection[int] | None = None, limit: int = 20
 ) -> set[str]:
     """Words, in lower case, of the chunks in `allowed` (None for all) in which `stem` stands, among them those that it

@@ -25,7 +25,7 @@ class Neighbour:
 
 
 def insert(connection: apsw.Connection, doc_id: int, note: Note) -> None:
-    """The names, edges, links and citations of one document."""
+    """Insert the names, edges, links and citations of one document."""
     connection.executemany(
         "INSERT INTO names VALUES (?,?,?,?)",
         [(name_key(name), doc_id, position, name) for position, name in enumerate(note.names)],
@@ -43,7 +43,8 @@ def insert(connection: apsw.Connection, doc_id: int, note: Note) -> None:
 
 
 def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Scope = EVERYTHING) -> dict[str, set[str]]:
-    """Which of `keys` name an entity, and all keys that mean the same one: key -> {canonical and alias keys}.
+    """Return those of `keys` that name an entity, each with all keys of the same one: key -> {canonical and alias
+    keys}.
 
     An entity is a note in entities/ or anything that stands at an end of an edge, as far as `scope` sees.
     """
@@ -69,7 +70,7 @@ def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Sco
 def find_similar_names(
     connection: apsw.Connection, parts: Collection[str], scope: Scope = EVERYTHING, limit: int = 20
 ) -> set[str]:
-    """Keys of entities of whose name each of `parts` is a whole word: `chen` finds `maya chen`."""
+    """Return keys of entities of whose name each of `parts` is a whole word: `chen` finds `maya chen`."""
     if not parts:
         return set()
     rows = connection.execute(
@@ -84,7 +85,7 @@ def find_similar_names(
 def neighbours(
     connection: apsw.Connection, keys: Collection[str], scope: Scope = EVERYTHING, limit: int = 200
 ) -> list[Neighbour]:
-    """Edges that touch any of `keys`, in both directions, from documents in `scope`; first those between two of
+    """Return edges that touch any of `keys`, in both directions, from documents in `scope`; first those between two of
     them.
     """
     columns = "edges.doc_id, subject, relation, object"
@@ -104,7 +105,7 @@ def neighbours(
 def documents_about(
     connection: apsw.Connection, keys: Collection[str], scope: Scope = EVERYTHING, limit: int = 200
 ) -> list[int]:
-    """Documents in `scope` that are called so, link to or have an edge with one of the named things."""
+    """Return documents in `scope` that are called so, link to or have an edge with one of the named things."""
     # The scope is asked once, around the whole: a condition in each part would be looked at four times.
     visible = f"WHERE doc_id IN (SELECT d.doc_id FROM documents d WHERE {scope.documents})" if scope.documents else ""
     rows = connection.execute(
@@ -120,7 +121,7 @@ def documents_about(
 
 
 def list_ends(connection: apsw.Connection, doc_ids: Collection[int]) -> list[tuple[int, str]]:
-    """(document, key of an entity it is about): ends of its edges, and its own names if it is an entity."""
+    """Return (document, key of an entity it is about): ends of its edges, and its own names if it is an entity."""
     rows = connection.execute(
         "SELECT doc_id, subject_key FROM edges WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
         "UNION SELECT doc_id, object_key FROM edges WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
@@ -131,10 +132,10 @@ def list_ends(connection: apsw.Connection, doc_ids: Collection[int]) -> list[tup
     return [(int(row[0]), str(row[1])) for row in rows]
 
 
-def fetch_said(
+def list_relations_of(
     connection: apsw.Connection, doc_ids: Collection[int], relations: Collection[str]
 ) -> list[tuple[str, str]]:
-    """(subject_key, relation) of the edges of `doc_ids` whose relation is one of `relations`."""
+    """Return (subject_key, relation) of the edges of `doc_ids` whose relation is one of `relations`."""
     rows = connection.execute(
         "SELECT DISTINCT subject_key, relation FROM edges WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
         "AND relation IN (SELECT value FROM json_each(:relations))",
@@ -143,10 +144,12 @@ def fetch_said(
     return [(str(row[0]), str(row[1])) for row in rows]
 
 
-def fetch_same(
+def fetch_matching_edges(
     connection: apsw.Connection, said: Collection[tuple[str, str]], scope: Scope = EVERYTHING
 ) -> dict[int, list[tuple[str, str, str]]]:
-    """The edges of all facts in `scope` with one of these (subject_key, relation), by document, as they are written."""
+    """Return the edges of all facts in `scope` with one of these (subject_key, relation), by document, as they are
+    written.
+    """
     rows = connection.execute(
         "SELECT edges.doc_id, subject, relation, object FROM json_each(:said) AS pair "
         "JOIN edges ON subject_key = pair.value ->> 0 AND relation = pair.value ->> 1 "
@@ -160,7 +163,7 @@ def fetch_same(
 
 
 def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
-    """(written name or alias, file name of its note) of all entity notes."""
+    """Return (written name or alias, file name of its note) of all entity notes."""
     rows = connection.execute(
         "SELECT n.name, first.name FROM names n JOIN names first ON first.doc_id = n.doc_id AND first.position = 0 "
         "JOIN documents d ON d.doc_id = n.doc_id WHERE d.kind = 'entity' ORDER BY n.position, n.name"
@@ -169,13 +172,13 @@ def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
 
 
 def relations(connection: apsw.Connection) -> list[str]:
-    """All relations in use, the most frequent first."""
+    """Return all relations in use, the most frequent first."""
     rows = connection.execute("SELECT relation FROM edges GROUP BY relation ORDER BY count(*) DESC, relation")
     return [str(row[0]) for row in rows]
 
 
 def cited_turns(connection: apsw.Connection, doc_ids: Collection[int]) -> list[tuple[int, int]]:
-    """(citing document, chunk of the turn it cites)."""
+    """Return (citing document, chunk of the turn it cites)."""
     rows = connection.execute(
         "SELECT c.doc_id, ch.chunk_id FROM citations c "
         "JOIN names n ON n.name_key = lower(c.episode) AND n.position = 0 "
@@ -189,7 +192,7 @@ def cited_turns(connection: apsw.Connection, doc_ids: Collection[int]) -> list[t
 def citing_chunks(
     connection: apsw.Connection, turns: Collection[tuple[str, int]], scope: Scope = EVERYTHING
 ) -> list[tuple[str, int, int]]:
-    """(episode's note name, turn, chunk of a document in `scope` that cites it) for each of `turns`."""
+    """Return (episode's note name, turn, chunk of a document in `scope` that cites it) for each of `turns`."""
     rows = connection.execute(
         "SELECT ci.episode, ci.turn, ch.chunk_id FROM json_each(:wanted) AS wanted "
         "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = wanted.value ->> 1 "
@@ -201,7 +204,7 @@ def citing_chunks(
 
 
 def counts(connection: apsw.Connection) -> dict[str, int]:
-    """Numbers for `quaid stats`: entities (named by a note or an edge), edges, relations."""
+    """Return numbers for `quaid stats`: entities (named by a note or an edge), edges, relations."""
     row = connection.execute(
         "SELECT (SELECT count(*) FROM (SELECT subject_key FROM edges UNION SELECT object_key FROM edges "
         "UNION SELECT name_key FROM names JOIN documents USING (doc_id) WHERE kind = 'entity' AND position = 0)),"

@@ -7,7 +7,6 @@ as ten questions, so the first question goes to vec0 and the matrix is made for 
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +31,6 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
-def _one_thread() -> AbstractContextManager[object]:
-    limited: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
-    return limited
-
-
 class VectorMatrix:
     """The vectors of one index as rows of a matrix, kept in step with it."""
 
@@ -58,8 +52,8 @@ class VectorMatrix:
         limit: int,
         allowed: frozenset[int] | None = None,
     ) -> list[tuple[int, float]]:
-        """(chunk_id, cosine similarity) of chunks, of those in `allowed` if it is given, nearest first. `query` is a
-        unit vector.
+        """Return (chunk_id, cosine similarity) of chunks, of those in `allowed` if it is given, nearest first. `query`
+        is a unit vector.
         """
         if query is not self._last:  # one question may be asked in two scopes
             self._asked += 1
@@ -73,14 +67,16 @@ class VectorMatrix:
     def cosines(
         self, connection: apsw.Connection, row: EmbedderRow, query: npt.NDArray[np.float32], chunk_ids: Collection[int]
     ) -> dict[int, float]:
-        """The cosine similarity of each of `chunk_ids` that has a vector. Ask after `search`."""
+        """Return the cosine similarity of each of `chunk_ids` that has a vector. Ask after `search`."""
         found, matrix = self.vectors(connection, row, chunk_ids)
         return dict(zip(found, (matrix @ query).tolist(), strict=True)) if found else {}
 
     def vectors(
         self, connection: apsw.Connection, row: EmbedderRow, chunk_ids: Collection[int]
     ) -> tuple[list[int], npt.NDArray[np.float32]]:
-        """Those of `chunk_ids` that have a vector, and their vectors, float32 [n, dimension]. Ask after `search`."""
+        """Return those of `chunk_ids` that have a vector, and their vectors, float32 [n, dimension]. Ask after
+        `search`.
+        """
         import numpy as np
 
         if self._matrix is None:
@@ -96,7 +92,7 @@ class VectorMatrix:
         import numpy as np
 
         # Reading memory is all there is to do: more threads are no quicker at it and starve what runs beside.
-        with _one_thread():
+        with _blas().limit(limits=1, user_api="blas"):
             cosines = self._matrix[: self._used] @ query
         ids = self._ids[: self._used]
         seen = ids >= 0 if allowed is None else np.isin(ids, np.fromiter(allowed, np.int64, len(allowed)))

@@ -24,7 +24,7 @@ def insert(connection: apsw.Connection, doc_id: int, passages: Iterable[Passage]
 def fetch(
     connection: apsw.Connection, wanted: Collection[tuple[str, int]]
 ) -> dict[tuple[str, int], tuple[Passage, str]]:
-    """The passages that (path of the document, ordinal) name, each with its document's title."""
+    """Return the passages that (path of the document, ordinal) name, each with its document's title."""
     rows = connection.execute(
         "SELECT d.path, p.ordinal, heading, p.text, first_line, last_line, title FROM json_each(?) AS wanted "
         "JOIN documents d ON d.path = wanted.value ->> 0 JOIN passages p USING (doc_id) "

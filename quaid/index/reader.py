@@ -20,7 +20,7 @@ class IndexReader:
         self._connection: Database | None = None
 
     def open(self) -> apsw.Connection | None:
-        """The connection, None when there is no index (yet)."""
+        """Return the connection, None when there is no index (yet)."""
         if self._connection is not None and not self._connection.is_current():
             self.close()
         if self._connection is None:

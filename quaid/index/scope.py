@@ -1,4 +1,4 @@
-"""What a question may see at all, as conditions SQLite applies before anything is found.
+"""The notes that a question may see, as conditions that SQLite applies before anything is found.
 
 A filter that is applied afterwards would leave an answer empty when all that was found belongs to others, and could
 leak through whatever looked at it in between. So every channel, the graph and its names included, searches in a scope.
@@ -39,11 +39,11 @@ class Scope:
         return f"AND {both}" if both else ""
 
     def join_documents(self, table: str) -> str:
-        """The join that `and_documents` needs, for rows of `table` that have a `doc_id`."""
+        """Return the join that `and_documents` needs, for rows of `table` that have a `doc_id`."""
         return f"JOIN documents d ON d.doc_id = {table}.doc_id" if self.documents else ""
 
     def narrowed(self, documents: str, chunks: str = "", **values: object) -> Scope:
-        """This scope with one condition more."""
+        """Return this scope with one condition more."""
         return Scope(
             " AND ".join(part for part in (self.documents, documents) if part),
             " AND ".join(part for part in (self.chunks, chunks) if part),
@@ -60,7 +60,7 @@ _OF_A_NOTE = ("chunks", "passages", "names", "edges", "links", "citations")
 
 
 def is_visible(owner: str, privacy: str, owners: Collection[str]) -> bool:
-    """Whether one of `owners` may see a note of `owner`. The same rule stands in SQL below."""
+    """Return whether one of `owners` may see a note of `owner`. The same rule stands in SQL below."""
     return privacy != PRIVATE or owner in owners
 
 
@@ -68,7 +68,7 @@ def _is_visible(document: str, owners: str) -> str:
     return f"({document}.privacy <> '{PRIVATE}' OR {document}.owner IN (SELECT value FROM json_each({owners})))"
 
 
-def see_as(connection: apsw.Connection, owners: Collection[str]) -> None:
+def restrict_to(connection: apsw.Connection, owners: Collection[str]) -> None:
     """Leave only what `owners` may see: temporary views stand before the tables of notes, so no lookup of a connection
     names, counts or joins what another keeps private. Words and vectors have numbers alone, which lead nowhere.
     """
@@ -83,8 +83,15 @@ def see_as(connection: apsw.Connection, owners: Collection[str]) -> None:
 
 
 def visible_to(connection: apsw.Connection, owners: Collection[str]) -> Scope:
-    """All but the private notes of others; `owners` are the names of the one who asks."""
-    if all(owner in owners for owner in _list_owners_of_private(connection)):
+    """Return the scope of all but the private notes of others; `owners` are the names of the one who asks."""
+    # From one owner to the next through the index: asked for DISTINCT, SQLite reads all of it.
+    others = connection.execute(
+        "WITH RECURSIVE found (owner) AS (SELECT min(owner) FROM documents UNION ALL "
+        "SELECT (SELECT min(owner) FROM documents WHERE owner > found.owner) FROM found WHERE owner IS NOT NULL) "
+        "SELECT owner FROM found WHERE owner IS NOT NULL AND EXISTS "
+        f"(SELECT 1 FROM documents d WHERE d.owner = found.owner AND d.privacy = '{PRIVATE}')"
+    )
+    if all(str(row[0]) in owners for row in others):
         return EVERYTHING
     return EVERYTHING.narrowed(_is_visible("d", ":owners"), owners=json.dumps([*owners]))
 
@@ -100,7 +107,7 @@ class ScopedChunks:
         self._known: dict[str, frozenset[int]] = {}
 
     def of(self, connection: apsw.Connection, scope: Scope) -> frozenset[int] | None:
-        """The chunk_ids in `scope`; None for all."""
+        """Return the chunk_ids in `scope`; None for all."""
         if scope.is_open:
             return None
         version = int(connection.pragma("data_version"))
@@ -114,14 +121,3 @@ class ScopedChunks:
             )
             self._known[key] = frozenset(row[0] for row in rows)
         return self._known[key]
-
-
-def _list_owners_of_private(connection: apsw.Connection) -> list[str]:
-    # From one owner to the next through the index: asked for DISTINCT, SQLite reads all of it.
-    rows = connection.execute(
-        "WITH RECURSIVE found (owner) AS (SELECT min(owner) FROM documents UNION ALL "
-        "SELECT (SELECT min(owner) FROM documents WHERE owner > found.owner) FROM found WHERE owner IS NOT NULL) "
-        "SELECT owner FROM found WHERE owner IS NOT NULL AND EXISTS "
-        f"(SELECT 1 FROM documents d WHERE d.owner = found.owner AND d.privacy = '{PRIVATE}')"
-    )
-    return [str(row[0]) for row in rows]

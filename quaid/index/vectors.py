@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import apsw
 
-_MOST_NEIGHBOURS = 4096
+_MAX_NEIGHBOURS = 4096
 """sqlite-vec refuses to look for more."""
 
 
@@ -28,7 +28,7 @@ class EmbedderRow:
 
 
 def list_embedders(connection: apsw.Connection) -> list[EmbedderRow]:
-    """Oldest first: the last one is being filled or already active."""
+    """Return them oldest first: the last one is being filled or already active."""
     rows = connection.execute(
         "SELECT embedder_id, fingerprint, dimension, settings, active FROM embedders ORDER BY embedder_id"
     )
@@ -36,15 +36,15 @@ def list_embedders(connection: apsw.Connection) -> list[EmbedderRow]:
 
 
 def active_embedder(connection: apsw.Connection) -> EmbedderRow | None:
-    """The embedder recall asks: its vectors are the complete set."""
+    """Return the embedder recall asks: its vectors are the complete set."""
     return next((row for row in list_embedders(connection) if row.active), None)
 
 
 def use_embedder(
     connection: apsw.Connection, fingerprint: str, dimension: int, settings: Mapping[str, object]
 ) -> EmbedderRow:
-    """The row to fill with vectors of this embedder. A new one makes every chunk pending; the old set stays in use
-    until `activate_newest`.
+    """Return the row to fill with vectors of this embedder. A new one makes every chunk pending; the old set stays in
+    use until `activate_newest`.
     """
     known = list_embedders(connection)
     if known and known[-1].fingerprint == fingerprint:
@@ -74,7 +74,7 @@ def activate_newest(connection: apsw.Connection) -> None:
 
 
 def list_pending(connection: apsw.Connection, limit: int) -> list[tuple[int, str, str]]:
-    """(chunk_id, text_key, embedded text) of chunks without a vector, oldest first."""
+    """Return (chunk_id, text_key, embedded text) of chunks without a vector, oldest first."""
     rows = connection.execute(
         "SELECT chunk_id, text_key, CASE context WHEN '' THEN text ELSE context || ': ' || text END "
         "FROM chunks WHERE embedded = 'pending' AND embedded <> 'ready' ORDER BY chunk_id LIMIT ?",
@@ -119,19 +119,21 @@ def remove(connection: apsw.Connection, chunk_ids: Sequence[int]) -> None:
 def search(
     connection: apsw.Connection, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None = None
 ) -> list[tuple[int, float]]:
-    """(chunk_id, cosine similarity) of chunks, of those in `allowed` if it is given, nearest first. `query` is a
+    """Return (chunk_id, cosine similarity) of chunks, of those in `allowed` if it is given, nearest first. `query` is a
     float32 vector.
     """
     within = "" if allowed is None else "AND rowid IN (SELECT value FROM json_each(:allowed))"
     rows = connection.execute(
         f"SELECT rowid, distance FROM {row.table} WHERE embedding MATCH :query AND k = :limit {within}",
-        {"query": query, "limit": min(limit, _MOST_NEIGHBOURS), "allowed": json.dumps(list(allowed or ()))},
+        {"query": query, "limit": min(limit, _MAX_NEIGHBOURS), "allowed": json.dumps(list(allowed or ()))},
     )
     return [(int(found[0]), 1.0 - float(found[1])) for found in rows]
 
 
 def list_sample(connection: apsw.Connection, count: int) -> list[int]:
-    """The first `count` chunks that have a vector: what a question is compared with to see what "unlike" means."""
+    """Return the first `count` chunks that have a vector: what a question is compared with to see what "unlike"
+    means.
+    """
     rows = connection.execute(
         "SELECT chunk_id FROM chunks WHERE embedded = 'ready' ORDER BY chunk_id LIMIT ?", (count,)
     )
@@ -139,12 +141,12 @@ def list_sample(connection: apsw.Connection, count: int) -> list[int]:
 
 
 def list_ready(connection: apsw.Connection) -> Iterator[int]:
-    """The chunks that have a vector of the newest embedder."""
+    """Return the chunks that have a vector of the newest embedder."""
     return (int(row[0]) for row in connection.execute("SELECT chunk_id FROM chunks WHERE embedded = 'ready'"))
 
 
 def get(connection: apsw.Connection, row: EmbedderRow, chunk_id: int) -> bytes | None:
-    """A chunk's vector, float32."""
+    """Return a chunk's vector, float32."""
     found = connection.execute(f"SELECT embedding FROM {row.table} WHERE rowid = ?", (chunk_id,)).fetchone()
     return None if found is None else bytes(found[0])
 

@@ -25,7 +25,7 @@ class NoteView:
 
 
 def view_note(index: apsw.Connection, reference: str) -> NoteView:
-    """What `reference` names.
+    """Return the note, or the turn, that `reference` names.
 
     Raises:
         NoteNotFoundError, AmbiguousReferenceError

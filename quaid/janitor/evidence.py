@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 
 if TYPE_CHECKING:
     from quaid.index.facts import LivingFact
@@ -35,15 +35,15 @@ def mark_compared(context: TaskContext, task: str, facts: Iterable[LivingFact]) 
 
 def remember_evidence(context: TaskContext, task: str, key: str, evidence: Collection[str]) -> None:
     """Remember the parts that the decision `key` rests on."""
-    context.judgements.add(task, {key_of("evidence", key): " ".join(sorted(evidence))})
+    context.judgements.add(task, {evidence_key("evidence", key): " ".join(sorted(evidence))})
 
 
 def refused_evidence(context: TaskContext) -> set[str]:
     """The parts that decisions rested on which the owner has undone or refused."""
     keys = {*context.vetoed, *(veto.key for veto in context.vetoes)}
-    known = context.judgements.known([key_of("evidence", key) for key in keys])
+    known = context.judgements.known([evidence_key("evidence", key) for key in keys])
     return {part for parts in known.values() for part in parts.split()}
 
 
 def _compared_key(task: str, fact: LivingFact) -> str:
-    return key_of(f"{task} seen", fact_evidence(fact))
+    return evidence_key(f"{task} seen", fact_evidence(fact))

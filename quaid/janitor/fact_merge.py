@@ -13,7 +13,7 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.evidence import fact_evidence
 from quaid.janitor.judgements import Judgement
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import Edit, note_name
 from quaid.vault import notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
@@ -86,7 +86,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
     return Decision(
         task=task,
         kind="merge",
-        key=key_of(task, *map(fact_evidence, claim.members)),
+        key=evidence_key(task, *map(fact_evidence, claim.members)),
         edits=edits,
         subject=f'merge {dropped} into "{shortened(claim.fact.text)}"',
         why=why or WORD_FOR_WORD,

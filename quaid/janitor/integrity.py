@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quaid.index import documents, loose_ends
+from quaid.index import documents, integrity
 
 if TYPE_CHECKING:
     import apsw
@@ -19,7 +19,7 @@ def find_problems(index: apsw.Connection) -> list[str]:
     """
     names = (
         f"{name!r} is the name of {' and of '.join(paths)}: recall takes them for one."
-        for name, paths in loose_ends.list_shared_names(index)
+        for name, paths in integrity.list_shared_names(index)
     )
     first_problems: dict[str, str] = {}
     for path, problem in documents.list_problems(index):
@@ -35,7 +35,7 @@ def find_problems(index: apsw.Connection) -> list[str]:
 
 
 def _check_successors(index: apsw.Connection) -> Iterator[str]:
-    rows = loose_ends.list_successors(index)
+    rows = integrity.list_successors(index)
     next_of = {path: after for path, _, after in rows if after is not None}
     for path, named, after in rows:
         if after is None:
@@ -52,7 +52,7 @@ def _check_successors(index: apsw.Connection) -> Iterator[str]:
 
 def _check_citations(index: apsw.Connection) -> Iterator[str]:
     lost: dict[str, list[str]] = {}
-    for path, episode, turn in loose_ends.list_lost_citations(index):
+    for path, episode, turn in integrity.list_broken_citations(index):
         lost.setdefault(path, []).append(f"{episode}#t{turn}")
     for path, turns in lost.items():
         shown = ", ".join(turns[:3]) + (" …" if len(turns) > 3 else "")

@@ -21,7 +21,7 @@ from quaid.index.matrix import VectorMatrix
 from quaid.index.scope import Scope
 from quaid.janitor.evidence import days_compared, fact_evidence
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.recall import contradictions
 from quaid.settings import EmbeddingSettings
 
@@ -59,7 +59,7 @@ class Pair:
 
     def key(self, task: str) -> str:
         """The key that a judgement of `task` on these two is kept under."""
-        return key_of(task, fact_evidence(self.a), fact_evidence(self.b))
+        return evidence_key(task, fact_evidence(self.a), fact_evidence(self.b))
 
     @cached_property
     def is_at_one_time(self) -> bool:
@@ -165,9 +165,9 @@ class PairFinder:
         by_document = {fact.doc_id: fact for fact in facts}
         new = {fact.doc_id for fact in fresh}
         owner = Scope().narrowed("d.superseded_by IS NULL AND d.owner = :owner", owner=facts[0].owner)
-        said = graph.fetch_said(self._index, new, contradictions.SINGLE_VALUED)
+        said = graph.list_relations_of(self._index, new, contradictions.SINGLE_VALUED)
         for subject in sorted(said):
-            found = contradictions.find_pairs(graph.fetch_same(self._index, [subject], owner))
+            found = contradictions.find_pairs(graph.fetch_matching_edges(self._index, [subject], owner))
             known = sorted(pair for pair in found if not new.isdisjoint(pair) and by_document.keys() >= set(pair))
             for one, other in known[-MAX_OPPOSED:]:
                 yield by_document[one], by_document[other]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from quaid.history.repository import find_repository
 from quaid.index import documents, graph
-from quaid.local import gaps, recall_log
+from quaid.local import recall_log
 from quaid.local.health import Snapshot
-from quaid.local.recall_numbers import measure
+from quaid.local.recall_summary import measure
 from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def take_snapshot(
     ).fetchone() or (0, 0, 0)
     state = state_folder(root)
     since = f"{now.astimezone(UTC) - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
-    with closing(open_local(state / LOCAL_FILE, gaps.SCHEMA + recall_log.SCHEMA)) as local, translated(local):
+    with closing(open_local(state / LOCAL_FILE, recall_log.SCHEMA)) as local, translated(local):
         recent = recall_log.RecallLog(local).recent(_MAX_RECALLS)
         took_ms = [entry.took_ms for entry in recent if entry.at >= since]
-        open_gaps = gaps.Gaps(local).count()
+        open_gaps = recall_log.Gaps(local).count()
     repository = find_repository(root)
     return Snapshot(
         at=f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",

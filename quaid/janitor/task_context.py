@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quaid.docs.churn import GrownDoc
     from quaid.docs.weighing import StaleDoc
     from quaid.llm import Models
-    from quaid.local.gaps import Gap
+    from quaid.local.recall_log import Gap
 
 
 class Judgements(Protocol):

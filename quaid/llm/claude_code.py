@@ -39,7 +39,7 @@ class ClaudeCodeProvider:
     """`claude -p`, the prompt on its standard input."""
 
     name = "claude-code"
-    least_s = 5.0
+    min_s = 5.0
     turns_per_call = 2
     is_local = False
     goes_to = "Anthropic, through Claude Code"
@@ -81,6 +81,10 @@ class ClaudeCodeProvider:
 
         command = [self._executable, "-p", *_OPTIONS, "--model", request.model, "--system-prompt", request.system]
         command += ["--json-schema", json.dumps(for_the_wire(request.schema))]
+        # The process takes a single question, so all turns go in one text.
+        first, *later = request.turns
+        parts = [f"Your answer was:\n{turn.text}" if turn.role == "assistant" else turn.text for turn in later]
+        question = "\n\n".join([first.text, *parts])
         limit_s = max(0.1, deadline - time.monotonic())
         # An empty folder: no CLAUDE.md and no state of a repository goes along.
         with TemporaryDirectory(prefix="quaid-claude-") as folder:
@@ -98,21 +102,13 @@ class ClaudeCodeProvider:
                 raise ModelUnavailableError(f"claude could not be started ({error.strerror})") from error
             _running.add(process)
             try:
-                output, errors = process.communicate(_as_text(request).encode("utf-8", "replace"), timeout=limit_s)
+                output, errors = process.communicate(question.encode("utf-8", "replace"), timeout=limit_s)
             except subprocess.TimeoutExpired as error:
                 raise ModelTimeoutError(f"claude -p ({request.model})", round(limit_s, 1)) from error
             finally:
                 _kill(process)
                 _running.discard(process)
         return output, errors.decode("utf-8", "replace"), process.returncode
-
-
-def _as_text(request: Request) -> str:
-    """Return all turns as one text: the process takes a single question."""
-    first, *later = request.turns
-    parts = [first.text]
-    parts += [f"Your answer was:\n{turn.text}" if turn.role == "assistant" else turn.text for turn in later]
-    return "\n\n".join(parts)
 
 
 def _find_result(output: bytes) -> Mapping[str, Any] | None:

@@ -80,7 +80,7 @@ class Provider(Protocol):
     """Whether it answers without the network."""
     goes_to: str
     """The host that prompts are sent to; empty where they stay on this machine."""
-    least_s: float
+    min_s: float
     """A call with less time than this is not begun."""
     turns_per_call: int
     """The number of times that the model itself is asked for one answer."""

@@ -126,7 +126,7 @@ class Models:
         started = time.monotonic()
         choice = self._discovery.choose()
         model = choice.models[prompt.tier]
-        key = _key(prompt, choice, model, text)
+        key = _answer_key(prompt, choice, model, text)
         kept = self._kept(key, prompt, check)
         if kept is not None:
             yield kept
@@ -163,7 +163,9 @@ class Models:
         price = price_of(request.model, request.tier, self._settings)
         if choice.provider.is_local:
             price = price or Price(0.0, 0.0, 0.0, 0.0)
-        most = _most(request, choice.provider.turns_per_call, price)
+        turns = choice.provider.turns_per_call
+        read = turns * (_input_tokens(request) + estimate_tokens(json.dumps(request.schema)))
+        most = with_cost(ModelUsage(read, turns * request.max_output_tokens, calls=1), price)
         call = PlannedCall(request.tier, choice.provider.name, request.model, request.prompt, most)
         reservation = self._budget.reserve(call, self._today())
         try:
@@ -209,9 +211,9 @@ class Models:
 
 def _require_time(provider: Provider, left_s: float) -> None:
     """Raise ModelUnavailableError where the provider needs more than what is left."""
-    if left_s < provider.least_s:
+    if left_s < provider.min_s:
         raise ModelUnavailableError(
-            f"{provider.name} needs {provider.least_s:g} s or more and has {max(0.0, left_s):.1f} s",
+            f"{provider.name} needs {provider.min_s:g} s or more and has {max(0.0, left_s):.1f} s",
             "Choose a faster provider: quaid config models.provider anthropic",
         )
 
@@ -246,17 +248,11 @@ def _repaired(request: Request, reply: Reply, problems: Sequence[str]) -> Reques
     return replace(request, turns=turns)
 
 
-def _most(request: Request, turns_per_call: int, price: Price | None) -> ModelUsage:
-    """Return the most that a call can take."""
-    read = _input_tokens(request) + estimate_tokens(json.dumps(request.schema))
-    return with_cost(ModelUsage(turns_per_call * read, turns_per_call * request.max_output_tokens, calls=1), price)
-
-
 def _input_tokens(request: Request) -> int:
     return sum(estimate_tokens(turn.text) for turn in request.turns) + estimate_tokens(request.system)
 
 
-def _key(prompt: Prompt, choice: Choice, model: str, text: str) -> str:
+def _answer_key(prompt: Prompt, choice: Choice, model: str, text: str) -> str:
     import hashlib
 
     parts = json.dumps([prompt.name, prompt.version, choice.provider.name, model, text])

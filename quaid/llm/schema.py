@@ -102,7 +102,8 @@ def _kinds(schema: Mapping[str, Any]) -> set[str]:
 
 def _violations(value: object, schema: Mapping[str, Any], where: str) -> Iterator[str]:
     kinds = _kinds(schema)
-    if not any(_is_of(value, kind) for kind in kinds):
+    # A boolean is an int to Python only.
+    if not any(kind == "boolean" if isinstance(value, bool) else isinstance(value, _TYPES[kind]) for kind in kinds):
         yield f"{where} must be {' or '.join(sorted(kinds))}"
         return
     if "enum" in schema and value not in schema["enum"]:
@@ -149,9 +150,3 @@ def _size_violations(size: int, schema: Mapping[str, Any], what: str, where: str
         yield f"{where} has {size} {what.lower()}, must have {schema[f'min{what}']} or more"
     if size > schema.get(f"max{what}", size):
         yield f"{where} has {size} {what.lower()}, must have {schema[f'max{what}']} or fewer"
-
-
-def _is_of(value: object, kind: str) -> bool:
-    if isinstance(value, bool):  # to Python it is an int
-        return kind == "boolean"
-    return isinstance(value, _TYPES[kind])

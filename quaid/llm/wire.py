@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from quaid.errors import ModelAnswerError, ModelTimeoutError, ModelUnavailableError
-from quaid.http import Response, Service, ServiceError
+from quaid.http import Service, ServiceError
 from quaid.llm.exchange import Reply, Request
 from quaid.model import Tier
 
@@ -25,7 +25,7 @@ class RemoteProvider(Service, ABC):
 
     modes: ClassVar[Mapping[Tier, Sequence[str]]]
     """The ways to ask for JSON, the strictest first."""
-    least_s = 0.0
+    min_s = 0.0
     turns_per_call = 1
 
     def __init__(self, name: str, base_url: str, key_env: str, environ: Mapping[str, str]) -> None:
@@ -53,7 +53,10 @@ class RemoteProvider(Service, ABC):
         mode = UNDERSTOOD.get(key, 0)
         try:
             response = self.ask(self.payload(request, modes[mode]), deadline)
-            while _is_not_understood(response) and mode + 1 < len(modes):
+            while response.status in {400, 422} and mode + 1 < len(modes):
+                message = response.message().lower()
+                if any(word in message for word in _OTHER_PROBLEMS):
+                    break
                 mode += 1
                 response = self.ask(self.payload(request, modes[mode]), deadline)
             if response.status != 200:
@@ -67,10 +70,3 @@ class RemoteProvider(Service, ABC):
             return self.reply(json.loads(response.body), request)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
             raise ModelAnswerError(request.model, request.prompt, f"{self.where} speaks another format") from error
-
-
-def _is_not_understood(response: Response) -> bool:
-    if response.status not in {400, 422}:
-        return False
-    message = response.message().lower()
-    return not any(word in message for word in _OTHER_PROBLEMS)

@@ -1,4 +1,4 @@
-"""What only this machine knows and may lose: local.db, the queue, runs, logs, notifications.
+"""State that only this machine has and may lose: local.db, the queue, runs, logs, notifications.
 
 May import the base only.
 Begin with database.py.

@@ -1,7 +1,7 @@
-"""Opening local.db: what only this machine knows. Losing it costs habits, never a memory.
+"""Opening local.db, which holds what only this machine knows. Losing it costs statistics, never a memory.
 
 Each module of this room brings the tables it needs as `CREATE … IF NOT EXISTS`, opens the file with `open_local` and
-does its work inside `translated`, so that the same trouble is the same sentence everywhere.
+does its work inside `translated`, so that the same error has the same message everywhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from quaid import sqlite
 from quaid.sqlite import BUSY_MS, Database, Format
 
 _FORMAT = Format(0x51754C6F, 1)
-_LONGEST_LOG = 1_000_000
+_MAX_LOG_BYTES = 1_000_000
 """Bytes of a write-ahead log that may stay behind when a process ends: the next one reads it in a millisecond."""
 
 
@@ -29,14 +29,13 @@ def open_local(
     relaxed: bool = False,
     report: Callable[[str], None] | None = None,
 ) -> Database:
-    """A connection to local.db at `path`, made when it is missing, with the tables of `schema` in it.
+    """Return a connection to local.db at `path`, made when it is missing, with the tables of `schema` in it.
 
     A damaged file is set aside as `local.db.damaged` and a new one begun; `report` is told. A lock is waited for
-    `wait_ms`.
-    `relaxed` never waits for the disk: a power cut may take the last few writes along, a killed process none.
+    `wait_ms`. `relaxed` never waits for the disk: a power cut may lose the last few writes, a killed process none.
 
     Raises:
-        DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: as they say.
+        DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: it cannot be used.
     """
 
     def opened(again: bool) -> Database:
@@ -64,13 +63,13 @@ def close_relaxed(connection: apsw.Connection, path: Path) -> None:
     SQLite's own close does that every time, and waits for the disk.
     """
     with suppress(OSError):
-        if os.stat(f"{path}-wal").st_size < _LONGEST_LOG:  # noqa: PTH116 - at the end of every recall
+        if os.stat(f"{path}-wal").st_size < _MAX_LOG_BYTES:  # noqa: PTH116 - at the end of every recall
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.close()
 
 
 def open_in_memory(schema: str) -> apsw.Connection:
-    """The same tables where no file can be written; gone with the connection."""
+    """Return a connection to the same tables without a file, for where none can be written."""
     connection = apsw.Connection(":memory:")
     connection.execute(schema)
     return connection
@@ -78,11 +77,11 @@ def open_in_memory(schema: str) -> apsw.Connection:
 
 @contextmanager
 def translated(connection: apsw.Connection) -> Iterator[None]:
-    """What SQLite says about the local.db that `connection` has open, as Quaid says it.
+    """Raise SQLite's errors about the local.db that `connection` has open as Quaid's own.
 
     Raises:
-        DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: as they say.
-        StateDamagedError: the file was damaged; it stands aside now and the next `open_local` begins a new one.
+        DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: it cannot be used.
+        StateDamagedError: the file was damaged; it is set aside now and the next `open_local` begins a new one.
     """
     if isinstance(connection, Database):
         with sqlite.translated(connection.path, connection.inode):

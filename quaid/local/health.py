@@ -1,4 +1,4 @@
-"""How the memory was after each run of the janitor, in local.db: numbers to chart, one snapshot a run."""
+"""A snapshot of the memory after each run of the janitor, in local.db: numbers to chart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date, timedelta
 
-from quaid.local.tables import Tables, readable
+from quaid.local.tables import Tables, parse_rows
 
 _KEPT_DAYS = 400
 
@@ -58,12 +58,12 @@ class HealthLog(Tables):
     """The snapshots."""
 
     SCHEMA = """
--- One look at the memory, as JSON.
+-- The memory at a moment, as JSON.
 CREATE TABLE IF NOT EXISTS health (at TEXT PRIMARY KEY, snapshot TEXT NOT NULL) STRICT, WITHOUT ROWID;
 """
 
     def add(self, snapshot: Snapshot) -> None:
-        """Keep it, and let go of what is older than 400 days."""
+        """Add it, and delete those that are older than 400 days."""
         oldest = (date.fromisoformat(snapshot.day) - timedelta(days=_KEPT_DAYS)).isoformat()
         with self._transaction() as connection:
             row = (snapshot.at, json.dumps(asdict(snapshot)))
@@ -71,31 +71,29 @@ CREATE TABLE IF NOT EXISTS health (at TEXT PRIMARY KEY, snapshot TEXT NOT NULL) 
             connection.execute("DELETE FROM health WHERE at < ?", (oldest,))
 
     def by_day(self, since: str) -> list[Snapshot]:
-        """The last snapshot of each day from `since` (ISO) on, oldest first, with the cost of all runs of the day."""
+        """Return the last snapshot of each day from `since` (ISO) on, oldest first, with the cost of all runs of the
+        day.
+        """
         rows = self._rows("SELECT snapshot FROM health WHERE at >= ? ORDER BY at", since)
         days: dict[str, Snapshot] = {}
-        for snapshot in readable(lambda row: _snapshot(str(row[0])), rows):
+        for snapshot in parse_rows(_parse_snapshot, rows):
             earlier = days.get(snapshot.day, Snapshot(snapshot.at, cost_usd=None))
-            days[snapshot.day] = replace(snapshot, cost_usd=_sum(earlier.cost_usd, snapshot.cost_usd))
+            costs = [cost for cost in (earlier.cost_usd, snapshot.cost_usd) if cost is not None]
+            days[snapshot.day] = replace(snapshot, cost_usd=sum(costs) if costs else None)
         return list(days.values())
 
 
-def _snapshot(text: str) -> Snapshot:
-    """What an older or newer Quaid counted besides is passed over, what it did not is zero.
+def _parse_snapshot(row: tuple[str]) -> Snapshot:
+    """Return the snapshot in a row. What only an older or newer Quaid counts is ignored; what it did not count is 0.
 
     Raises:
-        ValueError, TypeError, AttributeError, KeyError: it is no snapshot.
+        ValueError, TypeError, AttributeError, KeyError: it is not a snapshot.
     """
-    told = json.loads(text)
-    values = {one.name: told[one.name] for one in fields(Snapshot) if one.name in told}
-    date.fromisoformat(told["at"][:10])
+    stored = json.loads(row[0])
+    values = {one.name: stored[one.name] for one in fields(Snapshot) if one.name in stored}
+    date.fromisoformat(stored["at"][:10])
     for name, value in values.items():
         numbers = value.values() if name in {"kinds", "statuses"} else [] if name == "at" else [value]
         if not all(number is None or isinstance(number, int | float) for number in numbers):
             raise TypeError(name)
     return Snapshot(**values)
-
-
-def _sum(*costs: float | None) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known else None

@@ -1,7 +1,4 @@
-"""What language models have taken on this machine, and the answers they gave, in local.db.
-
-Losing it forgets what was spent today, and some questions are asked again.
-"""
+"""The usage of language models on this machine, and the answers they gave, in local.db."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ _KEPT_DAYS = 90
 
 
 class DayUsage(NamedTuple):
-    """What models took on one day (ISO, UTC). `unsettled` calls run or were killed: they count at their most."""
+    """The usage of one day (ISO, UTC). `unsettled` calls are running or were killed: they count at their estimate."""
 
     day: str
     usage: ModelUsage
@@ -44,7 +41,7 @@ class DayUsage(NamedTuple):
 
 
 class PromptUsage(NamedTuple):
-    """What one version of a prompt (`name@version`) took of one model."""
+    """The usage of one model by one version of a prompt (`name@version`)."""
 
     prompt: str
     provider: str
@@ -53,13 +50,9 @@ class PromptUsage(NamedTuple):
 
 
 class ModelRecords(Tables):
-    """Both ports of the models' room, on local.db at `path`. Making one touches nothing; each call opens and closes.
+    """A `UsageStore` and an `AnswerStore` of quaid.llm.
 
-    A late call is settled by a thread that nobody waits for, when its owner may have closed all else: so no connection
-    is kept. Safe for several threads and processes.
-
-    Raises:
-        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
+    No connection is kept: a late call is settled by a thread that nobody waits for, when all else may be closed.
     """
 
     SCHEMA = _SCHEMA
@@ -69,7 +62,7 @@ class ModelRecords(Tables):
         self._lock = threading.Lock()
 
     def reserve(self, call: PlannedCall, day: str, check: Callable[[ModelUsage], None]) -> int:
-        """Count `call` at its estimate, if `check` does not object to what `day` has taken; its number."""
+        """Count `call` at its estimate and return its number, unless `check` raises on the usage of `day`."""
         with self._transaction() as connection:
             check(_spent(connection, day))
             row = (day, call.tier, call.provider, call.model, call.prompt, *_counts(call.most))
@@ -84,7 +77,7 @@ class ModelRecords(Tables):
         return call_id
 
     def settle(self, reservation: int, usage: ModelUsage) -> None:
-        """Put what the call really took in the place of its estimate."""
+        """Replace the estimate of a call by its usage."""
         with self._open() as connection:
             connection.execute(
                 f"UPDATE model_calls SET ({_COUNTS}, is_settled) = (?,?,?,?,?,?,1) WHERE call_id = ?",
@@ -92,19 +85,19 @@ class ModelRecords(Tables):
             )
 
     def spent(self, day: str) -> ModelUsage:
-        """What `day` has taken, estimates of running calls included."""
-        if not self._path.exists():
+        """Return the usage of `day`, estimates of running calls included."""
+        if not self.path.exists():
             return ModelUsage()
         with self._open() as connection:
             return _spent(connection, day)
 
     def by_day(self) -> list[DayUsage]:
-        """What models took on each of the days that are kept, the oldest first; days without a call are left out."""
+        """Return the usage of each of the days that are kept, oldest first; days without a call are left out."""
         query = f"SELECT day, sum(is_settled = 0), {_SUMS} FROM model_calls GROUP BY day ORDER BY day"
         return [DayUsage(day, _usage(sums), unsettled) for day, unsettled, *sums in self._rows(query)]
 
     def by_prompt(self, day: str | None = None) -> list[PromptUsage]:
-        """What each prompt took, on `day` or on all days that are kept; what took the most tokens first."""
+        """Return the usage of each prompt, on `day` or on all days that are kept; most tokens first."""
         query = (
             f"SELECT prompt, provider, model, {_SUMS} FROM model_calls WHERE ?1 IS NULL OR day = ?1 "
             "GROUP BY prompt, provider, model ORDER BY sum(input_tokens + output_tokens) DESC, prompt, model"
@@ -113,12 +106,12 @@ class ModelRecords(Tables):
         return [PromptUsage(prompt, provider, model, _usage(sums)) for prompt, provider, model, *sums in rows]
 
     def get(self, key: str, oldest_day: str) -> str | None:
-        """The answer kept under `key` on `oldest_day` or later."""
+        """Return the answer kept under `key` on `oldest_day` or later."""
         rows = self._rows("SELECT answer FROM model_answers WHERE key = ? AND day >= ?", key, oldest_day)
         return str(rows[0][0]) if rows else None
 
     def put(self, key: str, answer: str, day: str, oldest_day: str) -> None:
-        """Keep `answer`, and forget what is older than `oldest_day`."""
+        """Keep `answer`, and delete what is older than `oldest_day`."""
         with self._transaction() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO model_answers (key, day, answer) VALUES (?,?,?)", (key, day, answer)
@@ -152,6 +145,6 @@ def _spent(connection: apsw.Connection, day: str) -> ModelUsage:
 
 
 def _usage(sums: Sequence[Any]) -> ModelUsage:
-    """Sums in the order of `_COUNTS`; the cost is None where no call's is known."""
+    """Return the usage in sums that have the order of `_COUNTS`; the cost is None where no call's is known."""
     usage = ModelUsage(*sums)
     return usage._replace(cost_usd=None if usage.cost_usd is None else float(usage.cost_usd))

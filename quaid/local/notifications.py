@@ -1,20 +1,19 @@
-"""News of what goes on while nobody looks: how much is told of each part, and how it gets to the owner: terminal,
-desktop, a file, a webhook.
+"""News of background work, sent to the owner: to the terminal, the desktop, a file or a webhook.
 
-News are never worth a failed run: what could not be delivered is a remark.
+News that could not be delivered never fail a run: they leave a remark.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from quaid.http import UnreachableError, Wire
+from quaid.local import state_files
 from quaid.place import LOG_DIR, state_folder
 from quaid.redaction import admit
 from quaid.settings import NotificationSettings
@@ -25,9 +24,9 @@ Feature = Literal["janitor", "extraction", "retrieval", "docs"]
 NEWS_FILE = "news.log"
 WEBHOOK_TIMEOUT_S = 5.0
 DESKTOP_TIMEOUT_S = 10
-LONGEST_POPUP = 240
-LONGEST_FILE = 1_000_000
-"""Bytes of the news file; then it is begun anew, and the one before is kept beside it."""
+MAX_POPUP_CHARS = 240
+MAX_FILE_BYTES = 1_000_000
+"""Of the news file; a longer one is renamed, and a new one begun."""
 _FILE_ENDINGS = (".log", ".txt")
 """quaid.toml travels with the vault: whoever can change it must not make Quaid write into a shell's start-up file."""
 CHANNELS = ("terminal", "desktop", "file", "webhook")
@@ -40,29 +39,29 @@ _PRESETS: dict[str, dict[Feature, Level]] = {
 
 
 def level_of(settings: NotificationSettings, feature: Feature) -> Level:
-    """How much is told of `feature`: its own setting, else what the level says."""
+    """Return how much is told of `feature`: its own setting, else that of the preset."""
     own: Level | Literal[""] = getattr(settings, feature)
     return own or _PRESETS[settings.level][feature]
 
 
 def list_channels(settings: NotificationSettings) -> list[str]:
-    """The channels that are set, as they are written."""
+    """Return the names of the channels that are set, known or not."""
     return list(dict.fromkeys(name.strip().lower() for name in settings.channels.split(",") if name.strip()))
 
 
 def deliver(
     root: Path, settings: NotificationSettings, feature: Feature, text: str, only: Collection[str] = CHANNELS
 ) -> list[str]:
-    """Send news of `feature` through those channels of the settings that are in `only`; a remark for each that could
-    not.
+    """Send news of `feature` through those channels of the settings that are in `only`; return a remark for each that
+    failed.
 
-    `text` passes the gate and is disarmed first: what is quoted from memories must not act on a terminal or a desktop.
+    `text` is redacted and its control characters are removed: quoted memories must not act on a terminal or a desktop.
     """
     if not text.strip() or level_of(settings, feature) == "off":
         return []
     shown = neutralise(admit(text).text).strip()
     ways: dict[str, Callable[[], None]] = {
-        "terminal": lambda: _to_terminal(shown),
+        "terminal": lambda: print(shown, file=sys.stderr) if sys.stderr.isatty() else None,
         "desktop": lambda: _to_desktop(shown),
         "file": lambda: _to_file(root, settings.file, shown),
         "webhook": lambda: _to_webhook(settings.webhook, shown),
@@ -80,16 +79,11 @@ def deliver(
     return remarks
 
 
-def _to_terminal(text: str) -> None:
-    if sys.stderr.isatty():
-        print(text, file=sys.stderr)
-
-
 def _to_desktop(text: str) -> None:
-    """A popup where there is a desktop. Nobody waits for it."""
+    """Show a popup where there is a desktop, and do not wait for it."""
     import textwrap
 
-    body = textwrap.shorten(text, LONGEST_POPUP, placeholder=" …")
+    body = textwrap.shorten(text, MAX_POPUP_CHARS, placeholder=" …")
     if sys.platform == "darwin":
         script = ("on run argv", "display notification (item 1 of argv) with title (item 2 of argv)", "end run")
         _start(["osascript", *(part for line in script for part in ("-e", line)), body, "Quaid"])
@@ -117,19 +111,12 @@ def _to_file(root: Path, setting: str, text: str) -> None:
         raise ValueError(f"notifications.file is {setting!r}, and must end in {' or '.join(_FILE_ENDINGS)}")
     if not setting:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        if path.lstat().st_size > LONGEST_FILE:
-            path.replace(path.with_name(f"{path.name}.1"))
-    when = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    entry = "\n".join(_indented(text.splitlines(), when)) + "\n"
+    state_files.rotate(path, MAX_FILE_BYTES)
+    lines = "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+    entry = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}{lines}\n"
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "ab") as file:
         file.write(entry.encode())  # one write: two processes do not mix their lines
-
-
-def _indented(lines: Iterable[str], when: str) -> Iterable[str]:
-    for number, line in enumerate(lines):
-        yield f"{when}  {line}" if number == 0 else f"  {line}".rstrip()
 
 
 def _to_webhook(address: str, text: str) -> None:

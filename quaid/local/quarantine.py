@@ -1,4 +1,4 @@
-"""Answers of models that could not be used, or not in whole, as they came: quarantine/ of the state folder."""
+"""Models' answers that could not be used in whole, as they came, in quarantine/ of the state folder."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Quarantined:
 
 
 def put(state: Path, found: Quarantined) -> Path:
-    """Keep `found` in the vault's state folder; the path of its file. The janitor removes the oldest of many, and
-    says so.
+    """Write `found` into the vault's state folder and return the path of its file. The janitor deletes the oldest of
+    many, and says so.
     """
     moment = datetime.fromisoformat(found.at)
     path = state / FOLDER / f"{moment:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}.json"
@@ -46,7 +46,7 @@ def count(state: Path) -> int:
 
 
 def read_all(state: Path) -> Iterator[Quarantined]:
-    """What is there, oldest first; a file that cannot be read is passed over."""
+    """Yield the answers that are there, oldest first; a file that cannot be read is skipped."""
     for path in sorted((state / FOLDER).glob("*.json")):
         try:
             data: Mapping[str, object] = json.loads(state_files.read(path))

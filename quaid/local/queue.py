@@ -1,9 +1,8 @@
-"""What agents' programs have reported and nobody has worked off yet: queue/ of the state folder, a JSON file each.
+"""The queue of conversations that hooks have reported and no worker has taken in yet: a JSON file each.
 
-A hook must return at once and may be killed at any time, so it only leaves a file here, written aside and renamed. A
-session has one file for each reason to take it in: the newest report replaces the one before. What was not taken in is
-never deleted: it is given up into `failed/`, and stays there until its owner empties it. Files of other names are
-nobody's business here.
+A hook must return at once and may be killed at any time, so it only writes a file here, by a rename. A session has one
+file for each reason to take it in: a new report replaces the one before. A report that could not be taken in is never
+deleted: it is moved into `failed/`, and stays there until the owner empties it. Files of other names are ignored.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ _TAKEN = f"{_EDITED}.taken"
 _ITEM = re.compile(r"[0-9a-f]{16}(-[0-9]{1,8})?\.(now|idle)(\.[0-9]+)?\.json")
 _SPOOLED = re.compile(r"[0-9a-f]{16}-[0-9]{1,20}\.jsonl")
 """The names that `spool` gives."""
-_LONGEST_EDITED = 4_000_000
-"""Bytes; then the list of edited files is begun anew."""
+_MAX_EDITED_BYTES = 4_000_000
+"""Of the list of edited files; a longer one is deleted."""
 
 When = Literal["now", "idle"]
 
@@ -62,28 +61,30 @@ def put(state: Path, item: Item) -> None:
 
 
 def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -> str:
-    """Keep the messages of a program without a transcript file as one (generic JSONL), without secrets; its name in the
-    queue.
+    """Write the messages of a program without a transcript file into one (generic JSONL), without secrets; return its
+    name in the queue.
     """
-    path = state / FOLDER / f"{state_files.name_of(session)}-{time.time_ns()}.jsonl"
+    path = state / FOLDER / f"{state_files.file_stem(session)}-{time.time_ns()}.jsonl"
     lines = [json.dumps({"session": session}), *(json.dumps(message) for message in admit_each(messages))]
     write_private(path, "\n".join(lines) + "\n")
     return path.name
 
 
 def waiting(state: Path) -> list[Item]:
-    """What is queued and can be read, oldest first."""
+    """Return the reports that are queued and can be read, oldest first."""
     found = (_read(path) for path in _list(state / FOLDER))
     return sorted((item for item in found if isinstance(item, Item)), key=lambda item: item.at)
 
 
 def is_any(state: Path) -> bool:
-    """Whether a conversation is queued; cheap."""
+    """Return whether a conversation is queued; cheap."""
     return any(_list(state / FOLDER))
 
 
 def failed(state: Path) -> list[Item]:
-    """What was given up, with its problem. Where the report itself cannot be read, it stands for the transcript."""
+    """Return the reports that were given up, each with its problem. One that cannot be read stands for its
+    transcript.
+    """
     given_up = [(path, _read(path)) for path in _list(state / FOLDER / FAILED)]
     cut = [(path, found) for path in _list(state / FOLDER) if isinstance(found := _read(path), str)]
     return [
@@ -93,12 +94,12 @@ def failed(state: Path) -> list[Item]:
 
 
 def next_step(state: Path) -> str:
-    """What the owner may do about what was given up."""
+    """Return what the owner may do about the reports that were given up."""
     return f"quaid extract FILE, then empty {state / FOLDER / FAILED}"
 
 
 def set_aside(state: Path) -> None:
-    """Take what cannot be read out of the way of the rest, into `failed/`."""
+    """Move reports that cannot be read into `failed/`."""
     for path in _list(state / FOLDER):
         if isinstance(_read(path), str):
             _give_up(path)
@@ -119,30 +120,29 @@ def fail(state: Path, item: Item, problem: str, *, for_good: bool = False) -> No
     path = state / FOLDER / _name(item)
     if _read(path) != item:
         return
-    if not (for_good or tried.attempts >= ATTEMPTS):
-        _write(path, tried)
-        return
     _write(path, tried)
-    _give_up(path)
+    if for_good or tried.attempts >= ATTEMPTS:
+        _give_up(path)
 
 
 def note_edited(state: Path, path: str, session: str) -> None:
     """Remember that an agent has edited the file `path`."""
     target = state / FOLDER / _EDITED
     with suppress(OSError):
-        if target.stat().st_size > _LONGEST_EDITED:
+        if target.stat().st_size > _MAX_EDITED_BYTES:
             target.unlink()
     state_files.append(target, json.dumps({"path": path, "session": session, "at": time.time()}))
 
 
 def has_edited(state: Path) -> bool:
-    """Whether files were edited that nobody has looked at; cheap."""
+    """Return whether files were edited that nobody has looked at; cheap."""
     return any((state / FOLDER / name).exists() for name in (_EDITED, _TAKEN))
 
 
 def take_edited(state: Path) -> list[str]:
-    """The paths that were edited, each once, in the order they were edited first. They are taken again until
-    `forget_edited`: whoever takes them may be killed. One process at a time asks.
+    """Return the paths that were edited, each once, in the order of their first edit.
+
+    They are returned again until `forget_edited`, for their taker may be killed. One process at a time calls this.
     """
     source, taken = state / FOLDER / _EDITED, state / FOLDER / _TAKEN
     with suppress(FileNotFoundError):
@@ -163,7 +163,7 @@ def take_edited(state: Path) -> list[str]:
 
 
 def forget_edited(state: Path) -> None:
-    """What was taken is done with."""
+    """Delete the list that `take_edited` has returned."""
     (state / FOLDER / _TAKEN).unlink(missing_ok=True)
 
 
@@ -172,7 +172,7 @@ def _list(folder: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> Item | str:
-    """The report in a file, or why there is none that this Quaid can read."""
+    """Return the report in a file, or why this Quaid cannot read it."""
     try:
         fields = json.loads(state_files.read(path))
     except (OSError, ValueError) as error:
@@ -212,4 +212,4 @@ def _write(path: Path, item: Item) -> None:
 
 def _name(item: Item) -> str:
     source = f"-{Path(item.transcript).stem[-8:]}" if item.spooled else ""
-    return f"{state_files.name_of(item.session)}{source}.{item.when}.json"
+    return f"{state_files.file_stem(item.session)}{source}.{item.when}.json"

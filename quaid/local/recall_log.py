@@ -1,13 +1,15 @@
-"""What was asked and how recall did: one row a question, the newest 10,000 of them."""
+"""The log of recalls, and the gaps: the questions that found nothing. Texts are kept only as the settings allow."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, NamedTuple
+from unicodedata import normalize
 
-from quaid.local.gaps import Keep, question_key
-from quaid.local.tables import readable
+from quaid.local.tables import parse_rows
 from quaid.redaction import admit
 
 if TYPE_CHECKING:
@@ -20,12 +22,20 @@ CREATE TABLE IF NOT EXISTS recall_log (
     hit_limit INTEGER, hits TEXT NOT NULL, best REAL, took_ms REAL NOT NULL, stages TEXT NOT NULL,
     degraded TEXT NOT NULL, session TEXT
 ) STRICT;
+-- A question without an answer. `key` is SHA-256 of the normalised question, `text` NULL unless it may be kept.
+CREATE TABLE IF NOT EXISTS gaps (
+    key TEXT PRIMARY KEY, asked INTEGER NOT NULL, first_asked TEXT NOT NULL, last_asked TEXT NOT NULL, text TEXT
+) STRICT, WITHOUT ROWID;
 """
-MOST_ENTRIES = 10_000
+MAX_ENTRIES = 10_000
+MAX_GAPS = 10_000
 _COLUMNS = "at, query, query_key, door, depth, hit_limit, hits, took_ms, stages, degraded, session"
 
+Keep = Literal["text", "hashes", "off"]
+"""What is kept of a question."""
 
-class Entry(NamedTuple):
+
+class RecallEntry(NamedTuple):
     """One recall. `hits` are (memory id, score), best first; `stages` are milliseconds by name.
 
     `query` or `query_key` is None, as `recall.log` says.
@@ -49,14 +59,14 @@ class Entry(NamedTuple):
 
 
 class RecallLog:
-    """The log in local.db, behind a connection opened with `SCHEMA`."""
+    """The log in local.db, on a connection opened with `SCHEMA`."""
 
     def __init__(self, connection: apsw.Connection, keep: Keep = "text") -> None:
         self._connection = connection
         self._keep = keep
 
-    def add(self, entry: Entry) -> None:
-        """Keep `entry` as `recall.log` allows, and let go of what is older than the newest 10,000."""
+    def add(self, entry: RecallEntry) -> None:
+        """Add `entry` as `recall.log` allows, and delete all but the newest 10,000."""
         if self._keep == "off":
             return
         is_text = self._keep == "text"
@@ -70,21 +80,91 @@ class RecallLog:
             ),
         )  # fmt: skip
         newest = self._connection.last_insert_rowid()
-        self._connection.execute("DELETE FROM recall_log WHERE entry_id <= ?", (newest - MOST_ENTRIES,))
+        self._connection.execute("DELETE FROM recall_log WHERE entry_id <= ?", (newest - MAX_ENTRIES,))
 
-    def recent(self, limit: int) -> list[Entry]:
-        """The last `limit` entries, newest first."""
+    def recent(self, limit: int) -> list[RecallEntry]:
+        """Return the last `limit` entries, newest first."""
         rows = self._connection.execute(f"SELECT {_COLUMNS} FROM recall_log ORDER BY entry_id DESC LIMIT ?", (limit,))
-        return list(readable(_entry, rows))
+        return list(parse_rows(_entry, rows))
+
+
+class Gap(NamedTuple):
+    """A question that found nothing: how often it was asked, and when (ISO 8601, UTC)."""
+
+    key: str
+    asked: int
+    first_asked: str
+    last_asked: str
+    text: str | None = None
+
+
+class Gaps:
+    """The gaps in local.db, on a connection opened with `SCHEMA`."""
+
+    def __init__(self, connection: apsw.Connection, keep: Keep = "hashes") -> None:
+        self._connection = connection
+        self._keep = keep
+
+    def record(self, question: str, now: datetime, *, answered: bool) -> None:
+        """Count a question that found nothing; delete one that has found something at last."""
+        if answered:
+            if self._connection.execute("SELECT 1 FROM gaps LIMIT 1").fetchone():  # hashing is slow in a cold start
+                self.close(question_key(question))
+            return
+        asked = normalise(question)
+        if self._keep == "off" or not asked:  # a question without a word asks for nothing
+            return
+        when = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        text = " ".join(admit(question).text.split()) if self._keep == "text" else None
+        self._connection.execute(
+            "INSERT INTO gaps (key, asked, first_asked, last_asked, text) VALUES (?1, 1, ?2, ?2, ?3) "
+            "ON CONFLICT (key) DO UPDATE SET "
+            "asked = asked + 1, last_asked = max(last_asked, excluded.last_asked), text = excluded.text",
+            (question_key(question), when, text),
+        )
+        self._connection.execute(
+            "DELETE FROM gaps WHERE key IN (SELECT key FROM gaps ORDER BY last_asked DESC LIMIT -1 OFFSET ?)",
+            (MAX_GAPS,),
+        )
+
+    def close(self, key: str) -> bool:
+        """Delete a gap; return whether there was one."""
+        return self._connection.execute("DELETE FROM gaps WHERE key = ? RETURNING key", (key,)).fetchone() is not None
+
+    def recent(self, limit: int) -> list[Gap]:
+        """Return the gaps asked last, newest first."""
+        rows = self._connection.execute(
+            "SELECT key, asked, first_asked, last_asked, text FROM gaps "
+            "ORDER BY last_asked DESC, asked DESC, key LIMIT ?",
+            (limit,),
+        )
+        return [Gap(*row) for row in rows]
+
+    def count(self) -> int:
+        """Return the number of gaps."""
+        row = self._connection.execute("SELECT count(*) FROM gaps").fetchone()
+        return int(row[0]) if row else 0
+
+
+def normalise(question: str) -> str:
+    """Return the words of `question` without case, spacing and punctuation: by them questions are told apart."""
+    return " ".join(re.findall(r"\w+", normalize("NFKC", question).casefold()))
+
+
+def question_key(question: str) -> str:
+    """Return SHA-256 of the normalised question, in hex."""
+    import hashlib
+
+    return hashlib.sha256(normalise(question).encode()).hexdigest()
 
 
 def _safe(text: str | None) -> str | None:
     return None if text is None else admit(text).text
 
 
-def _entry(row: tuple[object, ...]) -> Entry:
+def _entry(row: tuple[object, ...]) -> RecallEntry:
     at, query, key, door, depth, limit, hits, took_ms, stages, degraded, session = row
-    return Entry(
+    return RecallEntry(
         at=str(at),
         query=None if query is None else str(query),
         door=str(door),

@@ -1,6 +1,6 @@
-"""What the janitor remembers on this machine, in local.db: its runs, its verdicts, and what waits for the owner.
+"""The janitor's runs, its judgements, and the proposals that wait for the owner, in local.db.
 
-Losing it asks some questions again and forgets the diary; what was decided is in the history.
+Losing it costs asking some questions again; what was decided is in the history.
 """
 
 from __future__ import annotations
@@ -14,33 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousReferenceError
-from quaid.local.tables import Tables, readable
+from quaid.local.tables import Tables, parse_rows
 from quaid.model import Edit, SourceEdit
 
 if TYPE_CHECKING:
     import apsw
 
-_SCHEMA = """
--- One run of the janitor. `decisions` and `degraded` are JSON lists.
-CREATE TABLE IF NOT EXISTS janitor_runs (
-    run TEXT PRIMARY KEY, started TEXT NOT NULL, outcome TEXT NOT NULL, ended TEXT, commit_id TEXT,
-    decisions TEXT NOT NULL, waiting INTEGER NOT NULL, cost_usd REAL, notes_before INTEGER NOT NULL,
-    notes_after INTEGER, degraded TEXT NOT NULL, problem TEXT
-) STRICT, WITHOUT ROWID;
--- A verdict that changed nothing, by the hash of its evidence. `day` is when it was last of use.
-CREATE TABLE IF NOT EXISTS judgements (
-    key TEXT PRIMARY KEY, task TEXT NOT NULL, verdict TEXT NOT NULL, day TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS judgements_by_day ON judgements (day);
--- A decision that its owner has not answered yet. `proposal` is JSON, bytes in base64.
-CREATE TABLE IF NOT EXISTS proposals (
-    key TEXT PRIMARY KEY, day TEXT NOT NULL, proposal TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-"""
 KEPT_DAYS = 400
-"""Runs and verdicts that are older go."""
+"""Older runs and judgements are deleted."""
 _FRESH_DAYS = 30
-"""A verdict that is of use again is dated anew only when its day is older: not every look writes."""
+"""A judgement that is used again is dated anew only when its day is older: not every look-up writes."""
 
 Outcome = Literal["running", "done", "stopped", "failed", "killed"]
 """`done` is the only success, though there was nothing to do. `stopped` by a brake or the gate. `killed` was found
@@ -70,7 +53,7 @@ class Run(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """A verdict that changed nothing, and the day (ISO) on which it was last of use."""
+    """A judgement that changed nothing, and the day (ISO) on which it was last used."""
 
     key: str
     task: str
@@ -95,61 +78,76 @@ class Proposal(NamedTuple):
     branch: SourceEdit | None = None
 
 
-class _Tables(Tables):
-    SCHEMA = _SCHEMA
+class Runs(Tables):
+    """The log of runs."""
 
-
-class Runs(_Tables):
-    """The janitor's diary."""
+    SCHEMA = """
+-- One run of the janitor. `decisions` and `degraded` are JSON lists.
+CREATE TABLE IF NOT EXISTS janitor_runs (
+    run TEXT PRIMARY KEY, started TEXT NOT NULL, outcome TEXT NOT NULL, ended TEXT, commit_id TEXT,
+    decisions TEXT NOT NULL, waiting INTEGER NOT NULL, cost_usd REAL, notes_before INTEGER NOT NULL,
+    notes_after INTEGER, degraded TEXT NOT NULL, problem TEXT
+) STRICT, WITHOUT ROWID;
+"""
 
     def add(self, run: Run) -> None:
-        """A run begins. Only one runs at a time, so those that seem to be running still were killed."""
+        """Add a run that begins. Only one runs at a time, so others that seem to be running were killed."""
         with self._transaction() as connection:
             connection.execute("UPDATE janitor_runs SET outcome = 'killed' WHERE outcome = 'running'")
             connection.execute("DELETE FROM janitor_runs WHERE started < ?", (_days_before(run.started, KEPT_DAYS),))
             _insert(connection, run)
 
     def finish(self, run: Run) -> None:
-        """Put the whole of a run in the place of its beginning."""
+        """Replace a run that began by its outcome."""
         with self._transaction() as connection:
             _insert(connection, run)
 
     def list(self, limit: int) -> list[Run]:
-        """The last `limit` runs, newest first."""
-        return list(readable(_run, self._rows(f"{_EACH_RUN} ORDER BY started DESC, run DESC LIMIT ?", limit)))
+        """Return the last `limit` runs, newest first."""
+        return list(parse_rows(_run, self._rows(f"{_EACH_RUN} ORDER BY started DESC, run DESC LIMIT ?", limit)))
 
     def get(self, reference: str) -> Run | None:
-        """The run whose id is, begins or ends with `reference`.
+        """Return the run whose id is, begins or ends with `reference`.
 
         Raises:
             AmbiguousReferenceError: several do.
         """
         wanted = reference.strip().lower()
         where = "run = ?1 OR ?1 <> '' AND (substr(run, 1, length(?1)) = ?1 OR substr(run, -length(?1)) = ?1)"
-        found = list(readable(_run, self._rows(f"{_EACH_RUN} WHERE {where} ORDER BY run = ?1 DESC, run", wanted)))
+        found = list(parse_rows(_run, self._rows(f"{_EACH_RUN} WHERE {where} ORDER BY run = ?1 DESC, run", wanted)))
         if len(found) > 1 and found[0].run != wanted:
             raise AmbiguousReferenceError(reference, [run.run for run in found])
         return found[0] if found else None
 
     def last_success(self) -> Run | None:
-        """The newest run that was done."""
+        """Return the newest run whose outcome is `done`."""
         rows = self._rows(f"{_EACH_RUN} WHERE outcome = 'done' ORDER BY started DESC, run DESC LIMIT 10")
-        return next(readable(_run, rows), None)
+        return next(parse_rows(_run, rows), None)
 
 
-class Judgements(_Tables):
-    """What was judged before and changed nothing, so that it is not asked again while its evidence is the same.
+class Judgements(Tables):
+    """Judgements that changed nothing, kept so that nothing is asked again while its evidence is the same.
 
     `day` (ISO) is the day of the run.
     """
+
+    SCHEMA = """
+-- A judgement that changed nothing, by the hash of its evidence. `day` is when it was last of use.
+CREATE TABLE IF NOT EXISTS judgements (
+    key TEXT PRIMARY KEY, task TEXT NOT NULL, verdict TEXT NOT NULL, day TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS judgements_by_day ON judgements (day);
+"""
 
     def __init__(self, path: Path, day: str) -> None:
         super().__init__(path)
         self._day = day
 
     def known(self, keys: Collection[str]) -> Mapping[str, str]:
-        """Of `keys` those that were judged, with the verdict. A verdict that is asked for does not grow old."""
-        if not keys or not self._path.exists():
+        """Return key -> verdict for those of `keys` that were judged. A judgement that is looked up does not grow
+        old.
+        """
+        if not keys or not self.path.exists():
             return {}
         chosen = "key IN (SELECT value FROM json_each(?))"
         wanted = json.dumps(list(keys))
@@ -160,7 +158,7 @@ class Judgements(_Tables):
         return {str(key): str(verdict) for key, verdict in rows}
 
     def add(self, task: str, verdicts: Mapping[str, str]) -> None:
-        """Remember the verdict of each key, and let go of what was of no use for 400 days."""
+        """Keep the verdict of each key, and delete judgements that were not used for 400 days."""
         rows = [(key, task, verdict, self._day) for key, verdict in verdicts.items()]
         if not rows:
             return
@@ -169,32 +167,39 @@ class Judgements(_Tables):
             connection.execute("DELETE FROM judgements WHERE day < ?", (_days_before(self._day, KEPT_DAYS),))
 
     def recent(self, task: str, verdict: str, limit: int) -> list[Judgement]:
-        """The last verdicts of this kind, newest first."""
+        """Return the last judgements of this kind, newest first."""
         columns, where = ", ".join(Judgement._fields), "task = ? AND verdict = ?"
         query = f"SELECT {columns} FROM judgements WHERE {where} ORDER BY day DESC, key LIMIT ?"
         return [Judgement(*row) for row in self._rows(query, task, verdict, limit)]
 
 
-class Proposals(_Tables):
-    """What waits for the owner's answer."""
+class Proposals(Tables):
+    """The proposals that wait for the owner's answer."""
+
+    SCHEMA = """
+-- A decision that its owner has not answered yet. `proposal` is JSON, bytes in base64.
+CREATE TABLE IF NOT EXISTS proposals (
+    key TEXT PRIMARY KEY, day TEXT NOT NULL, proposal TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
 
     def put(self, proposal: Proposal) -> None:
-        """Keep it, in the place of an older one on the same evidence."""
+        """Keep it, in place of an older one on the same evidence."""
         with self._transaction() as connection:
             row = (proposal.key, proposal.day, _to_json(proposal))
             connection.execute("INSERT OR REPLACE INTO proposals (key, day, proposal) VALUES (?,?,?)", row)
 
     def get(self, key: str) -> Proposal | None:
         rows = self._rows("SELECT proposal FROM proposals WHERE key = ?", key)
-        return next(readable(_from_json, (row[0] for row in rows)), None)
+        return next(parse_rows(_from_json, (row[0] for row in rows)), None)
 
     def list(self) -> list[Proposal]:
-        """All of them, oldest first."""
+        """Return all of them, oldest first."""
         rows = self._rows("SELECT proposal FROM proposals ORDER BY day, key")
-        return list(readable(_from_json, (row[0] for row in rows)))
+        return list(parse_rows(_from_json, (row[0] for row in rows)))
 
     def remove(self, key: str) -> bool:
-        """Forget it; whether there was one."""
+        """Delete it; return whether there was one."""
         return bool(self._rows("DELETE FROM proposals WHERE key = ? RETURNING key", key))
 
 
@@ -244,11 +249,13 @@ def _decoded(text: str | None) -> bytes | None:
 
 
 def _days_before(moment: str, days: int) -> str:
-    """The day (ISO) that many days before an ISO moment."""
+    """Return the day (ISO) that many days before an ISO moment."""
     return (date.fromisoformat(moment[:10]) - timedelta(days=days)).isoformat()
 
 
-def key_of(task: str, *evidence: str) -> str:
-    """Sixteen hex digits for what a decision rests on: the content hashes of the notes it judges, in any order."""
+def evidence_key(task: str, *evidence: str) -> str:
+    """Return sixteen hex digits for what a decision rests on: the content hashes of the notes it judges, in any
+    order.
+    """
     told = "\n".join([task, *sorted(evidence)])
     return hashlib.sha256(told.encode()).hexdigest()[:16]

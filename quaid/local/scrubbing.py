@@ -1,4 +1,4 @@
-"""What an earlier gate let into local.db goes: once for each version of the gate every text is looked at again."""
+"""Redaction of texts that are in local.db already, once for each version of the redaction rules."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ if TYPE_CHECKING:
     from apsw import SQLiteValue
 
 _DROPPED = (("model_answers", "answer"), ("project_notes", "told"), ("doc_checks", "found"))
-"""What can be made again."""
+"""Columns of rows that can be made again, and are deleted."""
 _REPLACED = (("recall_log", "query"), ("gaps", "text"), ("notes_to_self", "text"), ("janitor_runs", "problem"))
 
 
-def _admitted(*values: SQLiteValue) -> SQLiteValue:
-    return admit(values[0]).text if isinstance(values[0], str) else values[0]
-
-
 def scrub(path: Path) -> int:
-    """Take the secrets out of local.db at `path`, unless this version of the gate has done so; how many texts had some.
+    """Take the secrets out of local.db at `path`, unless these rules have done so before; return how many texts had
+    some.
 
     Raises:
-        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: as they say.
+        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: local.db cannot be used.
     """
+
+    def admitted(*values: SQLiteValue) -> SQLiteValue:
+        return admit(values[0]).text if isinstance(values[0], str) else values[0]
+
     if not path.exists():
         return 0
     connection = open_local(path, "CREATE TABLE IF NOT EXISTS scrubbed (gate INTEGER)")
@@ -37,7 +38,7 @@ def scrub(path: Path) -> int:
         with translated(connection):
             if connection.execute("SELECT max(gate) FROM scrubbed").fetchone() == (VERSION,):
                 return 0
-            connection.create_scalar_function("admitted", _admitted, 1, deterministic=True)
+            connection.create_scalar_function("admitted", admitted, 1, deterministic=True)
             changed = connection.total_changes()
             with transaction(connection):
                 for table, column in (*_DROPPED, *_REPLACED):

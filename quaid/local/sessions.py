@@ -1,6 +1,6 @@
-"""What an agent's session has been given from memory already, so that it is not given twice: sessions/ of the state.
+"""The memories that an agent's session has been given already: a file a session, in sessions/ of the state folder.
 
-A file a session, to which lines are only added. Losing one costs a repetition.
+Lines are only appended. Losing a file costs a repetition.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ from pathlib import Path
 from quaid.local import state_files
 
 FOLDER = "sessions"
-_OLDEST_S = 30 * 86400
+_MAX_AGE_S = 30 * 86400
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """`ids` are those of the hits that the session still has before it; what was said up to `compacted_at` it has no
-    longer.
-    """
+    """`ids` are those of the hits that are still in the session's context, which was compacted at `compacted_at`."""
 
     ids: frozenset[str] = frozenset()
     compacted_at: datetime | None = None
 
 
 def read(state: Path, session: str) -> Given:
-    """What `session` was given since it began or was compacted. `state` is the vault's state folder."""
+    """Return what `session` was given since it began or was compacted. `state` is the vault's state folder."""
     ids: set[str] = set()
     compacted_at: datetime | None = None
     try:
@@ -46,21 +44,21 @@ def read(state: Path, session: str) -> Given:
     return Given(frozenset(ids), compacted_at)
 
 
-def give(state: Path, session: str, ids: Iterable[str]) -> None:
+def record(state: Path, session: str, ids: Iterable[str]) -> None:
     """Remember that `session` was given these hits."""
     _add(state, session, {"ids": list(ids)})
 
 
 def compact(state: Path, session: str, now: datetime) -> None:
-    """`session` has lost what it had before it: it was compacted or cleared."""
+    """Remember that the context of `session` was compacted or cleared."""
     _add(state, session, {"compacted_at": now.isoformat()})
 
 
 def clear_old(state: Path) -> None:
-    """Forget sessions nobody has continued for a month."""
+    """Delete the files of sessions that nobody has continued for a month."""
     for path in (state / FOLDER).glob("*.jsonl"):
         with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _OLDEST_S:
+            if time.time() - path.stat().st_mtime > _MAX_AGE_S:
                 path.unlink()
 
 
@@ -69,4 +67,4 @@ def _add(state: Path, session: str, told: object) -> None:
 
 
 def _path(state: Path, session: str) -> Path:
-    return state / FOLDER / f"{state_files.name_of(session)}.jsonl"
+    return state / FOLDER / f"{state_files.file_stem(session)}.jsonl"

@@ -15,33 +15,33 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError)
-"""What taking a row apart raises that is not what this Quaid has written."""
+"""Raised by the parsing of a row that this version of Quaid has not written."""
 
 
-def readable(make: Callable[[Any], Record], rows: Iterable[Any]) -> Iterator[Record]:
-    """What `make` makes of each row. A row is data: one that cannot be read is passed over."""
+def parse_rows(make: Callable[[Any], Record], rows: Iterable[Any]) -> Iterator[Record]:
+    """Yield `make(row)` for each row, and skip the rows that it cannot parse."""
     for row in rows:
         with suppress(*_UNREADABLE):
             yield make(row)
 
 
 class Tables:
-    """Some tables of local.db at `path`. Making one touches nothing. Safe for several threads and processes.
+    """Some tables of local.db at `path`, which is opened by each call. Safe for several threads and processes.
 
     Raises:
-        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: from every method, as they say.
+        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: every method, when local.db cannot be used.
     """
 
     SCHEMA: ClassVar[str]
     WAIT_MS: ClassVar[int] = 30_000
-    """For another process that writes."""
+    """How long another process that writes is waited for."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def _rows(self, query: str, *values: str | int | None) -> list[tuple[Any, ...]]:
-        """What `query` finds; nothing where there is no file yet, or where a damaged one was set aside."""
-        if not os.path.lexists(self._path):
+        """Return the rows that `query` finds; none where there is no file yet, or where a damaged one was set aside."""
+        if not os.path.lexists(self.path):
             return []
         try:
             with self._open() as connection:
@@ -54,7 +54,7 @@ class Tables:
     def _open(self) -> Iterator[apsw.Connection]:
         from quaid.local.database import open_local, translated
 
-        connection = open_local(self._path, self.SCHEMA, self.WAIT_MS)
+        connection = open_local(self.path, self.SCHEMA, self.WAIT_MS)
         try:
             with translated(connection):
                 yield connection

@@ -1,4 +1,4 @@
-"""How the memories are used: accesses, last access and Bjork's storage strength, of this device and of all others.
+"""The usage of memories: accesses, last access and Bjork's storage strength, of this device and of all others.
 
 A row says what one device has counted for one memory since it began. This device's own rows (its name is empty here)
 change with every recall; the rows of the others mirror their ledgers in `usage/`. Own counters are totals, and folding
@@ -83,7 +83,7 @@ class Usage:
         self._mirrored: Mapping[str, str] | None = None
 
     def of(self, ids: Iterable[str]) -> dict[str, Use]:
-        """What all devices know of these memories; an id that was never used is left out.
+        """Return the use of these memories by all devices together; an id that was never used is left out.
 
         `strength` is what is left after weakening, never below zero.
         """
@@ -95,7 +95,7 @@ class Usage:
         return {row[0]: Use(row[1], row[2], row[3] / _UNIT) for row in rows}
 
     def most_used(self, limit: int) -> list[tuple[str, Use]]:
-        """The memories recalled most often by all devices together, most first."""
+        """Return the memories recalled most often by all devices together, most first."""
         rows = self._connection.execute(
             "SELECT id, sum(accesses) AS total, max(last_access) AS last, max(0, sum(strength)) FROM usage "
             "GROUP BY id HAVING total > 0 ORDER BY total DESC, last DESC, id LIMIT ?",
@@ -104,29 +104,29 @@ class Usage:
         return [(row[0], Use(row[1], row[2], row[3] / _UNIT)) for row in rows]
 
     def record(self, recalled: Sequence[Recalled], now: datetime) -> None:
-        """Count a recall of each; what was hard to find gains most (the seeds: 0.05 * (1 + 3 * difficulty))."""
+        """Count a recall of each; the harder one was to find, the more it gains: 0.05 * (1 + 3 * difficulty)."""
         when = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         gains = ((one.id, BASE_GAIN * (1 + DIFFICULTY_BONUS * one.difficulty)) for one in recalled)
         self._connection.executemany(_RECORD, [(note_id, when, round(gain * _UNIT)) for note_id, gain in gains])
 
     def weaken(self, ids: Iterable[str], amount: float = INHIBITION) -> None:
-        """Competitive inhibition: what looked right and was not loses strength."""
+        """Take strength from memories that looked right and were not (competitive inhibition)."""
         self._connection.executemany(_WEAKEN, [(note_id, -round(amount * _UNIT)) for note_id in ids])
 
     def own(self) -> dict[str, Use]:
-        """Everything this device has counted since it began: what its ledger is to say."""
+        """Return all that this device has counted since it began, which its ledger is to hold."""
         rows = self._connection.execute(
             "SELECT id, accesses, last_access, strength FROM usage WHERE device = ?", (_OWN,)
         )
         return {row[0]: Use(row[1], row[2], row[3] / _UNIT) for row in rows}
 
     def device(self) -> str | None:
-        """This device's name in `usage/`, None as long as it has none."""
+        """Return this device's name in `usage/`; None as long as it has none."""
         row = self._connection.execute("SELECT name FROM device").fetchone()
         return str(row[0]) if row else None
 
     def name_device(self, suggested: str) -> str:
-        """The name this device has; from now on `suggested` when it had none."""
+        """Return this device's name, which is `suggested` from now on if it had none."""
         with transaction(self._connection):
             known = self.device()
             if known is None:
@@ -155,7 +155,7 @@ class Usage:
         self._mirrored = dict(stamps)
 
     def settle(self, read: ReadLedger) -> None:
-        """Make sure that this device's name is its own; before a fold."""
+        """Give up a name that belongs to another device; before a fold."""
         with transaction(self._connection):
             self._leave_name_to_original(read)
 
@@ -167,8 +167,13 @@ class Usage:
         self._connection.execute("DELETE FROM ledgers WHERE device = ?", (device,))
 
     def _take_in(self, device: str, rows: Mapping[str, Use]) -> None:
-        values = [(note_id, device, *_stored(use)) for note_id, use in rows.items()]
-        self._connection.executemany(_KEEP_LATER, values)
+        self._connection.executemany(
+            _KEEP_LATER,
+            [
+                (note_id, device, use.accesses, use.last_access, round(use.strength * _UNIT))
+                for note_id, use in rows.items()
+            ],
+        )
 
     def _leave_name_to_original(self, read: ReadLedger) -> None:
         row = self._connection.execute("SELECT name, place FROM device").fetchone()
@@ -180,10 +185,6 @@ class Usage:
         self._forget(row[0])
         self._take_in(_OWN, {note_id: _without(use, folded.get(note_id)) for note_id, use in own.items()})
         self._connection.execute("DELETE FROM usage WHERE device = ? AND accesses = 0 AND strength = 0", (_OWN,))
-
-
-def _stored(use: Use) -> tuple[int, str | None, int]:
-    return use.accesses, use.last_access, round(use.strength * _UNIT)
 
 
 def _without(use: Use, folded: Use | None) -> Use:

@@ -75,7 +75,7 @@ class Asking:
         options: dict[str, Any] = {**parse_period(date_from, date_to), **_narrowed(kinds, project)}
         options |= {"at": parse_date(at, end=True), "superseded": superseded}
         tell = telling(context)
-        is_whole = await self._desks.wait_until_learned(tell)
+        is_whole = await self._desks.wait_for_extractions(tell)
 
         def recall(memory: Memory) -> Recall:
             from quaid.agents.prompt_context import announce

@@ -68,7 +68,7 @@ def _read(memory: Memory, reference: str, kind: Kind) -> str:
     from quaid.index import documents
 
     index = memory.index()
-    named = [found for found in documents.find_called(index, reference) if found.kind == kind]
+    named = [found for found in documents.find_by_reference(index, reference) if found.kind == kind]
     document = named[0] if len(named) == 1 else documents.resolve_one(index, reference)
     if document.kind != kind:
         raise NoteNotFoundError(reference)

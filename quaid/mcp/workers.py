@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.agents.standby import ANSWER_S, Standby
 from quaid.errors import QuaidError
-from quaid.local.in_flight import is_extracting
-from quaid.local.state_files import alone
+from quaid.local.locks import is_extracting, try_lock
 from quaid.mcp.worker import LOOK_S, Desk, Tell
 from quaid.place import state_folder
 from quaid.text.invisible import escaped
@@ -59,7 +58,7 @@ class Desks:
             self._standby.start()
             self._watch.start()
 
-    async def wait_until_learned(self, tell: Tell) -> bool:
+    async def wait_for_extractions(self, tell: Tell) -> bool:
         """Wait for extractions under way, for one that never ends only once; whether none is left."""
         waited_s = 0.0
         while is_extracting(self.state):
@@ -131,7 +130,7 @@ class _Watch:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            with alone(state_folder(self._root) / WATCH_LOCK) as is_alone:
+            with try_lock(state_folder(self._root) / WATCH_LOCK) as is_alone:
                 if is_alone and not self._is_followed():
                     self._follow()
             self._stop.wait(WATCH_EVERY_S)

@@ -32,8 +32,8 @@ def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[lis
     with request.trace.stage("contradictions") as noted:
         connection, scope = request.connection, request.scope
         facts = {candidate.doc_id for candidate, _, _ in chosen if candidate.kind == Kind.FACT}
-        said = graph.fetch_said(connection, facts, SINGLE_VALUED) if facts else []
-        opposed = find_opposed(graph.fetch_same(connection, said, scope) if said else {})
+        said = graph.list_relations_of(connection, facts, SINGLE_VALUED) if facts else []
+        opposed = find_opposed(graph.fetch_matching_edges(connection, said, scope) if said else {})
         noted["pairs"] = sum(map(len, opposed.values())) // 2
         if not opposed:
             return list(chosen), {}

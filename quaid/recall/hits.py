@@ -104,7 +104,7 @@ def _fit(request: SearchRequest, hits: Sequence[Hit], budget: int) -> tuple[Hit,
     def longer(index: int) -> str:
         hit = hits[index]
         turns = None if hit.turn is None else (hit.turn - 1, hit.turn + 1)
-        said = documents.list_said(request.connection, hit.path, turns, request.scope)
+        said = documents.list_texts(request.connection, hit.path, turns, request.scope)
         return _text("\n\n".join(said), request.settings) if said else hit.text
 
     texts = cutoff.fit([hit.text for hit in hits], budget, longer)

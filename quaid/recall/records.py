@@ -31,8 +31,8 @@ from quaid.vault import files, ledger
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.local.gaps import Gap
-    from quaid.local.recall_numbers import RecallNumbers
+    from quaid.local.recall_log import Gap
+    from quaid.local.recall_summary import RecallSummary
     from quaid.local.usage import Recalled
 
 WAIT_MS = 50
@@ -92,11 +92,11 @@ class RecallRecords:
         dropped, self._dropped = self._dropped, None
         if dropped is not None:  # local.db was in use a moment ago: nobody waits for it twice
             return dropped
-        from quaid.local.recall_log import Entry
+        from quaid.local.recall_log import RecallEntry
 
         moment = now or datetime.now(UTC)
         stages: Any = answer.trace.get("took_ms", {})
-        entry = Entry(
+        entry = RecallEntry(
             at=moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             query=answer.query,
             door=door,
@@ -158,13 +158,13 @@ class RecallRecords:
 
     # -- looking back --------------------------------------------------------------------------------------------
 
-    def numbers(self) -> RecallNumbers:
+    def numbers(self) -> RecallSummary:
         """Return the figures of the recall log. Raises as `plan_fold`."""
-        from quaid.local.recall_log import MOST_ENTRIES
-        from quaid.local.recall_numbers import summarise
+        from quaid.local.recall_log import MAX_ENTRIES
+        from quaid.local.recall_summary import summarise
 
         with self._open() as tables:
-            return summarise(tables.log.recent(MOST_ENTRIES))
+            return summarise(tables.log.recent(MAX_ENTRIES))
 
     def gaps(self, limit: int) -> tuple[list[Gap], int]:
         """Return the gaps asked last, newest first, and how many there are in all. Raises as `plan_fold`."""
@@ -219,10 +219,10 @@ class RecallRecords:
             raise
 
     def _open_tables(self, wait_ms: int) -> _Tables:
-        from quaid.local import gaps, recall_log, usage
+        from quaid.local import recall_log, usage
         from quaid.local.database import open_in_memory, open_local
 
-        schema = usage.SCHEMA + recall_log.SCHEMA + gaps.SCHEMA
+        schema = usage.SCHEMA + recall_log.SCHEMA
         try:
             connection: apsw.Connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
             refused = None
@@ -268,8 +268,7 @@ class _Tables:
     def __init__(
         self, connection: apsw.Connection, path: Path, settings: RecallSettings, place: str, refused: QuaidError | None
     ) -> None:
-        from quaid.local.gaps import Gaps
-        from quaid.local.recall_log import RecallLog
+        from quaid.local.recall_log import Gaps, RecallLog
         from quaid.local.usage import Usage
 
         self._connection = connection

@@ -127,7 +127,7 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     if stages.exact and not keyword_only:
         with request.trace.stage("exact") as noted:
             if query.name_keys:
-                called = documents.find_called(request.connection, query.text.strip(" ?!."), request.scope)
+                called = documents.find_by_reference(request.connection, query.text.strip(" ?!."), request.scope)
                 retrieved.exact = frozenset(document.doc_id for document in called)
             noted["found"] = len(retrieved.exact)
     return retrieved

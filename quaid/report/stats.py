@@ -17,10 +17,10 @@ from quaid.report.status import count_chunks
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.local.gaps import Gap
     from quaid.local.health import Snapshot
     from quaid.local.model_usage import DayUsage, PromptUsage
-    from quaid.local.recall_numbers import RecallNumbers
+    from quaid.local.recall_log import Gap
+    from quaid.local.recall_summary import RecallSummary
     from quaid.memory import Memory
     from quaid.settings import ModelSettings
 
@@ -65,7 +65,7 @@ class RecallStats:
 
     vault: str
     log: str
-    numbers: RecallNumbers
+    numbers: RecallSummary
     most_recalled: tuple[MostRecalled, ...]
 
 

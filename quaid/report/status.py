@@ -175,16 +175,9 @@ def _repository_state(memory: Memory) -> Repository:
 
 
 def _count_queued(memory: Memory) -> int:
-    path = state_folder(memory.root) / LOCAL_FILE
-    if not path.exists():
-        return 0
-    from quaid.local.notes_to_self import NotesToSelf
+    from quaid.local.session_notes import SessionNotes
 
-    queue = NotesToSelf(path)
-    try:
-        return queue.count()
-    finally:
-        queue.close()
+    return SessionNotes(state_folder(memory.root) / LOCAL_FILE).count()
 
 
 def count_chunks(connection: apsw.Connection, state: str | None = None) -> int:

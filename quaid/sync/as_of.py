@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import LockedError
-from quaid.index import carry_over, database, documents, vectors
-from quaid.index.documents import Known
+from quaid.index import database, documents, reuse, vectors
+from quaid.index.documents import KnownFile
 from quaid.place import AS_OF_DIR, CONFIG_FILE, INDEX_FILE, LOCK_FILE, state_folder
 from quaid.settings import Settings
 from quaid.sqlite import is_damage, transaction, translated
@@ -49,7 +49,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a vault held at a revision: its notes, and what is passed over, path -> why."""
+    """The contents of a vault at a revision: its notes, and the files that are passed over, path -> why."""
 
     revisions: Revisions
     point: Point
@@ -96,7 +96,7 @@ class PastIndexes:
         return self._folder / f"{point.tree}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:12]}.db"
 
     def _find(self, point: Point) -> Past | None:
-        """A past that was made before and lacks nothing that can be computed now."""
+        """Return a past that was made before and lacks nothing that can be computed now."""
         path = self._path(point)
         if not _touch(path):
             return None
@@ -154,14 +154,14 @@ class PastIndexes:
         return past
 
     def _fill(self, path: Path, present: Path | None, contents: _Contents, progress: Progress) -> Past:
-        with carry_over.open_new(path, present) as index:
+        with reuse.open_new(path, present) as index:
             with transaction(index):
                 self._write_words(index, contents, progress)
                 fingerprint, embedder = self._embedding.fingerprint(), self._embedding.embedder()
                 if fingerprint is not None and embedder is not None:
                     settings = asdict(self._settings.embedding)
                     row = vectors.use_embedder(index, fingerprint, embedder.dimension, settings)
-                    carry_over.carry_vectors(index, row)
+                    reuse.reuse_vectors(index, row)
             budget_s = self._settings.recall.embed_budget_s
             self._embedding.fill(index, progress, budget_s=budget_s, fetch=False)
             return self._describe(contents.point, index)
@@ -170,7 +170,7 @@ class PastIndexes:
         from quaid.vault import notes
 
         max_bytes = self._settings.sync.max_note_bytes
-        present = carry_over.list_carryable(index, max_bytes)
+        present = reuse.list_reusable(index, max_bytes)
         same: list[str] = []
         others: dict[str, bytes] = {}
         for done, (path, data) in enumerate(contents.revisions.read_files(contents.notes)):
@@ -179,10 +179,10 @@ class PastIndexes:
                 same.append(path)
             else:
                 others[path] = data
-        carry_over.carry_over(index, same)
+        reuse.reuse_documents(index, same)
         for path, data in others.items():
             note = notes.parse_note(path, data, max_bytes)
-            documents.replace_document(index, note, Known(len(data), 0, 0, 0, 0, note.content_hash))
+            documents.replace_document(index, note, KnownFile(len(data), 0, 0, 0, 0, note.content_hash))
         documents.replace_passed_over(index, contents.passed_over)
         progress("Reading the past", len(contents.notes), len(contents.notes))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from quaid.index import database, documents
-from quaid.index.documents import Known
+from quaid.index.documents import KnownFile
 from quaid.place import state_folder
 from quaid.sqlite import BUSY_MS, heal, transaction, translated
 from quaid.sync import diff
@@ -34,7 +34,7 @@ _MADE_WITH = "made_with"
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
-    """How thorough and how patient a sync is."""
+    """The thoroughness and the patience of a sync."""
 
     rebuild: bool = False
     """Forget the index and read every file again."""
@@ -52,7 +52,7 @@ class SyncOptions:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What one sync did, by key: the path of a note, the id of a document.
+    """The changes that one sync made, by key: the path of a note, the id of a document.
 
     `pending` chunks still wait for their vector; `rebuilt` says why the index was made anew. `passed_over` are files
     that are not read, key -> why; `problems` sentences about what is odd in files that were read now, `redacted` the
@@ -200,7 +200,7 @@ class DerivedIndex(ABC):
         return f"the settings for {self.noun} have changed" if is_outdated else None
 
     def _replace(
-        self, connection: apsw.Connection, key: str, stat: FileStat, old: Known | None
+        self, connection: apsw.Connection, key: str, stat: FileStat, old: KnownFile | None
     ) -> tuple[str, ParsedDoc] | None:
         """Index a file anew; its content hash and what is indexed, None when it is as it was or gone."""
         from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
@@ -209,7 +209,7 @@ class DerivedIndex(ABC):
         data = self.read_file(key)
         if data is None:  # gone, or swapped for a link, since the listing: the next sync sees it
             return None
-        row = Known(*stat, read_ns, notes.content_hash(data))
+        row = KnownFile(*stat, read_ns, notes.content_hash(data))
         if old is not None and old.content_hash == row.content_hash:
             documents.touch(connection, key, row)
             return None

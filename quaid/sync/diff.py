@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from quaid.index.documents import Known
+from quaid.index.documents import KnownFile
 from quaid.vault.files import FileStat
 
 # A file written within this long before it was read may have been written again in the same clock tick.
@@ -25,7 +25,7 @@ class Diff:
         return bool(self.added or self.suspects or self.removed)
 
 
-def compare(listed: Mapping[str, FileStat], known: Mapping[str, Known], *, trust_times: bool = True) -> Diff:
+def compare(listed: Mapping[str, FileStat], known: Mapping[str, KnownFile], *, trust_times: bool = True) -> Diff:
     """Return what must be read and what is gone. Without `trust_times` every known file is a suspect."""
     added = sorted(listed.keys() - known.keys())
     removed = sorted(known.keys() - listed.keys())
@@ -53,7 +53,7 @@ def looks_like_accident(removed: Collection[str], known: int, count: int, share:
     return len(removed) > count and len(removed) > share * known
 
 
-def _is_unchanged(stat: FileStat, row: Known) -> bool:
+def _is_unchanged(stat: FileStat, row: KnownFile) -> bool:
     if stat != row[:4]:  # size, mtime, ctime, inode
         return False
     # A time of modification after the reading was set by hand and says nothing about when; the change time cannot be.

@@ -33,7 +33,7 @@ def ignore_progress(_what: str, _done: int, _total: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """How far embedding came; `degraded` says in words why vectors are missing."""
+    """The result of embedding; `degraded` says why vectors are missing."""
 
     embedded: int = 0
     pending: int = 0

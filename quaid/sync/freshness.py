@@ -53,8 +53,8 @@ class Freshness:
             self._listener = None
 
     def _changed(self) -> frozenset[str] | None:
-        """The paths that changed; None when only a sweep can tell. Listening begins with the second question, before
-        its sweep, so that nothing falls between the two.
+        """Return the paths that changed; None when only a sweep can tell. Listening begins with the second question,
+        before its sweep, so that nothing falls between the two.
         """
         if self._listener is not None:
             if self._listener.is_complete():

@@ -86,7 +86,9 @@ def observe(root: Path, notice: Notice, *, poll_s: float | None = None) -> BaseO
 
 
 def _make_cookie(path: Path) -> int:
-    """A new file in the vault's folder of cookies, which git ignores and which may not be a link."""
+    """Make a file in the vault's folder of cookies, which git ignores and which may not be a link; return its
+    handle.
+    """
     if not (path.parents[1] / CONFIG_FILE).is_file():
         raise FileNotFoundError(path.parents[1])  # an unmounted disk leaves an empty folder behind
     path.parent.mkdir(mode=0o700, exist_ok=True)

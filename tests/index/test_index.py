@@ -12,7 +12,7 @@ from vaults import dump
 
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
 from quaid.index import database, documents, fulltext, graph, vectors
-from quaid.index.documents import Known
+from quaid.index.documents import KnownFile
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.model import Chunk
@@ -33,7 +33,7 @@ def index():
 def put(connection, path, text):
     data = text.encode() if isinstance(text, str) else text
     note = parse_note(path, data)
-    return documents.replace_document(connection, note, Known(len(data), 1, 2, 3, 4, note.content_hash))
+    return documents.replace_document(connection, note, KnownFile(len(data), 1, 2, 3, 4, note.content_hash))
 
 
 def fact(text, note_id="01a", more=""):
@@ -153,9 +153,9 @@ def test_the_manifest_tells_contents_and_paths_apart(index):
 
 def test_what_a_file_looked_like_is_remembered(index):
     put(index, "facts/a.md", "one two three")
-    assert documents.list_known(index) == {"facts/a.md": Known(13, 1, 2, 3, 4, content_hash(b"one two three"))}
-    documents.touch(index, "facts/a.md", Known(13, 9, 8, 7, 6, "ignored"))
-    assert documents.list_known(index)["facts/a.md"] == Known(13, 9, 8, 7, 6, content_hash(b"one two three"))
+    assert documents.list_known(index) == {"facts/a.md": KnownFile(13, 1, 2, 3, 4, content_hash(b"one two three"))}
+    documents.touch(index, "facts/a.md", KnownFile(13, 9, 8, 7, 6, "ignored"))
+    assert documents.list_known(index)["facts/a.md"] == KnownFile(13, 9, 8, 7, 6, content_hash(b"one two three"))
     assert documents.list_known(index, ["facts/b.md"]) == {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -234,6 +235,11 @@ def test_what_stands_around_a_hit_is_in_scope_too():
 def test_a_first_question_reads_no_more_vectors_than_it_needs(more):
     matrix = VectorMatrix()
     index = make_index(dict([fact("a"), fact("b", "a lamp")]), EMBEDDER)
+    statements = []
+    index.exec_trace = lambda _cursor, sql, _bindings: statements.append(sql) or True
     ask(index, "lantern lampp", EMBEDDER, matrix=matrix, **more)
-    assert matrix._matrix is None
+    reads_all = re.compile(r"SELECT rowid, embedding FROM vectors_\d+$")
+    assert not any(map(reads_all.match, statements))
+    ask(index, "lamp lanternn", EMBEDDER, matrix=matrix, **more)
+    assert any(map(reads_all.match, statements))
     index.close()

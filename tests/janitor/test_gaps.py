@@ -14,7 +14,7 @@ from quaid.janitor import cleanup
 from quaid.janitor.integrity import find_problems
 from quaid.janitor.runner import RunOptions
 from quaid.janitor.tasks import gaps as task
-from quaid.local.gaps import Gap
+from quaid.local.recall_log import Gap
 from quaid.place import state_folder
 
 FIRST, LAST = "2026-11-01T08:00:00Z", "2026-11-19T08:00:00Z"

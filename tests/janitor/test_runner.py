@@ -17,7 +17,7 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import approve, rewrite
 from quaid.janitor.removal_guard import JanitorStoppedError
 from quaid.janitor.runner import RunOptions
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import Edit
 from quaid.place import state_folder
 
@@ -270,7 +270,7 @@ def test_a_loss_of_recall_stops_the_merge(vault, tidy):
         other = decide(context, one, lambda p, d: rewrite(p, d, "Maya drinks oat milk daily"))
         yield Decision("task0", "rewrite", other.key, (*other.edits,), "reword", "why")
         context.index  # noqa: B018
-        yield Decision("task0", "rewrite", key_of("x"), (Edit(two, data, hidden),), "hide the kiln", "why")
+        yield Decision("task0", "rewrite", evidence_key("x"), (Edit(two, data, hidden),), "hide the kiln", "why")
 
     report = tidy(plan)
     assert report.lost == [] or report.commit is None

@@ -6,32 +6,13 @@ import json
 import time
 
 import pytest
-from model_service import RED, Service, colour
+from model_service import RED, colour
 
 from quaid.errors import ModelAnswerError, ModelRefusedError, ModelTimeoutError
-from quaid.local.model_usage import ModelRecords
 from quaid.model import ModelUsage
 
 BLUE = {"colour": "blue", "sure": 1}
 GREY = {"colour": "grey", "sure": 0}
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
-
-
-@pytest.fixture
-def service():
-    running = Service()
-    yield running
-    running.close()
-
-
-@pytest.fixture
-def records(tmp_path):
-    return ModelRecords(tmp_path / "local.db")
 
 
 def is_sure(value):

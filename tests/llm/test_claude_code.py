@@ -173,7 +173,7 @@ def test_what_is_no_result_is_an_expected_failure(claude, step):
 
 
 def test_a_claude_that_hangs_is_ended_with_all_it_started(claude, monkeypatch):
-    monkeypatch.setattr("quaid.llm.claude_code.ClaudeCodeProvider.least_s", 0.0)
+    monkeypatch.setattr("quaid.llm.claude_code.ClaudeCodeProvider.min_s", 0.0)
     claude.play({"hang": True})
     began = time.monotonic()
     with pytest.raises(ModelTimeoutError):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from model_service import RED, Service, colour
+from model_service import RED, colour
 from vaults import wait_for
 
 from quaid.errors import (
@@ -30,24 +30,6 @@ from quaid.place import state_folder
 from quaid.settings import ModelSettings
 
 TODAY = "2026-11-20"
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
-
-
-@pytest.fixture
-def service():
-    running = Service()
-    yield running
-    running.close()
-
-
-@pytest.fixture
-def records(tmp_path):
-    return ModelRecords(state_folder(tmp_path) / "local.db")
 
 
 class Clock:
@@ -158,7 +140,7 @@ def test_two_processes_do_not_both_spend_the_last(records):
     def spend():
         for _ in range(5):
             try:
-                ModelRecords(records._path).reserve(call, TODAY, check)
+                ModelRecords(records.path).reserve(call, TODAY, check)
             except BudgetExceededError as error:
                 refusals.append(error)
 
@@ -181,7 +163,7 @@ def test_a_settled_call_counts_what_it_took(records):
 
 def test_what_was_taken_is_told_by_day_and_by_prompt(records):
     assert (records.by_day(), records.by_prompt()) == ([], [])
-    assert not records._path.exists()
+    assert not records.path.exists()
     for day, prompt, usage in (
         (TODAY, "p@1", ModelUsage(10, 5, 2, 1, 0.5, 1)),
         (TODAY, "p@2", ModelUsage(100, 5, calls=1, cost_usd=None)),
@@ -219,15 +201,15 @@ def test_where_nothing_can_be_counted_nothing_is_asked(service, tmp_path):
 def test_asking_what_was_spent_makes_no_file(records):
     assert records.spent(TODAY) == ModelUsage()
     assert records.get("key", TODAY) is None
-    assert not records._path.exists()
+    assert not records.path.exists()
 
 
 def test_a_damaged_file_is_set_aside(service, records):
-    records._path.parent.mkdir()
-    records._path.write_bytes(b"no database at all, but long enough to be taken for one" * 100)
+    records.path.parent.mkdir()
+    records.path.write_bytes(b"no database at all, but long enough to be taken for one" * 100)
     models = service.models("openai", usage=records, answers=records)
     assert ask(models).value == RED
-    assert records._path.with_name("local.db.damaged").exists()
+    assert records.path.with_name("local.db.damaged").exists()
 
 
 @pytest.mark.parametrize(("model", "expected"), [
@@ -292,7 +274,7 @@ def test_another_question_prompt_model_or_month_is_asked(service, records):
     clock.now += timedelta(days=31)
     ask(models)
     assert len(service.requests) == 5
-    rows = apsw.Connection(str(records._path)).execute("SELECT count(*), min(day) FROM model_answers").fetchone()
+    rows = apsw.Connection(str(records.path)).execute("SELECT count(*), min(day) FROM model_answers").fetchone()
     assert rows == (1, "2026-12-21")
 
 
@@ -305,7 +287,7 @@ def test_no_answer_is_kept_where_the_owner_wants_none(service, records):
 
 def test_the_question_itself_is_not_kept(service, records):
     ask(service.models("openai", usage=records, answers=records), "a very secret door")
-    assert b"secret door" not in records._path.read_bytes()
+    assert b"secret door" not in records.path.read_bytes()
 
 
 @pytest.mark.parametrize("kept", ["", "null", "[]", "{", '{"value": {}, "provider": "x", "model": "y"}'])

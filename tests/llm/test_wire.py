@@ -16,19 +16,6 @@ PROVIDERS = ("anthropic", "openai", "ollama")
 each = pytest.mark.parametrize("provider", PROVIDERS)
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
-
-
-@pytest.fixture
-def service():
-    running = Service()
-    yield running
-    running.close()
-
-
 def ask(models, text="a red door", tier="fast", **options):
     return models.ask(colour(tier), {"text": text}, **options)
 
@@ -128,18 +115,18 @@ def test_trouble_that_stays_is_said(service, provider, status):
 
 @each
 @pytest.mark.parametrize(
-    ("header", "least_s"),
+    ("header", "min_s"),
     [
         ({"retry-after": "0.4"}, 0.4),
         ({"retry-after-ms": "400"}, 0.4),
         ({"retry-after-ms": "300", "retry-after": "9"}, 0.3),
     ],
 )
-def test_retry_after_is_honoured(service, provider, header, least_s):
+def test_retry_after_is_honoured(service, provider, header, min_s):
     service.script = [(429, {"error": "slow down"}, header)]
     began = time.monotonic()
     ask(service.models(provider))
-    assert least_s <= time.monotonic() - began < least_s + 2
+    assert min_s <= time.monotonic() - began < min_s + 2
 
 
 def test_retry_after_may_be_a_date(service):

@@ -123,7 +123,7 @@ class TestFile:
         assert (tmp_path / "mine").read_text() == "mine"
 
     def test_a_long_one_is_begun_anew(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(notifications, "LONGEST_FILE", 10)
+        monkeypatch.setattr(notifications, "MAX_FILE_BYTES", 10)
         for text in ("first", "second"):
             sent(tmp_path, text, channels="file", file="news.log")
         assert (tmp_path / "news.log").read_text().endswith("  second\n")
@@ -155,7 +155,7 @@ class TestDesktop:
         program("notify-send", 'printf "%s" "$4" > "$SAID.tmp"; /bin/mv "$SAID.tmp" "$SAID"')
         sent(tmp_path, "word " * 500, channels="desktop")
         wait_for((tmp_path / "said").exists, "the notifier")
-        assert len((tmp_path / "said").read_text()) <= notifications.LONGEST_POPUP
+        assert len((tmp_path / "said").read_text()) <= notifications.MAX_POPUP_CHARS
 
     def test_on_a_mac_the_text_is_an_argument_and_no_script(self, tmp_path, program, monkeypatch):
         monkeypatch.setattr(sys, "platform", "darwin")

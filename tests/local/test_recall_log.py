@@ -9,26 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.local import gaps as gaps_module
 from quaid.local import recall_log
 from quaid.local.database import open_in_memory
-from quaid.local.gaps import Gap, Gaps, normalise, question_key
-from quaid.local.recall_log import Entry, RecallLog
-from quaid.local.recall_numbers import Bar, Day, Latency, measure, summarise
+from quaid.local.recall_log import Gap, Gaps, RecallEntry, RecallLog, normalise, question_key
+from quaid.local.recall_summary import Bar, Latency, RecallDay, measure, summarise
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 @pytest.fixture
 def connection() -> Iterator[object]:
-    opened = open_in_memory(recall_log.SCHEMA + gaps_module.SCHEMA)
+    opened = open_in_memory(recall_log.SCHEMA)
     yield opened
     opened.close()
 
 
-def entry(query: str = "oat milk?", took_ms: float = 12.5, **fields: object) -> Entry:
+def entry(query: str = "oat milk?", took_ms: float = 12.5, **fields: object) -> RecallEntry:
     known = {"at": "2026-11-20T12:00:00Z", "door": "cli", "depth": "quick", "stages": {}, "hits": (("a", 0.9),)}
-    return Entry(query=query, took_ms=took_ms, **{**known, **fields})
+    return RecallEntry(query=query, took_ms=took_ms, **{**known, **fields})
 
 
 class TestLog:
@@ -54,7 +52,7 @@ class TestLog:
         assert RecallLog(connection).recent(1) == []
 
     def test_the_newest_stay(self, connection, monkeypatch):
-        monkeypatch.setattr(recall_log, "MOST_ENTRIES", 5)
+        monkeypatch.setattr(recall_log, "MAX_ENTRIES", 5)
         log = RecallLog(connection)
         for number in range(12):
             log.add(entry(f"{number}"))
@@ -79,7 +77,7 @@ class TestNumbers:
         assert numbers.degraded == {"vectors": 1, "pending": 1}
         assert numbers.doors == {"cli": 2, "mcp": 1}
         assert [bar for bar in numbers.histogram if bar.count] == [Bar(5.0, 1), Bar(10.0, 1), Bar(None, 1)]
-        assert numbers.days == (Day("2026-11-19", 1, 0, 6000.0), Day("2026-11-20", 2, 2, 5.0))
+        assert numbers.days == (RecallDay("2026-11-19", 1, 0, 6000.0), RecallDay("2026-11-20", 2, 2, 5.0))
 
     @given(st.lists(st.floats(0, 1e5), min_size=1))
     def test_every_recall_is_in_one_bar_and_percentiles_are_measurements(self, took):
@@ -127,7 +125,7 @@ class TestGaps:
         assert Gaps(connection).count() == 0
 
     def test_what_was_asked_last_stays(self, connection, monkeypatch):
-        monkeypatch.setattr(gaps_module, "MOST_GAPS", 3)
+        monkeypatch.setattr(recall_log, "MAX_GAPS", 3)
         gaps = Gaps(connection, "text")
         for number in range(6):
             gaps.record(f"question {number}", NOON + timedelta(minutes=number), answered=False)

@@ -13,7 +13,7 @@ from mcp_host import DEFAULT, EVERYTHING, call, refusal, talk
 from replay import Replay, facts_of
 from vaults import Vault
 
-from quaid.local.in_flight import extracting
+from quaid.local.locks import extracting
 from quaid.mcp import results
 from quaid.model import Hit, Recall
 from quaid.place import state_folder

@@ -104,7 +104,7 @@ class TestRecall:
         def fail(*_: object, **__: object) -> None:
             raise apsw.FullError
 
-        monkeypatch.setattr("quaid.local.gaps.Gaps.record", fail)
+        monkeypatch.setattr("quaid.local.recall_log.Gaps.record", fail)
         assert note(records, answer(hit("a"))) == "usage: the disk is full, so this recall is not counted"
         monkeypatch.undo()
         assert accesses(records, "a") == {}
@@ -311,8 +311,7 @@ class TestTrouble:
         assert accesses(records, "a") == {"a": 1}
 
     def test_a_broken_line_of_a_ledger_is_said_when_it_is_read(self, vault, records):
-        vault.write("usage/phone-7k3q.tsv", "a\t2\t2026-11-20T12:00:00Z\t0.1000\n<<<<<<< HEAD\n")
-        assert accesses(records, "a") == {"a": 2}
+        vault.write("usage/phone-7k3q.tsv", "a\t2\t2026-11-20T12:00:00Z\t0.1000\n        assert accesses(records, "a") == {"a": 2}
         assert (
             note(records, answer(hit("b")))
             == "usage: lines of usage/phone-7k3q.tsv that cannot be read and do not count: 1"
@@ -326,7 +325,7 @@ class TestTrouble:
             "records = RecallRecords(Path(sys.argv[1]), Settings())\nrecords.strengths(['a'])\n"
             "assert records.after_recall(Recall('q', (Hit('a', 'fact', 't', 1.0, 'p'),)), door='cli', depth='quick') is None\n"
             "records.close()\n"
-            "print(*[name for name in ('hashlib', 'numpy', 'git', 'quaid.local.recall_numbers') if name in sys.modules])"
+            "print(*[name for name in ('hashlib', 'numpy', 'git', 'quaid.local.recall_summary') if name in sys.modules])"
         )
         root = str(Path(__file__).parents[2])
         done = subprocess.run(

@@ -20,8 +20,8 @@ from quaid.cli.main import main
 from quaid.embed import openai as openai_embedding
 from quaid.hooks import entry
 from quaid.local import hook_log, quarantine, queue
-from quaid.local.notes_to_self import NotesToSelf
 from quaid.local.notifications import deliver
+from quaid.local.session_notes import SessionNotes
 from quaid.model import Edit, Message
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.redaction import admit
@@ -118,7 +118,7 @@ DOORS: dict[str, Callable[[Ground], object]] = {
     "a relation": lambda on: on.quaid("link", "Maya", f"has {SECRET}", "a key"),
     "note": lambda on: on.quaid("note", f"the key is {SECRET}"),
     "the session of a note": lambda on: on.quaid("note", "call back", "--session", SECRET),
-    "a note to self": lambda on: NotesToSelf(on.state / LOCAL_FILE).add(SECRET, SECRET, NOW),
+    "a note to self": lambda on: SessionNotes(on.state / LOCAL_FILE).add(SECRET, SECRET, NOW),
     "config": lambda on: on.quaid("config", "set", "owner_name", SECRET),
     # Conversations
     "a conversation": lambda on: on.quaid("extract", on.talk(f"my key is {SECRET}", "noted")),

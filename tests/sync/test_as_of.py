@@ -21,7 +21,7 @@ from vaults import Vault, dump, refused
 from quaid import Memory
 from quaid.errors import GitError, RevisionError
 from quaid.history.revisions import parse_moment
-from quaid.index import carry_over, database, documents, vectors
+from quaid.index import database, documents, reuse, vectors
 from quaid.place import state_folder
 from quaid.sync.as_of import MAX_KEPT, PastIndexes
 
@@ -209,7 +209,7 @@ def test_the_present_index_cannot_be_written_while_rows_are_carried_over(vault, 
     with vault.memory() as memory:
         memory.sync()
     with (
-        carry_over.open_new(tmp_path / "new.db", state_folder(vault.root) / "index.db") as index,
+        reuse.open_new(tmp_path / "new.db", state_folder(vault.root) / "index.db") as index,
         pytest.raises(database.DatabaseError, match="readonly"),
     ):
         index.execute("DELETE FROM present.documents")

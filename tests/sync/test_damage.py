@@ -22,7 +22,7 @@ from vaults import Vault
 from quaid.embed import EmbeddingCache
 from quaid.index import database
 from quaid.local.database import open_local
-from quaid.local.notes_to_self import NotesToSelf
+from quaid.local.session_notes import SessionNotes
 from quaid.place import state_folder
 from quaid.report.status import status_of
 from quaid.sqlite import heal
@@ -32,12 +32,9 @@ HARMS = [how for how in damage.HARMS if how not in {"flip", "page", "cut", "gone
 
 
 def _make_local(path):
-    queue = NotesToSelf(path)
-    try:
-        queue.add("call Maya", None, damage_time())
-        return min(1, queue.count())
-    finally:
-        queue.close()
+    queue = SessionNotes(path)
+    queue.add("call Maya", None, damage_time())
+    return min(1, queue.count())
 
 
 def _make_cache(path):
@@ -152,7 +149,7 @@ def test_rows_of_a_newer_quaid_and_rows_that_are_rubbish_are_passed_over(vault: 
         memory.note("call Maya")
         state = state_folder(vault.root)
         from quaid.janitor.snapshot import take_snapshot  # noqa: F401 - its tables
-        from quaid.local.doc_checks import DocChecks
+        from quaid.local.doc_cache import DocChecks
         from quaid.local.health import HealthLog, Snapshot
         from quaid.local.runs import Proposal, Proposals, Run, Runs
 

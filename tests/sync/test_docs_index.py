@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from docs_ground import Docs
-from embedding_service import EmbeddingService
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,14 +29,6 @@ TOKEN = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
 @pytest.fixture
 def docs(tmp_path):
     return Docs(tmp_path)
-
-
-@pytest.fixture
-def service(tmp_path, monkeypatch):
-    monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "cache"))
-    service = EmbeddingService()
-    yield service
-    service.stop()
 
 
 def embedding(service):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from vaults import FACT, Vault, assert_verified, copy_vault, dump, paths, rebuil
 from quaid import Memory
 from quaid.errors import QuaidError
 from quaid.index import database, vectors
-from quaid.index.documents import Known
+from quaid.index.documents import KnownFile
 from quaid.place import state_folder
 from quaid.sync import diff
 from quaid.sync.derived_index import SyncOptions
@@ -324,7 +324,7 @@ def test_a_file_read_in_the_clock_tick_of_its_last_change_is_read_again(
     changed_ns: int, read_after_ns: int, is_read_again: bool
 ) -> None:
     found = FileStat(10, changed_ns, changed_ns, 1)
-    known = Known(10, changed_ns, changed_ns, 1, changed_ns + read_after_ns, "hash")
+    known = KnownFile(10, changed_ns, changed_ns, 1, changed_ns + read_after_ns, "hash")
     assert bool(diff.compare({"a.md": found}, {"a.md": known})) == is_read_again
 
 
@@ -346,16 +346,6 @@ def test_a_note_dated_in_the_future_does_not_keep_every_read_busy(vault: Vault) 
 
 
 # -- a change of model -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingService]:
-    service = EmbeddingService()
-    monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "cache"))
-    for name, value in service.settings("one").items():
-        monkeypatch.setenv(name, value)
-    yield service
-    service.stop()
 
 
 def _fill(vault: Vault, count: int = 300) -> None:

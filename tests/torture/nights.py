@@ -39,7 +39,7 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import approve, rewrite
 from quaid.janitor.runner import RunOptions
 from quaid.local import queue
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.place import state_folder
 from quaid.vault import files
 from quaid.vault.notes import parse_note
@@ -350,10 +350,10 @@ def _decide(path: str, data: bytes) -> Iterator[Decision]:
     if " an old " in text:
         edit = rewrite(path, data, text.replace(" an old ", " an ancient "))
         yield Decision(
-            "wording", "rewrite", key_of("wording", path, text), (edit,), f"rewrite {path}", "It is ancient."
+            "wording", "rewrite", evidence_key("wording", path, text), (edit,), f"rewrite {path}", "It is ancient."
         )
     if b"status: pending" in data:
-        edit, key = approve(path, data), key_of("approving", path, text)
+        edit, key = approve(path, data), evidence_key("approving", path, text)
         yield Decision("approving", "approve", key, (edit,), f"approve {path}", "", is_minor=True)
 
 

@@ -223,7 +223,7 @@ class FileAnalyzer:
         index, now = self._dependencies.fresh_index(), datetime.now(UTC)
         rel_path, kept = self._find_note(request)
         named = [*kept.facts, *kept.former] if kept else []
-        earlier = {name: next(iter(documents.find_called(index, name)), None) for name in named}
+        earlier = {name: next(iter(documents.find_by_reference(index, name)), None) for name in named}
         found = self._without_forgotten(found, [name for name in earlier if earlier[name] is None])
         stored = self._plan_facts(index, request, found, note_name(rel_path), earlier, now)
         names = list(dict.fromkeys(note_name(fact.path) for fact in stored.stored))

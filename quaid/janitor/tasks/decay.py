@@ -16,7 +16,7 @@ from quaid.index.documents import Candidate, Document
 from quaid.janitor.decision import Decision
 from quaid.janitor.model_text import quote
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import Edit, Use, note_name
 from quaid.recall import scoring
 from quaid.vault import headings, notes
@@ -49,11 +49,11 @@ class FadedFact:
     @property
     def key(self) -> str:
         """Used or said again, it is another case."""
-        return key_of("decay", self.document.content_hash, self.last)
+        return evidence_key("decay", self.document.content_hash, self.last)
 
     @property
     def pin_key(self) -> str:
-        return key_of("decay", self.document.content_hash, self.last, "pin")
+        return evidence_key("decay", self.document.content_hash, self.last, "pin")
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:

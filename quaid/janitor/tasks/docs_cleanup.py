@@ -12,7 +12,7 @@ from quaid.docs.updater import ask_cleanup
 from quaid.janitor import doc_decisions
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 
 TASK, KIND = "docs_cleanup", "shorten"
 
@@ -26,7 +26,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     if context.settings.janitor.policies.shorten == "off" or context.models is None:
         return
     largest_first = sorted(context.grown_docs(), key=lambda found: (-found.churn.size, found.doc.id))
-    grown = {key_of(TASK, found.doc.evidence(found.data)): found for found in largest_first}
+    grown = {evidence_key(TASK, found.doc.evidence(found.data)): found for found in largest_first}
     left = context.settings.docs.most_updates
     for key, found in doc_decisions.undecided(context, KIND, grown).items():
         doc, churn = found.doc, found.churn

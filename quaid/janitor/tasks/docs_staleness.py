@@ -14,7 +14,7 @@ from quaid.docs.weighing import TASK, StaleDoc, note_still_true, weigh
 from quaid.janitor import doc_decisions
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 
 if TYPE_CHECKING:
     from quaid.llm import Models
@@ -35,7 +35,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         context.stale_docs(),
         key=lambda found: (found.freshness.since.when if found.freshness.since else "", found.doc.id),
     )
-    stale = {key_of(TASK, *found.evidence): found for found in oldest_first}
+    stale = {evidence_key(TASK, *found.evidence): found for found in oldest_first}
     left = context.settings.docs.most_updates
     for key, found in doc_decisions.undecided(context, KIND, stale).items():
         if not left or not doc_decisions.is_unchanged(context, found.doc, found.data):

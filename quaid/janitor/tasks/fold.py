@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
     """One edit of this device's ledger, none when it is in step."""
     edit = context.ledger()
     if edit is not None:
-        key = key_of("fold", edit.rel_path, context.now.isoformat())
+        key = evidence_key("fold", edit.rel_path, context.now.isoformat())
         yield Decision("fold", "ledger", key, (edit,), "write down what was recalled", "", is_minor=True)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from quaid import redaction
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import Edit
 from quaid.text.quoting import neutralise
 from quaid.vault import headings, notes
 
 if TYPE_CHECKING:
-    from quaid.local.gaps import Gap
+    from quaid.local.recall_log import Gap
 
 TASK = "gaps"
 PATH = "review/knowledge-gaps.md"
@@ -44,7 +44,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     yield Decision(
         task=TASK,
         kind="digest",
-        key=key_of(TASK, listed),
+        key=evidence_key(TASK, listed),
         edits=(Edit(PATH, before, after.encode()),),
         subject=asked if count else "no question was asked in vain",
         why="A recall found nothing for them.",

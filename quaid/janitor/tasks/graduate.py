@@ -8,7 +8,7 @@ from quaid.index import documents
 from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
 TASK = "graduate"
@@ -31,7 +31,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         yield Decision(
             task=TASK,
             kind="graduate",
-            key=key_of(TASK, document.content_hash),
+            key=evidence_key(TASK, document.content_hash),
             edits=(edit,),
             subject=f"graduate {model_text.quote(text)}",
             why="A review has approved it.",

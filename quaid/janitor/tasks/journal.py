@@ -19,7 +19,7 @@ from quaid.janitor.model_text import find_unsupported, is_safe_line, statement_p
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer
 from quaid.llm.prices import estimate_tokens
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, layout, notes
 from quaid.vault.journal import JournalEntry, archive_path, insert_entry, parse_entries, remove_entries
@@ -81,7 +81,7 @@ def _read_due(context: TaskContext, core: str, refused: set[str]) -> _DueJournal
 
 def _decide(context: TaskContext, due: _DueJournal) -> Decision | None:
     core, hashes = due.core, due.entry_hashes
-    judgement_key = key_of(TASK, core, notes.content_hash(due.before or b""), *hashes)
+    judgement_key = evidence_key(TASK, core, notes.content_hash(due.before or b""), *hashes)
     kept = context.judgements.known([judgement_key]).get(judgement_key)
     if kept is None:
         if context.models is None:
@@ -95,7 +95,7 @@ def _decide(context: TaskContext, due: _DueJournal) -> Decision | None:
         after = core_notes.add_bullets(after, theme["section"], [theme["text"]])
     if core_notes.is_long(after) or not judgement["is_usable"]:
         return None
-    key = key_of(TASK, core, *hashes)
+    key = evidence_key(TASK, core, *hashes)
     remember_evidence(context, TASK, key, hashes)
     edits = _archive(context, due)
     if edits is None:

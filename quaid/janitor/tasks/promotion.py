@@ -18,7 +18,7 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.model_questions import ask, by_number, list_refused, number_problems, numbered_lines
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit, Use, name_key, note_name
 from quaid.recall import scoring
 from quaid.text.quoting import neutralise
@@ -52,7 +52,7 @@ class ImportantFact:
 
     @property
     def key(self) -> str:
-        return key_of(TASK, self.content_hash)
+        return evidence_key(TASK, self.content_hash)
 
     @property
     def shown(self) -> dict[str, object]:

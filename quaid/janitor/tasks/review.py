@@ -24,7 +24,7 @@ from quaid.janitor.judgements import JsonJudgement, known_judgements
 from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.prices import estimate_tokens
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import Edit, Note, name_key
 from quaid.vault import headings, markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
@@ -58,7 +58,7 @@ class PendingFact:
 
     @property
     def key(self) -> str:
-        return key_of(TASK, self.note.content_hash, *(turn.text for turn in self.turns))
+        return evidence_key(TASK, self.note.content_hash, *(turn.text for turn in self.turns))
 
     @property
     def sources(self) -> list[str]:

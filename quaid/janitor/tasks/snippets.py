@@ -20,7 +20,7 @@ from quaid.janitor.model_questions import ask, by_number, in_batches, list_refus
 from quaid.janitor.model_text import clean_reason, is_safe_line, quote, statement_problem
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.prices import estimate_tokens
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, headings, layout, notes
 from quaid.vault.snippets import parse_sections, remove_bullets
@@ -56,7 +56,7 @@ class _Observations:
     """Key of an observation -> what it says."""
 
     def judgement_key(self, observation: str, core: bytes | None) -> str:
-        return key_of(TASK, self.core, notes.content_hash(core or b""), observation)
+        return evidence_key(TASK, self.core, notes.content_hash(core or b""), observation)
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
@@ -179,7 +179,7 @@ def _decide(context: TaskContext, observed: _Observations, judgements: Mapping[s
     # What found no room is judged beside the note as it is going to be: it is not asked about again.
     kept = {observed.judgement_key(key, after.encode()): judgements[key].render() for key in left}
     context.judgements.add(TASK, kept)
-    key = key_of(TASK, core, *gone)
+    key = evidence_key(TASK, core, *gone)
     remember_evidence(context, TASK, key, gone)
     rest = remove_bullets(observed.snippets.decode("utf-8"), [observed.texts[one] for one in gone])
     emptied = rest.encode() if rest.removeprefix("\ufeff").strip() else None

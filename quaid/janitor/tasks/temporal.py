@@ -13,7 +13,7 @@ from quaid.index.documents import Candidate
 from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import Edit, Note
 from quaid.vault import markdown, notes
 
@@ -42,7 +42,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
             yield Decision(
                 task=TASK,
                 kind="date",
-                key=key_of(TASK, note.content_hash, told),
+                key=evidence_key(TASK, note.content_hash, told),
                 edits=(edit,),
                 subject=f"give a date to {model_text.quote(fact.text)}",
                 why=f"It was told on {notes.format_day(told)}, as {source} says.",

@@ -14,7 +14,7 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.model_questions import ask, list_refused
 from quaid.janitor.model_text import clean_reason, find_unsupported, is_safe_line
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import key_of
+from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, notes, replacements
 from quaid.vault.replacements import Replacement
@@ -38,7 +38,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def _trim(context: TaskContext, core: str, before: bytes, text: str) -> Decision | None:
-    key = key_of(TASK, notes.content_hash(before))
+    key = evidence_key(TASK, notes.content_hash(before))
     kept = context.judgements.known([key]).get(key)
     if kept is None and context.models is not None:
         kept = json.dumps(_ask(context, core, text), ensure_ascii=False)

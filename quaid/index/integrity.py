@@ -1,4 +1,4 @@
-"""What points at nothing, and what two notes claim: asked of the whole index at once."""
+"""Broken references and names that several notes claim, found in the whole index at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import apsw
 
 
 def list_successors(connection: apsw.Connection) -> list[tuple[str, str, str | None]]:
-    """(path, what it says that replaced it, path of that note or None) of every superseded note, by path.
+    """Return (path, what it says that replaced it, path of that note or None) of every superseded note, by path.
 
     A note is named by its id, its path with or without the ending, its name or an alias.
     """
@@ -20,8 +20,8 @@ def list_successors(connection: apsw.Connection) -> list[tuple[str, str, str | N
     return [(str(row[0]), str(row[1]), row[2]) for row in rows]
 
 
-def list_lost_citations(connection: apsw.Connection) -> list[tuple[str, str, int]]:
-    """(path, episode's note name, turn) of every citation of a turn that is not there, by path."""
+def list_broken_citations(connection: apsw.Connection) -> list[tuple[str, str, int]]:
+    """Return (path, episode's note name, turn) of every citation of a turn that is not there, by path."""
     rows = connection.execute(
         "SELECT d.path, c.episode, c.turn FROM citations c JOIN documents d USING (doc_id) WHERE NOT EXISTS ("
         "SELECT 1 FROM names n JOIN chunks ch ON ch.doc_id = n.doc_id AND ch.turn = c.turn "
@@ -31,7 +31,7 @@ def list_lost_citations(connection: apsw.Connection) -> list[tuple[str, str, int
 
 
 def list_shared_names(connection: apsw.Connection) -> list[tuple[str, list[str]]]:
-    """(name as written, paths) of every name or alias that several entity notes have."""
+    """Return (name as written, paths) of every name or alias that several entity notes have."""
     rows = connection.execute(
         "SELECT n.name_key, min(n.name), d.path FROM names n JOIN documents d USING (doc_id) "
         "WHERE d.kind = 'entity' GROUP BY n.name_key, d.path ORDER BY n.name_key, d.path"

@@ -47,12 +47,16 @@ def open_new(path: Path, present: Path | None = None) -> Iterator[apsw.Connectio
         yield connection
     finally:
         connection.close()
-    _sync_to_disk(path)
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
-def list_carryable(connection: apsw.Connection, max_bytes: int) -> dict[str, str]:
-    """Path -> content hash of the documents whose rows can be taken over as they are. Those that were cut off, or would
-    be at `max_bytes`, and those with problems are few and not among them.
+def list_reusable(connection: apsw.Connection, max_bytes: int) -> dict[str, str]:
+    """Return path -> content hash of the documents whose rows can be taken over as they are. Those that were cut off,
+    or would be at `max_bytes`, and those with problems are few and not among them.
     """
     if not _has_present(connection):
         return {}
@@ -63,18 +67,18 @@ def list_carryable(connection: apsw.Connection, max_bytes: int) -> dict[str, str
     )
 
 
-def carry_over(connection: apsw.Connection, paths: Collection[str]) -> None:
+def reuse_documents(connection: apsw.Connection, paths: Collection[str]) -> None:
     """Take over the documents at `paths`, with no vectors yet, into an index that is still empty."""
-    connection.execute("CREATE TEMP TABLE carried (doc_id INTEGER PRIMARY KEY)")
+    connection.execute("CREATE TEMP TABLE reused (doc_id INTEGER PRIMARY KEY)")
     if not paths:
         return
     connection.execute(
-        "INSERT INTO temp.carried SELECT doc_id FROM present.documents WHERE path IN (SELECT value FROM json_each(?))",
+        "INSERT INTO temp.reused SELECT doc_id FROM present.documents WHERE path IN (SELECT value FROM json_each(?))",
         (json.dumps(list(paths)),),
     )
     for (table,) in connection.execute(_TABLES).fetchall():
         connection.execute(
-            f"INSERT INTO main.{table} SELECT old.* FROM temp.carried CROSS JOIN present.{table} AS old USING (doc_id)"
+            f"INSERT INTO main.{table} SELECT old.* FROM temp.reused CROSS JOIN present.{table} AS old USING (doc_id)"
         )
     connection.execute("UPDATE main.chunks SET embedded = 'pending'")
     connection.execute(
@@ -84,7 +88,7 @@ def carry_over(connection: apsw.Connection, paths: Collection[str]) -> None:
     fulltext.insert_episodes(connection)
 
 
-def carry_vectors(connection: apsw.Connection, row: EmbedderRow) -> None:
+def reuse_vectors(connection: apsw.Connection, row: EmbedderRow) -> None:
     """Take over the vectors that the other index has of this embedder for chunks that were carried over, in the same
     transaction as those: after it a number may mean another chunk.
     """
@@ -97,7 +101,7 @@ def carry_vectors(connection: apsw.Connection, row: EmbedderRow) -> None:
     if not found:
         return
     connection.execute(
-        f"INSERT INTO main.{row.table} (rowid, embedding) SELECT vectors.rowid, embedding FROM temp.carried "
+        f"INSERT INTO main.{row.table} (rowid, embedding) SELECT vectors.rowid, embedding FROM temp.reused "
         f"CROSS JOIN main.chunks USING (doc_id) CROSS JOIN present.vectors_{found[0]} vectors "
         "ON vectors.rowid = chunk_id"
     )
@@ -109,11 +113,3 @@ def carry_vectors(connection: apsw.Connection, row: EmbedderRow) -> None:
 def _has_present(connection: apsw.Connection) -> bool:
     attached = any(name == "present" for _, name, _ in connection.execute("PRAGMA database_list"))
     return attached and connection.pragma("user_version", schema="present") == database.SCHEMA_VERSION
-
-
-def _sync_to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

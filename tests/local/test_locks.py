@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from quaid.local.in_flight import extracting, is_extracting, wait_until_learned
+from quaid.local.locks import extracting, is_extracting, wait_for_extractions
 
-HOLD = "import sys, pathlib\nfrom quaid.local.in_flight import extracting\nwith extracting(pathlib.Path(sys.argv[1])):\n    print(1, flush=True)\n    sys.stdin.read()"
+HOLD = "import sys, pathlib\nfrom quaid.local.locks import extracting\nwith extracting(pathlib.Path(sys.argv[1])):\n    print(1, flush=True)\n    sys.stdin.read()"
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def holder(tmp_path):
 
 def test_nothing_is_under_way_in_a_fresh_vault(tmp_path):
     assert not is_extracting(tmp_path / "none")
-    assert wait_until_learned(tmp_path, 0)
+    assert wait_for_extractions(tmp_path, 0)
 
 
 def test_several_may_be_under_way_and_each_counts(tmp_path):
@@ -37,14 +37,14 @@ def test_several_may_be_under_way_and_each_counts(tmp_path):
 
 def test_that_of_another_process_is_waited_for(tmp_path, holder):
     pauses = []
-    assert not wait_until_learned(tmp_path, 0.05, pauses.append)
+    assert not wait_for_extractions(tmp_path, 0.05, pauses.append)
     assert pauses
 
     def pause(_):
         holder.stdin.close()
         holder.wait()
 
-    assert wait_until_learned(tmp_path, 10, pause)
+    assert wait_for_extractions(tmp_path, 10, pause)
 
 
 def test_a_killed_one_holds_nobody_up(tmp_path, holder):

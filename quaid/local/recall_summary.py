@@ -1,13 +1,14 @@
-"""What a recall log comes to: how fast recall was, how often it answered, what it went without."""
+"""Statistics over the log of recalls: how fast recall was, how often it answered, what it went without."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from quaid.local.recall_log import Entry
+from quaid.local.recall_log import RecallEntry
 
 BUCKETS_MS = (5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0)
 """Upper ends of the histogram's bars; one more bar holds what took longer."""
@@ -24,14 +25,14 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """So many recalls took more than the bar before and at most `up_to_ms` (None: any longer)."""
+    """The number of recalls that took more than the bar before and at most `up_to_ms` (None: any longer)."""
 
     up_to_ms: float | None
     count: int
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class RecallDay:
     """The recalls of one day (YYYY-MM-DD, UTC)."""
 
     date: str
@@ -41,8 +42,8 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallNumbers:
-    """What a log comes to. `degraded` counts recalls by kind of degradation, `doors` by where they came from."""
+class RecallSummary:
+    """The statistics of a log. `degraded` counts recalls by kind of degradation, `doors` by where they came from."""
 
     recalls: int = 0
     first: str | None = None
@@ -52,30 +53,36 @@ class RecallNumbers:
     latency: Latency | None = None
     stages: Mapping[str, Latency] = field(default_factory=dict)
     histogram: tuple[Bar, ...] = ()
-    days: tuple[Day, ...] = ()
+    days: tuple[RecallDay, ...] = ()
     degraded_recalls: int = 0
     degraded: Mapping[str, int] = field(default_factory=dict)
     doors: Mapping[str, int] = field(default_factory=dict)
 
 
-def summarise(entries: Sequence[Entry]) -> RecallNumbers:
-    """What `entries` come to, in whatever order they are."""
+def summarise(entries: Sequence[RecallEntry]) -> RecallSummary:
+    """Return what `entries` come to, in whatever order they are."""
     if not entries:
-        return RecallNumbers()
+        return RecallSummary()
     times = [entry.at for entry in entries]
+    stages: dict[str, list[float]] = {}  # in the order in which the entries name them
+    by_date: dict[str, list[RecallEntry]] = {}
+    for entry in entries:
+        by_date.setdefault(entry.at[:10], []).append(entry)
+        for name, took_ms in entry.stages.items():
+            stages.setdefault(name, []).append(took_ms)
     answered = sum(bool(entry.hits) for entry in entries)
     took = [entry.took_ms for entry in entries]
     kinds = Counter(kind for entry in entries for kind in sorted({name.split(":", 1)[0] for name in entry.degraded}))
-    return RecallNumbers(
+    return RecallSummary(
         recalls=len(entries),
         first=min(times),
         last=max(times),
         answered=answered,
         unanswered=len(entries) - answered,
         latency=measure(took),
-        stages=_stages(entries),
+        stages={name: measure(measured) for name, measured in stages.items()},
         histogram=_histogram(took),
-        days=_days(entries),
+        days=tuple(_day(date, same) for date, same in sorted(by_date.items())),
         degraded_recalls=sum(bool(entry.degraded) for entry in entries),
         degraded=dict(kinds.most_common()),
         doors=dict(Counter(entry.door for entry in entries).most_common()),
@@ -83,35 +90,17 @@ def summarise(entries: Sequence[Entry]) -> RecallNumbers:
 
 
 def measure(took_ms: Iterable[float]) -> Latency:
-    """Median and 95th percentile of at least one measurement."""
+    """Return median and 95th percentile of at least one measurement."""
     ordered = sorted(took_ms)
     p50, p95 = (ordered[ceil(share * len(ordered)) - 1] for share in (0.5, 0.95))
     return Latency(len(ordered), round(p50, 2), round(p95, 2))
 
 
-def _stages(entries: Sequence[Entry]) -> dict[str, Latency]:
-    """By stage, in the order in which most entries name them."""
-    took: dict[str, list[float]] = {}
-    for entry in entries:
-        for name, took_ms in entry.stages.items():
-            took.setdefault(name, []).append(took_ms)
-    return {name: measure(measured) for name, measured in took.items()}
-
-
 def _histogram(took_ms: Sequence[float]) -> tuple[Bar, ...]:
-    bars = []
-    below = -1.0
-    for end in (*BUCKETS_MS, None):
-        bars.append(Bar(end, sum(below < took and (end is None or took <= end) for took in took_ms)))
-        below = below if end is None else end
-    return tuple(bars)
+    counts = Counter(bisect_left(BUCKETS_MS, took) for took in took_ms)
+    return tuple(Bar(end, counts[number]) for number, end in enumerate((*BUCKETS_MS, None)))
 
 
-def _days(entries: Sequence[Entry]) -> tuple[Day, ...]:
-    by_date: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_date.setdefault(entry.at[:10], []).append(entry)
-    return tuple(
-        Day(date, len(same), sum(bool(entry.hits) for entry in same), measure(entry.took_ms for entry in same).p50_ms)
-        for date, same in sorted(by_date.items())
-    )
+def _day(date: str, entries: Sequence[RecallEntry]) -> RecallDay:
+    answered = sum(bool(entry.hits) for entry in entries)
+    return RecallDay(date, len(entries), answered, measure(entry.took_ms for entry in entries).p50_ms)

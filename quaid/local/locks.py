@@ -1,0 +1,78 @@
+"""Lock files in the state folder. The system releases a lock when its process ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+EXTRACTION_LOCK = "extracting.lock"
+_PAUSE_S = 0.1
+_OPEN_OR_MAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+
+
+@contextmanager
+def try_lock(path: Path) -> Iterator[bool]:
+    """Hold the lock file `path`, and yield whether it could be taken: no other process holds it, and it can be made."""
+    try:
+        lock = os.open(path, _OPEN_OR_MAKE, 0o600)
+    except OSError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            is_locked = False
+        else:
+            is_locked = True
+        yield is_locked
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def extracting(state: Path) -> Iterator[None]:
+    """Tell other processes that an extraction is under way; several may be. `state` is the vault's state folder.
+
+    Where the lock cannot be made, nothing can be written either, and whoever writes says so.
+    """
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(state / EXTRACTION_LOCK, _OPEN_OR_MAKE, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(lock)
+
+
+def is_extracting(state: Path) -> bool:
+    """Return whether any process is within `extracting`."""
+    try:
+        lock = os.open(state / EXTRACTION_LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def wait_for_extractions(state: Path, timeout_s: float, pause: Callable[[float], object] = time.sleep) -> bool:
+    """Wait until no extraction is under way, for `timeout_s` at most; return whether none is."""
+    end = time.monotonic() + timeout_s
+    while is_extracting(state):
+        if time.monotonic() >= end:
+            return False
+        pause(_PAUSE_S)
+    return True
