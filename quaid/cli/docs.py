@@ -16,15 +16,15 @@ from quaid.cli.hits import INDENT, list_degraded
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import clipped, coloured, columns, count, line_width, moment, one_line, section, styled
 from quaid.cli.write_output import tell_written
-from quaid.docs.wording import describe
+from quaid.docs.freshness import describe
 from quaid.errors import UsageError
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Doc
     from quaid.docs.documentation import Documentation
+    from quaid.docs.freshness import Freshness
     from quaid.docs.search import DocHit
-    from quaid.docs.staleness import Freshness
 
 ACTIONS = ("list", "search", "read", "check", "update", "confirm", "register", "history", "sync")
 _MAY_GO_WITHOUT_REFERENCE = ("list", "check", "sync", "update")
@@ -238,7 +238,7 @@ def _check(invocation: Invocation, documentation: Documentation, wanted: Wanted)
     found = documentation.check(wanted.given, wanted.project, catalogue)
     problem = None
     if wanted.model:
-        found, problem = documentation.ask_what_matters(found)
+        found, problem = documentation.judge_changes(found)
     changes = documentation.changes([freshness for _, freshness in found if freshness.is_stale]) if wanted.diff else {}
     shapes = [
         {**shape_of_freshness(doc, freshness), **({"diffs": changes[doc.id]} if doc.id in changes else {})}

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import one_line, styled
-from quaid.docs.roots import name_next_step
-from quaid.docs.wording import describe
+from quaid.docs.freshness import describe
+from quaid.docs.source_roots import next_step
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Catalogue, Doc
-    from quaid.docs.staleness import Finding, Freshness
+    from quaid.docs.freshness import Freshness, SourceFinding
 
 _MARKS = {
     "fresh": ("●", "green", "true"),
@@ -54,7 +54,7 @@ def say_missing(invocation: Invocation, catalogue: Catalogue) -> None:
     for doc in catalogue.docs:
         if doc.registered_as:
             invocation.say(
-                f"{doc.registered_as} is {doc.entry_path} now. Note that with: "
+                f"{doc.registered_as} is {doc.registry_path} now. Note that with: "
                 f"quaid docs register {shlex.quote(str(doc.file))} --project {doc.project}"
             )
     for project, path in catalogue.missing:
@@ -64,7 +64,7 @@ def say_missing(invocation: Invocation, catalogue: Catalogue) -> None:
         invocation.say(f"The source root {root} of {project} is not on this machine: its documents are not seen.")
     for project, refused in catalogue.refused:
         cannot = f"The documents of {project} cannot be checked: its source root {refused.written} {refused.problem}"
-        invocation.say(f"{cannot}. {name_next_step(project, refused)}")
+        invocation.say(f"{cannot}. {next_step(project, refused)}")
 
 
 def shape_of_freshness(doc: Doc, freshness: Freshness) -> dict[str, object]:
@@ -88,7 +88,7 @@ def shape_of_freshness(doc: Doc, freshness: Freshness) -> dict[str, object]:
     }
 
 
-def shape_of_finding(finding: Finding) -> dict[str, object]:
+def shape_of_finding(finding: SourceFinding) -> dict[str, object]:
     """What became of one source, as JSON."""
     return {
         "path": finding.path,

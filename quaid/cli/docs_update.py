@@ -12,7 +12,7 @@ from quaid.errors import QuaidError
 
 if TYPE_CHECKING:
     from quaid.docs.documentation import Documentation
-    from quaid.docs.updating import CarriedOut, Proposal
+    from quaid.docs.updater import AppliedUpdate, ProposedUpdate
 
 
 def update(
@@ -20,12 +20,12 @@ def update(
     *, yes: bool, patch: bool,
 ) -> int:  # fmt: skip
     """Propose updates, and carry them out where that is wanted."""
-    from quaid.docs.updating import Proposal, render_patch
+    from quaid.docs.updater import ProposedUpdate, render_patch
 
     shapes: list[dict[str, object]] = []
     failed = 0
     for found in documentation.propose(references, project):
-        if not isinstance(found, Proposal):
+        if not isinstance(found, ProposedUpdate):
             complain(f"{found}")
             failed = 1
             continue
@@ -37,7 +37,7 @@ def update(
                 _print(invocation, text if patch else _render(found, text), exactly=patch)
         else:
             try:
-                done = documentation.carry_out(found)
+                done = documentation.apply(found)
             except QuaidError as error:
                 shape["error"] = {"code": error.code, "message": str(error)}
                 complain(f"{error}")
@@ -62,9 +62,9 @@ def _print(invocation: Invocation, text: str, *, exactly: bool) -> None:
         invocation.print(text)
 
 
-def shape_of_proposal(proposal: Proposal) -> dict[str, object]:
+def shape_of_proposal(proposal: ProposedUpdate) -> dict[str, object]:
     """A proposal as JSON."""
-    from quaid.docs.updater import StillTrue
+    from quaid.docs.updates import StillTrue
 
     update = proposal.update
     edits = (
@@ -82,7 +82,7 @@ def shape_of_proposal(proposal: Proposal) -> dict[str, object]:
     }
 
 
-def _render(proposal: Proposal, patch: str) -> str:
+def _render(proposal: ProposedUpdate, patch: str) -> str:
     head = f"{styled(proposal.stale.doc.id, 'bold')}: {proposal.update.summary or 'true as it is'}"
     lines = [
         coloured(line) for line in patch.splitlines() if not line.startswith(("diff --git", "index ", "--- ", "+++ "))
@@ -90,7 +90,7 @@ def _render(proposal: Proposal, patch: str) -> str:
     return "\n".join([head, *lines])
 
 
-def _tell_done(invocation: Invocation, proposal: Proposal, done: CarriedOut) -> None:
+def _tell_done(invocation: Invocation, proposal: ProposedUpdate, done: AppliedUpdate) -> None:
     edits = len(proposal.update.edits) if hasattr(proposal.update, "edits") else 0
     what = f"{styled('Updated', 'green')}: {done.doc.id}, {count(edits, 'passage')}"
     if not invocation.as_json:

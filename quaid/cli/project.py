@@ -13,14 +13,14 @@ from quaid.cli.docs_freshness import day, legend, say_missing, shape_of_freshnes
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import clipped, columns, count, draw_bar, line_width, section, styled
 from quaid.cli.write_output import tell_written
-from quaid.docs.wording import describe
+from quaid.docs.freshness import describe
 from quaid.errors import BadInputError, UsageError
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Doc
-    from quaid.docs.documentation import Discovered, Documentation
+    from quaid.docs.documentation import Discovery, Documentation
+    from quaid.docs.freshness import Freshness
     from quaid.docs.registry import Project
-    from quaid.docs.staleness import Freshness
 
 ACTIONS = ("list", "create", "show", "find", "discover", "allow", "archive", "delete", "activate")
 _STATES = {"archive": "archived", "delete": "deleted", "activate": "active"}
@@ -141,7 +141,7 @@ def shape_of_project(project: Project) -> dict[str, object]:
         "patterns": list(project.patterns),
         "exclude": list(project.exclude),
         "auto_index": project.auto_index,
-        "documents": [entry.render() for entry in project.entries],
+        "documents": [doc.render() for doc in project.registered],
         "problems": list(project.problems),
     }
 
@@ -211,7 +211,7 @@ def _fitted(row: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Se
 
 
 def _allow(invocation: Invocation, documentation: Documentation, name: str) -> int:
-    from quaid.docs.roots import name_next_step
+    from quaid.docs.source_roots import next_step
 
     project = documentation.project(name)
     roots = documentation.allow(name)
@@ -222,7 +222,7 @@ def _allow(invocation: Invocation, documentation: Documentation, name: str) -> i
     )
     invocation.tell(lambda: told, roots=readable, refused=[[root.written, root.problem] for root in refused])
     for root in refused:
-        invocation.say(f"{root.written} {root.problem}. {name_next_step(project.name, root)}")
+        invocation.say(f"{root.written} {root.problem}. {next_step(project.name, root)}")
     return 0
 
 
@@ -262,7 +262,7 @@ def _discover(invocation: Invocation, documentation: Documentation, folder: str 
     return 0
 
 
-def _render_discovered(found: Discovered, *, dry_run: bool) -> str:
+def _render_discovered(found: Discovery, *, dry_run: bool) -> str:
     title = "Projects that would be made" if dry_run else "New projects"
     projects = [(new.name, ", ".join(new.source_roots)) for new in found.projects]
     projects += [(name, f"projects/{name}/") for name in found.homes]

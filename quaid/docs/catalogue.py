@@ -1,26 +1,27 @@
-"""Which files are documents, and which project a file belongs to. Documents stay where they are: in the project's home
-in the vault, or in one of its source roots.
+"""Which files are documents, which one is meant, and which project a file belongs to. Documents stay where they are: in
+the project's home in the vault, or in one of its source roots.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from quaid.docs.registry import Project
-from quaid.docs.roots import Root, judge
+from quaid.docs.source_roots import SourceRoot, check_roots
+from quaid.errors import BadInputError, GitError, GitMissingError
+from quaid.history.source_repository import SourceRepository
+from quaid.history.vault_history import History
 from quaid.model import Kind
-from quaid.vault import files, layout
+from quaid.redaction import admit
+from quaid.vault import files, frontmatter, layout, markdown, notes
 
 SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt")
-ListFiles = Callable[[Path], Sequence[str] | None]
-"""The files below a folder that is in a repository, relative to it; None where it is in none."""
-FindRenamed = Callable[[Path, Sequence[str]], Mapping[str, str]]
-"""The names that files below a folder which are gone have now, all relative to it; of those that were renamed."""
-
+_HEAD_BYTES = 20_000
+"""Of a document: its title stands there."""
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "dist", "build", "target", "vendor", "third_party"}
 )
@@ -50,7 +51,7 @@ class Doc:
         return self.folder / self.rel_path
 
     @property
-    def entry_path(self) -> str:
+    def registry_path(self) -> str:
         """How the registry calls it, or should."""
         return self.id if self.is_in_vault else self.id.partition(":")[2]
 
@@ -68,10 +69,10 @@ class Catalogue:
     docs: tuple[Doc, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
     absent: tuple[tuple[str, str], ...] = ()
-    refused: tuple[tuple[str, Root], ...] = ()
+    refused: tuple[tuple[str, SourceRoot], ...] = ()
 
 
-def list_docs(vault: Path, projects: Sequence[Project], list_files: ListFiles, find_renamed: FindRenamed) -> Catalogue:
+def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
     """The documents of `projects`: those in their homes, those that their patterns find, and the registered ones.
 
     A file in two source roots belongs to the inner one. A registered document that was renamed is followed.
@@ -79,34 +80,77 @@ def list_docs(vault: Path, projects: Sequence[Project], list_files: ListFiles, f
     docs: dict[Path, Doc] = {}
     missing: list[tuple[str, str]] = []
     absent: list[tuple[str, str]] = []
-    refused: list[tuple[str, Root]] = []
+    refused: list[tuple[str, SourceRoot]] = []
     for project in projects:
         here = _named_roots(project, vault)
-        judged = judge(vault, project.source_roots)
-        absent += [(project.name, root.written) for root in judged if not root.problem and not is_folder(root.folder)]
-        refused += [(project.name, root) for root in judged if root.problem]
-        found = [*_in_home(vault, project), *_in_roots(vault, project, here, list_files)]
-        registered = {entry.path: _registered(vault, project, here, entry.path) for entry in project.entries}
+        checked = check_roots(vault, project.source_roots)
+        absent += [(project.name, root.written) for root in checked if not root.problem and not is_folder(root.folder)]
+        refused += [(project.name, root) for root in checked if root.problem]
+        found = {doc.id: doc for doc in (*_list_home(vault, project), *_list_roots(vault, project, here))}
+        registered = {doc.path: _find_registered(vault, project, here, doc.path) for doc in project.registered}
         gone = [path for path, doc in registered.items() if doc is None]
-        registered |= _renamed(vault, project, here, gone, find_renamed)
+        registered |= _follow_renames(vault, project, here, gone)
         taken = {doc.id for path, doc in registered.items() if doc is not None and path not in gone}
-        for entry in project.entries:
-            doc = registered[entry.path]
+        for row in project.registered:
+            doc = registered[row.path]
             if doc is None or (doc.registered_as and doc.id in taken):
-                missing.append((project.name, entry.path))
+                missing.append((project.name, row.path))
             else:
-                found = [other for other in found if other.id != doc.id]
-                found.append(replace(doc, is_registered=True, sources=entry.sources, true_at=entry.true_at))
-        for doc in found:
+                found.pop(doc.id, None)
+                found[doc.id] = replace(doc, is_registered=True, sources=row.sources, true_at=row.true_at)
+        for doc in found.values():
             known = docs.get(doc.file)
             if known is None or len(known.folder.parts) < len(doc.folder.parts):
                 docs[doc.file] = doc
-    return Catalogue(
-        tuple(sorted(docs.values(), key=lambda doc: (doc.project, not doc.is_in_vault, doc.rel_path))),
-        tuple(missing),
-        tuple(absent),
-        tuple(refused),
+    ordered = sorted(docs.values(), key=lambda doc: (doc.project, not doc.is_in_vault, doc.rel_path))
+    return Catalogue(tuple(ordered), tuple(missing), tuple(absent), tuple(refused))
+
+
+def find_docs(docs: Sequence[Doc], references: Sequence[str], project: str | None = None) -> list[Doc]:
+    """The documents that are meant: by the name of a project all of its own, or of `project` alone.
+
+    Raises:
+        BadInputError: a reference means none, or several.
+    """
+    found: list[Doc] = []
+    for reference in references:
+        of_project = [doc for doc in docs if doc.project == reference] if project is None else []
+        found += of_project or [find_doc(docs, reference)]
+    return list(dict.fromkeys(found))
+
+
+def find_doc(docs: Sequence[Doc], reference: str) -> Doc:
+    """The one document that is meant by an id, a path, a file name or a title.
+
+    Raises:
+        BadInputError: none is, or several are.
+    """
+    path = Path(reference).expanduser()
+    real = path.resolve() if is_file(path) else None
+    tests = (
+        lambda doc: reference in (doc.id, doc.registry_path),
+        lambda doc: real is not None and doc.file.resolve() == real,
+        lambda doc: f"/{doc.rel_path}".endswith(f"/{reference}") or f"/{doc.rel_path}".endswith(f"/{reference}.md"),
+        lambda doc: title_of(doc).casefold() == reference.casefold(),
     )
+    for test in tests:
+        found = [doc for doc in docs if test(doc)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            listed = ", ".join(doc.id for doc in found[:5])
+            raise BadInputError(f"{reference!r} may mean {listed}. Give one of these.")
+    raise BadInputError(f"There is no document {reference!r}. See them with: quaid docs list")
+
+
+def title_of(doc: Doc) -> str:
+    """What a document calls itself, without secrets: its title, else its first heading, else the name of its file."""
+    text, _ = notes.decode(files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b"", _HEAD_BYTES)
+    fields = frontmatter.parse(text).fields
+    titles = (fields[key].strip() for key in ("title", "label") if isinstance(fields.get(key), str))
+    headings = (markdown.plain(line) for line in notes.split_body(text)[1].splitlines() if line.startswith("# "))
+    title = next(filter(None, titles), None) or next(headings, "")
+    return admit(title).text or Path(doc.rel_path).stem
 
 
 def find_project(vault: Path, projects: Sequence[Project], path: Path) -> tuple[Project, str] | None:
@@ -121,7 +165,7 @@ def find_project(vault: Path, projects: Sequence[Project], path: Path) -> tuple[
     return (best[1], best[2]) if best else None
 
 
-def entry_path_of(vault: Path, project: Project, path: Path) -> str | None:
+def registry_path_of(vault: Path, project: Project, path: Path) -> str | None:
     """How the registry of `project` calls the file at `path`; None where it lies in none of its places."""
     real = _real(path)
     for name, root in _named_roots(project, vault).items():
@@ -129,6 +173,11 @@ def entry_path_of(vault: Path, project: Project, path: Path) -> str | None:
             rel_path = real.relative_to(_real(root)).as_posix()
             return f"{name}/{rel_path}" if name else rel_path
     return real.relative_to(_real(vault)).as_posix() if real.is_relative_to(_real(vault)) else None
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file, whatever stands in its place."""
+    return os.path.isfile(path)  # noqa: PTH113 - which a name too long to be one does not make fail
 
 
 def is_folder(path: Path) -> bool:
@@ -146,8 +195,8 @@ def _real(path: Path) -> Path:
 
 def _named_roots(project: Project, vault: Path) -> Mapping[str, Path]:
     """The source roots that are here, by the name their documents' ids begin with: none where there is only one."""
-    named: dict[str, Root] = {}
-    for root in judge(vault, project.source_roots):
+    named: dict[str, SourceRoot] = {}
+    for root in check_roots(vault, project.source_roots):
         name = root.folder.name if len(project.source_roots) > 1 else ""
         number = 1
         while name in named:
@@ -157,7 +206,7 @@ def _named_roots(project: Project, vault: Path) -> Mapping[str, Path]:
     return {name: root.folder for name, root in named.items() if not root.problem and is_folder(root.folder)}
 
 
-def _in_home(vault: Path, project: Project) -> Iterator[Doc]:
+def _list_home(vault: Path, project: Project) -> Iterator[Doc]:
     for folder, folders, names in os.walk(vault / project.home):
         folders[:] = sorted(name for name in folders if not layout.skips_folder(name))
         for name in sorted(names):
@@ -168,18 +217,20 @@ def _in_home(vault: Path, project: Project) -> Iterator[Doc]:
                     yield Doc(rel_path, project.name, vault, rel_path, is_in_vault=True)
 
 
-def _in_roots(vault: Path, project: Project, here: Mapping[str, Path], list_files: ListFiles) -> Iterator[Doc]:
+def _list_roots(vault: Path, project: Project, here: Mapping[str, Path]) -> Iterator[Doc]:
     if not project.auto_index or not here:
         return
     import pathspec
 
-    wanted = pathspec.GitIgnoreSpec.from_lines([_anchored(pattern) for pattern in project.patterns])
+    # `*.md` means the files of the root itself, as in a shell, and not those of all folders, as in .gitignore.
+    anchored = [text if text.startswith(("/", "!", "**")) else f"/{text}" for text in project.patterns]
+    wanted = pathspec.GitIgnoreSpec.from_lines(anchored)
     unwanted = pathspec.GitIgnoreSpec.from_lines(project.exclude)
     inside = _real(vault)
     for name, root in here.items():
-        listed = list_files(root)
-        for rel_path in sorted(_walk(root) if listed is None else listed):
-            if not is_doc_name(PurePosixPath(rel_path).name) or _is_foreign(rel_path):
+        for rel_path in sorted(_list_files(root)):
+            *folders, file_name = rel_path.split("/")
+            if not is_doc_name(file_name) or any(map(_is_skipped, folders)) or not files.is_unicode(rel_path):
                 continue
             if not wanted.match_file(rel_path) or unwanted.match_file(rel_path):
                 continue
@@ -187,62 +238,92 @@ def _in_roots(vault: Path, project: Project, here: Mapping[str, Path], list_file
                 yield Doc(_id(project, name, rel_path), project.name, root, rel_path)
 
 
-def _registered(vault: Path, project: Project, here: Mapping[str, Path], path: str) -> Doc | None:
+def _list_files(root: Path) -> Iterator[str]:
+    """The files below a source root, relative to it: as git knows them where it can read their repository."""
+    try:
+        found = History.open_source(root)
+        if found is not None:
+            yield from found.present(root)
+            return
+    except GitError:  # then a folder is one like any other, and a check says why
+        pass
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not _is_skipped(name)]
+        yield from (Path(folder, name).relative_to(root).as_posix() for name in names)
+
+
+def _is_skipped(folder: str) -> bool:
+    return folder.startswith(".") or folder in _SKIPPED
+
+
+def _find_registered(vault: Path, project: Project, here: Mapping[str, Path], path: str) -> Doc | None:
+    """The document that the registry calls `path`; None for a file that is hidden or of another kind."""
     for name, root in here.items():
         rel_path = path.removeprefix(f"{name}/") if name else path
         if _may_be_registered(rel_path) and files.is_file_in(root, rel_path):
             return Doc(_id(project, name, rel_path), project.name, root, rel_path)
-    if _may_be_registered(path) and _is_no_memory(path) and files.is_file_in(vault, path):
+    # Memories are no documents: they have owners, who may keep them to themselves.
+    is_doc = _may_be_registered(path) and layout.kind_of(path, None) in (Kind.DOC, Kind.NOTE)
+    if is_doc and files.is_file_in(vault, path):
         return Doc(path, project.name, vault, path, is_in_vault=True)
     return None
 
 
-def _renamed(
-    vault: Path, project: Project, here: Mapping[str, Path], gone: Sequence[str], find_renamed: FindRenamed
-) -> Mapping[str, Doc]:
-    """The documents that registered ones without a file have become, by the path in the registry."""
-    found: dict[str, Doc] = {}
-    for prefix, folder in (*((f"{name}/" if name else "", root) for name, root in here.items()), ("", vault)):
-        old = [path for path in gone if path not in found and path.startswith(prefix) and _stays_inside(path)]
-        new = find_renamed(folder, [path.removeprefix(prefix) for path in old]) if old else {}
-        for path in old:
-            name = new.get(path.removeprefix(prefix))
-            doc = _registered(vault, project, here, f"{prefix}{name}") if name else None
-            if doc is not None:
-                found[path] = replace(doc, registered_as=path)
-    return found
-
-
 def _may_be_registered(path: str) -> bool:
-    """Whether the registry's word makes a file a document: not of one that is hidden or of another kind."""
     *folders, name = path.split("/")
     return is_doc_name(name) and not any(folder.startswith(".") for folder in folders) and files.is_unicode(path)
-
-
-def _is_no_memory(path: str) -> bool:
-    """Whether a file of the vault may be a document: memories have owners, who may keep them to themselves."""
-    return layout.kind_of(path, None) in (Kind.DOC, Kind.NOTE)
-
-
-def _stays_inside(path: str) -> bool:
-    return not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
 
 
 def _id(project: Project, root: str, rel_path: str) -> str:
     return f"{project.name}:{f'{root}/' if root else ''}{rel_path}"
 
 
-def _anchored(pattern: str) -> str:
-    """`*.md` means the files of the root itself, as in a shell, and not those of all folders, as in .gitignore."""
-    return pattern if pattern.startswith(("/", "!", "**")) else f"/{pattern}"
+def _follow_renames(vault: Path, project: Project, here: Mapping[str, Path], gone: Sequence[str]) -> Mapping[str, Doc]:
+    """The documents that registered ones without a file have become, by the path in the registry."""
+    inside = [path for path in gone if not path.startswith("/") and ".." not in path.split("/") and "\0" not in path]
+    found: dict[str, Doc] = {}
+    for prefix, folder in (*((f"{name}/" if name else "", root) for name, root in here.items()), ("", vault)):
+        old = [path.removeprefix(prefix) for path in inside if path not in found and path.startswith(prefix)]
+        for path, name in (_find_renamed(folder, old) if old else {}).items():
+            doc = _find_registered(vault, project, here, f"{prefix}{name}")
+            if doc is not None:
+                found[f"{prefix}{path}"] = replace(doc, registered_as=f"{prefix}{path}")
+    return found
 
 
-def _is_foreign(rel_path: str) -> bool:
-    *folders, _ = rel_path.split("/")
-    return any(folder.startswith(".") or folder in _SKIPPED for folder in folders) or not files.is_unicode(rel_path)
+def _find_renamed(folder: Path, paths: Sequence[str]) -> dict[str, str]:
+    """The names that files below a folder which are gone have now, all relative to it; what cannot be found out was not
+    renamed.
+    """
+    try:
+        found = History.open_source(folder)
+        if found is None:
+            return {}
+        base = found.inside(folder)
+        below = f"{base}/" if base else ""
+        renamed = found.find_renamed(f"{below}{path}" for path in paths)
+        names = {path: renamed.get(f"{below}{path}", f"{below}{path}") for path in paths}
+        names |= _find_moved(found, names)
+    except (GitError, GitMissingError):
+        return {}
+    moved = {path: name for path, name in names.items() if name.startswith(below) and name != f"{below}{path}"}
+    return {path: name.removeprefix(below) for path, name in moved.items()}
 
 
-def _walk(root: Path) -> Iterator[str]:
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith(".") and name not in _SKIPPED]
-        yield from (Path(folder, name).relative_to(root).as_posix() for name in names)
+def _find_moved(repository: SourceRepository, names: Mapping[str, str]) -> dict[str, str]:
+    """Those that HEAD has and the disk does not, where one new file holds just what they held."""
+    there = repository.files
+    gone = {path: name for path, name in names.items() if name in there and not is_file(repository.top / name)}
+    if not gone:
+        return {}
+    new: dict[bytes, list[str]] = {}
+    for name in repository.present(repository.top):
+        if name not in there and is_doc_name(name):
+            new.setdefault(_text_of(files.read_note(repository.top, name)), []).append(name)
+    blobs = repository.read_blobs(there[name] for name in gone.values())
+    same = {path: new.get(_text_of(blobs.get(there[name])), []) for path, name in gone.items()}
+    return {path: found[0] for path, found in same.items() if len(found) == 1}
+
+
+def _text_of(data: bytes | None) -> bytes:
+    return (data or b"").replace(b"\r\n", b"\n")

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.docs import registry
-from quaid.docs.catalogue import Catalogue, Doc, find_project, list_docs
-from quaid.docs.listing import find_doc, find_docs, find_renamed, is_file, list_files
+from quaid.docs.catalogue import Catalogue, Doc, find_doc, find_docs, find_project, is_file, list_docs
 from quaid.docs.registry import Project, State
-from quaid.docs.roots import Root, allow, judge
+from quaid.docs.source_roots import SourceRoot, allow, check_roots
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.repository import find_twin
 from quaid.history.source_repository import LONGEST_LOOK
@@ -27,12 +26,12 @@ from quaid.vault import files, notes, transaction
 if TYPE_CHECKING:
     from quaid.capture.writer import Dependencies, Writer, Written
     from quaid.docs.changes import SourceCommit
-    from quaid.docs.checking import Checker
+    from quaid.docs.freshness import Freshness
     from quaid.docs.registrar import NewProject, Registrar
-    from quaid.docs.search import DocsFound
-    from quaid.docs.search_index import DocsSearch
-    from quaid.docs.staleness import Freshness
-    from quaid.docs.updating import CarriedOut, Proposal, Updater
+    from quaid.docs.search import DocSearch, DocSearchResult
+    from quaid.docs.source_trees import SourceTrees
+    from quaid.docs.staleness import StalenessCheck
+    from quaid.docs.updater import AppliedUpdate, ProposedUpdate, Updater
     from quaid.llm import Models
     from quaid.local.runs import Judgements
     from quaid.recall.options import Depth
@@ -41,13 +40,13 @@ if TYPE_CHECKING:
 
 SEARCH_WAIT_MS = 500
 """For another process that is indexing the documents: a question is answered from what there is."""
-MOST_EMBED_S = 1.0
+MAX_EMBED_S = 1.0
 """Passages are long: a large repository takes twenty seconds, and a question does not wait for that."""
 ACTIVE: tuple[State, ...] = ("active",)
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class FileOwner:
     """The project that a file belongs to, where in it the file is, and the documents that are about it."""
 
     project: Project
@@ -56,7 +55,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
+class Discovery:
     """What a look around found: new projects, and the documents of each project that were not known before."""
 
     projects: tuple[NewProject, ...]
@@ -86,16 +85,16 @@ class Documentation:
 
     @cached_property
     def registrar(self) -> Registrar:
-        """Who writes the registry."""
+        """What writes the registry."""
         from quaid.docs.registrar import Registrar
 
         return Registrar(self._root, self._writer())
 
     @cached_property
-    def _search(self) -> DocsSearch:
-        from quaid.docs.search_index import DocsSearch
+    def _search(self) -> DocSearch:
+        from quaid.docs.search import DocSearch
 
-        return DocsSearch(self._root, self._settings, self._dependencies.embedding)
+        return DocSearch(self._root, self._settings, self._dependencies.embedding)
 
     def close(self) -> None:
         if "_search" in self.__dict__:
@@ -123,17 +122,17 @@ class Documentation:
         """Make a project. Raises BadInputError as `Registrar.create`."""
         return self.registrar.create(new, allow_roots=allow_roots)
 
-    def allow(self, name: str) -> tuple[Root, ...]:
+    def allow(self, name: str) -> tuple[SourceRoot, ...]:
         """Let the source roots of a project be read on this machine, and return all of them.
 
         Raises:
             BadInputError: there is no such project.
         """
         project = self.project(name)
-        allow([root.folder for root in judge(self._root, project.source_roots) if root.can_be_allowed])
-        return judge(self._root, project.source_roots)
+        allow([root.folder for root in check_roots(self._root, project.source_roots) if root.can_be_allowed])
+        return check_roots(self._root, project.source_roots)
 
-    def find(self, path: Path) -> Owner | None:
+    def find(self, path: Path) -> FileOwner | None:
         """Which active project owns a file, also in another worktree of its repository; None where none does."""
         projects = self.projects()
         found = find_project(self._root, projects, path) or self._find_in_worktree(projects, path)
@@ -144,10 +143,10 @@ class Documentation:
         inside = repository.inside(path) if repository is not None else rel_path
         about = [
             freshness.doc
-            for freshness in self._checker(projects).kept()
+            for freshness in self._check().kept()
             if freshness.doc.startswith((f"{project.name}:", f"{project.home}/")) and inside in freshness.sources
         ]
-        return Owner(project, rel_path, tuple(sorted(about)))
+        return FileOwner(project, rel_path, tuple(sorted(about)))
 
     def _find_in_worktree(self, projects: Sequence[Project], path: Path) -> tuple[Project, str] | None:
         for project in projects:
@@ -156,30 +155,30 @@ class Documentation:
                 return find_project(self._root, [project], twin)
         return None
 
-    def discover(self, folder: Path | None, *, dry_run: bool = False) -> Discovered:
+    def discover(self, folder: Path | None, *, dry_run: bool = False) -> Discovery:
         """Look for projects, in the vault and below `folder`, and for documents that are new.
 
         Raises:
-            BadInputError: `folder` is none.
+            BadInputError: `folder` is not a folder.
         """
         if folder is not None and not folder.is_dir():
-            raise BadInputError(f"{folder} is no folder. Give the one that your projects are in.")
+            raise BadInputError(f"{folder} is not a folder. Give the one that your projects are in.")
         homes = self.registrar.adopt_homes(dry_run=dry_run)
         known = registry.read_projects(self._root)
         found = list(self.registrar.find_projects(folder, known)) if folder is not None else []
         for project in found if not dry_run else ():
             self.registrar.create(project)
         catalogue = self.catalogue()
-        seen = {freshness.doc for freshness in self._checker(self.projects()).kept()}
+        seen = {freshness.doc for freshness in self._check().kept()}
         new = tuple(doc for doc in catalogue.docs if doc.id not in seen)
-        return Discovered(tuple(found), tuple(homes), catalogue, new)
+        return Discovery(tuple(found), tuple(homes), catalogue, new)
 
     # -- documents -----------------------------------------------------------------------------------------------
 
     def catalogue(self, project: str | None = None) -> Catalogue:
         """The documents of all active projects, or of one."""
         wanted = [self.project(project)] if project else self.projects()
-        return list_docs(self._root, wanted, list_files, find_renamed)
+        return list_docs(self._root, wanted)
 
     def doc(self, reference: str, project: str | None = None) -> Doc:
         """The one document that is meant by an id, a path, a file name or a title.
@@ -212,7 +211,7 @@ class Documentation:
 
     def search(
         self, query: str, project: str | None = None, limit: int | None = None, depth: Depth | None = None
-    ) -> tuple[DocsFound, dict[str, Freshness]]:
+    ) -> tuple[DocSearchResult, dict[str, Freshness]]:
         """Passages of the documents, of one project or all, that answer `query`, and how fresh each one's document is.
 
         Raises:
@@ -222,7 +221,7 @@ class Documentation:
         projects = frozenset({self.project(project).name} if project else ())
         catalogue = self.catalogue()
 
-        def ask(_again: bool) -> DocsFound:
+        def ask(_again: bool) -> DocSearchResult:
             degraded = self._catch_up(catalogue)
             found = self._search.search(query, projects, limit, depth or settings.recall.depth, self._helpers)
             return replace(found, degraded=(*found.degraded, *degraded))
@@ -236,7 +235,7 @@ class Documentation:
     def _catch_up(self, catalogue: Catalogue) -> list[str]:
         """Bring the index in step for a question that waits; what it lacks afterwards."""
         settings = self._settings
-        budget_s = min(settings.recall.embed_budget_s, MOST_EMBED_S)
+        budget_s = min(settings.recall.embed_budget_s, MAX_EMBED_S)
         try:
             report = self._search.sync(
                 catalogue,
@@ -256,7 +255,7 @@ class Documentation:
             BadInputError: the file belongs to no project, or is not there.
         """
         if not is_file(path):
-            raise BadInputError(f"{path} is no file. Give the path of the document.")
+            raise BadInputError(f"{path} is not a file. Give the path of the document.")
         if project is None:
             owner = self.find(path)
             if owner is None:
@@ -274,7 +273,7 @@ class Documentation:
             BadInputError: as `doc`, or its sources are in no repository.
         """
         doc = self.doc(reference, project)
-        head = self._checker(self.projects(registry.STATES)).head_of(doc)
+        head = self._trees(registry.STATES).newest_head(doc)
         if head is None:
             raise BadInputError(f"The sources of {doc.id} are in no git repository: there is no commit to note.")
         return self.registrar.confirm(doc, head)
@@ -294,44 +293,42 @@ class Documentation:
 
     def check_docs(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[tuple[Doc, Freshness]]:
         """How true `docs` are, by the filter and what a model has said before. `is_all` says that these are all."""
-        from quaid.docs.weighing import recall_verdicts
+        from quaid.docs.judgements import apply_kept
 
-        found = self._checker(self.projects(registry.STATES)).check(docs, is_all=is_all)
-        with suppress(QuaidError):  # where local.db cannot be had, the filter's word stands
-            found = recall_verdicts(found, self._judgements())
+        found = self._check(registry.STATES).check(docs, is_all=is_all)
+        with suppress(QuaidError):  # where local.db cannot be opened, the filter's word stands
+            found = apply_kept(found, self._judgements())
         return list(zip(docs, found, strict=True))
 
     def known_stale(self) -> list[str]:
         """The documents that were stale at the last check, whatever has happened since."""
-        from quaid.docs.weighing import recall_verdicts
+        from quaid.docs.judgements import apply_kept
 
-        kept = [freshness for freshness in self._checker(self.projects()).kept() if freshness.is_stale]
-        return sorted(freshness.doc for freshness in recall_verdicts(kept, self._judgements()) if freshness.is_stale)
+        kept = [freshness for freshness in self._check().kept() if freshness.is_stale]
+        return sorted(freshness.doc for freshness in apply_kept(kept, self._judgements()) if freshness.is_stale)
 
-    def ask_what_matters(
-        self, found: Sequence[tuple[Doc, Freshness]]
-    ) -> tuple[list[tuple[Doc, Freshness]], str | None]:
+    def judge_changes(self, found: Sequence[tuple[Doc, Freshness]]) -> tuple[list[tuple[Doc, Freshness]], str | None]:
         """The same, with the fast model's word on what the filter let through; why it was not asked, where it failed.
 
         What it has said before is in `found` already.
         """
-        from quaid.docs.weighing import is_weighed
+        from quaid.docs.judgements import is_judged
 
-        models = None if all(is_weighed(freshness) for _, freshness in found) else self._models()
-        return self._updater().weigh(found, models) if models is not None else (list(found), None)
+        models = None if all(is_judged(freshness) for _, freshness in found) else self._models()
+        return self._updater().judge(found, models) if models is not None else (list(found), None)
 
     def changes(self, found: Sequence[Freshness]) -> dict[str, dict[str, str]]:
         """For each stale document the differences that make it so: source -> unified diff."""
-        checker = self._checker(self.projects(registry.STATES))
-        told: dict[str, dict[str, str]] = {}
+        trees = self._trees(registry.STATES)
+        changes: dict[str, dict[str, str]] = {}
         for freshness in found:
-            diffs = told.setdefault(freshness.doc, {})
-            for finding, change in zip(freshness.significant, checker.changes(freshness.significant), strict=True):
+            diffs = changes.setdefault(freshness.doc, {})
+            for finding, change in zip(freshness.significant, trees.read_changes(freshness.significant), strict=True):
                 path = change.path if change.path not in diffs else f"{Path(finding.top).name}/{change.path}"
                 diffs[path] = change.diff()
-        return told
+        return changes
 
-    def propose(self, references: Sequence[str] = (), project: str | None = None) -> Iterator[Proposal | str]:
+    def propose(self, references: Sequence[str] = (), project: str | None = None) -> Iterator[ProposedUpdate | str]:
         """What the deep model would change in stale documents, all or those that are named; a sentence for each that it
         could not be asked about, and for what keeps documents from being checked.
 
@@ -339,14 +336,14 @@ class Documentation:
             BadInputError: as `doc`.
             ModelUnavailableError: there is no model.
         """
-        from quaid.docs.staleness import why_unchecked
+        from quaid.docs.freshness import why_unchecked
         from quaid.errors import TROUBLE_FOR_ALL, ModelError, ModelUnavailableError
 
         models = self._models()
         if models is None:
             raise ModelUnavailableError("A document is brought up to date by a language model, and there is none")
         updater = self._updater()
-        checked = self.ask_what_matters(self.check(references, project))[0]
+        checked = self.judge_changes(self.check(references, project))[0]
         yield from why_unchecked(freshness for _, freshness in checked)
         stale = [pair for pair in checked if pair[1].is_stale]
         for doc, freshness in stale[: self._settings.docs.most_updates]:
@@ -363,13 +360,13 @@ class Documentation:
         """Commit what a killed writer has begun: a document that is written already is not stale any more."""
         transaction.finish_killed(self._root, self._dependencies.history(), self._settings.git.wait_s)
 
-    def carry_out(self, proposal: Proposal) -> CarriedOut:
+    def apply(self, proposal: ProposedUpdate) -> AppliedUpdate:
         """Make a proposal a commit in the vault, or a branch in the source repository.
 
         Raises:
             ProposalError, NoteChangedError: nothing was changed, and why.
         """
-        return self._updater().carry_out(proposal)
+        return self._updater().apply(proposal)
 
     def follow(self, edited: Sequence[str]) -> list[tuple[Doc, Freshness]]:
         """Take note of files that an agent has edited; the documents that are about them, or were edited themselves.
@@ -380,8 +377,7 @@ class Documentation:
         paths = [path for path in map(Path, edited) if path.is_absolute() and find_project(self._root, projects, path)]
         if not paths:
             return []
-        checker = self._checker(projects)
-        checker.note_edited(paths)
+        self._check().note_edited(paths)
         docs = self.catalogue().docs
         real = {path.resolve() for path in paths}
         if any(doc.file.resolve() in real for doc in docs):
@@ -395,7 +391,7 @@ class Documentation:
         Raises:
             BadInputError: as `doc`.
         """
-        from quaid.docs.staleness import changes_of, commit_of
+        from quaid.docs.file_history import changes_of, commit_of
 
         doc = self.doc(reference, project)
         found = History.open_source(doc.file.parent)
@@ -405,10 +401,9 @@ class Documentation:
         return doc, [commit_of(step) for step in steps[:limit]]
 
     def _updater(self) -> Updater:
-        from quaid.docs.updating import Updater
+        from quaid.docs.updater import Updater
 
-        checker = self._checker(self.projects(registry.STATES))
-        return Updater(self._root, checker, self._judgements(), self._writer)
+        return Updater(self._root, self._trees(registry.STATES), self._judgements(), self._writer)
 
     def _judgements(self) -> Judgements:
         from quaid.local.runs import Judgements
@@ -422,7 +417,12 @@ class Documentation:
         models = self._own_models()
         return None if models.describe().provider is None else models.start_run()
 
-    def _checker(self, projects: Sequence[Project]) -> Checker:
-        from quaid.docs.checking import Checker
+    def _check(self, states: Collection[State] = ACTIVE) -> StalenessCheck:
+        from quaid.docs.staleness import StalenessCheck
 
-        return Checker(self._root, projects, self._progress)
+        return StalenessCheck(self._root, self._trees(states), self._progress)
+
+    def _trees(self, states: Collection[State]) -> SourceTrees:
+        from quaid.docs.source_trees import SourceTrees
+
+        return SourceTrees(self._root, self.projects(states))

@@ -1,6 +1,6 @@
-"""What must not become of a doc, whoever proposes it: nothing hidden, no orders, no secret, no lost structure.
+"""What must not become of a document, whoever proposes it: nothing hidden, no orders, no secret, no lost structure.
 
-Told from the doc before and after, not from the edits that make the difference: what is harmless in itself may
+Seen from the document before and after, not from the edits that make the difference: what is harmless in itself may
 become something else by what stands beside it. Texts have bare newlines here.
 """
 
@@ -15,8 +15,8 @@ from quaid.text.quoting import neutralise
 from quaid.text.stop_words import STOP_WORDS
 from quaid.vault import replacing
 
-MOST_NAMED = 3
-_LONGEST = 80
+MAX_NAMED = 3
+_MAX_QUOTED = 80
 _CODE = re.compile(r"`([^`\n]+)`")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _HIDING = re.compile(
@@ -72,11 +72,11 @@ def _faults(before: str, after: str) -> Iterator[str]:
     if _comments(before) != _comments(after):
         yield "comments (<!-- … -->) must stay as they are, and none may come"
     if hiding := Counter(_HIDING.findall(after)) - Counter(_HIDING.findall(before)):
-        yield f"`replace` hides something: {next(iter(hiding))[:_LONGEST]!r}"
+        yield f"`replace` hides something: {next(iter(hiding))[:_MAX_QUOTED]!r}"
     if running := Counter(_RUNNING.findall(after)) - Counter(_RUNNING.findall(before)):
-        yield f"`replace` has HTML that is carried out where the page is shown: {next(iter(running))[:_LONGEST]!r}"
+        yield f"`replace` has HTML that is carried out where the page is shown: {next(iter(running))[:_MAX_QUOTED]!r}"
     if acting := sorted(_acting(after) - _acting(before)):
-        yield f"`replace` has what acts on its reader, an order or characters nobody sees: {acting[0][:_LONGEST]!r}"
+        yield f"`replace` has what acts on its reader, an order or characters nobody sees: {acting[0][:_MAX_QUOTED]!r}"
     new_lines = _new_lines(before, after)
     admitted = admit(new_lines)
     if admitted.text != new_lines:

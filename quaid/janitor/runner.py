@@ -37,8 +37,8 @@ from quaid.sync.embedding import Embedding
 from quaid.vault import transaction
 
 if TYPE_CHECKING:
-    from quaid.docs.churn import GrownDoc
-    from quaid.docs.weighing import StaleDoc
+    from quaid.docs.cleanup import GrownDoc
+    from quaid.docs.judgements import StaleDoc
     from quaid.llm import Models
     from quaid.local.gaps import Gap
 

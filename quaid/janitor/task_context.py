@@ -15,8 +15,8 @@ from quaid.vault import notes
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.docs.churn import GrownDoc
-    from quaid.docs.weighing import StaleDoc
+    from quaid.docs.cleanup import GrownDoc
+    from quaid.docs.judgements import StaleDoc
     from quaid.llm import Models
     from quaid.local.gaps import Gap
     from quaid.model import Note

@@ -288,12 +288,12 @@ def check_projects(context: Context) -> Finding:
 
 
 def _check_roots(vault: Path, project: Project) -> Finding | None:
-    from quaid.docs.roots import judge, name_next_step
+    from quaid.docs.source_roots import check_roots, next_step
 
-    for root in judge(vault, project.source_roots):
+    for root in check_roots(vault, project.source_roots):
         if root.problem:
             sentence = f"The documents of {project.name} cannot be checked: {root.written} {root.problem}."
-            return Finding("projects", "warning", sentence, name_next_step(project.name, root))
+            return Finding("projects", "warning", sentence, next_step(project.name, root))
         if not root.folder.is_dir():
             sentence = f"{root.folder}, a source root of {project.name}, is not on this machine."
             return Finding("projects", "warning", sentence, f"mount it, or change {project.path}")

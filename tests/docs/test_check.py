@@ -10,7 +10,7 @@ from source_repos import SourceRepo
 from vaults import refused
 
 from quaid.docs.registrar import NewProject
-from quaid.docs.roots import allow
+from quaid.docs.source_roots import allow
 from quaid.errors import BadInputError, QuaidError
 
 CODE = "def reach(limit=10):\n    return limit * 2\n"
@@ -151,7 +151,7 @@ class TestFilesThatMove:
         repo.write("docs/reach.md", "# Reach\n\n<!-- SOURCES: src/reach.py -->\n\nIt is far.\n")
         repo.remove("src/reach.py")
         repo.commit("gone")
-        assert check()["docs/reach.md"].problems == ("its source src/reach.py is no file there",)
+        assert check()["docs/reach.md"].problems == ("its source src/reach.py is not a file there",)
 
     def test_a_folder_that_was_a_file_once(self, repo, check):
         repo.save("lib", "a file\n")
@@ -496,7 +496,7 @@ class TestRegisteredDocuments:
         assert "docs/plain.md <- src/reach.py, src/*.toml" in project
         found = check()["docs/plain.md"]
         assert (found.origin, found.sources) == ("registered", ("src/reach.py",))
-        assert found.problems == ("its source src/*.toml is no file there",)
+        assert found.problems == ("its source src/*.toml is not a file there",)
         repo.save("src/reach.py", CODE.replace("10", "20"))
         assert check()["docs/plain.md"].is_stale
         with vault.memory() as memory:
@@ -514,7 +514,7 @@ class TestRegisteredDocuments:
                 refused(lambda: memory.documentation.register(lost, None), BadInputError)
             )
             wrong = refused(lambda: memory.documentation.register(lost, "code"), BadInputError)
-        assert "is no file in the home or the source roots of code" in str(wrong)
+        assert "is not a file in the home or the source roots of code" in str(wrong)
 
     def test_a_registered_document_that_is_gone_is_named(self, repo, vault, check):
         with vault.memory() as memory:
@@ -545,14 +545,14 @@ class TestRegisteredDocuments:
         assert check()["docs/third.md"].is_stale
         with vault.memory() as memory:
             memory.documentation.register(repo.path / "docs/third.md", None)
-            (entry, _) = memory.documentation.project("code").entries
+            (entry, _) = memory.documentation.project("code").registered
             assert (entry.path, entry.sources) == ("docs/third.md", ("src/reach.py",))
             assert memory.documentation.doc("docs/third.md").registered_as is None
         repo.rename("docs/third.md", "docs/fourth.md")
         repo.commit("fourth")
         with vault.memory() as memory:
             memory.documentation.confirm("docs/fourth.md")
-            (entry, _) = memory.documentation.project("code").entries
+            (entry, _) = memory.documentation.project("code").registered
             assert (entry.path, entry.sources, entry.true_at) == ("docs/fourth.md", ("src/reach.py",), repo.head)
         assert check()["docs/fourth.md"].status == "fresh"
         vault.assert_sound()

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.docs import registry
-from quaid.docs.registry import PATTERNS, Entry, Project, parse_project
-from quaid.docs.sources import FileList, Said, is_record, mentioned, sources_of, true_at_of
+from quaid.docs.registry import PATTERNS, Project, RegisteredDoc, parse_project
+from quaid.docs.sources import FileList, References, is_record, mentioned, sources_of, true_at_of
 from quaid.errors import BadInputError, NoteBrokenError
 
 NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
@@ -22,20 +22,20 @@ class TestEntries:
         st.none() | st.from_regex(r"[0-9a-f]{7,40}", fullmatch=True),
     )
     def test_a_line_says_what_it_was_made_of(self, path, sources, commit):
-        entry = Entry(path.strip(), tuple(sources), commit)
-        assert Entry.parse(entry.render()) == entry
+        entry = RegisteredDoc(path.strip(), tuple(sources), commit)
+        assert RegisteredDoc.parse(entry.render()) == entry
 
     @pytest.mark.parametrize(("line", "entry"), [
-        ("docs/recall.md", Entry("docs/recall.md")),
-        ("docs/a b.md <- src, lib/*.py @ 3f2a91c", Entry("docs/a b.md", ("src", "lib/*.py"), "3f2a91c")),
-        ("docs/a.md @ 3f2a91c", Entry("docs/a.md", (), "3f2a91c")),
-        ("docs/a.md <- ", Entry("docs/a.md")),
-        ("docs/a.md <- src @ 3F2A91C", Entry("docs/a.md", ("src",), "3F2A91C")),
-        ("two\nlines.md <- src", Entry("two\nlines.md", ("src",))),
-        ("mail@example.org.md", Entry("mail@example.org.md")),
+        ("docs/recall.md", RegisteredDoc("docs/recall.md")),
+        ("docs/a b.md <- src, lib/*.py @ 3f2a91c", RegisteredDoc("docs/a b.md", ("src", "lib/*.py"), "3f2a91c")),
+        ("docs/a.md @ 3f2a91c", RegisteredDoc("docs/a.md", (), "3f2a91c")),
+        ("docs/a.md <- ", RegisteredDoc("docs/a.md")),
+        ("docs/a.md <- src @ 3F2A91C", RegisteredDoc("docs/a.md", ("src",), "3F2A91C")),
+        ("two\nlines.md <- src", RegisteredDoc("two\nlines.md", ("src",))),
+        ("mail@example.org.md", RegisteredDoc("mail@example.org.md")),
     ])  # fmt: skip
     def test_lines_of_people(self, line, entry):
-        assert Entry.parse(line) == entry
+        assert RegisteredDoc.parse(line) == entry
 
 
 class TestProjects:
@@ -58,8 +58,8 @@ class TestProjects:
         found = parse_project("x", b"---\npatterns: ['!', '[z-a].md', 'docs/[ab]*.md']\n---\n")
         assert found.patterns == ("docs/[ab]*.md",)
         assert found.problems == (
-            "patterns has '!', which is no pattern",
-            "patterns has '[z-a].md', which is no pattern",
+            "patterns has '!', which is not a pattern",
+            "patterns has '[z-a].md', which is not a pattern",
         )
 
     @pytest.mark.parametrize("bad", ["!", "[z-a]*", "\\", "docs\\"])
@@ -67,7 +67,7 @@ class TestProjects:
         head = f"---\npatterns: ['*.md', '{bad}']\nexclude: ['{bad}']\n---\n"
         found = parse_project("x", head.encode())
         assert (found.patterns, found.exclude) == (("*.md",), ())
-        assert found.problems == tuple(f"{key} has {bad!r}, which is no pattern" for key in ("patterns", "exclude"))
+        assert found.problems == tuple(f"{key} has {bad!r}, which is not a pattern" for key in ("patterns", "exclude"))
 
     @given(st.binary(max_size=300))
     def test_nothing_makes_it_fail(self, data):
@@ -78,7 +78,7 @@ class TestProjects:
         text = b'---\r\n# mine\r\nlabel: "X"  # as it is\r\nstate: active\r\ndocuments:\r\n  - a.md\r\n---\r\nbody'
         project = parse_project("x", text)
         assert registry.plan_state(project, "archived", text).after == text.replace(b"active", b"archived")
-        added = registry.plan_entry(project, Entry("b.md", ("src",)), text).after
+        added = registry.plan_document(project, RegisteredDoc("b.md", ("src",)), text).after
         assert added == text.replace(b"  - a.md\r\n", b'  - a.md\r\n  - "b.md <- src"\r\n')
         with pytest.raises(NoteBrokenError):
             registry.plan_state(project, "archived", b"---\n[\n---\n")
@@ -112,7 +112,7 @@ class TestSources:
         ("Write `<!-- SOURCES: a.py -->` on top.\n\n```\n<!-- SOURCES: b.py -->\n```\n", "none", ()),
     ])  # fmt: skip
     def test_what_a_document_names(self, text, origin, references):
-        assert sources_of("docs/x.md", text) == Said(references, origin)
+        assert sources_of("docs/x.md", text) == References(references, origin)
 
     def test_who_is_asked_first(self):
         assert sources_of("x.md", "`a.py`", ("lib",)).origin == "registered"
@@ -162,25 +162,25 @@ class TestLookingUp:
         ("src/d.js", ("web/src/d.js",)),
     ])  # fmt: skip
     def test_what_is_stated(self, reference, paths):
-        assert self.FILES.resolve(Said((reference,), "comment"), "docs", "").paths == paths
+        assert self.FILES.resolve(References((reference,), "comment"), "docs", "").paths == paths
 
     def test_what_is_unclear_is_named(self):
-        found = self.FILES.resolve(Said(("a.py", "nope.py", "../../etc/passwd"), "comment"), "docs", "")
-        assert (found.paths, found.open) == ((), (("a.py", 2), ("nope.py", 0), ("../../etc/passwd", 0)))
-        assert self.FILES.resolve(Said(("src/old.py",), "comment"), "docs", "").open == (("src/old.py", 0),)
+        found = self.FILES.resolve(References(("a.py", "nope.py", "../../etc/passwd"), "comment"), "docs", "")
+        assert (found.paths, found.unclear) == ((), (("a.py", 2), ("nope.py", 0), ("../../etc/passwd", 0)))
+        assert self.FILES.resolve(References(("src/old.py",), "comment"), "docs", "").unclear == (("src/old.py", 0),)
 
     def test_a_name_that_looks_like_a_pattern(self):
         files = FileList(("app/[post-id]/page.tsx",))
-        assert files.resolve(Said(("app/[post-id]/page.tsx",), "comment"), "docs", "").paths == files.paths
+        assert files.resolve(References(("app/[post-id]/page.tsx",), "comment"), "docs", "").paths == files.paths
 
     @pytest.mark.parametrize("reference", ["src/[z-a]*.py", "src/*\\", "src/" + "*a" * 12 + "*b"])
     def test_a_glob_that_is_none_means_no_file_in_no_time(self, reference):
         listed = FileList(("src/a.py", f"src/{'a' * 200}.py"))
-        assert listed.resolve(Said((reference,), "comment"), "docs", "").open == ((reference, 0),)
+        assert listed.resolve(References((reference,), "comment"), "docs", "").unclear == ((reference, 0),)
 
     def test_what_is_learned_must_mean_one_file(self):
-        found = self.FILES.resolve(Said(("a.py", "b.py", "nope.py"), "learned"), "docs", "")
-        assert (found.paths, found.open) == (("src/deep/b.py",), ())
+        found = self.FILES.resolve(References(("a.py", "b.py", "nope.py"), "learned"), "docs", "")
+        assert (found.paths, found.unclear) == (("src/deep/b.py",), ())
 
     def test_the_root_of_a_project_comes_before_the_top(self):
-        assert self.FILES.resolve(Said(("src/d.js",), "comment"), "web/docs", "web").paths == ("web/src/d.js",)
+        assert self.FILES.resolve(References(("src/d.js",), "comment"), "web/docs", "web").paths == ("web/src/d.js",)

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quaid.docs.churn import GrownDoc
-from quaid.docs.edits import cleanup_edit
-from quaid.docs.updater import ask_cleanup
+from quaid.docs.cleanup import GrownDoc, ask_cleanup, cleanup_edit
 from quaid.janitor import documents
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context

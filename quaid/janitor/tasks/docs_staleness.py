@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quaid.docs.edits import since_of, update_edit
-from quaid.docs.updater import Update, ask_update
-from quaid.docs.weighing import TASK, StaleDoc, note_still_true, weigh
+from quaid.docs.judgements import TASK, StaleDoc, judge_doc, keep_still_true
+from quaid.docs.updater import since_of, update_edit
+from quaid.docs.updates import DocUpdate, ask_update
 from quaid.janitor import documents
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import Context
@@ -38,10 +38,10 @@ def plan(context: Context) -> Iterator[Decision]:
             continue
         decision = None
         with documents.answering(context, TASK, key, found.doc):
-            weighed = found.narrowed(weigh(found, context.models, context.judgements))
-            if weighed.freshness.is_stale:
+            judged = found.narrowed(judge_doc(found, context.models, context.judgements))
+            if judged.freshness.is_stale:
                 left -= 1
-                decision = _decide(context, context.models, key, weighed)
+                decision = _decide(context, context.models, key, judged)
         if decision is not None:
             yield decision
 
@@ -50,9 +50,9 @@ def _decide(context: Context, models: Models, key: str, stale: StaleDoc) -> Deci
     doc = stale.doc
     refused = documents.refused(context, doc)
     told = ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files, refused)
-    if isinstance(told, Update):
+    if isinstance(told, DocUpdate):
         return documents.decide(TASK, KIND, key, doc, told, update_edit(stale, told), since_of(stale))
-    note_still_true(stale, told.summary or "it is true as it is", context.judgements)
+    keep_still_true(stale, told.summary or "it is true as it is", context.judgements)
     return None
 
 

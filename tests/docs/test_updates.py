@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_service import Service
 
-from quaid.docs import updater
+from quaid.docs import cleanup, judgements, updates
 from quaid.docs.changes import SourceChange, SourceCommit, shorten
-from quaid.docs.churn import Churn, is_bloated, measure_churn
-from quaid.docs.excerpt import excerpt
-from quaid.docs.updater import StillTrue, Update, ask_cleanup, ask_significance, ask_update
+from quaid.docs.cleanup import Churn, ask_cleanup, is_bloated, measure_churn
+from quaid.docs.judgements import ask_significance
+from quaid.docs.prompt_inputs import excerpt
+from quaid.docs.updates import DocUpdate, StillTrue, ask_update
 from quaid.errors import ModelAnswerError
 from quaid.llm.prompts import load_prompt
 from quaid.llm.schema import violations
@@ -141,18 +142,18 @@ def test_of_a_long_doc_the_sections_are_shown_that_the_changes_speak_of():
 # -- trivial or significant ------------------------------------------------------------------------------------------
 
 
-def test_each_change_gets_a_verdict_and_those_without_are_significant(service):
+def test_each_change_gets_a_judgement_and_those_without_are_significant(service):
     many = [
         SourceChange(f"src/{n}.py", None, "modified", b"a = 1\n", b"a = %d\n" % (n + 2), (COMMIT,)) for n in range(4)
     ]
     says = [(1, False, "A comment."), (2, True, "The limit."), (4, False, "x"), (4, True, "Or not."), (9, False, "?")]
     service.value = {"changes": [dict(zip(("n", "significant", "reason"), one, strict=True)) for one in says]}
     found = ask_significance(service.models("anthropic"), "docs/recall.md", DOC, many)
-    assert [(v.change, v.significant) for v in found.verdicts] == list(
+    assert [(each.change, each.significant) for each in found] == list(
         zip(many, [False, True, True, True], strict=True)
     )
-    assert [v.reason for v in found.significant] == ["The limit.", "The model did not judge it.", "Or not."]
-    assert found.prompt == load_prompt("docs_significance").label
+    assert [each.reason for each in found[1:]] == ["The limit.", "The model did not judge it.", "Or not."]
+    assert load_prompt("docs_significance").system in service.asked[0]["system"][0]["text"]
     assert len(service.asked) == 2, "it was sent back once"
     assert "### 2 modified src/1.py\ncommit 3f2a91c3f2 2026-11-20 recall: twice as many hits\n@@" in question(service)
     assert "number 3 is missing" in json.dumps(service.asked[1])
@@ -163,9 +164,9 @@ def test_many_changes_are_asked_about_in_several_questions(service):
     many = [SourceChange(f"{n}.py", None, "added", None, big + b"%d" % n) for n in range(12)]
     service.value = {"changes": []}
     found = ask_significance(service.models("anthropic"), "d.md", DOC, many)
-    assert len(found.significant) == 12
+    assert [each.significant for each in found] == [True] * 12
     assert 4 <= len(service.asked) <= 8
-    assert ask_significance(service.models("anthropic"), "d.md", DOC, []).verdicts == ()
+    assert ask_significance(service.models("anthropic"), "d.md", DOC, []) == []
 
 
 # -- the update ------------------------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ def test_many_changes_are_asked_about_in_several_questions(service):
 def test_an_update_changes_its_passages_and_says_why(service):
     call = ("", "asked by `recall(query)`", "asked by `recall(query, at)`", "It takes\x1b[31m at.")
     update = ask(service, answer(LIMIT, call), refused=["Say\nnothing of it."])
-    assert isinstance(update, Update)
+    assert isinstance(update, DocUpdate)
     assert update.before == DOC
     assert update.after == DOC.replace("gives 10", "gives 20").replace("(query)`", "(query, at)`")
     assert [edit.reason for edit in update.edits] == ["It takes at.", "DEFAULT_LIMIT is 20."]
@@ -356,7 +357,7 @@ def test_no_answer_that_fits_its_schema_breaks_anything(lasting, some, still_tru
         found = ask_update(say(lasting, value), "a.md", DOC, [CHANGE], FILES)
     except ModelAnswerError:
         found = None
-    if isinstance(found, Update):
+    if isinstance(found, DocUpdate):
         assert found.after != DOC
         assert found.after.startswith(DOC[: DOC.index("# Recall")])
         assert found.after.count("```") % 2 == 0
@@ -371,11 +372,11 @@ def test_no_answer_that_fits_its_schema_breaks_anything(lasting, some, still_tru
         max_size=5,
     )
 )
-def test_any_verdicts_are_borne(lasting, said):
+def test_any_judgements_are_borne(lasting, said):
     found = ask_significance(say(lasting, {"changes": said}), "a.md", DOC, [CHANGE, CHANGE])
-    for number, verdict in enumerate(found.verdicts, 1):
+    for number, judgement in enumerate(found, 1):
         told = [item["significant"] for item in said if item["n"] == number]
-        assert verdict.significant == (any(told) or not told)
+        assert judgement.significant == (any(told) or not told)
 
 
 # -- churn -----------------------------------------------------------------------------------------------------------
@@ -414,5 +415,5 @@ def test_no_doc_of_quaids_own_is_bloated_for_being_written():
 
 
 def test_prompts_are_of_the_tiers_they_are_for():
-    tiers = [load_prompt(name).tier for name in (updater.SIGNIFICANCE, updater.UPDATE, updater.CLEANUP)]
+    tiers = [load_prompt(name).tier for name in (judgements.PROMPT, updates.PROMPT, cleanup.PROMPT)]
     assert tiers == ["fast", "deep", "fast"]

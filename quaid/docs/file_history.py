@@ -1,0 +1,87 @@
+"""Files followed through the commits of a log, under the names that they had. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from quaid.docs.changes import SourceCommit
+from quaid.history.source_repository import Log, Step, Touch
+from quaid.redaction import admit
+from quaid.vault.notes import render_time
+
+
+@dataclass(frozen=True, slots=True)
+class TracedFile:
+    """A source in the commits since a document was true: its path `then` and `now`, and what touched it, newest first.
+
+    `now` is None where it is gone. `has_old_name` says that the document calls it by a name that it has no longer.
+    """
+
+    then: str
+    now: str | None
+    touches: tuple[tuple[Step, Touch], ...]
+    has_old_name: bool = False
+
+
+def commit_of(step: Step) -> SourceCommit:
+    """A commit as it is kept and shown: without what is secret in its subject."""
+    when = render_time(datetime.fromtimestamp(step.at, UTC))
+    return SourceCommit(step.id, when, step.author, admit(step.subject).text)
+
+
+def changes_of(log: Log, path: str) -> Iterator[tuple[Step, Touch]]:
+    """The commits that changed the file now at `path`, newest first, followed through its renames."""
+    found: dict[str, tuple[Step, Touch]] = {}
+    waiting: list[tuple[str, Step | None]] = [(path, None)]
+    while waiting:
+        name, left = waiting.pop()
+        came: Step | None = None
+        for step in log.touching.get(name, ()):
+            touch = next((touch for touch in step.touches if touch.path == name), None)
+            if touch is None or step.id in found:
+                continue
+            # What had the name before the file came to it, or has it since the file left it, is another file. On a
+            # branch beside, it is this one still.
+            if (came and _is_before(log, step, came)) or (left and _is_before(log, left, step)):
+                continue
+            found[step.id] = step, touch
+            if touch.old_path:
+                came = step
+                waiting.append((touch.old_path, step))
+    yield from sorted(found.values(), key=lambda one: log.places[one[0].id])
+
+
+def _is_before(log: Log, step: Step, other: Step) -> bool:
+    is_older = log.places[step.id] > log.places[other.id]
+    return is_older and (not log.has_merges or log.is_ancestor(step.id, other.id))
+
+
+def newest_of(log: Log, commits: Iterable[str | None]) -> str | None:
+    """The newest of those commits that are in the log."""
+    return min((commit for commit in commits if commit in log.places), key=lambda c: log.places[c or ""], default=None)
+
+
+def trace(log: Log, after: Mapping[str, Step], path: str, present: Collection[str]) -> TracedFile | None:
+    """The source that a document calls `path`, followed through the commits `after` the one at which the document was
+    true; None where none of them touched it.
+    """
+    last = path  # where the file of that name is now, or was when it was deleted
+    seen = {path}
+    while last not in present:
+        steps = (step for step in log.touching.get(last, ()) if step.id in after)
+        moves = (touch.path for step in steps for touch in step.touches if touch.old_path == last)
+        moved = next((new for new in moves if new not in seen), None)
+        if moved is None:
+            break
+        last = moved
+        seen.add(last)
+    touches = tuple((step, touch) for step, touch in changes_of(log, last) if step.id in after)
+    if not touches:
+        return None
+    then = last
+    for _, touch in touches:
+        then = touch.old_path if touch.path == then and touch.old_path else then
+    now = last if last in present else None
+    return TracedFile(then, now, touches, has_old_name=now is not None and now != path)
