@@ -126,7 +126,8 @@ def search(
 ) -> DocSearchResult:
     """Passages of documents in `sources` (docs.db) that answer `query`; with `projects` of these alone.
 
-    A language model is asked in doubt, where `helpers` has one and `depth` allows it. What is found is data: who shows it, disarms it.
+    A language model is asked in doubt, where `helpers` has one and `depth` allows it. What is found is data: who shows
+    it, disarms it.
     """
     # What is about facts and conversations is left out.
     stages = replace(
