@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from vaults import Vault
 
-from quaid.capture.facts import FactDetails, plan_fact
+from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision
 from quaid.janitor.runner import Options
@@ -54,6 +54,6 @@ def remember(vault, *texts):
     planned = [plan_fact(text, FactDetails(), datetime.now(UTC))[1] for text in texts]
     with vault.memory() as memory, transaction.begin(vault.root, memory.git, 5):
         transaction.apply(
-            vault.root, transaction.Change("facts", tuple(planned), Message("remember: facts")), memory.git
+            vault.root, transaction.VaultChange("facts", tuple(planned), Message("remember: facts")), memory.git
         )
     return [edit.rel_path for edit in planned]

@@ -14,7 +14,7 @@ from quaid.cli.terminal import columns, count, size, styled
 from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError, NoteBrokenError, QuaidError
 
 if TYPE_CHECKING:
-    from quaid.capture.analyst import Analyzed
+    from quaid.capture.files.analyzer import AnalyzeResult
 
 OF_ONE_FILE = (BadInputError, NoteBrokenError, ModelAnswerError, ModelRefusedError)
 """Trouble that the next file need not have."""
@@ -66,9 +66,9 @@ def run_analyze(
     return max((error.exit_code for error in failed), default=0)
 
 
-def as_shape(name: str, done: Analyzed) -> dict[str, object]:
-    """`Analyzed` as JSON."""
-    file, checkout = done.file, done.inquiry.checkout
+def as_shape(name: str, done: AnalyzeResult) -> dict[str, object]:
+    """`AnalyzeResult` as JSON."""
+    file, checkout = done.file, done.request.checkout
     return {
         "file": name,
         "outcome": done.outcome,
@@ -78,11 +78,11 @@ def as_shape(name: str, done: Analyzed) -> dict[str, object]:
         "size": file.size,
         "pages": file.pages,
         "checksum": file.checksum,
-        "repository": done.inquiry.repository,
+        "repository": done.request.repository,
         "branch": checkout.branch if checkout else None,
         "file_commit": checkout.commit if checkout else None,
         "uncommitted": checkout.is_changed if checkout else None,
-        "focus": done.inquiry.focus or None,
+        "focus": done.request.focus or None,
         "summary": done.summary or None,
         "missing": [{"id": fact.id, "text": fact.text} for fact in done.missing],
         **shape_of_learned(done),
@@ -92,7 +92,7 @@ def as_shape(name: str, done: Analyzed) -> dict[str, object]:
     }
 
 
-def render(done: Analyzed) -> str:
+def render(done: AnalyzeResult) -> str:
     """What was done with one file, for a person."""
     if done.outcome == "unchanged":
         return (
@@ -105,7 +105,7 @@ def render(done: Analyzed) -> str:
     rows = [
         ("note", done.note),
         ("file", _described(done)),
-        *([("git", _checkout(done))] if done.inquiry.checkout else []),
+        *([("git", _checkout(done))] if done.request.checkout else []),
         *listed("summary", [done.summary] if done.summary else []),
         *listed("facts", [fact.text for fact in new], None if done.is_dry_run else MOST_SHOWN),
         *listed("missing", [f"{fact.text} ({fact.id[-5:]})" for fact in done.missing], MOST_SHOWN),
@@ -115,20 +115,20 @@ def render(done: Analyzed) -> str:
     return f"{head}: {said} from {done.file.path.name}\n{body}"
 
 
-def _described(done: Analyzed) -> str:
+def _described(done: AnalyzeResult) -> str:
     file = done.file
     pages = [count(file.pages, "page")] if file.pages else []
     return ", ".join([file.media, *pages, size(file.size), *([file.title] if file.title else [])])
 
 
-def _checkout(done: Analyzed) -> str:
-    checkout = done.inquiry.checkout
+def _checkout(done: AnalyzeResult) -> str:
+    checkout = done.request.checkout
     assert checkout is not None
     commit = f" at {checkout.commit[:10]}" if checkout.commit else ""
     return f"{checkout.repository}{commit}{', with uncommitted changes' if checkout.is_changed else ''}"
 
 
-def _remark(invocation: Invocation, done: Analyzed) -> None:
+def _remark(invocation: Invocation, done: AnalyzeResult) -> None:
     for remark in done.file.remarks:
         invocation.say(remark)
     remark_on_learned(invocation, done, done.file.redacted if done.outcome != "unchanged" else ())

@@ -9,8 +9,8 @@ from quaid.cli.terminal import clipped, line_width
 from quaid.cli.write_output import warn_left, warn_redacted
 
 if TYPE_CHECKING:
-    from quaid.capture.analyst import Analyzed
-    from quaid.capture.learner import Extracted
+    from quaid.capture.extractor import ExtractResult
+    from quaid.capture.files.analyzer import AnalyzeResult
     from quaid.cli.invocation import Invocation
     from quaid.model import ModelUsage
 
@@ -19,7 +19,7 @@ _MARGIN = 12
 """The columns before a line."""
 
 
-def shape_of_learned(done: Extracted | Analyzed) -> dict[str, object]:
+def shape_of_learned(done: ExtractResult | AnalyzeResult) -> dict[str, object]:
     """The fields that both answers have. Ids and paths of facts that a dry run would make do not exist yet."""
     return {
         "dry_run": done.is_dry_run,
@@ -44,7 +44,7 @@ def shape_of_learned(done: Extracted | Analyzed) -> dict[str, object]:
     }
 
 
-def rows_of_learned(done: Extracted | Analyzed) -> list[tuple[str, str]]:
+def rows_of_learned(done: ExtractResult | AnalyzeResult) -> list[tuple[str, str]]:
     """Rows for a person: what was not kept, new names, what the model took, the commit."""
     rows = listed("not kept", [f"{item.text}: {item.reason}" for item in done.left_out], MOST_SHOWN)
     rows += listed("names", [", ".join(done.entities)] if done.entities else [])
@@ -62,7 +62,7 @@ def listed(title: str, lines: Sequence[str], most: int | None = None) -> list[tu
     return rows + ([("", f"and {len(lines) - len(shown)} more")] if len(lines) > len(shown) else [])
 
 
-def remark_on_learned(invocation: Invocation, done: Extracted | Analyzed, redacted: Sequence[str]) -> None:
+def remark_on_learned(invocation: Invocation, done: ExtractResult | AnalyzeResult, redacted: Sequence[str]) -> None:
     """What its reader should know besides the answer."""
     warn_redacted(invocation, redacted)
     if "relations" in done.degraded:

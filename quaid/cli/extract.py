@@ -17,7 +17,7 @@ from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NoteBrokenError, QuaidE
 from quaid.llm.discovery import AGREE
 
 if TYPE_CHECKING:
-    from quaid.capture.learner import Extracted
+    from quaid.capture.extractor import ExtractResult
     from quaid.memory import Memory
 
 NO_MODEL = "No model was found, so no facts can be drawn; conversations are kept and recalled as they are."
@@ -79,7 +79,7 @@ def run_extract(
 
 def _take_in(
     memory: Memory, names: list[str], session: str | None, how: dict[str, Any], refused: dict[str, QuaidError]
-) -> Iterator[Extracted]:
+) -> Iterator[ExtractResult]:
     """What was done with each conversation. A file of several that cannot be used is `refused`, and named at once."""
     for name in names:
         source = sys.stdin.buffer if name == "-" else Path(name).expanduser()
@@ -102,14 +102,14 @@ def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
             invocation.tell(lambda: "", waiting=[], sessions=[])
             invocation.say("No conversation is waiting.")
             return 0
-        if not how["facts"] or not memory.learner.reader.is_able():
+        if not how["facts"] or not memory.extractor.reader.is_able():
             shape: dict[str, object] = {
                 "waiting": list(waiting), "sessions": [], "error": {"code": "no_model", "message": NO_MODEL},
             }  # fmt: skip
             invocation.tell(lambda: "\n".join(waiting), **shape)
             complain(f"{NO_MODEL} See: quaid doctor")
             return 1
-        found: list[Extracted] = []
+        found: list[ExtractResult] = []
         for done in memory.extract_waiting(**how):
             found.append(done)
             if not invocation.as_json:
@@ -136,7 +136,7 @@ def _trigger(name: str) -> str:
     return trigger
 
 
-def _remark(invocation: Invocation, done: Extracted) -> None:
+def _remark(invocation: Invocation, done: ExtractResult) -> None:
     remark_on_learned(invocation, done, done.redacted)
     if done.problem is not None:
         kept = "nothing was written" if done.is_dry_run else "the conversation is kept and waits"
@@ -147,8 +147,8 @@ def _remark(invocation: Invocation, done: Extracted) -> None:
         invocation.say(f"What could not be used is kept in {done.quarantined}")
 
 
-def as_shape(done: Extracted) -> dict[str, object]:
-    """`Extracted` as JSON."""
+def as_shape(done: ExtractResult) -> dict[str, object]:
+    """`ExtractResult` as JSON."""
     shape: dict[str, object] = {
         "session": done.session,
         "path": done.path,
@@ -171,7 +171,7 @@ def _as_error(problem: QuaidError) -> dict[str, str]:
     return {"code": problem.code, "message": str(problem)}
 
 
-def render_extracted(done: Extracted) -> str:
+def render_extracted(done: ExtractResult) -> str:
     """What was done with one conversation, for a person."""
     marks = {"created": "", "confirmed": " (said again)", "known": " (known)"}
     facts = [f"{fact.text}{marks[fact.outcome]}" for fact in done.facts]
@@ -188,7 +188,7 @@ def render_extracted(done: Extracted) -> str:
     return "\n".join([_head(done), *(f"  {line}" for line in columns(rows).splitlines())])
 
 
-def _head(done: Extracted) -> str:
+def _head(done: ExtractResult) -> str:
     of_session = f"of session {done.session}"
     new = sum(fact.outcome == "created" for fact in done.facts)
     again = sum(fact.outcome == "confirmed" for fact in done.facts)

@@ -13,7 +13,7 @@ from quaid.cli.write_output import warn_left
 from quaid.errors import UsageError
 
 if TYPE_CHECKING:
-    from quaid.capture.imports import Imported
+    from quaid.capture.importer import ImportResult
 
 _MOST_SHOWN = 10
 _WIDTH = 100
@@ -65,7 +65,7 @@ def run_import(
     _warn(invocation, imported)
 
 
-def _as_shape(imported: Imported) -> dict[str, object]:
+def _as_shape(imported: ImportResult) -> dict[str, object]:
     return {
         "source": imported.source,
         "format": imported.format,
@@ -82,8 +82,8 @@ def _as_shape(imported: Imported) -> dict[str, object]:
     }
 
 
-def _render(imported: Imported) -> str:
-    from quaid.capture.imports import phrase_counts
+def _render(imported: ImportResult) -> str:
+    from quaid.capture.importer import phrase_counts
 
     if imported.counts:
         verb = "Would import" if imported.dry_run else styled("Imported", "green")
@@ -101,7 +101,7 @@ def _render(imported: Imported) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _warn(invocation: Invocation, imported: Imported) -> None:
+def _warn(invocation: Invocation, imported: ImportResult) -> None:
     if imported.redacted:
         places = [f"{place} ({', '.join(secrets)})" for place, secrets in imported.redacted.items()]
         invocation.say(f"Secrets were taken out of {_first(places)}.")

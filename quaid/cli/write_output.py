@@ -11,7 +11,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, one_line, styled
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Written
+    from quaid.capture.writer import WriteResult
 
 MOST_SHOWN = 200
 """Characters of a note that a line about it repeats."""
@@ -31,8 +31,8 @@ _SAID = {
 }
 
 
-def tell_written(invocation: Invocation, written: Written) -> None:
-    """The outcome in words, or `Written` as JSON."""
+def tell_written(invocation: Invocation, written: WriteResult) -> None:
+    """The outcome in words, or `WriteResult` as JSON."""
     invocation.tell(lambda: _render(written), **as_shape(written))
     if written.left:
         warn_left(invocation, written.left)
@@ -41,8 +41,8 @@ def tell_written(invocation: Invocation, written: Written) -> None:
         invocation.say(written.hint)
 
 
-def as_shape(written: Written) -> dict[str, object]:
-    """The fields of `Written` by name."""
+def as_shape(written: WriteResult) -> dict[str, object]:
+    """The fields of `WriteResult` by name."""
     return {
         "outcome": written.outcome,
         "id": written.id,
@@ -71,7 +71,7 @@ def warn_redacted(invocation: Invocation, kinds: Sequence[str]) -> None:
         invocation.say(f"Secrets were replaced before anything was written: {found}.")
 
 
-def _render(written: Written) -> str:
+def _render(written: WriteResult) -> str:
     details: list[tuple[str, ...]] = [("id", written.id)] if written.id != written.path else []
     details.append(("path", written.path))
     if written.created:

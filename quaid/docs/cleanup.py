@@ -16,8 +16,8 @@ from quaid.docs.updates import MAX_DOC, DocUpdate, fit_edits
 from quaid.docs.validation import faults, unsaid
 from quaid.history.messages import render
 from quaid.model import Edit, SourceEdit
-from quaid.vault import headings, replacing
-from quaid.vault.replacing import Replacement
+from quaid.vault import headings, replacements
+from quaid.vault.replacements import Replacement
 
 if TYPE_CHECKING:
     from quaid.llm import Models
@@ -86,7 +86,7 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
     Raises:
         ModelError: as `Models.ask`.
     """
-    body = text.replace("\r\n", "\n")[replacing.text_start(text) :]
+    body = text.replace("\r\n", "\n")[replacements.text_start(text) :]
 
     def fault_of(_find: str, new: str) -> str:
         words = unsaid(new, body)
@@ -106,13 +106,13 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
     edits, _ = check(answer.value)
     if not edits or _problems(text, edits):
         return None
-    shorter = len(text) - len(replacing.carry_out(text, edits))
+    shorter = len(text) - len(replacements.apply(text, edits))
     return DocUpdate.of(text, edits, f"{shorter:,} of {len(text):,} characters can go", answer)
 
 
 def _problems(text: str, edits: Sequence[Replacement]) -> list[str]:
-    before, after = (side.replace("\r\n", "\n") for side in (text, replacing.carry_out(text, edits)))
-    size, left = (len(side) - replacing.text_start(side) for side in (before, after))
+    before, after = (side.replace("\r\n", "\n") for side in (text, replacements.apply(text, edits)))
+    size, left = (len(side) - replacements.text_start(side) for side in (before, after))
     problems = faults(before, after)
     if not size <= 2 * left < 2 * size:
         problems.append(f"the doc must get shorter, and keep at least {size // 2:,} characters")

@@ -1,4 +1,15 @@
-"""Documentation: what the doors ask of projects and their documents. `Memory.documentation` is one."""
+"""Documentation: what the doors ask of projects and their documents. `Memory.documentation` is one.
+
+- what projects there are: registry.py reads, registrar.py writes, source_roots.py says which folders may be read
+- which files are documents: catalogue.py
+- what a document is about: sources.py; in which repositories that lies: source_trees.py
+- when it was last true: last_true.py, over file_history.py
+- what makes it stale: staleness.py; which changes matter: significance.py over lexers.py, and a model in judgements.py
+- what a check answers: freshness.py
+- how it becomes true again: updater.py; what a model proposes (updates.py) is held against validation.py
+- how it is shortened: cleanup.py
+- how it is found: search.py, over the passages of chunks.py
+"""
 
 from __future__ import annotations
 
@@ -16,7 +27,7 @@ from quaid.docs.registry import Project, State
 from quaid.docs.source_roots import SourceRoot, allow, check_roots
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.repository import find_twin
-from quaid.history.source_repository import LONGEST_LOOK
+from quaid.history.source_repository import MAX_COMMITS
 from quaid.history.vault_history import History
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.sqlite import heal
@@ -24,7 +35,7 @@ from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.vault import files, notes, transaction
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Dependencies, Writer, Written
+    from quaid.capture.writer import Dependencies, Writer, WriteResult
     from quaid.docs.changes import SourceCommit
     from quaid.docs.freshness import Freshness
     from quaid.docs.registrar import NewProject, Registrar
@@ -118,7 +129,7 @@ class Documentation:
                 return project
         raise registry.unknown_project(name, known)
 
-    def create(self, new: NewProject, *, allow_roots: bool = True) -> Written:
+    def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
         """Make a project. Raises BadInputError as `Registrar.create`."""
         return self.registrar.create(new, allow_roots=allow_roots)
 
@@ -248,7 +259,7 @@ class Documentation:
             return [f"pending: {report.pending:,} chunks have no vector yet; finish with: quaid docs sync"]
         return []
 
-    def register(self, path: Path, project: str | None, sources: Sequence[str] = ()) -> Written:
+    def register(self, path: Path, project: str | None, sources: Sequence[str] = ()) -> WriteResult:
         """Put a document into the registry, with what it is about; it counts as true as of its last change.
 
         Raises:
@@ -266,7 +277,7 @@ class Documentation:
         known = next((doc for doc in self.catalogue(name).docs if doc.file.resolve() == real), None)
         return self.registrar.register(path, name, sources, None, known.registered_as if known else None)
 
-    def confirm(self, reference: str, project: str | None = None) -> Written:
+    def confirm(self, reference: str, project: str | None = None) -> WriteResult:
         """Note that a document is true as its sources are now.
 
         Raises:
@@ -397,7 +408,7 @@ class Documentation:
         found = History.open_source(doc.file.parent)
         if found is None:
             return doc, []
-        steps = [step for step, _ in changes_of(found.log(LONGEST_LOOK), found.inside(doc.file))]
+        steps = [step for step, _ in changes_of(found.log(MAX_COMMITS), found.inside(doc.file))]
         return doc, [commit_of(step) for step in steps[:limit]]
 
     def _updater(self) -> Updater:

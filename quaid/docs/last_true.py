@@ -11,12 +11,12 @@ from typing import NamedTuple
 from quaid.docs import significance, sources
 from quaid.docs.catalogue import Doc
 from quaid.docs.changes import SourceCommit
-from quaid.docs.file_history import changes_of, commit_of, newest_of
+from quaid.docs.file_history import FileChange, changes_of, commit_of, newest_of
 from quaid.docs.freshness import SourceFinding
 from quaid.docs.source_trees import SourceTree, SourceTrees
 from quaid.docs.sources import References
 from quaid.errors import GitError
-from quaid.history.source_repository import LONGEST_LOOK, Step, Touch
+from quaid.history.source_repository import MAX_COMMITS
 from quaid.history.vault_history import History
 from quaid.vault import files, notes
 
@@ -52,7 +52,7 @@ class CheckedDoc:
     is_uncommitted: bool = False
     sources: list[str] = field(default_factory=list)
     findings: list[SourceFinding] = field(default_factory=list)
-    touches: list[Sequence[tuple[Step, Touch]]] = field(default_factory=list)
+    touches: list[Sequence[FileChange]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @classmethod
@@ -69,7 +69,7 @@ class _DocHistory(NamedTuple):
     """The commit that a document is as true as, and its changes, newest first."""
 
     commit: str | None
-    changes: Sequence[tuple[Step, Touch]]
+    changes: Sequence[FileChange]
 
 
 def find_last_true(root: Path, checked: Sequence[CheckedDoc]) -> None:
@@ -94,7 +94,7 @@ def _find_times_in_vault(root: Path, checked: Sequence[CheckedDoc]) -> None:
     if found is not None:
         tree = SourceTree(found)
         paths = [tree.inside(each.doc.file) for each in checked]
-        tree.log = found.log(LONGEST_LOOK, paths)
+        tree.log = found.log(MAX_COMMITS, paths)
         times = [tree.step(commit).at if commit else None for commit, _ in _read_histories(tree, paths)]
         for each, path in zip(checked, paths, strict=True):
             data = files.read_note(each.doc.folder, each.doc.rel_path) if each.references.written else None
@@ -115,12 +115,12 @@ def _find_base(checked: CheckedDoc, tree: SourceTree, history: _DocHistory) -> N
     if checked.stated and stated is None:
         checked.problems.append(f"{checked.stated[:12]} is no commit that {tree.top.name} knows")
     base = newest_of(log, (history.commit, stated))
-    if base is None and log.steps:
+    if base is None and log.commits:
         # Nobody has committed it: it is as new as HEAD. Or its last change is older than what can be read.
-        base = log.steps[0].id if log.is_whole else log.steps[-1].id
+        base = log.commits[0].id if log.is_whole else log.commits[-1].id
     if base in tree.repository.boundary:
         checked.problems.append(f"{tree.top.name} is a shallow clone: its history begins at {str(base)[:10]}")
-    elif not log.is_whole and base == log.steps[-1].id:
+    elif not log.is_whole and base == log.commits[-1].id:
         checked.problems.append(f"{tree.top.name} was looked at from {base[:10]} on: its history is long")
     if base is not None:
         checked.base = base
@@ -156,7 +156,7 @@ def _read_histories(tree: SourceTree, paths: Sequence[str]) -> list[_DocHistory]
     return [found[path] for path in paths]
 
 
-def _changes_that_merges_kept(tree: SourceTree, path: str) -> list[tuple[Step, Touch]]:
+def _changes_that_merges_kept(tree: SourceTree, path: str) -> list[FileChange]:
     """The changes of a document that a merge has not left out, newest first.
 
     Where it is just what one branch has made of it, nothing of the others is in it.
@@ -170,7 +170,7 @@ def _changes_that_merges_kept(tree: SourceTree, path: str) -> list[tuple[Step, T
     return [(step, touch) for step, touch in changes if touch.after == now or step.id not in beside]
 
 
-def _as_true_as(tree: SourceTree, change: tuple[Step, Touch], older: Iterator[tuple[Step, Touch]]) -> str:
+def _as_true_as(tree: SourceTree, change: FileChange, older: Iterator[FileChange]) -> str:
     """The commit that a change makes a document as true as: put back as it was once, it is as true as it was then."""
     step, touch = change
     same = [past.id for past, its in older if its.after == touch.after]

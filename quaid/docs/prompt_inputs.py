@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from quaid.docs.changes import SourceChange, shorten
-from quaid.vault import headings, replacing
+from quaid.vault import headings, replacements
 
 MAX_REFUSED = 20
 GAP = "\n[…]\n\n"
@@ -24,10 +24,10 @@ def excerpt(text: str, changes: Sequence[SourceChange], longest: int) -> str:
     Of a longer one the beginning, and as many of the sections that have most words in common with the changes, each
     without the sections below it, in their order.
     """
-    body = text[replacing.text_start(text) :].replace("\r\n", "\n")
+    body = text[replacements.text_start(text) :].replace("\r\n", "\n")
     if len(body) <= longest:
         return body
-    parts = [body[section.start : section.next] for section in replacing.sections(body)]
+    parts = [body[section.start : section.next] for section in replacements.sections(body)]
     words: set[str] = set()  # of the names of the files, and of the changed lines
     for change in changes:
         lines = change.diff(context=0, longest=_MAX_DIFF).split("\n")

@@ -12,7 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture.writer import Plan, Written
+from quaid.capture.writer import WritePlan, WriteResult
 from quaid.docs import registry
 from quaid.docs.catalogue import SUFFIXES, Doc, find_project, is_doc_name, is_folder, registry_path_of
 from quaid.docs.registry import Project, RegisteredDoc, State
@@ -54,7 +54,7 @@ class Registrar:
         self._root = root
         self._writer = writer
 
-    def create(self, new: NewProject, *, allow_roots: bool = True) -> Written:
+    def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
         """Make a project, with a PROJECT.md to fill in. Who names its roots on this machine lets them be read; with
         `allow_roots` False they must have been allowed before.
 
@@ -66,7 +66,7 @@ class Registrar:
         name = registry.name_of(new.name)
         return self._create(name, new, allow_roots=allow_roots)
 
-    def _create(self, name: str, new: NewProject, *, allow_roots: bool = False) -> Written:
+    def _create(self, name: str, new: NewProject, *, allow_roots: bool = False) -> WriteResult:
         from quaid.redaction import admit
 
         label = admit(new.label or new.name).text
@@ -81,14 +81,14 @@ class Registrar:
         about = admit(about).text
         return self._write(("project create", project), lambda: self._plan_create(project, about))
 
-    def set_state(self, name: str, state: State) -> Written:
+    def set_state(self, name: str, state: State) -> WriteResult:
         """Archive or delete a project, or make it active again. Its files stay where they are."""
 
-        def plan() -> Plan:
+        def plan() -> WritePlan:
             project, data = self._read(name)
             text = f"project {name} is {state}"
             if project.state == state:
-                return Plan(Written(name, project.path, "unchanged", text))
+                return WritePlan(WriteResult(name, project.path, "unchanged", text))
             verb = {"active": "take up", "archived": "archive", "deleted": "delete"}[state]
             edit = registry.plan_state(project, state, data)
             return _plan(project, "set", text, edit, subject=f"project: {verb} {name}")
@@ -102,7 +102,7 @@ class Registrar:
         sources: Sequence[str],
         true_at: str | None,
         registered_as: str | None = None,
-    ) -> Written:
+    ) -> WriteResult:
         """Register a document: in the frontmatter of one in the vault, else in the project's registry. One that is
         `registered_as` something else, for it was renamed, keeps what is known of it.
 
@@ -112,10 +112,10 @@ class Registrar:
         call = ("docs register", str(path), project, sources, true_at, registered_as)
         return self._write(call, lambda: self._plan_register(path, project, tuple(sources), true_at, registered_as))
 
-    def confirm(self, doc: Doc, commit: str) -> Written:
+    def confirm(self, doc: Doc, commit: str) -> WriteResult:
         """Note that a document is true as of a commit of its sources."""
 
-        def plan() -> Plan:
+        def plan() -> WritePlan:
             project, data = self._read(doc.project)
             if doc.is_in_vault:
                 edit = registry.plan_sources(doc.rel_path, (), commit, files.read_note(self._root, doc.rel_path) or b"")
@@ -155,7 +155,7 @@ class Registrar:
 
     # -- plans ---------------------------------------------------------------------------------------------------
 
-    def _plan_create(self, project: Project, about: str) -> Plan:
+    def _plan_create(self, project: Project, about: str) -> WritePlan:
         existing = files.read_note(self._root, project.path)
         if existing is not None:
             known = registry.parse_project(project.name, existing)
@@ -167,7 +167,7 @@ class Registrar:
 
     def _plan_register(
         self, path: Path, name: str, sources: tuple[str, ...], true_at: str | None, registered_as: str | None
-    ) -> Plan:
+    ) -> WritePlan:
         project, data = self._read(name)
         doc_path = registry_path_of(self._root, project, path)
         if doc_path is None or not path.is_file():
@@ -208,7 +208,7 @@ class Registrar:
             raise registry.unknown_project(name, registry.read_projects(self._root))
         return registry.parse_project(name, data), data
 
-    def _write(self, call: object, plan: Callable[[], Plan]) -> Written:
+    def _write(self, call: object, plan: Callable[[], WritePlan]) -> WriteResult:
         return self._writer.write(hashlib.sha256(repr(call).encode()).hexdigest(), plan).written
 
     def _check_root(self, root: str, *, allow_roots: bool) -> Path:
@@ -223,10 +223,10 @@ class Registrar:
         return found.folder
 
 
-def _plan(project: Project, outcome: str, text: str, *edits: Edit, subject: str, hint: str | None = None) -> Plan:
+def _plan(project: Project, outcome: str, text: str, *edits: Edit, subject: str, hint: str | None = None) -> WritePlan:
     changed = tuple(edit for edit in edits if edit.before != edit.after)
-    written = Written(project.name, project.path, outcome if changed else "unchanged", text, hint=hint)
-    return Plan(written, changed, Message(subject, trailers=(("Quaid-Task", subject.partition(":")[0]),)))
+    written = WriteResult(project.name, project.path, outcome if changed else "unchanged", text, hint=hint)
+    return WritePlan(written, changed, Message(subject, trailers=(("Quaid-Task", subject.partition(":")[0]),)))
 
 
 def _storable(doc: RegisteredDoc) -> RegisteredDoc:

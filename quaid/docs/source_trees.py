@@ -16,7 +16,7 @@ from quaid.docs.registry import Project
 from quaid.docs.sources import FileList
 from quaid.errors import GitError
 from quaid.history.repository import find_repository
-from quaid.history.source_repository import LONGEST_LOOK, Log, SourceRepository, Step
+from quaid.history.source_repository import MAX_COMMITS, Log, LoggedCommit, SourceRepository
 from quaid.history.vault_history import History
 from quaid.vault import files
 
@@ -27,7 +27,7 @@ class SourceTree:
     def __init__(self, repository: SourceRepository) -> None:
         self.repository = repository
         self.top = repository.top
-        self._after: dict[str, Mapping[str, Step]] = {}
+        self._after: dict[str, Mapping[str, LoggedCommit]] = {}
 
     @cached_property
     def log(self) -> Log:
@@ -35,8 +35,8 @@ class SourceTree:
 
     def read_older(self) -> None:
         """Read more of the history than at first, once."""
-        if not self.log.is_whole and len(self.log.steps) < LONGEST_LOOK and not self.repository.boundary:
-            self.log = self.repository.log(LONGEST_LOOK)
+        if not self.log.is_whole and len(self.log.commits) < MAX_COMMITS and not self.repository.boundary:
+            self.log = self.repository.log(MAX_COMMITS)
             self._after.clear()
 
     def find(self, commit_id: str) -> str | None:
@@ -45,9 +45,9 @@ class SourceTree:
             self.read_older()
         return self.log.find(commit_id)
 
-    def step(self, commit_id: str) -> Step:
+    def step(self, commit_id: str) -> LoggedCommit:
         """The commit of the log with this id."""
-        return self.log.steps[self.log.places[commit_id]]
+        return self.log.commits[self.log.places[commit_id]]
 
     @cached_property
     def files(self) -> FileList:
@@ -55,7 +55,7 @@ class SourceTree:
         there = self.repository.files
         return FileList(tuple(there), tuple(path for path in self.log.touching if path not in there))
 
-    def after(self, base: str) -> Mapping[str, Step]:
+    def after(self, base: str) -> Mapping[str, LoggedCommit]:
         """The commits after `base`, by their ids, newest first."""
         if base not in self._after:
             self._after[base] = {step.id: step for step in self.log.after(base)}
@@ -162,7 +162,7 @@ class SourceTrees:
         """The commit at which the repository of a document's sources stands: the newest where they lie in several."""
         trees = [place.tree for place in self.places(doc)]
         if len(trees) > 1:  # of the others it is the time that counts
-            trees.sort(key=lambda tree: tree.log.steps[0].at if tree.log.steps else 0, reverse=True)
+            trees.sort(key=lambda tree: tree.log.commits[0].at if tree.log.commits else 0, reverse=True)
         return trees[0].repository.head if trees else None
 
     def read_sources(self, doc: Doc, sources: Iterable[str]) -> dict[str, bytes]:

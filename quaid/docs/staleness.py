@@ -25,7 +25,7 @@ from quaid.docs.significance import Comparison
 from quaid.docs.source_trees import SourcePlace, SourceTree, SourceTrees
 from quaid.docs.sources import References
 from quaid.errors import GitError, GitMissingError, QuaidError
-from quaid.history.source_repository import Step
+from quaid.history.source_repository import LoggedCommit
 from quaid.local.doc_checks import DocChecks
 from quaid.local.tables import readable
 from quaid.place import LOCAL_FILE, state_folder
@@ -305,7 +305,7 @@ def _finding_of(traced: TracedFile, before: str | None, after: str | None, top: 
     return SourceFinding(top, traced.now, old_path, kind, before, after, commits)
 
 
-def _unknown_commits(tree: SourceTree, checked: CheckedDoc, base: str) -> Mapping[str, Step]:
+def _unknown_commits(tree: SourceTree, checked: CheckedDoc, base: str) -> Mapping[str, LoggedCommit]:
     """The commits that a document cannot know of."""
     after = tree.after(base)
     beside = checked.beside if tree is checked.home else ()
@@ -319,7 +319,7 @@ def _unknown_commits(tree: SourceTree, checked: CheckedDoc, base: str) -> Mappin
 
 def _base_in(tree: SourceTree, checked: CheckedDoc) -> str | None:
     """The commit of another repository than the document's own at which it was true."""
-    if tree.log.steps and tree.log.steps[-1].at > checked.at:
+    if tree.log.commits and tree.log.commits[-1].at > checked.at:
         tree.read_older()
     stated = tree.log.find(checked.stated) if checked.stated else None
     if stated is None and checked.stated_at:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture.writer import Plan, Written
+from quaid.capture.writer import WritePlan, WriteResult
 from quaid.docs import changes, registry
 from quaid.docs.catalogue import Doc
 from quaid.docs.freshness import Freshness
@@ -116,10 +116,10 @@ class Updater:
             return AppliedUpdate(doc, branch=made)
         message = message_of("update", doc, wanted.update, TASK, since_of(wanted.stale))
 
-        def plan() -> Plan:
+        def plan() -> WritePlan:
             if files.read_note(self._root, doc.rel_path) != edit.before:
                 raise NoteChangedError(doc.rel_path)
-            return Plan(Written(doc.id, doc.rel_path, "set", summary), (edit,), message)
+            return WritePlan(WriteResult(doc.id, doc.rel_path, "set", summary), (edit,), message)
 
         key = hashlib.sha256(repr(("docs update", doc.id, edit.after)).encode("utf-8", "surrogateescape")).hexdigest()
         written = self._writer().write(key, plan).written

@@ -15,8 +15,8 @@ from quaid.docs.changes import SourceChange
 from quaid.docs.prompt_inputs import excerpt, numbered, share, show_change, show_files, show_refused
 from quaid.docs.validation import MAX_NAMED, faults, invented
 from quaid.errors import ModelAnswerError
-from quaid.vault import headings, replacing
-from quaid.vault.replacing import Replacement
+from quaid.vault import headings, replacements
+from quaid.vault.replacements import Replacement
 
 if TYPE_CHECKING:
     from quaid.llm import Models
@@ -55,13 +55,13 @@ class DocUpdate:
     @classmethod
     def of(cls, text: str, edits: Sequence[Replacement], summary: str, answer: Answer) -> DocUpdate:
         """The update that `edits` make of `text`, as a model answered."""
-        after = replacing.carry_out(text, edits)
+        after = replacements.apply(text, edits)
         return cls(tuple(edits), text, after, summary, answer.model, answer.prompt)
 
     @property
     def detail(self) -> str:
         """A line for each edit: what becomes what, and why."""
-        return "\n".join(replacing.describe(self.before, edit) for edit in self.edits)
+        return "\n".join(replacements.describe(self.before, edit) for edit in self.edits)
 
 
 def ask_update(
@@ -118,10 +118,10 @@ def ask_update(
 
 
 def fit_edits(
-    text: str, edits: Sequence[Mapping[str, Any]], fault_of: replacing.FaultOf | None = None
+    text: str, edits: Sequence[Mapping[str, Any]], fault_of: replacements.FindProblem | None = None
 ) -> tuple[list[Replacement], list[str]]:
     """The edits that a model answered with, those of them that can be made, and what is wrong with the others."""
-    found, problems = replacing.fit(text, edits, fault_of)
+    found, problems = replacements.fit(text, edits, fault_of)
     return [replace(edit, reason=clean(edit.reason)) for edit in found], problems
 
 
@@ -134,8 +134,8 @@ def clean(text: str) -> str:
 
 
 def _problems(text: str, edits: Sequence[Replacement], material: str) -> list[str]:
-    before, after = (side.replace("\r\n", "\n") for side in (text, replacing.carry_out(text, edits)))
-    size = len(before) - replacing.text_start(before)
+    before, after = (side.replace("\r\n", "\n") for side in (text, replacements.apply(text, edits)))
+    size = len(before) - replacements.text_start(before)
     problems = faults(before, after)
     if size >= TINY and 2 * sum(edit.end - edit.start for edit in edits) > size:
         problems.append("that is more than half of the doc: change only what is no longer true")

@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from quaid.errors import QuaidError
-from quaid.history.private_git_dir import process_exists
 from quaid.index import database, documents, vectors
 from quaid.local import quarantine
-from quaid.place import AS_OF_DIR, CACHE_FILE, DOCS_FILE, INDEX_FILE, LOCAL_FILE, LOG_DIR
+from quaid.place import AS_OF_DIR, CACHE_FILE, DOCS_FILE, INDEX_FILE, LOCAL_FILE, LOG_DIR, process_exists
 from quaid.sync import as_of
 from quaid.sync.follow import HEARTBEAT_FILE, read_heartbeat
 from quaid.vault import layout

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
-from quaid.history.merge import take_back
+from quaid.history.merge import revert_change
 from quaid.janitor import questions
 from quaid.janitor.decision import Decision
 from quaid.janitor.integrity import find_problems
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from quaid.capture.writer import Dependencies, Writer
     from quaid.docs.documentation import Documentation
-    from quaid.history.branches import Logged
+    from quaid.history.branches import VaultCommit
     from quaid.llm import Models
     from quaid.sync.derived_index import SyncReport
     from quaid.sync.embedding import Progress
@@ -206,7 +206,7 @@ class Janitor:
             return path, Edit(path, now, before)
         if before is None or after is None or now is None:
             return path, None
-        undone = take_back(before, after, now)
+        undone = revert_change(before, after, now)
         return path, None if undone is None else Edit(path, now, undone)
 
     # -- a run ---------------------------------------------------------------------------------------------------
@@ -329,11 +329,11 @@ class Janitor:
 
     # -- wiring --------------------------------------------------------------------------------------------------
 
-    def _log(self) -> list[Logged]:
+    def _log(self) -> list[VaultCommit]:
         git = self._dependencies.history()
         return git.branches.log() if git.state().head else []
 
-    def _find(self, reference: str, log: Sequence[Logged]) -> list[Logged]:
+    def _find(self, reference: str, log: Sequence[VaultCommit]) -> list[VaultCommit]:
         """The commits of `log` that are meant, oldest first: those of a run, or one. A run is found by its name, which
         a rebase leaves as it is.
 
@@ -341,7 +341,7 @@ class Janitor:
             BadInputError: there is no such run or commit.
         """
         runs = [run for logged in log for run in logged.commit.trailers.get(RUN, ()) if _is_part(reference, run)]
-        chosen: list[Logged] = []
+        chosen: list[VaultCommit] = []
         if not runs:
             with suppress(QuaidError):
                 commit_id = self._dependencies.history().revisions.find(reference).id
@@ -363,13 +363,13 @@ class Janitor:
     def _apply(self, key: str, changes: tuple[Edit, ...], message: Message) -> Any:
         history, wait_s = self._dependencies.history(), self._settings.git.wait_s
         with transaction.begin(self._root, history, wait_s, self._dependencies.say):
-            change = transaction.Change(key, changes, message, author=JANITOR)
+            change = transaction.VaultChange(key, changes, message, author=JANITOR)
             committed = transaction.apply(self._root, change, history)
         self._sync(None)
         return committed
 
 
-def _spans(commits: Iterable[Logged]) -> dict[str, tuple[str, str]]:
+def _spans(commits: Iterable[VaultCommit]) -> dict[str, tuple[str, str]]:
     """Path -> the first and the last of the commits that changed it."""
     spans: dict[str, tuple[str, str]] = {}
     for logged in commits:
@@ -383,7 +383,7 @@ def _is_part(reference: str, run: str) -> bool:
     return len(reference) >= 4 and (run.startswith(reference) or run.endswith(reference))
 
 
-def _changed_again(path: str, undone: Sequence[Logged], log: Sequence[Logged]) -> str:
+def _changed_again(path: str, undone: Sequence[VaultCommit], log: Sequence[VaultCommit]) -> str:
     """The first commit after `undone` that changed a file, as its owner knows it; empty where none is."""
     later = log[log.index(undone[-1]) + 1 :]
     found = next((logged.commit for logged in later if any(change.path == path for change in logged.changes)), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from quaid.capture.facts import MINIMUM_WORDS, count_words
+from quaid.capture.fact_note import MINIMUM_WORDS, count_words
 from quaid.claims import lacks
 from quaid.janitor import questions
 from quaid.janitor.task_context import Context

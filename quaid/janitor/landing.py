@@ -73,7 +73,9 @@ def land(
                 return Landed(None, tuple(dropped))
             moved = {edit.rel_path for edit in net if files.read_note(root, edit.rel_path) != edit.before}
             if not moved:
-                change = transaction.Change(f"janitor {run}", tuple(net), message, author=JANITOR, merged=bench.tip)
+                change = transaction.VaultChange(
+                    f"janitor {run}", tuple(net), message, author=JANITOR, merged=bench.tip
+                )
                 try:
                     committed = transaction.apply(root, change, history)
                 except NoteChangedError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quaid.capture.facts import link_names
+from quaid.capture.fact_note import link_names
 from quaid.index import graph
 from quaid.index.facts import LivingFact, list_replaced_by
 from quaid.janitor import verbs

@@ -17,7 +17,7 @@ from quaid.docs.judgements import StaleDoc, apply_kept
 from quaid.docs.source_trees import SourceTree, SourceTrees
 from quaid.docs.updater import Updater, propose_branch
 from quaid.errors import QuaidError
-from quaid.history.source_repository import LONGEST_LOOK
+from quaid.history.source_repository import MAX_COMMITS
 from quaid.vault import files
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def few(names: Sequence[str]) -> str:
 def _grown_in(tree: SourceTree, docs: Sequence[Doc], now: datetime) -> Iterator[GrownDoc]:
     """Those of the documents of one repository that have grown."""
     paths = [tree.inside(doc.file) for doc in docs]
-    log = tree.repository.log(LONGEST_LOOK, paths)
+    log = tree.repository.log(MAX_COMMITS, paths)
     lives = [[(step.at, touch.after) for step, touch in changes_of(log, path) if touch.after] for path in paths]
     sizes = tree.repository.sizes_of(blob for life in lives for _, blob in life)
     for doc, life in zip(docs, lives, strict=True):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from quaid.history.branches import Logged
+from quaid.history.branches import VaultCommit
 from quaid.janitor import questions
 from quaid.janitor.task_context import Veto
 from quaid.model import Commit
@@ -46,7 +46,7 @@ def trailers_of_undoing(undone: Iterable[Commit]) -> list[tuple[str, str]]:
 
 
 def read_vetoes(
-    log: Sequence[Logged], own: Collection[str], boundary: Collection[str], read_blobs: ReadBlobs
+    log: Sequence[VaultCommit], own: Collection[str], boundary: Collection[str], read_blobs: ReadBlobs
 ) -> list[Veto]:
     """All vetoes that stand, newest first; one that was itself taken back does not.
 
@@ -200,7 +200,7 @@ def _opposite(deeds: Iterable[_Deed]) -> dict[Key, bool]:
     return {key: not is_vetoed for deed in deeds for key, is_vetoed in deed.effect.items()}
 
 
-def _follow_renames(log: Iterable[Logged], boundary: Collection[str]) -> Iterator[_Entry]:
+def _follow_renames(log: Iterable[VaultCommit], boundary: Collection[str]) -> Iterator[_Entry]:
     first: dict[str, str] = {}
     for logged in log:
         change: dict[str, Blobs] = {}

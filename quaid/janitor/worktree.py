@@ -62,7 +62,7 @@ class Bench:
             NoteChangedError: a note is no longer what its edit was planned on.
         """
         with transaction.begin(self.root, self.history, 0):
-            change = transaction.Change(message.subject, tuple(changes), message, author=JANITOR)
+            change = transaction.VaultChange(message.subject, tuple(changes), message, author=JANITOR)
             return transaction.apply(self.root, change, self.history).id
 
     def begin_again(self, base: str) -> None:

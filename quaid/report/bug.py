@@ -13,8 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from quaid.errors import QuaidError
-from quaid.local import state_files
-from quaid.place import LOG_DIR, state_folder
+from quaid.place import LOG_DIR, state_folder, write_private
 from quaid.redaction import admit
 from quaid.text.invisible import escaped
 
@@ -28,7 +27,7 @@ def write_report(error: BaseException, arguments: Sequence[str], root: Path | No
     for folder in _folders(root):
         path = folder / f"bug-{now:%Y%m%d-%H%M%S}-{os.getpid()}.txt"
         try:
-            state_files.write(path, escaped(text))
+            write_private(path, escaped(text))
         except OSError:
             continue
         return path

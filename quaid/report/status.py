@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture.lookups import list_waiting
+from quaid.capture.note_finder import list_waiting
 from quaid.errors import QuaidError
 from quaid.index import database, documents, graph, vectors
 from quaid.index.reader import IndexReader

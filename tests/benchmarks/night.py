@@ -24,7 +24,7 @@ from nights import Scripted, answer_pairs, answer_review
 from scale import PEOPLE, generate, statement
 
 from quaid import Memory
-from quaid.capture.facts import FactDetails, plan_fact
+from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.janitor.runner import Options
 from quaid.janitor.worktree import open_bench
 from quaid.model import Message
@@ -93,7 +93,7 @@ def learn(memory: Memory, root: Path, count: int) -> None:
     told = [f"{statement(chance, 500_000 + number)}." for number in range(count)]
     planned = [plan_fact(text, FactDetails(speaker=chance.choice(PEOPLE), status="pending"), now)[1] for text in told]
     with transaction.begin(root, memory.git, 5):
-        transaction.apply(root, transaction.Change("facts", tuple(planned), Message("extract: facts")), memory.git)
+        transaction.apply(root, transaction.VaultChange("facts", tuple(planned), Message("extract: facts")), memory.git)
 
 
 def run(memory: Memory, now: datetime):

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from janitor_ground import Scripted
 
 from quaid import Memory
-from quaid.capture.facts import FactDetails, plan_fact
+from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.janitor.runner import Options
 from quaid.model import Message
 from quaid.vault import transaction
@@ -124,7 +124,9 @@ def generate(root: Path, count: int, chance: random.Random) -> list[str]:
                 kept.append(edit.rel_path)
             changes.append(edit)
         with transaction.begin(root, memory.git, 5):
-            transaction.apply(root, transaction.Change("facts", tuple(changes), Message("import: facts")), memory.git)
+            transaction.apply(
+                root, transaction.VaultChange("facts", tuple(changes), Message("import: facts")), memory.git
+            )
         memory.sync()
     return kept
 

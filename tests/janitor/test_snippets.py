@@ -260,4 +260,4 @@ def test_what_is_removed_is_gone_and_all_other_lines_stay(text, data):
 def test_a_section_goes_with_its_last_bullet_unless_its_owner_wrote_there():
     text = "# Mine\n\n## Reset - 2026-02-12 14:30\n\n- a\n\n## Compaction - 2026-02-13 14:30\nSaid:\n- b\n"
     assert remove_bullets(text, ["a", "b"]) == "# Mine\n\n## Compaction - 2026-02-13 14:30\nSaid:\n"
-    assert headings.stretches(remove_bullets(text, ["A."]))[1].title.startswith("Compaction")
+    assert headings.top_sections(remove_bullets(text, ["A."]))[1].title.startswith("Compaction")

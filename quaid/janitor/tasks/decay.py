@@ -63,7 +63,7 @@ def plan(context: Context) -> Iterator[Decision]:
     for faded in list_faded(context):
         used = "learned" if faded.use.last_access is None else "used last"
         why = (
-            f"Nobody has needed this since it was {used} on {notes.day(faded.last)}: of its confidence of "
+            f"Nobody has needed this since it was {used} on {notes.format_day(faded.last)}: of its confidence of "
             f"{faded.sure:.2f} no more than {faded.confidence:.2f} is left."
         )
         decision = forget(context, faded, "decay", why)
@@ -116,13 +116,13 @@ def forget(
 def describe(faded: Faded, replaced: Collection[str] = ()) -> str:
     """What there is to know of a faded fact, for its owner to decide."""
     document, use = faded.document, faded.use
-    used = f"{notes.day(use.last_access)}, {use.accesses:,} times in all" if use.last_access else "never"
+    used = f"{notes.format_day(use.last_access)}, {use.accesses:,} times in all" if use.last_access else "never"
     said_by = f" from {document.speaker}" if document.speaker else ""
     session = f" in session {document.session}" if document.session else ""
     lines = [
         f"> {headings.one_line(faded.text)}",
         "",
-        f"- learned {notes.day(document.created or '')}{said_by}{session}",
+        f"- learned {notes.format_day(document.created or '')}{said_by}{session}",
         f"- used last: {used}",
         f"- confidence: {faded.sure:.2f} then, {faded.confidence:.2f} now",
         f"- note: [[{note_name(document.path)}]]",

@@ -56,7 +56,10 @@ def _listed(gaps: Sequence[Gap]) -> str:
     if not gaps:
         return "Nothing: every question found something."
     asked = sum(gap.asked for gap in gaps)
-    lines = [f"{len(gaps):,} questions, asked {asked:,} times in all, the last on {notes.day(gaps[0].last_asked)}.", ""]
+    lines = [
+        f"{len(gaps):,} questions, asked {asked:,} times in all, the last on {notes.format_day(gaps[0].last_asked)}.",
+        "",
+    ]
     worded = [gap for gap in gaps if gap.text][:MOST_SHOWN]
     if not worded:
         return "\n".join([*lines, "Their words are not kept. To see them here: `quaid config recall.gaps text`"])
@@ -68,13 +71,13 @@ def _shown(gap: Gap) -> str:
     text = neutralise(headings.one_line(redaction.admit(gap.text or "").text))
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} …"
     times = "once" if gap.asked == 1 else f"{gap.asked:,} times"
-    return f"{times}, the last on {notes.day(gap.last_asked)}: {shown.translate(_MARKS)}"
+    return f"{times}, the last on {notes.format_day(gap.last_asked)}: {shown.translate(_MARKS)}"
 
 
 def _with_list(text: str, section: str) -> str:
     """`text` with its list replaced, or added where there is none; what the owner wrote beside it stays."""
     section = section.replace("\n", headings.newline_of(text))
-    for stretch in headings.stretches(text):
+    for stretch in headings.top_sections(text):
         if stretch.title == TITLE:
             gap = text[stretch.start : stretch.end]
             trail = gap[len(gap.rstrip()) :] if text[stretch.end :].strip() else headings.newline_of(text)

@@ -28,7 +28,7 @@ from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import key_of
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, layout, notes
-from quaid.vault.journal import JournalEntry, archive_path, parse_entries, put_in, take_out
+from quaid.vault.journal import JournalEntry, archive_path, insert_entry, parse_entries, remove_entries
 
 if TYPE_CHECKING:
     from quaid.llm.prompts import Prompt
@@ -185,7 +185,8 @@ def _faults(theme: Mapping[str, Any], batch: Sequence[JournalEntry], note: str) 
     text = theme["text"]
     faults = [fault for fault in (fault_of(text),) if fault]
     said = [
-        f"{entry.day.isoformat()} {notes.day(entry.day.isoformat())} {' '.join(entry.paragraphs)}" for entry in rests_on
+        f"{entry.day.isoformat()} {notes.format_day(entry.day.isoformat())} {' '.join(entry.paragraphs)}"
+        for entry in rests_on
     ]
     # A theme is worded freely: of what it says, only the numbers can be held against the entries.
     faults += [f"no entry says {new!r}" for new in unsaid(text, [*said, note]) if any(map(str.isdigit, new))]
@@ -209,8 +210,8 @@ def _archive(context: Context, case: _Case) -> list[Edit] | None:
             except UnicodeDecodeError:
                 return None
         before, archived = archives[archive]
-        archives[archive] = (before, put_in(archived, text[entry.start : entry.end]))
-    kept = take_out(text, case.entries)
+        archives[archive] = (before, insert_entry(archived, text[entry.start : entry.end]))
+    kept = remove_entries(text, case.entries)
     left = kept.encode() if kept.removeprefix("\ufeff").strip() else None
     changed = {name: (before, after.encode()) for name, (before, after) in archives.items()}
     moved = [Edit(name, before, after) for name, (before, after) in changed.items() if before != after]
@@ -219,7 +220,7 @@ def _archive(context: Context, case: _Case) -> list[Edit] | None:
 
 def _why(case: _Case, themes: int) -> str:
     first, *_, last = sorted(entry.day.isoformat() for entry in case.entries)
-    span = f"{len(case.entries):,} entries from {notes.day(first)} to {notes.day(last)}"
+    span = f"{len(case.entries):,} entries from {notes.format_day(first)} to {notes.format_day(last)}"
     if not themes:
         return f"{span} hold nothing that {case.core} should say for good. They are in journal/archive/ now."
     return f"{span} come to what was added to {case.core}. They are in journal/archive/ now, word for word."

@@ -183,14 +183,14 @@ def _fault(wanted: Mapping[str, Any], offered: Sequence[Important], core: Mappin
     if text is None:
         return f"{wanted['file']} takes no lines now"
     line, fact = judging.one_line(wanted["line"]), offered[wanted["n"] - 1].fact
-    days = [notes.day(day) for day in (fact.created, fact.valid_from, fact.valid_until) if day]
+    days = [notes.format_day(day) for day in (fact.created, fact.valid_from, fact.valid_until) if day]
     added = judging.unsaid(line, [judging.plain_line(fact.text), *days, fact.doc_speaker or ""])
     fault = judging.fault_of(line)
     if fault or len(line) > LONGEST_LINE or not folding.may_stand(line):
         return f"the line cannot be used: {fault or 'it is too long, or hides or orders something'}"
     if added:
         return f"the line says {', '.join(added)}, which the fact does not"
-    if headings.key(line) in {headings.key(judging.plain_line(said)) for said in text.splitlines()}:
+    if headings.text_key(line) in {headings.text_key(judging.plain_line(said)) for said in text.splitlines()}:
         return f"{wanted['file']} says that already"
     section = judging.one_line(wanted["section"])
     is_heading = 0 < len(section) <= LONGEST_SECTION and not any(mark in section for mark in _SECTION_MARKS)
@@ -230,7 +230,7 @@ def _with_bullet(text: str, section: str, bullet: str) -> tuple[str, str]:
 
     A section that no heading is called by is made at the end of the note; one that takes no bullets has a stand-in.
     """
-    headed = {name_key(headings.one_line(stretch.title)) for stretch in headings.stretches(text)}
+    headed = {name_key(headings.one_line(stretch.title)) for stretch in headings.top_sections(text)}
     if name_key(section) not in headed:
         return section, headings.insert_block(text, len(text), f"## {section}\n\n- {bullet}")
     takes_bullets = name_key(section) in map(name_key, core_notes.section_titles(text))

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture.extract import with_dates
-from quaid.capture.facts import link_names
+from quaid.capture.extraction import with_dates
+from quaid.capture.fact_note import link_names
 from quaid.claims import difference
 from quaid.errors import ModelAnswerError
 from quaid.index import documents, graph
@@ -70,7 +70,7 @@ class Learned:
         said = [with_dates(turn.text, notes.parse_time(turn.said_at)) for turn in self.turns]
         speakers = [turn.speaker or "" for turn in self.turns]
         ends = [name for edge in self.note.edges for name in (edge.subject, edge.object)]
-        held = [notes.day(day) for day in (self.note.valid_from, self.note.valid_until) if day]
+        held = [notes.format_day(day) for day in (self.note.valid_from, self.note.valid_until) if day]
         return [self.note.text, *days, *said, *speakers, *ends, *held, *self.note.keywords, self.note.speaker or ""]
 
 

@@ -93,7 +93,7 @@ def _open_case(context: Context, core: str, refused: set[str]) -> _Case | None:
         sections = parse_sections(data.decode("utf-8"))
     except UnicodeDecodeError:
         return None
-    observed = {headings.key(bullet): bullet for section in sections for bullet in section.bullets}
+    observed = {headings.text_key(bullet): bullet for section in sections for bullet in section.bullets}
     observed = {key: bullet for key, bullet in observed.items() if key not in refused and may_stand(bullet)}
     return _Case(core, *note, data, observed) if observed else None
 

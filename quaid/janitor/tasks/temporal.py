@@ -1,13 +1,13 @@
 """Temporal: a time that was told relative to its moment gets its date, `yesterday (7 May 2023)`. No model is asked.
 
-New facts have it from the start (capture.extract.with_dates); those written by hand, imported or older may not.
+New facts have it from the start (capture.extraction.with_dates); those written by hand, imported or older may not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quaid.capture.extract import with_dates
+from quaid.capture.extraction import with_dates
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.janitor import judging, verbs
@@ -50,7 +50,7 @@ def _date(context: Context, fact: Candidate) -> Iterator[Decision]:
         key=key_of(TASK, note.content_hash, told),
         edits=(edit,),
         subject=f"give a date to {judging.quote(fact.text)}",
-        why=f"It was told on {notes.day(told)}, as {by} says.",
+        why=f"It was told on {notes.format_day(told)}, as {by} says.",
         facts=(note.id,),
         is_minor=True,
         detail=f"After: {notes.parse_note(fact.path, edit.after or b'').text}",

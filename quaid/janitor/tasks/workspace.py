@@ -16,14 +16,14 @@ from quaid.janitor.judging import reason_of, unsaid
 from quaid.janitor.task_context import Context
 from quaid.local.runs import key_of
 from quaid.model import CORE_FILES, Edit
-from quaid.vault import core_notes, notes, replacing
-from quaid.vault.replacing import Replacement
+from quaid.vault import core_notes, notes, replacements
+from quaid.vault.replacements import Replacement
 
 if TYPE_CHECKING:
     from quaid.llm.exchange import Answer
 
 TASK = "workspace"
-LEAST_LEFT = core_notes.MOST_CHARACTERS // 2
+LEAST_LEFT = core_notes.MAX_CHARACTERS // 2
 """So many characters of a note must be left, or half of it where that is less: who cuts more has not read it."""
 
 
@@ -52,7 +52,7 @@ def _plan_core(context: Context, core: str, before: bytes, text: str) -> Decisio
     verdict = json.loads(told)
     head, body = notes.split_body(text)
     trims, _ = _fit(body, verdict["changes"])
-    trimmed = replacing.carry_out(body, trims)
+    trimmed = replacements.apply(body, trims)
     if not trims or not _is_measured(body, trimmed):
         return None
     after = head + trimmed
@@ -63,11 +63,11 @@ def _plan_core(context: Context, core: str, before: bytes, text: str) -> Decisio
         edits=(Edit(core, before, after.encode()),),
         subject=f"trim {core} from {len(text):,} to {len(after):,} characters",
         why=f"{core} is read before every conversation and has grown to {_size(text)}; "
-        f"{core_notes.MOST_CHARACTERS:,} and {core_notes.MOST_LINES:,} are a good most.",
+        f"{core_notes.MAX_CHARACTERS:,} and {core_notes.MAX_LINES:,} are a good most.",
         model=verdict["model"],
         prompt=verdict["prompt"],
         always_asks=True,
-        detail="\n".join(replacing.describe(body, trim) for trim in trims),
+        detail="\n".join(replacements.describe(body, trim) for trim in trims),
     )
 
 
@@ -78,7 +78,7 @@ def _ask(context: Context, core: str, text: str) -> dict[str, Any]:
 
     def check(value: Mapping[str, Any]) -> list[str]:
         trims, problems = _fit(body, value["changes"])
-        if trims and not problems and not _is_measured(body, replacing.carry_out(body, trims)):
+        if trims and not problems and not _is_measured(body, replacements.apply(body, trims)):
             return [f"the note must get shorter, and keep at least {_least(body):,} characters"]
         return problems
 
@@ -93,7 +93,7 @@ def _ask(context: Context, core: str, text: str) -> dict[str, Any]:
 
 
 def _fit(body: str, changes: Sequence[Mapping[str, Any]]) -> tuple[list[Replacement], list[str]]:
-    trims, problems = replacing.fit(body, changes, lambda _, new: _fault(new, body))
+    trims, problems = replacements.fit(body, changes, lambda _, new: _fault(new, body))
     return [replace(trim, reason=reason_of(trim.reason, "The model gave no reason.")) for trim in trims], problems
 
 
