@@ -82,14 +82,14 @@ def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
     absent: list[tuple[str, str]] = []
     refused: list[tuple[str, SourceRoot]] = []
     for project in projects:
-        here = _named_roots(project, vault)
-        checked = check_roots(vault, project.source_roots)
-        absent += [(project.name, root.written) for root in checked if not root.problem and not is_folder(root.folder)]
-        refused += [(project.name, root) for root in checked if root.problem]
-        found = {doc.id: doc for doc in (*_list_home(vault, project), *_list_roots(vault, project, here))}
-        registered = {doc.path: _find_registered(vault, project, here, doc.path) for doc in project.registered}
+        roots = check_roots(vault, project.source_roots)
+        absent += [(project.name, root.written) for root in roots if not root.problem and not is_folder(root.folder)]
+        refused += [(project.name, root) for root in roots if root.problem]
+        lister = _Lister(vault, project, _name_roots(roots))
+        found = {doc.id: doc for doc in (*lister.list_home(), *lister.list_roots())}
+        registered = {row.path: lister.find(row.path) for row in project.registered}
         gone = [path for path, doc in registered.items() if doc is None]
-        registered |= _follow_renames(vault, project, here, gone)
+        registered |= lister.follow_renames(gone)
         taken = {doc.id for path, doc in registered.items() if doc is not None and path not in gone}
         for row in project.registered:
             doc = registered[row.path]
@@ -168,7 +168,7 @@ def find_project(vault: Path, projects: Sequence[Project], path: Path) -> tuple[
 def registry_path_of(vault: Path, project: Project, path: Path) -> str | None:
     """How the registry of `project` calls the file at `path`; None where it lies in none of its places."""
     real = _real(path)
-    for name, root in _named_roots(project, vault).items():
+    for name, root in _name_roots(check_roots(vault, project.source_roots)).items():
         if real.is_relative_to(_real(root)):
             rel_path = real.relative_to(_real(root)).as_posix()
             return f"{name}/{rel_path}" if name else rel_path
@@ -193,11 +193,11 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _named_roots(project: Project, vault: Path) -> Mapping[str, Path]:
-    """The source roots that are here, by the name their documents' ids begin with: none where there is only one."""
+def _name_roots(roots: Sequence[SourceRoot]) -> Mapping[str, Path]:
+    """The source roots that are here, by the name their documents' ids begin with: empty where there is only one."""
     named: dict[str, SourceRoot] = {}
-    for root in check_roots(vault, project.source_roots):
-        name = root.folder.name if len(project.source_roots) > 1 else ""
+    for root in roots:
+        name = root.folder.name if len(roots) > 1 else ""
         number = 1
         while name in named:
             number += 1
@@ -206,36 +206,77 @@ def _named_roots(project: Project, vault: Path) -> Mapping[str, Path]:
     return {name: root.folder for name, root in named.items() if not root.problem and is_folder(root.folder)}
 
 
-def _list_home(vault: Path, project: Project) -> Iterator[Doc]:
-    for folder, folders, names in os.walk(vault / project.home):
-        folders[:] = sorted(name for name in folders if not layout.skips_folder(name))
-        for name in sorted(names):
-            path = Path(folder, name)
-            if is_doc_name(name) and path.is_file() and not path.is_symlink():
-                rel_path = path.relative_to(vault).as_posix()
-                if not layout.is_conflict_copy(rel_path) and files.is_unicode(rel_path):
-                    yield Doc(rel_path, project.name, vault, rel_path, is_in_vault=True)
+class _Lister:
+    """Lists the documents of one project; `roots` are the source roots that are here, by name."""
 
+    def __init__(self, vault: Path, project: Project, roots: Mapping[str, Path]) -> None:
+        self._vault = vault
+        self._project = project
+        self._roots = roots
 
-def _list_roots(vault: Path, project: Project, here: Mapping[str, Path]) -> Iterator[Doc]:
-    if not project.auto_index or not here:
-        return
-    import pathspec
+    def list_home(self) -> Iterator[Doc]:
+        """The documents in the project's home."""
+        for folder, folders, names in os.walk(self._vault / self._project.home):
+            folders[:] = sorted(name for name in folders if not layout.skips_folder(name))
+            for name in sorted(filter(is_doc_name, names)):
+                path = Path(folder, name)
+                rel_path = path.relative_to(self._vault).as_posix()
+                is_own = path.is_file() and not path.is_symlink() and not layout.is_conflict_copy(rel_path)
+                if is_own and files.is_unicode(rel_path):
+                    yield self._in_vault(rel_path)
 
-    # `*.md` means the files of the root itself, as in a shell, and not those of all folders, as in .gitignore.
-    anchored = [text if text.startswith(("/", "!", "**")) else f"/{text}" for text in project.patterns]
-    wanted = pathspec.GitIgnoreSpec.from_lines(anchored)
-    unwanted = pathspec.GitIgnoreSpec.from_lines(project.exclude)
-    inside = _real(vault)
-    for name, root in here.items():
-        for rel_path in sorted(_list_files(root)):
-            *folders, file_name = rel_path.split("/")
-            if not is_doc_name(file_name) or any(map(_is_skipped, folders)) or not files.is_unicode(rel_path):
-                continue
-            if not wanted.match_file(rel_path) or unwanted.match_file(rel_path):
-                continue
-            if files.is_file_in(root, rel_path) and not _real(root / rel_path).is_relative_to(inside):
-                yield Doc(_id(project, name, rel_path), project.name, root, rel_path)
+    def list_roots(self) -> Iterator[Doc]:
+        """The documents in its source roots that its patterns find."""
+        if not self._project.auto_index or not self._roots:
+            return
+        import pathspec
+
+        # `*.md` means the files of the root itself, as in a shell, and not those of all folders, as in .gitignore.
+        anchored = [text if text.startswith(("/", "!", "**")) else f"/{text}" for text in self._project.patterns]
+        wanted = pathspec.GitIgnoreSpec.from_lines(anchored)
+        unwanted = pathspec.GitIgnoreSpec.from_lines(self._project.exclude)
+        inside = _real(self._vault)
+        for name, root in self._roots.items():
+            for rel_path in sorted(_list_files(root)):
+                *folders, file_name = rel_path.split("/")
+                if not is_doc_name(file_name) or any(map(_is_skipped, folders)) or not files.is_unicode(rel_path):
+                    continue
+                if not wanted.match_file(rel_path) or unwanted.match_file(rel_path):
+                    continue
+                if files.is_file_in(root, rel_path) and not _real(root / rel_path).is_relative_to(inside):
+                    yield self._in_root(name, rel_path)
+
+    def find(self, path: str) -> Doc | None:
+        """The document that the registry calls `path`; None for a file that is hidden or of another kind."""
+        for name, root in self._roots.items():
+            rel_path = path.removeprefix(f"{name}/") if name else path
+            if _may_be_registered(rel_path) and files.is_file_in(root, rel_path):
+                return self._in_root(name, rel_path)
+        # Memories are not documents: they have owners, who may keep them to themselves.
+        is_doc = _may_be_registered(path) and layout.kind_of(path, None) in (Kind.DOC, Kind.NOTE)
+        return self._in_vault(path) if is_doc and files.is_file_in(self._vault, path) else None
+
+    def follow_renames(self, gone: Sequence[str]) -> Mapping[str, Doc]:
+        """The documents that registered ones without a file have become, by the path in the registry."""
+        inside = [
+            path for path in gone if not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
+        ]
+        found: dict[str, Doc] = {}
+        folders = [(f"{name}/" if name else "", root) for name, root in self._roots.items()]
+        for prefix, folder in (*folders, ("", self._vault)):
+            old = [path.removeprefix(prefix) for path in inside if path not in found and path.startswith(prefix)]
+            for path, name in (_find_renamed(folder, old) if old else {}).items():
+                doc = self.find(f"{prefix}{name}")
+                if doc is not None:
+                    found[f"{prefix}{path}"] = replace(doc, registered_as=f"{prefix}{path}")
+        return found
+
+    def _in_vault(self, rel_path: str) -> Doc:
+        return Doc(rel_path, self._project.name, self._vault, rel_path, is_in_vault=True)
+
+    def _in_root(self, name: str, rel_path: str) -> Doc:
+        doc_id = f"{self._project.name}:{f'{name}/' if name else ''}{rel_path}"
+        return Doc(doc_id, self._project.name, self._roots[name], rel_path)
 
 
 def _list_files(root: Path) -> Iterator[str]:
@@ -256,39 +297,9 @@ def _is_skipped(folder: str) -> bool:
     return folder.startswith(".") or folder in _SKIPPED
 
 
-def _find_registered(vault: Path, project: Project, here: Mapping[str, Path], path: str) -> Doc | None:
-    """The document that the registry calls `path`; None for a file that is hidden or of another kind."""
-    for name, root in here.items():
-        rel_path = path.removeprefix(f"{name}/") if name else path
-        if _may_be_registered(rel_path) and files.is_file_in(root, rel_path):
-            return Doc(_id(project, name, rel_path), project.name, root, rel_path)
-    # Memories are no documents: they have owners, who may keep them to themselves.
-    is_doc = _may_be_registered(path) and layout.kind_of(path, None) in (Kind.DOC, Kind.NOTE)
-    if is_doc and files.is_file_in(vault, path):
-        return Doc(path, project.name, vault, path, is_in_vault=True)
-    return None
-
-
 def _may_be_registered(path: str) -> bool:
     *folders, name = path.split("/")
     return is_doc_name(name) and not any(folder.startswith(".") for folder in folders) and files.is_unicode(path)
-
-
-def _id(project: Project, root: str, rel_path: str) -> str:
-    return f"{project.name}:{f'{root}/' if root else ''}{rel_path}"
-
-
-def _follow_renames(vault: Path, project: Project, here: Mapping[str, Path], gone: Sequence[str]) -> Mapping[str, Doc]:
-    """The documents that registered ones without a file have become, by the path in the registry."""
-    inside = [path for path in gone if not path.startswith("/") and ".." not in path.split("/") and "\0" not in path]
-    found: dict[str, Doc] = {}
-    for prefix, folder in (*((f"{name}/" if name else "", root) for name, root in here.items()), ("", vault)):
-        old = [path.removeprefix(prefix) for path in inside if path not in found and path.startswith(prefix)]
-        for path, name in (_find_renamed(folder, old) if old else {}).items():
-            doc = _find_registered(vault, project, here, f"{prefix}{name}")
-            if doc is not None:
-                found[f"{prefix}{path}"] = replace(doc, registered_as=f"{prefix}{path}")
-    return found
 
 
 def _find_renamed(folder: Path, paths: Sequence[str]) -> dict[str, str]:
@@ -319,11 +330,8 @@ def _find_moved(repository: SourceRepository, names: Mapping[str, str]) -> dict[
     new: dict[bytes, list[str]] = {}
     for name in repository.present(repository.top):
         if name not in there and is_doc_name(name):
-            new.setdefault(_text_of(files.read_note(repository.top, name)), []).append(name)
+            data = files.read_note(repository.top, name) or b""
+            new.setdefault(data.replace(b"\r\n", b"\n"), []).append(name)
     blobs = repository.read_blobs(there[name] for name in gone.values())
-    same = {path: new.get(_text_of(blobs.get(there[name])), []) for path, name in gone.items()}
+    same = {path: new.get(blobs.get(there[name], b"").replace(b"\r\n", b"\n"), []) for path, name in gone.items()}
     return {path: found[0] for path, found in same.items() if len(found) == 1}
-
-
-def _text_of(data: bytes | None) -> bytes:
-    return (data or b"").replace(b"\r\n", b"\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from quaid.docs.freshness import SourceFinding
 from quaid.docs.source_trees import SourceTree, SourceTrees
 from quaid.docs.sources import References
 from quaid.errors import GitError
-from quaid.history.source_repository import MAX_COMMITS
+from quaid.history.source_repository import MAX_COMMITS, LoggedCommit
 from quaid.history.vault_history import History
 from quaid.vault import files, notes
 
@@ -64,6 +64,42 @@ class CheckedDoc:
         stated = sources.true_at_of(text) or doc.true_at
         return cls(doc, references, home, stated, is_in_repository=bool(trees.places(doc)))
 
+    def find_time_stated(self, trees: Sequence[SourceTree]) -> None:
+        """Fill in when the commit was made that a document of the vault names: one of these repositories knows it."""
+        for tree in trees:
+            commit = tree.find(self.stated or "")
+            if commit is not None:
+                self.stated_at = float(tree.commit(commit).at)
+                return
+        if trees:
+            names = " or ".join(dict.fromkeys(tree.top.name for tree in trees))
+            self.problems.append(f"{str(self.stated)[:12]} is not a commit that {names} knows")
+
+    def base_in(self, tree: SourceTree) -> str | None:
+        """The commit of a repository, the document's own or another one, at which the document was true."""
+        if tree is self.home:
+            return self.base
+        if tree.log.commits and tree.log.commits[-1].at > self.at:
+            tree.read_older()
+        stated = tree.log.find(self.stated) if self.stated else None
+        if stated is None and self.stated_at:
+            stated = tree.log.at(self.stated_at)
+        written = tree.log.at(self.at) if self.at else None
+        base = newest_of(tree.log, (stated, written))
+        if base is not None and self.true_at is None:
+            self.true_at = commit_of(tree.commit(base))
+        return base
+
+    def unknown_commits(self, tree: SourceTree, base: str) -> Mapping[str, LoggedCommit]:
+        """The commits of a repository that the document cannot know of, by their ids: those after its `base`."""
+        after = tree.after(base)
+        if tree is not self.home or not self.beside:
+            return after
+        after_beside = [tree.after(commit) for commit in self.beside]
+        # What a merge has made of what the document knew on both sides, is no news to it.
+        ours = {commit_id: commit for commit_id, commit in after.items() if len(commit.parents) < 2}
+        return {id_: commit for id_, commit in ours.items() if all(id_ in others for others in after_beside)}
+
 
 class _DocHistory(NamedTuple):
     """The commit that a document is as true as, and its changes, newest first."""
@@ -95,7 +131,7 @@ def _find_times_in_vault(root: Path, checked: Sequence[CheckedDoc]) -> None:
         tree = SourceTree(found)
         paths = [tree.inside(each.doc.file) for each in checked]
         tree.log = found.log(MAX_COMMITS, paths)
-        times = [tree.step(commit).at if commit else None for commit, _ in _read_histories(tree, paths)]
+        times = [tree.commit(commit).at if commit else None for commit, _ in _read_histories(tree, paths)]
         for each, path in zip(checked, paths, strict=True):
             data = files.read_note(each.doc.folder, each.doc.rel_path) if each.references.written else None
             each.is_uncommitted = data is not None and not found.holds(path, data)
@@ -109,11 +145,11 @@ def _find_base(checked: CheckedDoc, tree: SourceTree, history: _DocHistory) -> N
     stated = tree.find(checked.stated) if checked.stated and checked.references.written else None
     log = tree.log
     if history.commit is not None:
-        checked.updated = commit_of(tree.step(history.commit)).when
+        checked.updated = commit_of(tree.commit(history.commit)).when
     if not checked.references.written:
         return
     if checked.stated and stated is None:
-        checked.problems.append(f"{checked.stated[:12]} is no commit that {tree.top.name} knows")
+        checked.problems.append(f"{checked.stated[:12]} is not a commit that {tree.top.name} knows")
     base = newest_of(log, (history.commit, stated))
     if base is None and log.commits:
         # Nobody has committed it: it is as new as HEAD. Or its last change is older than what can be read.
@@ -124,8 +160,8 @@ def _find_base(checked: CheckedDoc, tree: SourceTree, history: _DocHistory) -> N
         checked.problems.append(f"{tree.top.name} was looked at from {base[:10]} on: its history is long")
     if base is not None:
         checked.base = base
-        checked.true_at = commit_of(tree.step(base))
-        checked.at = float(tree.step(base).at)
+        checked.true_at = commit_of(tree.commit(base))
+        checked.at = float(tree.commit(base).at)
     if log.has_merges and history.changes:
         since_then = tree.after(history.changes[0][0].id)
         checked.beside = [step.id for step, _ in history.changes if step.id in since_then]

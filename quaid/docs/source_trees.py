@@ -13,7 +13,7 @@ from quaid.docs.catalogue import Doc
 from quaid.docs.changes import SourceChange
 from quaid.docs.freshness import SourceFinding
 from quaid.docs.registry import Project
-from quaid.docs.sources import FileList
+from quaid.docs.sources import FileList, References
 from quaid.errors import GitError
 from quaid.history.repository import find_repository
 from quaid.history.source_repository import MAX_COMMITS, Log, LoggedCommit, SourceRepository
@@ -45,7 +45,7 @@ class SourceTree:
             self.read_older()
         return self.log.find(commit_id)
 
-    def step(self, commit_id: str) -> LoggedCommit:
+    def commit(self, commit_id: str) -> LoggedCommit:
         """The commit of the log with this id."""
         return self.log.commits[self.log.places[commit_id]]
 
@@ -97,6 +97,21 @@ class SourcePlace:
     folder: str
     root: str
     prefix: str = ""
+
+    def visible(self, references: References) -> References:
+        """The references of a document as this repository sees them: in a submodule those that lead into it, without
+        the way there.
+        """
+        if not self.prefix:
+            return references
+        inside = []
+        for reference in references.written:
+            for base in dict.fromkeys((self.folder, self.root, "")):
+                full = posixpath.normpath(posixpath.join(base, reference))
+                if full == self.prefix or full.startswith(f"{self.prefix}/"):
+                    inside.append(full[len(self.prefix) + 1 :] or ".")
+                    break
+        return References(tuple(inside), references.origin)
 
 
 class SourceTrees:

@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING
 from quaid.docs import significance
 from quaid.docs.catalogue import Doc
 from quaid.docs.changes import ChangeKind
-from quaid.docs.file_history import TracedFile, commit_of, newest_of, trace
+from quaid.docs.file_history import TracedFile, commit_of, trace
 from quaid.docs.freshness import Freshness, SourceFinding, Status, first_commit_of
 from quaid.docs.last_true import CheckedDoc, find_last_true
 from quaid.docs.significance import Comparison
-from quaid.docs.source_trees import SourcePlace, SourceTree, SourceTrees
-from quaid.docs.sources import References
+from quaid.docs.source_trees import SourceTree, SourceTrees
 from quaid.errors import GitError, GitMissingError, QuaidError
-from quaid.history.source_repository import LoggedCommit
 from quaid.local.doc_checks import DocChecks
 from quaid.local.tables import readable
 from quaid.place import LOCAL_FILE, state_folder
@@ -167,9 +165,9 @@ class _Look:
         known: list[str] = []
         places = self._trees.places(checked.doc) if checked.references.written else []
         if checked.home is None and checked.stated:
-            _find_time_stated(checked, [place.tree for place in places])
+            checked.find_time_stated([place.tree for place in places])
         for place in self._trees.with_submodules(places):
-            references = _as_seen_from(checked.references, place)
+            references = place.visible(checked.references)
             if not references.written:
                 continue
             folder, root = ("", "") if place.prefix else (place.folder, place.root)
@@ -190,12 +188,12 @@ class _Look:
         """Those of `paths` that are there, or were when the document was true."""
         if not paths:
             return []
-        base = checked.base if tree is checked.home else _base_in(tree, checked)
+        base = checked.base_in(tree)
         there = tree.repository.files
         checked.sources += [path for path in paths if path in there]
         if base is None:
             return [path for path in paths if path in there]
-        after = _unknown_commits(tree, checked, base)
+        after = checked.unknown_commits(tree, base)
         touched = [path for path in paths if path in tree.log.touching]
         traced = {path: found for path in touched if (found := trace(tree.log, after, path, there))}
         traces = list(traced.values())
@@ -303,55 +301,3 @@ def _finding_of(traced: TracedFile, before: str | None, after: str | None, top: 
     old_path = traced.then if traced.then != traced.now else None
     kind: ChangeKind = "renamed" if traced.has_old_name else "modified"
     return SourceFinding(top, traced.now, old_path, kind, before, after, commits)
-
-
-def _unknown_commits(tree: SourceTree, checked: CheckedDoc, base: str) -> Mapping[str, LoggedCommit]:
-    """The commits that a document cannot know of."""
-    after = tree.after(base)
-    beside = checked.beside if tree is checked.home else ()
-    if not beside:
-        return after
-    unknown = [tree.after(commit) for commit in beside]
-    # What a merge has made of what the document knew on both sides, is no news to it.
-    ours = {commit: step for commit, step in after.items() if len(step.parents) < 2}
-    return {commit: step for commit, step in ours.items() if all(commit in steps for steps in unknown)}
-
-
-def _base_in(tree: SourceTree, checked: CheckedDoc) -> str | None:
-    """The commit of another repository than the document's own at which it was true."""
-    if tree.log.commits and tree.log.commits[-1].at > checked.at:
-        tree.read_older()
-    stated = tree.log.find(checked.stated) if checked.stated else None
-    if stated is None and checked.stated_at:
-        stated = tree.log.at(checked.stated_at)
-    written = tree.log.at(checked.at) if checked.at else None
-    found = newest_of(tree.log, (stated, written))
-    if found is not None and checked.true_at is None:
-        checked.true_at = commit_of(tree.step(found))
-    return found
-
-
-def _find_time_stated(checked: CheckedDoc, trees: Sequence[SourceTree]) -> None:
-    """Fill in when the commit was made that a document in none of these repositories names: one of them knows it."""
-    for tree in trees:
-        commit = tree.find(checked.stated or "")
-        if commit is not None:
-            checked.stated_at = float(tree.step(commit).at)
-            return
-    if trees:
-        names = " or ".join(dict.fromkeys(tree.top.name for tree in trees))
-        checked.problems.append(f"{str(checked.stated)[:12]} is no commit that {names} knows")
-
-
-def _as_seen_from(references: References, place: SourcePlace) -> References:
-    """The references of a document as a submodule sees them: those that lead into it, without the way there."""
-    if not place.prefix:
-        return references
-    inside = []
-    for reference in references.written:
-        for base in dict.fromkeys((place.folder, place.root, "")):
-            full = posixpath.normpath(posixpath.join(base, reference))
-            if full == place.prefix or full.startswith(f"{place.prefix}/"):
-                inside.append(full[len(place.prefix) + 1 :] or ".")
-                break
-    return replace(references, written=tuple(inside))

@@ -483,7 +483,7 @@ class TestTheVaultsOwnDocuments:
         assert (check()[guide].status, check()[guide].problems) == ("fresh", ())
         text = (vault.root / guide).read_text()
         vault.write(guide, text.replace(other.head, "1234567"))
-        assert check()[guide].problems == ("1234567 is no commit that code or other knows",)
+        assert check()[guide].problems == ("1234567 is not a commit that code or other knows",)
 
 
 class TestRegisteredDocuments:
