@@ -52,7 +52,7 @@ class Doc:
 
     @property
     def registry_path(self) -> str:
-        """How the registry calls it, or should."""
+        """The path that the registry has for it, or would have."""
         return self.id if self.is_in_vault else self.id.partition(":")[2]
 
     def evidence(self, data: bytes) -> str:
@@ -62,7 +62,7 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All documents of the projects asked for. `missing` are registered ones without a file, as (project, path);
+    """The documents of the projects asked for. `missing` are registered ones without a file, as (project, path);
     `absent` the source roots that are not on this machine, `refused` those that may not be read.
     """
 
@@ -144,7 +144,7 @@ def find_doc(docs: Sequence[Doc], reference: str) -> Doc:
 
 
 def title_of(doc: Doc) -> str:
-    """What a document calls itself, without secrets: its title, else its first heading, else the name of its file."""
+    """Return a document's title, without secrets: the one in its head, else its first heading, else its file's name."""
     text, _ = notes.decode(files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b"", _HEAD_BYTES)
     fields = frontmatter.parse(text).fields
     titles = (fields[key].strip() for key in ("title", "label") if isinstance(fields.get(key), str))
@@ -166,7 +166,7 @@ def find_project(vault: Path, projects: Sequence[Project], path: Path) -> tuple[
 
 
 def registry_path_of(vault: Path, project: Project, path: Path) -> str | None:
-    """How the registry of `project` calls the file at `path`; None where it lies in none of its places."""
+    """Return the path that the registry of `project` has for a file; None if it lies outside of the project."""
     real = _real(path)
     for name, root in _name_roots(check_roots(vault, project.source_roots)).items():
         if real.is_relative_to(_real(root)):
@@ -176,16 +176,17 @@ def registry_path_of(vault: Path, project: Project, path: Path) -> str | None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file, whatever stands in its place."""
+    """Return whether `path` is a file; never raises."""
     return os.path.isfile(path)  # noqa: PTH113 - which a name too long to be one does not make fail
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder, whatever stands in its place."""
+    """Return whether `path` is a folder; never raises."""
     return os.path.isdir(path)  # noqa: PTH112 - which a name too long to be one does not make fail
 
 
 def is_doc_name(name: str) -> bool:
+    """Return whether a file of this name is a document: visible, with one of `SUFFIXES`."""
     return name.lower().endswith(SUFFIXES) and not name.startswith((".", "~", "#"))
 
 
@@ -322,7 +323,7 @@ def _find_renamed(folder: Path, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _find_moved(repository: SourceRepository, names: Mapping[str, str]) -> dict[str, str]:
-    """Those that HEAD has and the disk does not, where one new file holds just what they held."""
+    """The new names of files that HEAD has and the disk does not, where one new file holds exactly what they held."""
     there = repository.files
     gone = {path: name for path, name in names.items() if name in there and not is_file(repository.top / name)}
     if not gone:

@@ -68,7 +68,7 @@ class SourceChange:
 
 
 def shorten(text: str, longest: int) -> str:
-    """`text`, with lines of its middle left out, and one that says how many, if it is longer than `longest`."""
+    """Return `text`, with lines of its middle left out, and one that says how many, if it is longer than `longest`."""
     if len(text) <= longest:
         return text
     first, last = longest * 2 // 3, len(text) - longest // 3

@@ -28,7 +28,7 @@ HALF_A_YEAR = timedelta(days=182)
 LARGE = 20_000
 """Bytes: one in ten of 304 READMEs that packages bring along is as large. A smaller document is read whole."""
 MANY_CHANGES = 12
-"""In `RECENT`: one a week, for a document is changed with nearly every piece of work on what it tells of."""
+"""In `RECENT`: one a week, for a document is changed with nearly every piece of work on its subject."""
 MUCH_GROWTH = 1.5
 """Times what it was: whatever was added replaced nothing."""
 
@@ -63,7 +63,7 @@ class GrownDoc:
 
 
 def measure_churn(commits: Sequence[tuple[datetime, int]], now: datetime) -> Churn:
-    """From (when, size in bytes then) of each commit that changed a document, in any order."""
+    """Measure the churn of a document by (when, size in bytes then) of each commit that changed it, in any order."""
     sized = sorted(commits)
     older = [size for when, size in sized if when <= now - HALF_A_YEAR]
     first = [size for when, size in sized[:1] if when <= now - RECENT]
@@ -75,7 +75,7 @@ def measure_churn(commits: Sequence[tuple[datetime, int]], now: datetime) -> Chu
 
 
 def is_bloated(churn: Churn) -> bool:
-    """Whether shortening it is worth asking about: large, much changed, and much larger than it was."""
+    """Return whether shortening is worth asking about: large, much changed, and much larger than it was."""
     growth = churn.growth
     return churn.size >= LARGE and churn.changes >= MANY_CHANGES and growth is not None and growth >= MUCH_GROWTH
 
@@ -113,14 +113,14 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
 def _problems(text: str, edits: Sequence[Replacement]) -> list[str]:
     before, after = (side.replace("\r\n", "\n") for side in (text, replacements.apply(text, edits)))
     size, left = (len(side) - replacements.text_start(side) for side in (before, after))
-    problems = faults(before, after)
+    problems = list(faults(before, after))
     if not size <= 2 * left < 2 * size:
         problems.append(f"the doc must get shorter, and keep at least {size // 2:,} characters")
     return problems
 
 
 def cleanup_edit(grown: GrownDoc, cuts: DocUpdate) -> Edit | SourceEdit:
-    """What shortens a document that has grown."""
+    """Return the edit that shortens a document that has grown."""
     doc, after = grown.doc, cuts.after.encode("utf-8", "surrogateescape")
     if doc.is_in_vault:
         return Edit(doc.rel_path, grown.data, after)

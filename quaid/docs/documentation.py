@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -30,8 +30,6 @@ from quaid.history.repository import find_twin
 from quaid.history.source_repository import MAX_COMMITS
 from quaid.history.vault_history import History
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.sqlite import heal
-from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.vault import files, notes, transaction
 
 if TYPE_CHECKING:
@@ -47,12 +45,9 @@ if TYPE_CHECKING:
     from quaid.local.runs import Judgements
     from quaid.recall.options import Depth
     from quaid.recall.pipeline import Helpers
+    from quaid.sync.derived_index import SyncReport
     from quaid.sync.embedding import Progress
 
-SEARCH_WAIT_MS = 500
-"""For another process that is indexing the documents: a question is answered from what there is."""
-MAX_EMBED_S = 1.0
-"""Passages are long: a large repository takes twenty seconds, and a question does not wait for that."""
 ACTIVE: tuple[State, ...] = ("active",)
 
 
@@ -67,7 +62,7 @@ class FileOwner:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What a look around found: new projects, and the documents of each project that were not known before."""
+    """The projects and documents that were not known before; `homes` are the projects that lie in the vault."""
 
     projects: tuple[NewProject, ...]
     homes: tuple[str, ...]
@@ -96,7 +91,7 @@ class Documentation:
 
     @cached_property
     def registrar(self) -> Registrar:
-        """What writes the registry."""
+        """The writer of the registry."""
         from quaid.docs.registrar import Registrar
 
         return Registrar(self._root, self._writer())
@@ -118,10 +113,10 @@ class Documentation:
         return [project for project in registry.read_projects(self._root) if project.state in states]
 
     def project(self, name: str) -> Project:
-        """One project, whatever its state.
+        """Return one project, whatever its state.
 
         Raises:
-            BadInputError: there is none of that name.
+            BadInputError: no project has that name.
         """
         known = registry.read_projects(self._root)
         for project in known:
@@ -144,7 +139,7 @@ class Documentation:
         return check_roots(self._root, project.source_roots)
 
     def find(self, path: Path) -> FileOwner | None:
-        """Which active project owns a file, also in another worktree of its repository; None where none does."""
+        """Return the active project that owns a file, also in another worktree of its repository; None if none does."""
         projects = self.projects()
         found = find_project(self._root, projects, path) or self._find_in_worktree(projects, path)
         if found is None:
@@ -228,36 +223,14 @@ class Documentation:
         Raises:
             BadInputError: there is no such project.
         """
-        settings = self._settings
         projects = frozenset({self.project(project).name} if project else ())
         catalogue = self.catalogue()
-
-        def ask(_again: bool) -> DocSearchResult:
-            degraded = self._catch_up(catalogue)
-            found = self._search.search(query, projects, limit, depth or settings.recall.depth, self._helpers)
-            return replace(found, degraded=(*found.degraded, *degraded))
-
-        found = heal(self._search.path, ask)
+        depth = depth or self._settings.recall.depth
+        found = self._search.search(catalogue, query, projects, limit, depth, self._helpers, self._progress)
         docs = {doc.id: doc for doc in catalogue.docs}
         hit = [docs[doc_id] for doc_id in dict.fromkeys(hit.doc for hit in found.hits) if doc_id in docs]
-        checked = self.check_docs(hit) if settings.docs.check else []
+        checked = self.check_docs(hit) if self._settings.docs.check else []
         return found, {doc.id: freshness for doc, freshness in checked}
-
-    def _catch_up(self, catalogue: Catalogue) -> list[str]:
-        """Bring the index in step for a question that waits; what it lacks afterwards."""
-        settings = self._settings
-        budget_s = min(settings.recall.embed_budget_s, MAX_EMBED_S)
-        try:
-            report = self._search.sync(
-                catalogue,
-                SyncOptions(embed_budget_s=budget_s, fetch_weights=False, wait_ms=SEARCH_WAIT_MS),
-                self._progress,
-            )
-        except QuaidError as error:  # another process is at it, or nothing can be written: then there is what there is
-            return [f"stale: {error}"]
-        if report.pending and settings.embedding.provider != "none":
-            return [f"pending: {report.pending:,} chunks have no vector yet; finish with: quaid docs sync"]
-        return []
 
     def register(self, path: Path, project: str | None, sources: Sequence[str] = ()) -> WriteResult:
         """Put a document into the registry, with what it is about; it counts as true as of its last change.
@@ -292,7 +265,7 @@ class Documentation:
     def check(
         self, references: Sequence[str] = (), project: str | None = None, catalogue: Catalogue | None = None
     ) -> list[tuple[Doc, Freshness]]:
-        """How true the documents are, all or those that are named; the name of a project means all of its own.
+        """Check all documents or those that are named; the name of a project means all of its own.
         `catalogue` is that of `project`, where it was listed already.
 
         Raises:
@@ -303,7 +276,7 @@ class Documentation:
         return self.check_docs(docs, is_all=not references and project is None)
 
     def check_docs(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[tuple[Doc, Freshness]]:
-        """How true `docs` are, by the filter and what a model has said before. `is_all` says that these are all."""
+        """Check `docs` by the filter and the kept judgements of models. `is_all` says that there are no others."""
         from quaid.docs.judgements import apply_kept
 
         found = self._check(registry.STATES).check(docs, is_all=is_all)
@@ -319,9 +292,9 @@ class Documentation:
         return sorted(freshness.doc for freshness in apply_kept(kept, self._judgements()) if freshness.is_stale)
 
     def judge_changes(self, found: Sequence[tuple[Doc, Freshness]]) -> tuple[list[tuple[Doc, Freshness]], str | None]:
-        """The same, with the fast model's word on what the filter let through; why it was not asked, where it failed.
+        """Return `found` as the fast model judges what the filter let through, and why it was not asked, if it failed.
 
-        What it has said before is in `found` already.
+        Kept judgements are in `found` already.
         """
         from quaid.docs.judgements import is_judged
 
@@ -340,8 +313,8 @@ class Documentation:
         return changes
 
     def propose(self, references: Sequence[str] = (), project: str | None = None) -> Iterator[ProposedUpdate | str]:
-        """What the deep model would change in stale documents, all or those that are named; a sentence for each that it
-        could not be asked about, and for what keeps documents from being checked.
+        """Yield what the deep model would change in stale documents, all or those that are named; a sentence for each
+        that it could not be asked about, and for what keeps documents from being checked.
 
         Raises:
             BadInputError: as `doc`.

@@ -14,7 +14,7 @@ Status = Literal["fresh", "stale", "no sources", "no history"]
 
 @dataclass(frozen=True, slots=True)
 class SourceFinding:
-    """What became of one source of a document since it was true, and whether that matters.
+    """The change of one source of a document since the document was true, and whether that matters.
 
     `path` and `old_path` (where it was renamed) are relative to `top`, the repository. `before` and `after` are blobs,
     None where it was not there. `why` says in a few words what decided, `by` who did.
@@ -34,7 +34,7 @@ class SourceFinding:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How true a document is. `true_at` is the commit at which it was last, `since` the first one that made it stale.
+    """The result of a check: a document was true at `true_at`, and `since` is the first commit that made it stale.
 
     `origin` says where its `sources` are named, `updated` when it was last changed (ISO 8601, UTC). `edited` are
     sources that were changed and not committed yet.
@@ -81,12 +81,12 @@ def first_commit_of(findings: Iterable[SourceFinding]) -> SourceCommit | None:
 
 
 def why_unchecked(found: Iterable[Freshness]) -> list[str]:
-    """Why some of the documents cannot be checked, as sentences, each once."""
+    """Return why some of the documents cannot be checked, as sentences, each once."""
     return list(dict.fromkeys(problem for one in found if one.status == "no history" for problem in one.problems))
 
 
 def describe(freshness: Freshness) -> str:
-    """How true a document is, in a few words; empty where there is nothing to say."""
+    """Describe how fresh a document is, in a few words; empty if there is nothing to say."""
     if freshness.is_stale and freshness.since:
         changed = _count_sources(len(freshness.significant))
         when = f"{freshness.since.id[:10]} of {freshness.since.when[:10]}"

@@ -1,4 +1,4 @@
-"""What of a stale document's changes matters to it, as the fast model judges: asked once, and kept.
+"""Judgements of the fast model on the changes of a stale document: which of them matter to it. Each is asked for once.
 
 The filter has no idea what a document is about; a model that reads both may say that a change leaves it true.
 """
@@ -34,7 +34,7 @@ _OUTPUT_PER_JUDGEMENT = 80
 
 
 class ChangeJudgement(NamedTuple):
-    """Whether a document has to be looked at for a change, and why."""
+    """A model's answer whether a document has to be looked at for a change, and why."""
 
     change: SourceChange
     significant: bool
@@ -42,7 +42,7 @@ class ChangeJudgement(NamedTuple):
 
 
 class KeptJudgements(Protocol):
-    """What was judged before, by the hash of its evidence."""
+    """Judgements that were made before, by the hash of their evidence."""
 
     def known(self, keys: Collection[str], /) -> Mapping[str, str]: ...
 
@@ -70,7 +70,7 @@ class StaleDoc:
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """What a decision about it rests on: the document, and what became of its sources, whatever a model says."""
+        """The parts that a decision rests on: the document and the changes of its sources, whatever a model says."""
         findings = (found for found in self.freshness.findings if found.by == "model" or not found.is_trivial)
         return (self.doc.evidence(self.data), *(_key_of(self.doc.id, finding) for finding in findings))
 
@@ -83,12 +83,12 @@ class StaleDoc:
 
 
 def is_judged(freshness: Freshness) -> bool:
-    """Whether there is nothing that a model has not judged yet."""
+    """Return whether a model has judged all that the filter let through."""
     return not freshness.is_stale or all(finding.by == "model" for finding in freshness.significant)
 
 
 def apply_kept(found: Sequence[Freshness], kept: KeptJudgements) -> list[Freshness]:
-    """The same, with what is known already of the changes of the stale ones."""
+    """Return `found` with the kept judgements on the changes of the stale ones."""
     keys = [_key_of(freshness.doc, finding) for freshness in found for finding in freshness.significant]
     known = kept.known(keys) if keys else {}
     return [_apply(freshness, known) if known else freshness for freshness in found]

@@ -30,7 +30,7 @@ class CheckedDoc:
 
     `home` is the repository that a document lies in, None for one of the vault, whose sources have another history.
     `stated` is the commit at which it says, or its registry says, that it was true, `stated_at` when that was, where it
-    is one of another repository; `base` the one at which it was, as far as can be told, and `at` when that was, in
+    is one of another repository; `base` the one at which it was, as far as is known, and `at` when that was, in
     seconds since 1970. `beside` are its changes on branches that were merged since: what they knew, it knows. `touches`
     are the commits of each of the `findings`, newest first. `is_in_repository` says that its sources are in one,
     `is_unreadable` that git cannot read that, `is_uncommitted` that it is a document of the vault that waits for a
@@ -96,7 +96,7 @@ class CheckedDoc:
         if tree is not self.home or not self.beside:
             return after
         after_beside = [tree.after(commit) for commit in self.beside]
-        # What a merge has made of what the document knew on both sides, is no news to it.
+        # What a merge has made of what the document knew on both sides, is not new to it.
         ours = {commit_id: commit for commit_id, commit in after.items() if len(commit.parents) < 2}
         return {id_: commit for id_, commit in ours.items() if all(id_ in others for others in after_beside)}
 

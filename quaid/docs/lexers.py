@@ -156,7 +156,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def hash_comments_for_tools(text: str) -> list[str]:
-    """The lines with a `#` and a comment for a tool behind it; some may be no comments but text."""
+    """The lines with a `#` and a comment for a tool behind it; some may be text and not comments."""
     all_count = _ALL_FOR_TOOLS.search(text)
     return [
         line
@@ -166,7 +166,7 @@ def hash_comments_for_tools(text: str) -> list[str]:
 
 
 def read_code(path: str, text: str) -> list[str] | None:
-    """What `text` says without its comments; None in doubt, and for a language that is not known."""
+    """Return the tokens or lines of `text` without its comments; None in doubt, and for an unknown language."""
     language = _language_of(path)
     if language is None or _ALL_FOR_TOOLS.search(text):
         return None

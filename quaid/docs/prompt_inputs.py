@@ -1,4 +1,4 @@
-"""What a model is shown of a document, its sources and their changes, in the room that there is. Pure."""
+"""Inputs of prompts: a document, its sources and their changes, as far as there is room for them. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_FILES, _MIN_SHARE, _MAX_SHARE = 60_000, 1_000, 16_000
 
 
 def excerpt(text: str, changes: Sequence[SourceChange], longest: int) -> str:
-    """The body of a document with bare newlines, in at most about `longest` characters.
+    """Return the body of a document with bare newlines, in at most about `longest` characters.
 
     Of a longer one the beginning, and as many of the sections that have most words in common with the changes, each
     without the sections below it, in their order.
@@ -45,19 +45,19 @@ def excerpt(text: str, changes: Sequence[SourceChange], longest: int) -> str:
 
 
 def show_change(change: SourceChange, longest: int) -> str:
-    """What happened to a source, without its number: no line of it can pass for the heading of another one."""
+    """Return a change with its commits and its diff. No line of it can pass for the heading of another change."""
     commits = [f"commit {c.id[:10]} {c.when[:10]} {headings.one_line(c.subject)[:120]}" for c in change.commits[:10]]
     more = [f"[…] {len(change.commits) - 10:,} commits before these"] if len(change.commits) > 10 else []
     return "\n".join([change.title, *commits, *more, change.diff(longest=longest)])
 
 
 def numbered(shown: Iterable[str]) -> str:
-    """Changes, each under a heading with its number, from 1 on."""
+    """Return the changes, each under a heading with its number, from 1 on."""
     return "\n".join(f"### {n} {text}" for n, text in enumerate(shown, 1))
 
 
 def show_files(files: Mapping[str, bytes]) -> str:
-    """Files under their paths, each line indented; what there is no room for is named."""
+    """Return the files under their paths, each line indented; a file without room is only named."""
     each = share(_MAX_FILES, len(files))
     room = _MAX_FILES
     blocks: list[str] = []
@@ -73,10 +73,10 @@ def show_files(files: Mapping[str, bytes]) -> str:
 
 
 def share(room: int, count: int) -> int:
-    """How many of `room` characters each of `count` texts may have."""
+    """Return how many of `room` characters each of `count` texts may have."""
     return min(_MAX_SHARE, max(_MIN_SHARE, room // max(1, count)))
 
 
 def show_refused(refused: Sequence[str]) -> str:
-    """What the owner did not want of earlier edits, a line of JSON each."""
+    """Return the edits that the owner refused, a line of JSON each."""
     return "\n".join(json.dumps(text, ensure_ascii=False) for text in refused[:MAX_REFUSED]) or "(nothing so far)"

@@ -1,4 +1,4 @@
-"""What changes the registry: projects made, found and put aside, documents registered and confirmed."""
+"""Changes of the registry: projects created, found and archived, documents registered and confirmed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BADGE = re.compile(r"^\s*(?:\[!\[|!\[|<)")
 
 @dataclass(frozen=True, slots=True)
 class NewProject:
-    """What `create` is told. Lists that are empty mean the usual."""
+    """A project to be created. Empty lists mean the defaults."""
 
     name: str
     label: str = ""
@@ -55,8 +55,8 @@ class Registrar:
         self._writer = writer
 
     def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
-        """Make a project, with a PROJECT.md to fill in. Who names its roots on this machine lets them be read; with
-        `allow_roots` False they must have been allowed before.
+        """Create a project, with a PROJECT.md to fill in. Its roots may be read from then on; with `allow_roots` False
+        they must have been allowed before.
 
         Raises:
             BadInputError: there is one of that name, or the name, a source root or a pattern cannot be one.
@@ -107,7 +107,7 @@ class Registrar:
         `registered_as` something else, for it was renamed, keeps what is known of it.
 
         Raises:
-            BadInputError: it is no file of the project, or no document.
+            BadInputError: it is not a file of the project, or not a document.
         """
         call = ("docs register", str(path), project, sources, true_at, registered_as)
         return self._write(call, lambda: self._plan_register(path, project, tuple(sources), true_at, registered_as))
@@ -239,7 +239,7 @@ def _storable(doc: RegisteredDoc) -> RegisteredDoc:
 
 
 def title_of(folder: Path) -> str:
-    """What the README or PROJECT.md of a folder calls it; empty where there is no heading."""
+    """Return the title of a folder's PROJECT.md or README; empty if there is no heading."""
     for name in ("PROJECT.md", "README.md", "AGENTS.md"):
         text = _read_text(folder, name)
         found = re.search(r"^# +(.+)", text, re.MULTILINE)
@@ -249,7 +249,7 @@ def title_of(folder: Path) -> str:
 
 
 def about_of(folder: Path) -> str:
-    """The first paragraph of a folder's README, as text; empty where there is none."""
+    """Return the first paragraph of a folder's README, as text; empty if there is none."""
     for section in markdown.sections(notes.split_body(_read_text(folder, "README.md"))[1]):
         for paragraph in section.text.split("\n\n"):
             if paragraph and not _BADGE.match(paragraph):

@@ -25,9 +25,9 @@ FILE = "PROJECT.md"
 State = Literal["active", "archived", "deleted"]
 STATES: tuple[State, ...] = ("active", "archived", "deleted")
 PATTERNS = ("*.md", "docs/**/*.md", "doc/**/*.md")
-"""What the documents of a source repository are, unless the project says otherwise."""
+"""The documents of a source repository, unless the project says otherwise."""
 ABOUT = "What {label} is, in a few sentences."
-"""What stands in a new PROJECT.md where nobody has said it."""
+"""Stands in a new PROJECT.md that has no description."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _MAY_BE_INVALID = re.compile(r"[!\[\\]")
 _ENTRY = re.compile(
@@ -132,7 +132,7 @@ def name_of(label: str) -> str:
 
 
 def unknown_project(name: str, known: Sequence[Project]) -> BadInputError:
-    """What is said where there is no project of that name."""
+    """Return the error for a name that no project has."""
     from difflib import get_close_matches
 
     meant = get_close_matches(name, [project.name for project in known], n=1)
@@ -179,7 +179,7 @@ def plan_sources(path: str, sources: Sequence[str], true_at: str | None, data: b
 
 
 def registered_doc(project: Project, path: str, registered_as: str | None = None) -> RegisteredDoc:
-    """What the registry has of a document, under its name of today; nothing but that where it is not registered."""
+    """Return what the registry has of a document, under its present name; nothing but that if it is not registered."""
     known = {doc.path: doc for doc in reversed(project.registered)}
     return replace(known.get(path) or known.get(registered_as or path) or RegisteredDoc(path), path=path)
 
@@ -199,7 +199,7 @@ def _text(fields: Mapping[str, Any], key: str) -> str | None:
 
 
 def is_pattern(text: str) -> bool:
-    """Whether it can be read as a line of a .gitignore."""
+    """Return whether `text` can be read as a line of a .gitignore."""
     if not _MAY_BE_INVALID.search(text):
         return True
     import pathspec

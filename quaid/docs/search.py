@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from quaid.docs import chunks
 from quaid.docs.catalogue import Catalogue
+from quaid.errors import QuaidError
 from quaid.index import passages
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
@@ -23,12 +24,17 @@ from quaid.recall.evidence import EVIDENCE, Weights
 from quaid.recall.options import Depth, RecallOptions
 from quaid.recall.pipeline import Helpers
 from quaid.settings import RecallSettings, Settings
+from quaid.sqlite import heal
+from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.docs import DocFile, DocsIndex
 
 if TYPE_CHECKING:
-    from quaid.sync.derived_index import SyncOptions, SyncReport
     from quaid.sync.embedding import Embedding, Progress
 
+SEARCH_WAIT_MS = 500
+"""For another process that is indexing the documents: a question is answered from what there is."""
+MAX_EMBED_S = 1.0
+"""Passages are long: a large repository takes twenty seconds, and a question does not wait for that."""
 MAX_OF_ONE_DOC = 2
 """So many passages of one document may go before those of others: a question is often answered in two pages."""
 WEIGHTS = Weights(**dict.fromkeys(EVIDENCE, 0.0) | {"beside": 1.0, "phrase": Weights().phrase})
@@ -97,17 +103,42 @@ class DocSearch:
         return DocsIndex(self._root, found, self._settings, self._embedding, parse).sync(options, progress)
 
     def search(
-        self, query: str, projects: frozenset[str], limit: int | None, depth: Depth, helpers: Callable[[], Helpers]
+        self,
+        catalogue: Catalogue,
+        query: str,
+        projects: frozenset[str],
+        limit: int | None,
+        depth: Depth,
+        helpers: Callable[[], Helpers],
+        progress: Progress | None = None,
     ) -> DocSearchResult:
-        """Passages that answer `query`, from the index as it is."""
-        one, other = (reader.open() for reader in self._readers)
-        if one is None or other is None:
-            return DocSearchResult(query, ())
-        sources = Sources(one, other, self._embedding.embedder_of, self._matrix, self._scoped)
-        return search(
-            sources, query, self._settings.recall, limit=limit or self._settings.docs.limit, projects=projects,
-            depth=depth, helpers=helpers(),
-        )  # fmt: skip
+        """Passages that answer `query`, from the index brought in step as far as a question can wait."""
+
+        def ask(_again: bool) -> DocSearchResult:
+            degraded = self._catch_up(catalogue, progress)
+            one, other = (reader.open() for reader in self._readers)
+            if one is None or other is None:
+                return DocSearchResult(query, (), tuple(degraded))
+            sources = Sources(one, other, self._embedding.embedder_of, self._matrix, self._scoped)
+            found = search(
+                sources, query, self._settings.recall, limit=limit or self._settings.docs.limit, projects=projects,
+                depth=depth, helpers=helpers(),
+            )  # fmt: skip
+            return replace(found, degraded=(*found.degraded, *degraded))
+
+        return heal(self.path, ask)
+
+    def _catch_up(self, catalogue: Catalogue, progress: Progress | None) -> list[str]:
+        """Bring the index in step for a question that waits; what it lacks afterwards."""
+        budget_s = min(self._settings.recall.embed_budget_s, MAX_EMBED_S)
+        options = SyncOptions(embed_budget_s=budget_s, fetch_weights=False, wait_ms=SEARCH_WAIT_MS)
+        try:
+            report = self.sync(catalogue, options, progress)
+        except QuaidError as error:  # another process is at it, or nothing can be written: then there is what there is
+            return [f"stale: {error}"]
+        if report.pending and self._settings.embedding.provider != "none":
+            return [f"pending: {report.pending:,} chunks have no vector yet; finish with: quaid docs sync"]
+        return []
 
     def close(self) -> None:
         for reader in self._readers:

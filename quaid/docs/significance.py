@@ -1,4 +1,4 @@
-"""Whether a change of a source file can matter to its documentation, as far as that can be told without a model.
+"""The filter: whether a change of a source file can matter to its documentation, without asking a model.
 
 What is left of both states is compared when comments, docstrings and white space are taken away. In doubt a change is
 significant: a model or a person may still find it trivial, and a change that was dropped is seen by nobody.
@@ -31,7 +31,7 @@ _NOT_PROSE = frozenset({"cmakelists.txt", "requirements.txt", "constraints.txt",
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _BEGINS_BLOCK = re.compile(r"[ \t]*(?:[-*+][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|[|>]|\.\.[ \t])")
 _YAML = (".yml", ".yaml")
-# What these pin or squeeze is said by a file beside them, which is compared itself.
+# What these pin or squeeze stands in a file beside them, which is compared itself.
 _LOCKS = frozenset(
     """package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock poetry.lock
     pipfile.lock uv.lock pdm.lock conda-lock.yml cargo.lock go.sum go.work.sum composer.lock gemfile.lock mix.lock
@@ -51,7 +51,7 @@ class Comparison:
 
 
 def compare(path: str, before: bytes | None, after: bytes | None) -> Comparison:
-    """The change of the file `path` from `before` to `after`; None where it was not there. Pure, and raises nothing."""
+    """Compare two states of the file `path`; None where it was not there. Pure, and raises nothing."""
     if before == after:
         return Comparison(True, "the same")
     try:
@@ -82,10 +82,10 @@ def _compare(name: str, before: bytes, after: bytes) -> Comparison:
 
 
 def _text(content: bytes) -> str | None:
-    """None for what is no text."""
+    """The text of a file; None if it is not text."""
     try:
         is_wide = content[:2] in {b"\xff\xfe", b"\xfe\xff"}
-        # Bytes that are no UTF-8 stay what they are: they are only compared.
+        # Bytes that are not UTF-8 stay what they are: they are only compared.
         text = content.decode("utf-16") if is_wide else content.decode("utf-8-sig", "surrogateescape")
     except UnicodeDecodeError:
         return None

@@ -1,4 +1,4 @@
-"""Which folders the documents of a project may be read from.
+"""Folders that the documents of a project may be read from.
 
 PROJECT.md is data that a stranger may have written, for a vault can be a clone. What it names outside of the vault is
 read only where this user has allowed it, and that is kept where no vault can say it: in the user's own config.toml.
@@ -41,13 +41,13 @@ class SourceRoot:
 
 
 def check_roots(vault: Path, written: Sequence[str]) -> tuple[SourceRoot, ...]:
-    """Each of the source roots in PROJECT.md, in their order, with what keeps it from being read."""
+    """Return each of the source roots in PROJECT.md, in their order, with what keeps it from being read."""
     allowed = allowed_roots() if written else ()
     return tuple(_check_root(vault, root, allowed) for root in written)
 
 
 def next_step(project: str, root: SourceRoot) -> str:
-    """What its owner can do about a root that is not read."""
+    """Return what the owner can do about a root that is not read."""
     if root.can_be_allowed:
         return f"If it is yours, allow it with: quaid project allow {shlex.quote(project)}"
     return f"Change it in projects/{project}/PROJECT.md."

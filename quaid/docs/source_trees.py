@@ -62,7 +62,7 @@ class SourceTree:
         return self._after[base]
 
     def is_changed(self, path: Path) -> bool:
-        """Whether a file differs from what HEAD has."""
+        """Return whether a file differs from what HEAD has."""
         data = files.read_note(path.parent, path.name)
         (blob,) = self.repository.blobs_at([(self.repository.head or "HEAD", self.inside(path))])
         committed = self.repository.read_blobs([blob]).get(blob) if blob else None
@@ -75,7 +75,7 @@ class SourceTree:
         return self.repository.inside(path)
 
     def has_submodule(self, prefix: str) -> bool:
-        """Whether the repository that is checked out at `prefix` is kept in this one, and not elsewhere."""
+        """Return whether the repository that is checked out at `prefix` is kept in this one, and not elsewhere."""
         folder = Path(os.path.realpath(self.top)) / prefix
         try:
             found = find_repository(folder) if folder == Path(os.path.realpath(folder)) else None
@@ -87,7 +87,7 @@ class SourceTree:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlace:
-    """Where a document's references may point: a repository, and which part of the document's own paths leads to it.
+    """A repository that a document's references may point to, and the part of the document's paths that leads there.
 
     `folder` is the document's, `root` the project's, both relative to the repository that the document lies in;
     `prefix` is where this one is checked out in that.
@@ -123,7 +123,7 @@ class SourceTrees:
         self._trees: dict[Path, SourceTree | None] = {}
 
     def open(self, folder: Path) -> SourceTree | None:
-        """The repository around a folder; None where there is none, or no folder."""
+        """The repository around a folder; None if there is no repository or no folder."""
         if folder not in self._trees:
             found = History.open_source(folder) if folder.is_dir() else None
             same = next((t for t in self._trees.values() if t and found and t.top == found.top), None)
@@ -136,7 +136,7 @@ class SourceTrees:
         return project.roots(self._root) if doc.is_in_vault else (doc.folder,)
 
     def places(self, doc: Doc) -> list[SourcePlace]:
-        """Where the references of a document may point."""
+        """The repositories that the references of a document may point to."""
         found = []
         for root in self.roots(doc):
             tree = self.open(root)
@@ -181,7 +181,7 @@ class SourceTrees:
         return trees[0].repository.head if trees else None
 
     def read_sources(self, doc: Doc, sources: Iterable[str]) -> dict[str, bytes]:
-        """Those of the `sources` of a document that HEAD has: path -> content."""
+        """The `sources` of a document that HEAD has: path -> content."""
         contents: dict[str, bytes] = {}
         for place in self.places(doc):
             there = place.tree.repository.files

@@ -1,4 +1,4 @@
-"""What a document is about: the files it names as its sources, and where it names none, those that it speaks of.
+"""Sources of a document: the files that it names, and if it names none, those that it mentions.
 
 Pure: text and a list of files in, paths out.
 """
@@ -51,13 +51,13 @@ class References:
 
     @property
     def is_stated(self) -> bool:
-        """Whether somebody said so, rather than that it was gathered from the text."""
+        """Whether they were named on purpose, rather than gathered from the text."""
         return self.origin not in {"learned", "none"}
 
 
 def sources_of(path: str, text: str, registered: Sequence[str] = ()) -> References:
-    """The sources a document names: in its frontmatter, else in a `<!-- SOURCES: a, b -->` comment, else in the
-    registry; else the files that its links and code spans speak of. `none` says that it is about no file.
+    """Return the sources that a document names: in its frontmatter, else in a `<!-- SOURCES: a, b -->` comment, else in
+    the registry; else the files in its links and code spans. `none` says that it is about no file.
 
     What records a moment (a changelog, a dated decision) is about that moment: nothing is learned from it.
     """
@@ -88,7 +88,7 @@ def true_at_of(text: str) -> str | None:
 
 
 def is_record(path: str) -> bool:
-    """Whether a document tells how something was at a time, by its name: it does not go out of date."""
+    """Return whether a document records a moment, by its name: it does not go out of date."""
     *folders, name = (part.lower() for part in PurePosixPath(path).parts)
     below = folders[folders.index("docs") :] if "docs" in folders else folders[:1]
     return _DATED.match(name) is not None or not _RECORDS.isdisjoint(below)
@@ -159,7 +159,7 @@ class FileList:
     _known: dict[tuple[str, str, str], tuple[Sequence[str], bool]] = field(default_factory=dict)
 
     def resolve(self, references: References, folder: str, root: str) -> ResolvedReferences:
-        """What the references of a document in `folder` mean; `root` is where its project begins. Both are relative to
+        """Resolve the references of a document in `folder`; `root` is where its project begins. Both are relative to
         the top of the repository, empty for the top itself.
 
         A learned reference counts where it can only mean one file.
@@ -180,7 +180,7 @@ class FileList:
         return ResolvedReferences(tuple(paths), tuple(unclear))
 
     def _find(self, reference: str, folder: str, root: str) -> tuple[Sequence[str], bool]:
-        """The files that are meant, and whether there is no doubt about it."""
+        """The files that are meant, and whether that is beyond doubt."""
         for full in _paths_meant(reference, folder, root):
             if full in self._all and full not in self._folders:
                 return [full], True

@@ -54,7 +54,7 @@ class StalenessCheck:
         self._kept = DocChecks(state_folder(root) / LOCAL_FILE)
 
     def check(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[Freshness]:
-        """How true each of `docs` is. `is_all` says that there are no others, so that what is kept of others may go."""
+        """Check each of `docs`. `is_all` says that there are no others, so that what is kept of others may go."""
         kept = self._read_kept()
         keys = {doc.id: self._key(doc) for doc in docs}
         same = [doc.id for doc in docs if doc.id in kept and kept[doc.id][0] == keys[doc.id]]
@@ -74,7 +74,7 @@ class StalenessCheck:
         return self._with_edited(docs, [known.get(doc.id) or fresh[doc.id] for doc in docs])
 
     def kept(self) -> list[Freshness]:
-        """What the last check of each document found, whatever has happened since."""
+        """Return what the last check of each document found, whatever has happened since."""
         return list(readable(_of_text, (found for _, found in self._read_kept().values())))
 
     def note_edited(self, paths: Sequence[Path]) -> None:
@@ -137,7 +137,7 @@ class _Look:
         self.uncommitted: set[str] = set()
 
     def at(self, docs: Sequence[Doc]) -> Iterator[Freshness]:
-        """How true each of `docs` is."""
+        """Check each of `docs`."""
         checked = [CheckedDoc.read(doc, self._trees) for doc in docs]
         find_last_true(self._root, checked)
         self.uncommitted |= {each.doc.id for each in checked if each.is_uncommitted}
@@ -160,7 +160,7 @@ class _Look:
     # -- what changed --------------------------------------------------------------------------------------------
 
     def _find_changes(self, checked: CheckedDoc) -> None:
-        """What changed of the sources of one document since it was true."""
+        """Find the changes of the sources of one document since it was true."""
         unclear: dict[str, list[int]] = {}
         known: list[str] = []
         places = self._trees.places(checked.doc) if checked.references.written else []

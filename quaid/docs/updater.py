@@ -36,7 +36,7 @@ AUTHOR = ("Quaid", "quaid@localhost")
 
 @dataclass(frozen=True, slots=True)
 class ProposedUpdate:
-    """What a model would make of one document; `update` says `StillTrue` where nothing has to change."""
+    """The answer of the deep model on one document; `update` is `StillTrue` if nothing has to change."""
 
     stale: StaleDoc
     update: DocUpdate | StillTrue
@@ -44,7 +44,7 @@ class ProposedUpdate:
 
 @dataclass(frozen=True, slots=True)
 class AppliedUpdate:
-    """What became of a proposed update: a `commit` in the vault, or a `branch` with one in the source repository.
+    """A proposed update that was carried out: a `commit` in the vault, or a `branch` in the source repository.
 
     `left` are the paths whose change stays in the working tree.
     """
@@ -69,7 +69,7 @@ class Updater:
     def judge(
         self, found: Sequence[tuple[Doc, Freshness]], models: Models
     ) -> tuple[list[tuple[Doc, Freshness]], str | None]:
-        """The same, as the fast model judges; and why it was not asked on, if it was not."""
+        """Return `found` as the fast model judges, and why it was not asked further, if it failed."""
         judged: list[tuple[Doc, Freshness]] = []
         problem: str | None = None
         for doc, freshness in found:
@@ -127,7 +127,7 @@ class Updater:
 
 
 def update_edit(stale: StaleDoc, update: DocUpdate) -> Edit | SourceEdit:
-    """What brings a stale document up to date. One of the vault says then at which commit of its sources it is true."""
+    """Return the edit that updates a stale document; one of the vault also notes at which commit it is true."""
     doc, after = stale.doc, update.after.encode("utf-8", "surrogateescape")
     if not doc.is_in_vault:
         message = render(message_of("update", doc, update, TASK, since_of(stale)))
@@ -145,19 +145,19 @@ def since_of(stale: StaleDoc) -> str:
 
 
 def quote(text: str) -> str:
-    """What a document or a commit says, fit to be quoted: without secrets, orders, and what is not text."""
+    """Return what a document or a commit says, fit to be quoted: without secrets, orders, and what is not text."""
     return neutralise(admit(text.encode("utf-8", "replace").decode()).text)
 
 
 def message_of(verb: str, doc: Doc, update: DocUpdate, task: str, more: str = "") -> Message:
-    """What a commit says that changes a document as a model proposed."""
+    """Return the message of a commit that changes a document as a model proposed."""
     body = "\n\n".join(part for part in (update.summary, update.detail, more) if part)
     trailers = (("Quaid-Task", task), ("Quaid-Model", update.model), ("Quaid-Prompt", update.prompt))
     return Message(f"docs: {verb} {headings.one_line(doc.rel_path)}", body, trailers)
 
 
 def propose_branch(edit: SourceEdit) -> Proposed:
-    """Make the branch.
+    """Create the branch that an edit of a source repository becomes.
 
     Raises:
         NoteChangedError: another state of the file was committed since.
@@ -177,7 +177,7 @@ def propose_branch(edit: SourceEdit) -> Proposed:
 
 
 def render_patch(wanted: ProposedUpdate) -> str:
-    """The update as a patch that `git apply` takes, in the repository or in the vault."""
+    """Return the update as a patch that `git apply` takes, in the repository or in the vault."""
     assert isinstance(wanted.update, DocUpdate)
     doc = wanted.stale.doc
     found = History.open_source(doc.file.parent) if not doc.is_in_vault else None

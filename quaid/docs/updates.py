@@ -72,7 +72,7 @@ def ask_update(
     files: Mapping[str, bytes],
     refused: Sequence[str] = (),
 ) -> DocUpdate | StillTrue:
-    """Edits after which the document `text` at `path` is true of its sources again.
+    """Ask for edits after which the document `text` at `path` is true of its sources again.
 
     Args:
         models: who is asked.
@@ -126,7 +126,7 @@ def fit_edits(
 
 
 def clean(text: str) -> str:
-    """What a model says to the owner, fit for a commit."""
+    """Return what a model says to the owner, fit for a commit."""
     from quaid.redaction import admit
     from quaid.text.quoting import neutralise
 
@@ -136,7 +136,7 @@ def clean(text: str) -> str:
 def _problems(text: str, edits: Sequence[Replacement], material: str) -> list[str]:
     before, after = (side.replace("\r\n", "\n") for side in (text, replacements.apply(text, edits)))
     size = len(before) - replacements.text_start(before)
-    problems = faults(before, after)
+    problems = list(faults(before, after))
     if size >= TINY and 2 * sum(edit.end - edit.start for edit in edits) > size:
         problems.append("that is more than half of the doc: change only what is no longer true")
     if len(after) > 2 * len(before) + TINY:
