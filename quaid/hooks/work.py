@@ -136,9 +136,9 @@ def _follow_edits(memory: Memory, state: Path) -> None:
             found = memory.documentation.follow(edited)
             deliver(memory.root, settings.notifications, "docs", _render_edits(found))
             if found and settings.docs.update_on_compact:
-                from quaid.janitor.runner import Options
+                from quaid.janitor.runner import RunOptions
 
-                memory.janitor.run(Options(tasks=("docs_staleness",)))
+                memory.janitor.run(RunOptions(tasks=("docs_staleness",)))
     except QuaidError as error:
         _log(f"The documents of what was edited could not be looked at: {error}")
     queue.forget_edited(state)

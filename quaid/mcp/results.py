@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
     from quaid.docs.search import DocHit
     from quaid.index.views import NoteView
-    from quaid.report.status import Stats
+    from quaid.report.stats import Stats
 
 LONGEST_ANSWER = 20_000
 """Characters of memories in one answer; hosts cut or refuse much longer ones."""

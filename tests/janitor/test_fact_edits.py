@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from quaid.janitor.verbs import approve, graduate, rewrite, statement_span
+from quaid.janitor.fact_edits import approve, graduate, rewrite, statement_span
 from quaid.vault import frontmatter
 from quaid.vault.frontmatter import FrontmatterBrokenError
 from quaid.vault.notes import parse_note

@@ -1,4 +1,4 @@
-"""What can be done to a fact, as edits that change nothing else of its note: approve, rewrite, merge, supersede …
+"""Edits of facts that change nothing else of their notes: approve, rewrite, merge, supersede …
 
 Nothing here deletes what was known: a fact that another one replaces stays, says by which and until when, and links to
 it still resolve. Pure functions of the bytes they are given.
@@ -24,7 +24,7 @@ _BLOCK_ID = re.compile(r"(?<!\s)\s+\^[A-Za-z0-9-]+\s*\Z")
 
 
 def set_fields(rel_path: str, data: bytes, changes: Fields) -> Edit:
-    """Some keys of a head changed, all else as it was.
+    """Change some keys of a head, and nothing else.
 
     Raises:
         FrontmatterBrokenError, UnicodeDecodeError: the note cannot be edited safely.
@@ -33,7 +33,7 @@ def set_fields(rel_path: str, data: bytes, changes: Fields) -> Edit:
 
 
 def approve(rel_path: str, data: bytes) -> Edit:
-    """Reviewed; it becomes active when the night's memory phase ends well."""
+    """Mark as reviewed; it becomes active when the night's memory phase ends well."""
     return set_fields(rel_path, data, {"status": "approved"})
 
 
@@ -42,7 +42,7 @@ def graduate(rel_path: str, data: bytes) -> Edit:
 
 
 def rewrite(rel_path: str, data: bytes, statement: str, changes: Fields | None = None) -> Edit:
-    """Another wording of the same claim; edges, citations and the owner's own text around it stay.
+    """Reword the claim; edges, citations and the owner's own text around it stay.
 
     Raises:
         FrontmatterBrokenError, UnicodeDecodeError: the note cannot be edited safely.
@@ -62,8 +62,8 @@ def rewrite(rel_path: str, data: bytes, statement: str, changes: Fields | None =
 
 
 def statement_span(body: str) -> tuple[int, int]:
-    """Where a fact's body says its claim: its first paragraph, headings, edges and comments aside, without the mark of
-    a list before it or a block id behind it. (place, place) is where it would stand in a body that has none.
+    """The span of a fact's body that says its claim: its first paragraph, headings, edges and comments aside, without
+    the mark of a list before it or a block id behind it. (place, place) is where it would stand in a body without one.
     """
     hidden = [place for span in markdown.comments(body) for place in span]
     parts = [body[start:end] for start, end in pairwise([0, *hidden, len(body)])]
@@ -85,7 +85,7 @@ def statement_span(body: str) -> tuple[int, int]:
 
 
 def supersede(rel_path: str, data: bytes, winner_path: str, until: str | None) -> Edit:
-    """Replaced by another fact, and true until then if that is known."""
+    """Mark as replaced by another fact, and true until then if that is known."""
     changes: dict[str, frontmatter.Value | None] = {"superseded_by": f"[[{note_name(winner_path)}]]"}
     if until and not frontmatter.parse(data.decode("utf-8")).fields.get("valid_until"):
         changes["valid_until"] = until
@@ -95,7 +95,7 @@ def supersede(rel_path: str, data: bytes, winner_path: str, until: str | None) -
 def merge(
     winner: tuple[str, bytes], losers: Sequence[tuple[str, bytes]], statement: str | None = None
 ) -> tuple[Edit, ...]:
-    """One fact made of several: all edits or none.
+    """Make one fact of several: all edits or none.
 
     The winner keeps its id, owner and session. It gets the highest confidence, the sum of the confirmations and one for
     each loser, all citations, keywords, tags and edges; it is as private as the most private of them, and active unless
@@ -111,17 +111,22 @@ def merge(
     changes = {key: value for key, value in _merged(heads, statement).items() if value != _value(heads[0], key)}
     edit = rewrite(path, data, statement, changes) if statement else set_fields(path, data, changes)
     after = (edit.after or b"").decode("utf-8")
+    newline = "\r\n" if "\r\n" in after else "\n"
     known = {_edge_key(edge) for edge in markdown.edges(notes.split_body(after)[1])}
     for edge in (edge for head in parsed[1:] for edge in markdown.edges(head.body)):
-        if _edge_key(edge) not in known:
-            known.add(_edge_key(edge))
-            after = _with_edge(after, edge)
+        if _edge_key(edge) in known:
+            continue
+        known.add(_edge_key(edge))
+        lines = after.rstrip().splitlines()
+        if lines and not lines[-1].startswith("- "):
+            after = after.rstrip("\r\n") + newline * 2
+        after = notes.append_line(after, notes.edge_line(edge))
     superseded = (supersede(loser, each, path, None) for loser, each in losers)
     return (Edit(path, data, after.encode()), *superseded)
 
 
 def _merged(heads: Sequence[Mapping[str, object]], statement: str | None) -> dict[str, frontmatter.Value]:
-    """What the head of the first of several facts is to say when it stands for all of them."""
+    """The changes to the head of the first of several facts when it stands for all of them."""
     changes: dict[str, frontmatter.Value] = {
         "confirmations": sum(int(_number(head.get("confirmations"), 0)) for head in heads) + len(heads) - 1
     }
@@ -143,7 +148,7 @@ _USUAL = {"status": "active", "privacy": "private", "confirmations": "0"}
 
 
 def _value(head: Mapping[str, object], key: str) -> object:
-    """What a head says, or what its silence means, in the form in which `_merged` says it."""
+    """The value in a head, or what its silence means, in the form in which `_merged` gives it."""
     if key in {"turns", "keywords", "tags"}:
         return _union([head], key)
     value = head.get(key) or _USUAL.get(key)
@@ -151,20 +156,12 @@ def _value(head: Mapping[str, object], key: str) -> object:
 
 
 def _place_in(order: Sequence[str]) -> Callable[[object], int]:
-    """Where a value stands in `order`; behind all of it what is not in it."""
+    """Return a sort key: the place of a value in `order`, and behind all of it what is not in it."""
     return lambda value: order.index(value) if isinstance(value, str) and value in order else len(order)
 
 
 def _edge_key(edge: Edge) -> tuple[str, str, str]:
     return name_key(edge.subject), edge.relation, name_key(edge.object)
-
-
-def _with_edge(text: str, edge: Edge) -> str:
-    newline = "\r\n" if "\r\n" in text else "\n"
-    lines = text.rstrip().splitlines()
-    if lines and not lines[-1].startswith("- "):
-        text = text.rstrip("\r\n") + newline * 2
-    return notes.append_line(text, notes.edge_line(edge))
 
 
 def _union(heads: Iterable[Mapping[str, object]], key: str) -> list[str]:

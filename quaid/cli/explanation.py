@@ -1,4 +1,4 @@
-"""`--explain`: how a question was understood, which way it went, what speaks for each hit, and what was left out."""
+"""`--explain`: how a question was understood, its stages, the evidence for each hit, and what was left out."""
 
 from __future__ import annotations
 
@@ -7,20 +7,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from quaid.cli.hits import INDENT, list_degraded, render_list
-from quaid.cli.terminal import aligned, clipped, draw_bar, has_terminal, line_width, milliseconds, section, styled
-from quaid.model import ChannelRank, Hit, Recall
+from quaid.cli.recall_output import INDENT, list_degraded, render_hits
+from quaid.cli.terminal import (
+    aligned,
+    clipped,
+    draw_bar,
+    has_terminal,
+    line_width,
+    milliseconds,
+    paragraphs,
+    section,
+    styled,
+)
+from quaid.model import Hit, Recall
 from quaid.text.quoting import short_id
 
 FILLS = (("█", "cyan"), ("▓", "green"), ("▒", "yellow"), ("░", "dim"))
-"""What the strongest kinds of evidence are drawn with: told apart without colour too."""
+"""The bars of the strongest kinds of evidence, told apart without colour too."""
 REST = "·"
-WIDEST_SCORE = 60
-WIDEST_TIME = 14
-LEAST_SHOWN = 0.005
-"""What rounds to nothing is not shown."""
-MOST_AGAINST = 2
-MOST_CUT = 10
+SCORE_WIDTH = 60
+TIME_WIDTH = 14
+MIN_SHOWN = 0.005
+"""Smaller scores round to nothing and are not shown."""
+MAX_AGAINST = 2
+MAX_CUT = 10
 """Named for each reason; --json has more."""
 _INTO = "candidates"
 _OUT_OF = ("left", "found", "shown", "hits", "grades", "candidates")
@@ -31,17 +41,35 @@ Trace = Mapping[str, Any]
 
 
 def render_explanation(found: Recall) -> str:
-    """All of it. On a terminal the hits are part of the picture, in a pipe they stand before it."""
+    """The whole explanation. On a terminal the hits are part of it, in a pipe they stand before it."""
     trace: Trace = found.trace
-    hits = [f"{head}\n{picture}" for head, picture in zip(_heads(found), _pictures(found.hits), strict=True)]
-    parts = (
+    if has_terminal():
+        heads = [*render_hits(found)]
+    else:
+        heads = [f"{hit.score:.2f}  {clipped(f'{hit.id}: {hit.text}', _hit_width())}" for hit in found.hits]
+    best = max((1.0, *(hit.score for hit in found.hits)))
+    hits = [f"{head}\n{_draw(hit, best)}" for head, hit in zip(heads, found.hits, strict=True)]
+    ending = {
+        "in doubt": found.doubt or "no",
+        "missing": " · ".join(list_degraded(found)) or "nothing",
+        "took": milliseconds(found.took_ms),
+    }
+    answer = [
+        row
+        for name, text in ending.items()
+        for row in zip_longest([name], textwrap.wrap(text, line_width() - 12, break_on_hyphens=False), fillvalue="")
+    ]
+    return paragraphs(
         section("Question", _question(trace)),
         section("Road", _road(trace.get("stages", ()), found.took_ms)),
-        "\n\n".join([f"{styled('Hits', 'bold')}", *hits]) if hits else "",
+        *([styled("Hits", "bold"), *hits] if hits else []),
         section("Left out", _left_out(trace)),
-        section("Answer", _answer(found)),
+        section("Answer", answer),
     )
-    return "\n\n".join(part for part in parts if part)
+
+
+def _hit_width() -> int:
+    return line_width() - len(INDENT)
 
 
 # -- the question ----------------------------------------------------------------------------------------------------
@@ -73,14 +101,14 @@ def _road(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]]:
             into = before if into is None and stage["stage"] != _IN_LINE[0] else into
             before = stage[out]
         flow = (f"{into:,}" if into is not None else "", "→" if out else "", f"{stage[out]:,}" if out else "")
-        time = draw_bar(stage["took_ms"], slowest, WIDEST_TIME)
+        time = draw_bar(stage["took_ms"], slowest, TIME_WIDTH)
         rows.append((stage["stage"].replace("_", " "), milliseconds(stage["took_ms"]), time, *flow, _noted(stage, out)))
     rows.append(("all", milliseconds(took_ms), "", "", "", "", "channels work side by side"))
     return aligned(rows, right=(1, 3, 5))
 
 
 def _noted(stage: Trace, out: str | None) -> str:
-    """What else a stage has to say for itself."""
+    """The rest of what the trace holds of a stage."""
     known = {"stage", "took_ms", "problem", out, _INTO}
     if stage["stage"] != "second_pass":
         known |= {"words", "names", "named", "intent", "dates", "phrases"}
@@ -94,37 +122,26 @@ def _noted(stage: Trace, out: str | None) -> str:
 # -- the hits --------------------------------------------------------------------------------------------------------
 
 
-def _heads(found: Recall) -> Iterator[str]:
-    if has_terminal():
-        yield from render_list(found)
-        return
-    for hit in found.hits:
-        yield f"{hit.score:.2f}  {clipped(f'{hit.id}: {hit.text}', line_width() - len(INDENT))}"
-
-
-def _pictures(hits: Sequence[Hit]) -> Iterator[str]:
-    most = max((1.0, *(hit.score for hit in hits)))
-    width = min(WIDEST_SCORE, line_width() - len(INDENT))
-    for hit in hits:
-        parts = _parts(hit)
-        lines = [_draw_score(hit.score / most * width, parts), *_legend(parts)]
-        if hit.channels:
-            lines.append(f"found by {', '.join(_rank(name, rank) for name, rank in hit.channels.items())}")
-        lines += [clipped(f"via {', then '.join(hit.via)}", line_width() - len(INDENT))] if hit.via else []
-        yield "\n".join(f"{INDENT}{line}" for line in lines)
-
-
-def _parts(hit: Hit) -> dict[str, float]:
-    """What the score is made of, most first. The rest was done to it later: by an exact name, the order, a model."""
+def _draw(hit: Hit, best: float) -> str:
+    """The score as a bar, what it is made of, and the channels that found the hit; `best` is the highest score."""
     parts = dict(hit.evidence)
+    # The rest was added later: by an exact name, the order, a model.
     later = hit.score - sum(parts.values())
-    if parts and abs(later) >= LEAST_SHOWN:
+    if parts and abs(later) >= MIN_SHOWN:
         parts["later stages"] = later
-    return dict(sorted(parts.items(), key=lambda item: -item[1]))
+    parts = dict(sorted(parts.items(), key=lambda item: -item[1]))
+    rows = [_draw_score(hit.score / best * min(SCORE_WIDTH, _hit_width()), parts), *_legend(parts)]
+    channels = [
+        f"{name} {found.rank}. ({found.score:.2f})" if found.rank else name.replace("_", " ")
+        for name, found in hit.channels.items()
+    ]
+    rows += [f"found by {', '.join(channels)}"] if channels else []
+    rows += [clipped(f"via {', then '.join(hit.via)}", _hit_width())] if hit.via else []
+    return "\n".join(f"{INDENT}{row}" for row in rows)
 
 
 def _draw_score(length: float, parts: Mapping[str, float]) -> str:
-    """A bar of `length` characters, split as what speaks for the hit is: the strongest in their own fill each."""
+    """A bar of `length` characters, split as the evidence is: the strongest kinds in a fill of their own."""
     given = [value for value in parts.values() if value > 0] or [1.0]
     shares = [*given[: len(FILLS)], sum(given[len(FILLS) :])]
     drawn, end, total = "", 0.0, sum(given)
@@ -137,17 +154,17 @@ def _draw_score(length: float, parts: Mapping[str, float]) -> str:
 
 
 def _legend(parts: Mapping[str, float]) -> Iterator[str]:
-    """Which fill is which evidence, and what speaks against the hit."""
-    speaks_for = [(name, value) for name, value in parts.items() if value >= LEAST_SHOWN]
-    against = [(name, -value) for name, value in parts.items() if value <= -LEAST_SHOWN]
+    """Yield lines that tell which fill is which evidence, and what speaks against the hit."""
+    speaks_for = [(name, value) for name, value in parts.items() if value >= MIN_SHOWN]
+    against = [(name, -value) for name, value in parts.items() if value <= -MIN_SHOWN]
     rest = speaks_for[len(FILLS) :]
     items = [(*fill, *part) for fill, part in zip(FILLS, speaks_for, strict=False)]
     items += [(REST, "dim", f"{len(rest)} more", sum(value for _, value in rest))] if rest else []
-    items += [("-", "red", *part) for part in against[: -MOST_AGAINST - 1 : -1]]
+    items += [("-", "red", *part) for part in against[: -MAX_AGAINST - 1 : -1]]
     line, used = "", 0
     for mark, style, name, value in items:
-        said = _part(name, value)
-        if used and used + len(said) + 2 > line_width() - len(INDENT):
+        said = f"{name.replace('_', ' ')} {value:.2f}".replace(" 0.", " .")
+        if used and used + len(said) + 2 > _hit_width():
             yield line
             line, used = "", 0
         line += ("  " if used else "") + f"{styled(mark, style)} {said}"
@@ -156,19 +173,11 @@ def _legend(parts: Mapping[str, float]) -> Iterator[str]:
         yield line
 
 
-def _part(name: str, value: float) -> str:
-    return f"{name.replace('_', ' ')} {value:.2f}".replace(" 0.", " .")
-
-
-def _rank(name: str, found: ChannelRank) -> str:
-    return f"{name} {found.rank}. ({found.score:.2f})" if found.rank else name.replace("_", " ")
-
-
 # -- the rest --------------------------------------------------------------------------------------------------------
 
 
 def _left_out(trace: Trace) -> Iterator[tuple[str, ...]]:
-    """What was found and is not shown, by reason, the best of each named."""
+    """Hits that were found and are not shown, by reason, the best of each named."""
     reasons: dict[str, dict[str, str]] = {}
     for item in sorted(trace.get("cut", ()), key=lambda item: -item["score"]):
         reasons.setdefault(item["why"], {}).setdefault(item["id"], f"{item['score']:.2f} {short_id(item['id'])}")
@@ -176,15 +185,6 @@ def _left_out(trace: Trace) -> Iterator[tuple[str, ...]]:
         reasons["graded wrong by the model"] = {hit_id: short_id(hit_id) for hit_id in graded}
     for why, items in reasons.items():
         yield (f"{len(items):,} {why}",)
-        yield (f"  {clipped(', '.join([*items.values()][:MOST_CUT]), line_width() - 4)}",)
+        yield (f"  {clipped(', '.join([*items.values()][:MAX_CUT]), line_width() - 4)}",)
     if behind := sum(stage.get("behind", 0) for stage in trace.get("stages", ())):
         yield (f"{behind:,} behind the last that is shown; a higher --limit shows more",)
-
-
-def _answer(found: Recall) -> Iterator[tuple[str, str]]:
-    for name, text in (
-        ("in doubt", found.doubt or "no"),
-        ("missing", " · ".join(list_degraded(found)) or "nothing"),
-        ("took", milliseconds(found.took_ms)),
-    ):
-        yield from zip_longest([name], textwrap.wrap(text, line_width() - 12, break_on_hyphens=False), fillvalue="")

@@ -1,4 +1,4 @@
-"""What a run comes to."""
+"""The report of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quaid.model import ModelUsage
 
 
 @dataclass(slots=True)
-class Report:
+class RunReport:
     """Filled while a run goes on.
 
     `done` was carried out, `asked` has become questions, `held_back` was not done for the reason beside it; `answered`

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from quaid.capture.fact_note import link_names
 from quaid.index import graph
 from quaid.index.facts import LivingFact, list_replaced_by
-from quaid.janitor import verbs
+from quaid.janitor import fact_edits
 from quaid.janitor.decision import Decision
-from quaid.janitor.pairs import evidence
-from quaid.janitor.task_context import Context
-from quaid.janitor.verdicts import Verdict
+from quaid.janitor.evidence import fact_evidence
+from quaid.janitor.judgements import Judgement
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 from quaid.model import Edit, note_name
 from quaid.vault import notes
@@ -23,7 +23,7 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class MergeGroup:
     """Facts that are one claim. `fact` is the one that stays, as it will be; `members` are all of them as they are,
     that one first. `statement` is its new wording, if it gets one.
     """
@@ -31,54 +31,62 @@ class Claim:
     fact: LivingFact
     members: tuple[LivingFact, ...]
     statement: str | None = None
-    verdicts: tuple[Verdict, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
 
     @classmethod
-    def of(cls, fact: LivingFact) -> Claim:
+    def of(cls, fact: LivingFact) -> MergeGroup:
         return cls(fact, (fact,))
 
 
-def same_words(facts: Sequence[LivingFact]) -> Claim | None:
+def join_equal(facts: Sequence[LivingFact]) -> MergeGroup | None:
     """The claim of facts that are equal to the letter; None when all but one of them are to stay as they are."""
     best = min(facts, key=_rank)
     losers = tuple(fact for fact in facts if fact is not best and not fact.is_protected)
-    return Claim(best, (best, *losers)) if losers else None
+    return MergeGroup(best, (best, *losers)) if losers else None
 
 
-def join(a: Claim, b: Claim, verdict: Verdict) -> Claim | None:
-    """The two as one, as `verdict` says; None when that would touch a fact that is to stay as it is."""
-    if verdict.keep == "merge":
+def join(a: MergeGroup, b: MergeGroup, judgement: Judgement) -> MergeGroup | None:
+    """The two as one, as `judgement` says; None when that would touch a fact that is to stay as it is."""
+    if judgement.keep == "merge":
         winner, loser = (a, b) if _rank(a.fact) <= _rank(b.fact) else (b, a)
     else:
-        winner, loser = (a, b) if verdict.keep == "a" else (b, a)
-    statement = verdict.text if verdict.keep == "merge" else winner.statement
+        winner, loser = (a, b) if judgement.keep == "a" else (b, a)
+    statement = judgement.text if judgement.keep == "merge" else winner.statement
     if any(fact.is_protected for fact in loser.members) or (statement and winner.fact.is_protected):
         return None
     fact = winner.fact
     if statement:
         fact = fact._replace(text=statement, text_hash=notes.text_hash(statement))
-    verdicts = (*winner.verdicts, *loser.verdicts, verdict)
-    return Claim(fact, (*winner.members, *loser.members), statement, verdicts)
+    judgements = (*winner.judgements, *loser.judgements, judgement)
+    return MergeGroup(fact, (*winner.members, *loser.members), statement, judgements)
 
 
-def merge_decision(context: Context, task: str, claim: Claim) -> Decision | None:
-    """What makes one fact of `claim`. None when a note cannot be edited safely, or is not what the index says."""
+def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decision | None:
+    """The decision to make one fact of `claim`; None when a note cannot be edited safely, or is not what was judged."""
     winner, *losers = claim.members
-    last = claim.verdicts[-1] if claim.verdicts else None
+    known = [(fact.path, data) for fact in claim.members if (data := unchanged_bytes(context, fact)) is not None]
+    if len(known) < len(claim.members):
+        return None
     try:
-        edits = _edits(context, claim)
+        if winner.is_protected:  # it stays as it is, and the others point to it
+            edits = tuple(fact_edits.supersede(path, data, winner.path, None) for path, data in known[1:])
+        else:
+            statement = link_names(claim.statement, graph.entity_names(context.index)) if claim.statement else None
+            edits = fact_edits.merge(known[0], known[1:], statement)
+            if notes.parse_note(winner.path, edits[0].after or b"").text_hash != claim.fact.text_hash:
+                return None  # its owner has written more there than the claim
+        edits = (*edits, *repointed(context, losers, winner.path))
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
-    if edits is None:
-        return None
+    last = claim.judgements[-1] if claim.judgements else None
     dropped = f'"{shortened(losers[0].text)}"' if len(losers) == 1 else f"{len(losers)} facts"
-    why = " ".join(dict.fromkeys(verdict.reason for verdict in claim.verdicts if verdict.reason))
+    why = " ".join(dict.fromkeys(judgement.reason for judgement in claim.judgements if judgement.reason))
     detail = [f"- kept: {winner.text}", *(f"- merged into it: {loser.text}" for loser in losers)]
     detail += [f"- now reads: {claim.statement}"] if claim.statement else []
     return Decision(
         task=task,
         kind="merge",
-        key=key_of(task, *map(evidence, claim.members)),
+        key=key_of(task, *map(fact_evidence, claim.members)),
         edits=edits,
         subject=f'merge {dropped} into "{shortened(claim.fact.text)}"',
         why=why or WORD_FOR_WORD,
@@ -89,7 +97,7 @@ def merge_decision(context: Context, task: str, claim: Claim) -> Decision | None
     )
 
 
-def unchanged_bytes(context: Context, fact: LivingFact) -> bytes | None:
+def unchanged_bytes(context: TaskContext, fact: LivingFact) -> bytes | None:
     """The note of `fact`; None when it is gone, or says something else than when it was judged."""
     data = context.read(fact.path)
     note = notes.parse_note(fact.path, data) if data is not None else None
@@ -103,25 +111,8 @@ def shortened(text: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN].rsplit(' ', 1)[0]} …"
 
 
-def _edits(context: Context, claim: Claim) -> tuple[Edit, ...] | None:
-    found = [(fact, unchanged_bytes(context, fact)) for fact in claim.members]
-    known = [(fact.path, data) for fact, data in found if data is not None]
-    if len(known) < len(found):
-        return None
-    path = claim.fact.path
-    if claim.fact.is_protected:  # it stays as it is, and the others point to it
-        edits = tuple(verbs.supersede(loser, data, path, None) for loser, data in known[1:])
-    else:
-        names = graph.entity_names(context.index)
-        statement = link_names(claim.statement, names) if claim.statement else None
-        edits = verbs.merge(known[0], known[1:], statement)
-        if notes.parse_note(path, edits[0].after or b"").text_hash != claim.fact.text_hash:
-            return None  # its owner has written more there than the claim
-    return (*edits, *repointed(context, claim.members[1:], path))
-
-
-def repointed(context: Context, losers: Sequence[LivingFact], winner_path: str) -> tuple[Edit, ...]:
-    """What was replaced by one of `losers` is now replaced by the winner: nobody is sent from one to the next."""
+def repointed(context: TaskContext, losers: Sequence[LivingFact], winner_path: str) -> tuple[Edit, ...]:
+    """Edits after which the winner replaces what one of `losers` had replaced: no link leads from one to the next."""
     edits = []
     called = [name for loser in losers for name in (note_name(loser.path), loser.path.removesuffix(".md"), loser.id)]
     for path in list_replaced_by(context.index, called):
@@ -130,10 +121,10 @@ def repointed(context: Context, losers: Sequence[LivingFact], winner_path: str) 
             continue
         note = notes.parse_note(path, data)
         if not (note.pinned or note.verified):
-            edits.append(verbs.supersede(path, data, winner_path, None))
+            edits.append(fact_edits.supersede(path, data, winner_path, None))
     return tuple(edits)
 
 
 def _rank(fact: LivingFact) -> tuple[object, ...]:
-    """Which of several is kept: what its owner has confirmed, then what is more certain, said more often, older."""
+    """Sorts the fact that is kept to the front: confirmed by its owner, then more certain, said more often, older."""
     return not fact.is_protected, -(fact.confidence or 0.0), -fact.confirmations, fact.created or "9999", fact.id

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from model_service import Service
 
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.llm.prompts import load_prompt, prompts_folder
 from quaid.model import Use
 from quaid.vault import files
@@ -22,8 +22,8 @@ class Known(dict):
     def known(self, keys):
         return {key: self[key] for key in keys if key in self}
 
-    def add(self, task, verdicts):
-        self.update(verdicts)
+    def add(self, task, judgements):
+        self.update(judgements)
 
 
 class Scripted(Service):
@@ -62,10 +62,10 @@ def _nothing(schema):
     return schema["enum"][0] if "enum" in schema else usual.get(kind)
 
 
-def context_of(memory, *, models=None, now=NOW, use=None, judged=None, vetoes=()) -> Context:
+def context_of(memory, *, models=None, now=NOW, use=None, judged=None, vetoes=()) -> TaskContext:
     """A task's view of `memory` as it is on disk now. `use` maps ids to `Use`."""
     used = use or {}
-    return Context(
+    return TaskContext(
         settings=memory.settings,
         now=now,
         index=memory.index(),

@@ -1,4 +1,4 @@
-"""From the bench into the owner's branch: one merge commit of what still fits the owner's files."""
+"""The worktree merged into the owner's branch: one merge commit of what still fits the owner's files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from quaid.errors import LockedError, NoteChangedError
 from quaid.history.vault_history import History
 from quaid.janitor import questions
 from quaid.janitor.decision import Decision
-from quaid.janitor.steps import Step, message_of, without
-from quaid.janitor.worktree import JANITOR, Bench
+from quaid.janitor.night_commits import NightCommit, message_of, without_paths
+from quaid.janitor.worktree import JANITOR, Worktree
 from quaid.model import Edit, Message
 from quaid.settings import GitSettings
 from quaid.vault import files, transaction
@@ -20,7 +20,7 @@ ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class NightMerge:
     """`dropped` did not fit what the owner has written meanwhile; `left` is on disk and not committed."""
 
     commit: str | None
@@ -29,14 +29,12 @@ class Landed:
 
 
 def commit_answers(root: Path, history: History, wait_s: float) -> None:
-    """A box that was ticked and not committed is an answer all the same: commit it, as the owner's word."""
+    """Commit boxes that were ticked and not committed, as the owner's word: they are answers all the same."""
     answered = []
-    for path in sorted((root / questions.FOLDER).glob("*.md")):
-        rel_path = path.relative_to(root).as_posix()
-        now, before = files.read_note(root, rel_path), history.read_at("HEAD", rel_path)
-        question = questions.read_question(rel_path, now) if now is not None and before not in (None, now) else None
-        if question is not None and question.answer is not None:
-            answered.append(Edit(rel_path, before, now))
+    for question in questions.list_questions(root):
+        before = history.read_at("HEAD", question.rel_path) if question.answer is not None else None
+        if before not in (None, question.data):
+            answered.append(Edit(question.rel_path, before, question.data))
     if answered:
         with transaction.begin(root, history, wait_s):
             for edit in answered:
@@ -46,42 +44,48 @@ def commit_answers(root: Path, history: History, wait_s: float) -> None:
             history.commit(answered, Message(f"review: {count} answered", trailers=(("Quaid-Task", "review"),)))
 
 
-def do_again(bench: Bench, steps: Sequence[Step], base: str, run: str) -> None:
-    """Throw away what was done on the bench, and do `steps` on the commit `base`."""
-    bench.begin_again(base)
-    for step in steps:
-        bench.commit(step.edits, message_of(step, run))
+def replay(worktree: Worktree, commits: Sequence[NightCommit], base: str, run: str) -> None:
+    """Throw away what was done on the worktree, and do `commits` on the commit `base`."""
+    worktree.reset(base)
+    for commit in commits:
+        worktree.commit(commit.edits, message_of(commit, run))
 
 
-def land(
-    root: Path, history: History, bench: Bench, steps: Sequence[Step], message: Message, run: str, git: GitSettings
-) -> Landed:
-    """Merge what was done on the bench.
+def merge_night(
+    root: Path,
+    history: History,
+    worktree: Worktree,
+    commits: Sequence[NightCommit],
+    message: Message,
+    run: str,
+    git: GitSettings,
+) -> NightMerge:
+    """Merge the commits of the worktree into the owner's branch.
 
-    Decisions about files that the owner has changed since are dropped, with those that rest on them: the bench is done
-    anew without them, on the owner's newest commit, so that the history holds only what counts.
+    Decisions about files that the owner has changed since are dropped, with those that rest on them: the rest is
+    committed anew on the owner's newest commit, so that the history holds only what counts.
 
     Raises:
         LockedError: the owner's branch keeps moving, or another writer does not end.
     """
     dropped: list[Decision] = []
-    kept = list(steps)
+    kept = list(commits)
     for _ in range(ATTEMPTS):
         with transaction.begin(root, history, git.wait_s):
-            net = Step(tuple(decision for step in kept for decision in step.decisions)).edits
+            net = NightCommit(tuple(decision for commit in kept for decision in commit.decisions)).edits
             if not net:
-                return Landed(None, tuple(dropped))
+                return NightMerge(None, tuple(dropped))
             moved = {edit.rel_path for edit in net if files.read_note(root, edit.rel_path) != edit.before}
             if not moved:
                 change = transaction.VaultChange(
-                    f"janitor {run}", tuple(net), message, author=JANITOR, merged=bench.tip
+                    f"janitor {run}", tuple(net), message, author=JANITOR, merged=worktree.tip
                 )
                 try:
                     committed = transaction.apply(root, change, history)
                 except NoteChangedError:
                     continue
-                return Landed(committed.id, tuple(dropped), committed.left)
-        kept, lost = without(kept, moved)
+                return NightMerge(committed.id, tuple(dropped), committed.left)
+        kept, lost = without_paths(kept, moved)
         dropped += lost
-        do_again(bench, kept, history.state().head or bench.base, run)
+        replay(worktree, kept, history.state().head or worktree.base, run)
     raise LockedError("Your branch keeps changing while the janitor merges")

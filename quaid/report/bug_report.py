@@ -1,4 +1,4 @@
-"""What is kept of a bug, by whichever door it came in: versions, the call, the traceback, to paste into a report."""
+"""The report of a bug, by whichever door it came in: versions, the call, the traceback, to paste into an issue."""
 
 from __future__ import annotations
 
@@ -21,9 +21,17 @@ PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", 
 
 
 def write_report(error: BaseException, arguments: Sequence[str], root: Path | None) -> Path | None:
-    """Write the report into the vault's log folder, else the user's cache folder; where it went."""
+    """Write the report into the vault's log folder, else the user's cache folder; return its path, None without any."""
     now = datetime.now(UTC)
-    text = admit(_render(error, arguments, now)).text
+    versions = []
+    for package in PACKAGES:
+        try:
+            versions.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            versions.append(f"{package} not installed")
+    call = f"{now.isoformat(timespec='seconds')}\nquaid {' '.join(map(repr, arguments))}"
+    machine = "\n".join((f"Python {sys.version}", platform.platform(), *versions))
+    text = admit(f"{call}\n\n{machine}\n\n{''.join(traceback.format_exception(error))}").text
     for folder in _folders(root):
         path = folder / f"bug-{now:%Y%m%d-%H%M%S}-{os.getpid()}.txt"
         try:
@@ -54,19 +62,3 @@ def _folders(root: Path | None) -> Iterator[Path]:
 
         yield platformdirs.user_cache_path("quaid") / LOG_DIR
     yield Path(tempfile.gettempdir())
-
-
-def _render(error: BaseException, arguments: Sequence[str], now: datetime) -> str:
-    versions = "\n".join(f"{name} {_version(name)}" for name in PACKAGES)
-    return (
-        f"{now.isoformat(timespec='seconds')}\n"
-        f"quaid {' '.join(map(repr, arguments))}\n\n"
-        f"Python {sys.version}\n{platform.platform()}\n{versions}\n\n" + "".join(traceback.format_exception(error))
-    )
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"

@@ -1,8 +1,8 @@
-"""An answer in print: a list to read on a terminal, one [MEMORY] line a hit in a pipe."""
+"""Hits and what was degraded, as a person reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from quaid.cli.terminal import styled, wrapped
@@ -12,22 +12,23 @@ from quaid.text.quoting import describe, short_id
 if TYPE_CHECKING:
     from quaid.docs.search import DocSearchResult
 
-MOST_SHOWN = 600
+MAX_SHOWN = 600
 """Characters of a hit that a terminal shows; `quaid get` has the rest, and a pipe gets all."""
 INDENT = "      "
 """As wide as a score."""
 _DEGRADED = {"vectors": "vectors: searched by words and graph only. See why with: quaid doctor"}
 
 
-def render_list(found: Recall) -> Iterator[str]:
-    """Each hit as a person reads it: the text, where it comes from, and what speaks against it."""
+def render_hits(found: Recall) -> Iterator[str]:
+    """Yield each hit as a person reads it: the text, where it comes from, and what speaks against it."""
     by_id = {hit.id: hit for hit in found.hits}
     for hit in found.hits:
-        text = hit.text if len(hit.text) <= MOST_SHOWN else f"{hit.text[:MOST_SHOWN].rstrip()} …"
-        head = wrapped(text, INDENT).removeprefix(INDENT)
-        lines = [styled(f"{hit.score:.2f}", "cyan") + f"  {head}"]
+        text = hit.text if len(hit.text) <= MAX_SHOWN else f"{hit.text[:MAX_SHOWN].rstrip()} …"
+        lines = [f"{styled(f'{hit.score:.2f}', 'cyan')}  {wrapped(text, INDENT).removeprefix(INDENT)}"]
         lines.append(styled(wrapped(" · ".join([*describe(hit), hit.id]), INDENT), "dim"))
-        lines += [f"{INDENT}{styled(f'! {mark}', 'yellow')}" for mark in _marks(hit, by_id)]
+        marks = ["no longer true"] if hit.superseded else []
+        marks += [f"contradicts {short_id(other)}{_since(by_id.get(other))}" for other in hit.contradicts]
+        lines += [f"{INDENT}{styled(f'! {mark}', 'yellow')}" for mark in marks]
         yield "\n".join(lines)
 
 
@@ -41,15 +42,10 @@ def list_degraded(found: Recall | DocSearchResult) -> list[str]:
     return [known.get(name, name if ": " in name else f"degraded: {name}") for name in bare] + sentences
 
 
-def _marks(hit: Hit, by_id: Mapping[str, Hit]) -> Iterator[str]:
-    if hit.superseded:
-        yield "no longer true"
-    for other in hit.contradicts:
-        yield f"contradicts {short_id(other)}{_since(by_id.get(other))}"
-
-
 def _since(hit: Hit | None) -> str:
-    """From when a hit holds, else when it was said."""
-    if hit is not None and hit.valid_from:
+    """The day from which a hit holds, else the one on which it was said."""
+    if hit is None:
+        return ""
+    if hit.valid_from:
         return f" (since {hit.valid_from[:10]})"
-    return f" (said {hit.created[:10]})" if hit is not None and hit.created else ""
+    return f" (said {hit.created[:10]})" if hit.created else ""

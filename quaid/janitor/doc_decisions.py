@@ -1,4 +1,4 @@
-"""What the tasks share that tend the documents of projects: which are looked at, and how an edit is decided on."""
+"""Decisions about the documents of projects: which documents are looked at, and how an edit becomes a decision."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from quaid.docs.updater import quote
 from quaid.errors import ModelAnswerError
 from quaid.janitor.decision import Decision
-from quaid.janitor.judging import is_asked
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.model import Edit, SourceEdit
 from quaid.vault import headings
 
@@ -19,22 +18,22 @@ if TYPE_CHECKING:
     from quaid.docs.updates import DocUpdate
 
 TASKS = ("docs_staleness", "docs_cleanup")
-LONGEST_REFUSED = 1_500
+MAX_REFUSED_CHARACTERS = 1_500
 """Characters of an undone change that are shown to a model."""
 Found = TypeVar("Found")
 
 
-def undecided(context: Context, kind: str, found: Mapping[str, Found]) -> dict[str, Found]:
+def undecided(context: TaskContext, kind: str, found: Mapping[str, Found]) -> dict[str, Found]:
     """Of `found`, by the key of its evidence, what nothing was decided about: neither by the owner, nor by an earlier
     night, nor in this one.
     """
     known = context.judgements.known(list(found)) if found else {}
     settled = context.vetoed | context.done | known.keys()
-    return {key: value for key, value in found.items() if key not in settled and not is_asked(context, key, (kind,))}
+    return {key: value for key, value in found.items() if key not in settled and not context.is_asked(key, (kind,))}
 
 
-def is_free(context: Context, doc: Doc, data: bytes) -> bool:
-    """Whether nobody is at work on a document of the vault: the night has it as it was read."""
+def is_unchanged(context: TaskContext, doc: Doc, data: bytes) -> bool:
+    """Return whether nobody is at work on a document of the vault: the night has it as it was read."""
     if not doc.is_in_vault or context.read(doc.rel_path) == data:
         return True
     context.remark(f"{doc.id} was changed and not committed: nothing is proposed for it until it is.")
@@ -42,8 +41,8 @@ def is_free(context: Context, doc: Doc, data: bytes) -> bool:
 
 
 @contextmanager
-def answering(context: Context, task: str, key: str, doc: Doc) -> Iterator[None]:
-    """An answer about one document that cannot be used says nothing of the others; the same is not asked again."""
+def noting_unusable_answers(context: TaskContext, task: str, key: str, doc: Doc) -> Iterator[None]:
+    """Note an answer about one document that cannot be used: it says nothing of the others, and is not asked again."""
     try:
         yield
     except ModelAnswerError as error:
@@ -78,8 +77,8 @@ def name_of(doc: Doc) -> str:
     return headings.one_line(quote(name))
 
 
-def refused(context: Context, doc: Doc) -> list[str]:
-    """What the owner did not want of earlier changes of `doc`, the newest first."""
+def refused(context: TaskContext, doc: Doc) -> list[str]:
+    """The earlier changes of `doc` that its owner did not want, the newest first."""
     name = name_of(doc)
     told = (f"{veto.subject}\n{veto.body}" for veto in context.vetoes if name in veto.subject)
-    return [text.strip()[:LONGEST_REFUSED] for text in told]
+    return [text.strip()[:MAX_REFUSED_CHARACTERS] for text in told]
