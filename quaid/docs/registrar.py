@@ -77,7 +77,7 @@ class Registrar:
         allow(folders)
         roots = tuple(dict.fromkeys(map(_written, folders)))
         project = Project(name, label, roots, new.patterns or registry.PATTERNS, new.exclude)
-        about = new.about or next((text for root in project.roots(self._root) if (text := about_of(root))), "")
+        about = new.about or next((text for root in project.roots(self._root) if (text := readme_paragraph(root))), "")
         about = admit(about).text
         return self._write(("project create", project), lambda: self._plan_create(project, about))
 
@@ -151,7 +151,7 @@ class Registrar:
                 numbered = (f"{base}-{number}" for number in count(2))
                 name = next(name for name in chain([base], numbered) if name not in names)
                 names.add(name)
-                yield NewProject(name, title_of(path) or path.name, source_roots=(_written(path),))
+                yield NewProject(name, readme_title(path) or path.name, source_roots=(_written(path),))
 
     # -- plans ---------------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ def _storable(doc: RegisteredDoc) -> RegisteredDoc:
     return doc
 
 
-def title_of(folder: Path) -> str:
+def readme_title(folder: Path) -> str:
     """Return the title of a folder's PROJECT.md or README; empty if there is no heading."""
     for name in ("PROJECT.md", "README.md", "AGENTS.md"):
         text = _read_text(folder, name)
@@ -248,7 +248,7 @@ def title_of(folder: Path) -> str:
     return ""
 
 
-def about_of(folder: Path) -> str:
+def readme_paragraph(folder: Path) -> str:
     """Return the first paragraph of a folder's README, as text; empty if there is none."""
     for section in markdown.sections(notes.split_body(_read_text(folder, "README.md"))[1]):
         for paragraph in section.text.split("\n\n"):

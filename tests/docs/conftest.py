@@ -1,7 +1,8 @@
-"""What the tests of documentation share: a repository with documents, and the check of it."""
+"""What the tests of documentation share: a repository with documents, the check of it, and a model to be asked."""
 
 import pytest
 from docs_repo import CODE, DOC
+from model_service import Service
 from source_repos import SourceRepo
 
 from quaid.docs.registrar import NewProject
@@ -30,3 +31,17 @@ def check(vault, repo):
         return {doc.id.removeprefix("code:"): freshness for doc, freshness in found if "PROJECT" not in doc.id}
 
     return run
+
+
+@pytest.fixture
+def service():
+    made = Service()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def lasting():
+    made = Service()
+    yield made
+    made.close()
