@@ -381,8 +381,8 @@ class Documentation:
         found = History.open_source(doc.file.parent)
         if found is None:
             return doc, []
-        steps = [step for step, _ in changes_of(found.log(MAX_COMMITS), found.inside(doc.file))]
-        return doc, [commit_of(step) for step in steps[:limit]]
+        commits = [commit for commit, _ in changes_of(found.log(MAX_COMMITS), found.inside(doc.file))]
+        return doc, [commit_of(commit) for commit in commits[:limit]]
 
     def _updater(self) -> Updater:
         from quaid.docs.updater import Updater

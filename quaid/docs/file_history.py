@@ -28,10 +28,10 @@ class TracedFile:
     has_old_name: bool = False
 
 
-def commit_of(step: LoggedCommit) -> SourceCommit:
+def commit_of(commit: LoggedCommit) -> SourceCommit:
     """A commit as it is kept and shown: without what is secret in its subject."""
-    when = render_time(datetime.fromtimestamp(step.at, UTC))
-    return SourceCommit(step.id, when, step.author, admit(step.subject).text)
+    when = render_time(datetime.fromtimestamp(commit.at, UTC))
+    return SourceCommit(commit.id, when, commit.author, admit(commit.subject).text)
 
 
 def changes_of(log: Log, path: str) -> Iterator[FileChange]:
@@ -41,24 +41,24 @@ def changes_of(log: Log, path: str) -> Iterator[FileChange]:
     while waiting:
         name, left = waiting.pop()
         came: LoggedCommit | None = None
-        for step in log.touching.get(name, ()):
-            touch = next((touch for touch in step.touches if touch.path == name), None)
-            if touch is None or step.id in found:
+        for commit in log.touching.get(name, ()):
+            touch = next((touch for touch in commit.touches if touch.path == name), None)
+            if touch is None or commit.id in found:
                 continue
             # What had the name before the file came to it, or has it since the file left it, is another file. On a
             # branch beside, it is this one still.
-            if (came and _is_before(log, step, came)) or (left and _is_before(log, left, step)):
+            if (came and _is_before(log, commit, came)) or (left and _is_before(log, left, commit)):
                 continue
-            found[step.id] = step, touch
+            found[commit.id] = commit, touch
             if touch.old_path:
-                came = step
-                waiting.append((touch.old_path, step))
+                came = commit
+                waiting.append((touch.old_path, commit))
     yield from sorted(found.values(), key=lambda one: log.places[one[0].id])
 
 
-def _is_before(log: Log, step: LoggedCommit, other: LoggedCommit) -> bool:
-    is_older = log.places[step.id] > log.places[other.id]
-    return is_older and (not log.has_merges or log.is_ancestor(step.id, other.id))
+def _is_before(log: Log, commit: LoggedCommit, other: LoggedCommit) -> bool:
+    is_older = log.places[commit.id] > log.places[other.id]
+    return is_older and (not log.has_merges or log.is_ancestor(commit.id, other.id))
 
 
 def newest_of(log: Log, commits: Iterable[str | None]) -> str | None:
@@ -73,14 +73,14 @@ def trace(log: Log, after: Mapping[str, LoggedCommit], path: str, present: Colle
     last = path  # where the file of that name is now, or was when it was deleted
     seen = {path}
     while last not in present:
-        steps = (step for step in log.touching.get(last, ()) if step.id in after)
-        moves = (touch.path for step in steps for touch in step.touches if touch.old_path == last)
+        commits = (commit for commit in log.touching.get(last, ()) if commit.id in after)
+        moves = (touch.path for commit in commits for touch in commit.touches if touch.old_path == last)
         moved = next((new for new in moves if new not in seen), None)
         if moved is None:
             break
         last = moved
         seen.add(last)
-    touches = tuple((step, touch) for step, touch in changes_of(log, last) if step.id in after)
+    touches = tuple((commit, touch) for commit, touch in changes_of(log, last) if commit.id in after)
     if not touches:
         return None
     then = last

@@ -164,7 +164,7 @@ def _find_base(checked: CheckedDoc, tree: SourceTree, history: _DocHistory) -> N
         checked.at = float(tree.commit(base).at)
     if log.has_merges and history.changes:
         since_then = tree.after(history.changes[0][0].id)
-        checked.beside = [step.id for step, _ in history.changes if step.id in since_then]
+        checked.beside = [commit.id for commit, _ in history.changes if commit.id in since_then]
 
 
 def _read_histories(tree: SourceTree, paths: Sequence[str]) -> list[_DocHistory]:
@@ -197,21 +197,21 @@ def _changes_that_merges_kept(tree: SourceTree, path: str) -> list[FileChange]:
 
     Where it is just what one branch has made of it, nothing of the others is in it.
     """
-    changes = [(step, touch) for step, touch in changes_of(tree.log, path) if not touch.is_joined]
+    changes = [(commit, touch) for commit, touch in changes_of(tree.log, path) if not touch.is_joined]
     now = tree.repository.files.get(path) if tree.log.has_merges else None
-    made = next((step for step, touch in changes if touch.after == now), None)
+    made = next((commit for commit, touch in changes if touch.after == now), None)
     if now is None or made is None:
         return changes
     beside = tree.after(made.id)
-    return [(step, touch) for step, touch in changes if touch.after == now or step.id not in beside]
+    return [(commit, touch) for commit, touch in changes if touch.after == now or commit.id not in beside]
 
 
 def _as_true_as(tree: SourceTree, change: FileChange, older: Iterator[FileChange]) -> str:
     """The commit that a change makes a document as true as: put back as it was once, it is as true as it was then."""
-    step, touch = change
+    commit, touch = change
     same = [past.id for past, its in older if its.after == touch.after]
-    beside = tree.after(step.id) if same and tree.log.has_merges else {}
-    return next((past for past in reversed(same) if past not in beside), step.id)
+    beside = tree.after(commit.id) if same and tree.log.has_merges else {}
+    return next((past for past in reversed(same) if past not in beside), commit.id)
 
 
 def _without_notes(data: bytes | None) -> bytes | None:

@@ -58,7 +58,7 @@ class SourceTree:
     def after(self, base: str) -> Mapping[str, LoggedCommit]:
         """The commits after `base`, by their ids, newest first."""
         if base not in self._after:
-            self._after[base] = {step.id: step for step in self.log.after(base)}
+            self._after[base] = {commit.id: commit for commit in self.log.after(base)}
         return self._after[base]
 
     def is_changed(self, path: Path) -> bool:

@@ -38,7 +38,7 @@ FirstCommits = Mapping[str, tuple[str, Pair] | None]
 """The oldest commits that touched what matters, oldest first: each with the repository and what it made of the source,
 None where it gave it another name.
 """
-MAX_STEPS = 12
+MAX_COMMITS_COMPARED = 12
 """So many commits are compared one by one to tell which was the first that mattered."""
 _FORM = "4"
 """Of what is kept; another number, and everything is looked at anew."""
@@ -235,17 +235,17 @@ class _Look:
 
     def _first_commits(self, checked: CheckedDoc) -> FirstCommits:
         touches = [
-            (step, touch, finding)
-            for finding, steps in zip(checked.findings, checked.touches, strict=True)
+            (commit, touch, finding)
+            for finding, commits in zip(checked.findings, checked.touches, strict=True)
             if not self._compared(finding).is_trivial
-            for step, touch in steps
+            for commit, touch in commits
         ]
         touches.sort(key=lambda one: one[0].at)
         return {
-            step.id: None
+            commit.id: None
             if touch.old_path and finding.kind == "renamed"
             else (finding.top, (posixpath.basename(touch.path), touch.before, touch.after))
-            for step, touch, finding in touches[:MAX_STEPS]
+            for commit, touch, finding in touches[:MAX_COMMITS_COMPARED]
         }
 
     def _conclude(self, checked: CheckedDoc, first_commits: FirstCommits) -> Freshness:
@@ -293,7 +293,7 @@ def _finding_of(traced: TracedFile, before: str | None, after: str | None, top: 
     """What a traced source became, by its blobs at both ends; None where it is again as it was."""
     if before == after and not traced.has_old_name:
         return None
-    commits = tuple(commit_of(step) for step, _ in traced.touches)
+    commits = tuple(commit_of(commit) for commit, _ in traced.touches)
     if traced.now is None:
         return SourceFinding(top, traced.then, None, "deleted", before, None, commits)
     if before is None:
