@@ -248,7 +248,7 @@ class Documentation:
         name = self.project(project).name
         real = path.resolve()
         known = next((doc for doc in self.catalogue(name).docs if doc.file.resolve() == real), None)
-        return self.registrar.register(path, name, sources, None, known.registered_as if known else None)
+        return self.registrar.register(path, name, sources, known.registered_as if known else None)
 
     def confirm(self, reference: str, project: str | None = None) -> WriteResult:
         """Note that a document is true as its sources are now.

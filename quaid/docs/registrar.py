@@ -96,12 +96,7 @@ class Registrar:
         return self._write(("project state", name, state), plan)
 
     def register(
-        self,
-        path: Path,
-        project: str,
-        sources: Sequence[str],
-        true_at: str | None,
-        registered_as: str | None = None,
+        self, path: Path, project: str, sources: Sequence[str], registered_as: str | None = None
     ) -> WriteResult:
         """Register a document: in the frontmatter of one in the vault, else in the project's registry. One that is
         `registered_as` something else, for it was renamed, keeps what is known of it.
@@ -109,8 +104,8 @@ class Registrar:
         Raises:
             BadInputError: it is not a file of the project, or not a document.
         """
-        call = ("docs register", str(path), project, sources, true_at, registered_as)
-        return self._write(call, lambda: self._plan_register(path, project, tuple(sources), true_at, registered_as))
+        call = ("docs register", str(path), project, sources, registered_as)
+        return self._write(call, lambda: self._plan_register(path, project, sources, registered_as))
 
     def confirm(self, doc: Doc, commit: str) -> WriteResult:
         """Note that a document is true as of a commit of its sources."""
@@ -165,9 +160,7 @@ class Registrar:
         edit = registry.plan_create(project, about or registry.ABOUT.format(label=project.label), datetime.now(UTC))
         return _plan(project, "made", project.label, edit, subject=f"project: create {project.name}")
 
-    def _plan_register(
-        self, path: Path, name: str, sources: tuple[str, ...], true_at: str | None, registered_as: str | None
-    ) -> WritePlan:
+    def _plan_register(self, path: Path, name: str, given: Sequence[str], registered_as: str | None) -> WritePlan:
         project, data = self._read(name)
         doc_path = registry_path_of(self._root, project, path)
         if doc_path is None or not path.is_file():
@@ -177,14 +170,14 @@ class Registrar:
             )
         if not is_doc_name(path.name):
             raise BadInputError(f"{path.name} is not a document. One is visible and ends in {', '.join(SUFFIXES)}.")
-        sources = tuple(self._seen_from_root(project, source) for source in sources)
+        sources = tuple(self._seen_from_root(project, source) for source in given)
         edits = []
         hint = None
         known = registry.registered_doc(project, doc_path, registered_as)
-        row = RegisteredDoc(doc_path, sources or known.sources, true_at or known.true_at)
-        if (sources or true_at) and path.resolve() == (self._root / doc_path).resolve():
+        row = RegisteredDoc(doc_path, sources or known.sources, known.true_at)
+        if sources and path.resolve() == (self._root / doc_path).resolve():
             before = files.read_note(self._root, doc_path) or b""
-            edits = [registry.plan_sources(doc_path, sources, true_at, before)]
+            edits = [registry.plan_sources(doc_path, sources, None, before)]
             row = RegisteredDoc(doc_path)
         elif sources and sources_of(doc_path, _read_text(path.parent, path.name)).is_stated:
             hint = f"{path.name} itself names what it is about, and its own word goes before the registry's."

@@ -59,7 +59,7 @@ def test_in_other_languages_the_significant_are_kept_and_three_fifths_of_the_tri
 
 
 @pytest.mark.parametrize("change", [change for name in (*FIRST, "others") for change in labelled(name)])
-def test_line_ends_bom_and_direction_change_no_verdict(change):
+def test_line_ends_bom_and_direction_change_no_comparison(change):
     found = compare(change.path, change.before, change.after)
     assert compare(change.path, change.after, change.before).is_trivial == found.is_trivial
     windows = b"\xef\xbb\xbf" + change.after.replace(b"\n", b"\r\n")
@@ -399,7 +399,7 @@ contents = st.binary(max_size=300) | st.text(alphabet="a1 \n\t\"'`/*#-{}[]()<>$\
 @given(st.sampled_from(ENDINGS), contents | st.none(), contents | st.none())
 @example("rb", b"%w(", b"%w")
 @example("py", b"\xff\xfe\x00", b"\xff\xfex")
-def test_whatever_the_bytes_there_is_a_verdict(ending, before, after):
+def test_whatever_the_bytes_there_is_a_comparison(ending, before, after):
     found = compare(f"x.{ending}", before, after)
     assert found.why
     assert found.is_trivial or before != after
