@@ -167,16 +167,12 @@ def hash_comments_for_tools(text: str) -> list[str]:
 
 def read_code(path: str, text: str) -> list[str] | None:
     """Return the tokens or lines of `text` without its comments; None in doubt, and for an unknown language."""
-    language = _language_of(path)
+    name = PurePosixPath(path).name.lower()
+    suffix = "dockerfile" if name.startswith("dockerfile.") else name.rpartition(".")[2]
+    language = _LANGUAGES.get(_BY_NAME.get(name, suffix))
     if language is None or _ALL_FOR_TOOLS.search(text):
         return None
     return _read_lines(text, language) if isinstance(language, _Lines) else _read_tokens(text, language)
-
-
-def _language_of(path: str) -> _Tokens | _Lines | None:
-    name = PurePosixPath(path).name.lower()
-    suffix = "dockerfile" if name.startswith("dockerfile.") else name.rpartition(".")[2]
-    return _LANGUAGES.get(_BY_NAME.get(name, suffix))
 
 
 def _read_lines(text: str, language: _Lines) -> list[str] | None:

@@ -113,7 +113,8 @@ class Registrar:
         def plan() -> WritePlan:
             project, data = self._read(doc.project)
             if doc.is_in_vault:
-                edit = registry.plan_sources(doc.rel_path, (), commit, files.read_note(self._root, doc.rel_path) or b"")
+                before = files.read_note(self._root, doc.rel_path) or b""
+                edit = registry.plan_fields(doc.rel_path, before, {"true_at": commit})
             else:
                 known = registry.registered_doc(project, doc.registry_path, doc.registered_as)
                 row = _storable(replace(known, true_at=commit))
@@ -177,7 +178,7 @@ class Registrar:
         row = RegisteredDoc(doc_path, sources or known.sources, known.true_at)
         if sources and path.resolve() == (self._root / doc_path).resolve():
             before = files.read_note(self._root, doc_path) or b""
-            edits = [registry.plan_sources(doc_path, sources, None, before)]
+            edits = [registry.plan_fields(doc_path, before, {"sources": list(sources)})]
             row = RegisteredDoc(doc_path)
         elif sources and sources_of(doc_path, _read_text(path.parent, path.name)).is_stated:
             hint = f"{path.name} itself names what it is about, and its own word goes before the registry's."

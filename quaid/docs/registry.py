@@ -158,9 +158,23 @@ def plan_create(project: Project, about: str, now: datetime) -> Edit:
     return Edit(project.path, None, (frontmatter.render(fields) + "\n" + body).encode())
 
 
+def plan_fields(path: str, data: bytes, changes: Mapping[str, frontmatter.Value | None]) -> Edit:
+    """Set fields of a frontmatter: a project's, or `sources` and `true_at` of a document; nothing else changes.
+
+    Raises:
+        NoteBrokenError: the frontmatter cannot be changed, or is not UTF-8.
+    """
+    try:
+        return Edit(path, data, frontmatter.set_fields(data.decode("utf-8"), changes).encode())
+    except frontmatter.FrontmatterBrokenError as error:
+        raise NoteBrokenError(path, str(error)) from error
+    except UnicodeDecodeError as error:
+        raise NoteBrokenError(path, "it is not UTF-8") from error
+
+
 def plan_state(project: Project, state: State, data: bytes) -> Edit:
     """Set the state; nothing else of the file changes."""
-    return _edit(project.path, data, {"state": state})
+    return plan_fields(project.path, data, {"state": state})
 
 
 def plan_document(project: Project, doc: RegisteredDoc, data: bytes, registered_as: str | None = None) -> Edit:
@@ -169,28 +183,13 @@ def plan_document(project: Project, doc: RegisteredDoc, data: bytes, registered_
     place = next((n for n, known in enumerate(project.registered) if known.path in names), len(project.registered))
     kept = [known for known in project.registered if known.path not in names]
     kept.insert(place, doc)
-    return _edit(project.path, data, {"documents": [known.render() for known in kept]})
-
-
-def plan_sources(path: str, sources: Sequence[str], true_at: str | None, data: bytes) -> Edit:
-    """Write into a document of the vault itself what it is about and when it was true."""
-    changes: dict[str, frontmatter.Value | None] = {"sources": list(sources)} if sources else {}
-    return _edit(path, data, {**changes, **({"true_at": true_at} if true_at else {})})
+    return plan_fields(project.path, data, {"documents": [known.render() for known in kept]})
 
 
 def registered_doc(project: Project, path: str, registered_as: str | None = None) -> RegisteredDoc:
     """Return what the registry has of a document, under its present name; nothing but that if it is not registered."""
     known = {doc.path: doc for doc in reversed(project.registered)}
     return replace(known.get(path) or known.get(registered_as or path) or RegisteredDoc(path), path=path)
-
-
-def _edit(path: str, data: bytes, changes: Mapping[str, frontmatter.Value | None]) -> Edit:
-    try:
-        return Edit(path, data, frontmatter.set_fields(data.decode("utf-8"), changes).encode())
-    except frontmatter.FrontmatterBrokenError as error:
-        raise NoteBrokenError(path, str(error)) from error
-    except UnicodeDecodeError as error:
-        raise NoteBrokenError(path, "it is not UTF-8") from error
 
 
 def _text(fields: Mapping[str, Any], key: str) -> str | None:

@@ -134,7 +134,7 @@ def update_edit(stale: StaleDoc, update: DocUpdate) -> Edit | SourceEdit:
         return SourceEdit(str(doc.folder), doc.rel_path, stale.data, after, message)
     if stale.head is not None:
         with suppress(NoteBrokenError):  # then the day of the commit says it
-            after = registry.plan_sources(doc.rel_path, (), stale.head, after).after or after
+            after = registry.plan_fields(doc.rel_path, after, {"true_at": stale.head}).after or after
     return Edit(doc.rel_path, stale.data, after)
 
 
