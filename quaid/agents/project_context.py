@@ -138,10 +138,10 @@ def _about(text: str) -> str:
 
 def _find_owner(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
     """The project that a folder belongs to, also one in another worktree of its repository."""
-    from quaid.docs.roots import judge
+    from quaid.docs.source_roots import check_roots
 
     # Judged anew each time: what is kept of PROJECT.md says nothing about what may be read today.
-    judged = {name: judge(root, project["roots"]) for name, project in projects.items()}
+    judged = {name: check_roots(root, project["roots"]) for name, project in projects.items()}
     readable = {name: {"roots": [str(r.folder) for r in roots if not r.problem]} for name, roots in judged.items()}
     return _find_among(root, readable, cwd)
 

@@ -24,7 +24,7 @@ from quaid.cli.docs_output import (
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.recall_output import list_degraded
 from quaid.cli.terminal import clipped, count, line_width, moment, one_line, paragraphs, section, short, styled
-from quaid.docs.wording import describe
+from quaid.docs.freshness import describe
 from quaid.errors import UsageError
 from quaid.text.quoting import neutralise
 
@@ -174,7 +174,7 @@ def check_docs(invocation: Invocation, documentation: Documentation, request: Do
     found = documentation.check(request.given, request.project, catalogue)
     problem = None
     if request.model:
-        found, problem = documentation.ask_what_matters(found)
+        found, problem = documentation.judge_changes(found)
     stale = [freshness for _, freshness in found if freshness.is_stale]
     changes = documentation.changes(stale) if request.diff else {}
     shapes = [

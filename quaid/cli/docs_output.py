@@ -23,14 +23,14 @@ from quaid.cli.terminal import (
     short,
     styled,
 )
-from quaid.docs.roots import name_next_step
-from quaid.docs.wording import describe
+from quaid.docs.freshness import describe
+from quaid.docs.source_roots import next_step
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Catalogue, Doc
+    from quaid.docs.freshness import Freshness, SourceFinding
     from quaid.docs.search import DocHit
-    from quaid.docs.staleness import Finding, Freshness
 
 MAX_SHOWN = 900
 """Characters of a passage; `quaid docs read` has the rest."""
@@ -76,7 +76,7 @@ def say_missing(invocation: Invocation, catalogue: Catalogue) -> None:
     for doc in catalogue.docs:
         if doc.registered_as:
             invocation.say(
-                f"{doc.registered_as} is {doc.entry_path} now. Note that with: "
+                f"{doc.registered_as} is {doc.registry_path} now. Note that with: "
                 f"quaid docs register {shlex.quote(str(doc.file))} --project {doc.project}"
             )
     for project, path in catalogue.missing:
@@ -86,7 +86,7 @@ def say_missing(invocation: Invocation, catalogue: Catalogue) -> None:
         invocation.say(f"The source root {root} of {project} is not on this machine: its documents are not seen.")
     for project, refused in catalogue.refused:
         cannot = f"The documents of {project} cannot be checked: its source root {refused.written} {refused.problem}"
-        invocation.say(f"{cannot}. {name_next_step(project, refused)}")
+        invocation.say(f"{cannot}. {next_step(project, refused)}")
 
 
 def warn_hidden(invocation: Invocation, kinds: Sequence[str]) -> None:
@@ -109,7 +109,7 @@ def shape_of_freshness(doc: Doc, freshness: Freshness) -> dict[str, object]:
     }
 
 
-def shape_of_finding(finding: Finding) -> dict[str, object]:
+def shape_of_finding(finding: SourceFinding) -> dict[str, object]:
     """A change of a source, as JSON."""
     return {
         **fields(finding, "path", "old_path", "kind"),

@@ -12,7 +12,7 @@ from quaid.errors import QuaidError
 
 if TYPE_CHECKING:
     from quaid.docs.documentation import Documentation
-    from quaid.docs.updating import CarriedOut, Proposal
+    from quaid.docs.updater import AppliedUpdate, ProposedUpdate
 
 
 def update(
@@ -20,12 +20,12 @@ def update(
     *, yes: bool, patch: bool,
 ) -> int:  # fmt: skip
     """Propose updates, and carry them out with `yes`; return the exit code."""
-    from quaid.docs.updating import Proposal, render_patch
+    from quaid.docs.updater import ProposedUpdate, render_patch
 
     shapes: list[dict[str, object]] = []
     failed = 0
     for found in documentation.propose(references, project):
-        if not isinstance(found, Proposal):
+        if not isinstance(found, ProposedUpdate):
             complain(f"{found}")
             failed = 1
             continue
@@ -36,7 +36,7 @@ def update(
             _show(invocation, found, text, patch=patch)
         else:
             try:
-                done = documentation.carry_out(found)
+                done = documentation.apply(found)
             except QuaidError as error:
                 shape["error"] = {"code": error.code, "message": str(error)}
                 complain(f"{error}")
@@ -54,9 +54,9 @@ def update(
     return failed
 
 
-def shape_of_proposal(proposal: Proposal) -> dict[str, object]:
+def shape_of_proposal(proposal: ProposedUpdate) -> dict[str, object]:
     """A proposal as JSON."""
-    from quaid.docs.updater import StillTrue
+    from quaid.docs.updates import StillTrue
 
     update = proposal.update
     edits = []
@@ -71,7 +71,7 @@ def shape_of_proposal(proposal: Proposal) -> dict[str, object]:
     }
 
 
-def _show(invocation: Invocation, proposal: Proposal, text: str, *, patch: bool) -> None:
+def _show(invocation: Invocation, proposal: ProposedUpdate, text: str, *, patch: bool) -> None:
     if invocation.as_json:
         return
     if patch:  # for git, to which a control character is one of the file's
@@ -82,7 +82,7 @@ def _show(invocation: Invocation, proposal: Proposal, text: str, *, patch: bool)
     invocation.print("\n".join([head, *(coloured(row) for row in text.splitlines() if not row.startswith(headers))]))
 
 
-def _tell_done(invocation: Invocation, proposal: Proposal, done: CarriedOut) -> None:
+def _tell_done(invocation: Invocation, proposal: ProposedUpdate, done: AppliedUpdate) -> None:
     edits = len(proposal.update.edits) if hasattr(proposal.update, "edits") else 0
     head = f"{styled('Updated', 'green')}: {done.doc.id}, {count(edits, 'passage')}"
     branch = done.branch.branch if done.branch else None

@@ -13,14 +13,14 @@ from quaid.cli.change_output import tell_written
 from quaid.cli.docs_output import day, legend, say_missing, shape_of_freshness, symbol
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import clipped, columns, count, draw_bar, line_width, lines, section, styled, titled
-from quaid.docs.wording import describe
+from quaid.docs.freshness import describe
 from quaid.errors import BadInputError, UsageError
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Doc
-    from quaid.docs.documentation import Discovered, Documentation
+    from quaid.docs.documentation import Discovery, Documentation
+    from quaid.docs.freshness import Freshness
     from quaid.docs.registry import Project
-    from quaid.docs.staleness import Freshness
 
 ACTIONS = ("list", "create", "show", "find", "discover", "allow", "archive", "delete", "activate")
 _STATES = {"archive": "archived", "delete": "deleted", "activate": "active"}
@@ -124,7 +124,7 @@ def list_projects(invocation: Invocation, documentation: Documentation, *, every
 def shape_of_project(project: Project) -> dict[str, object]:
     """A row of the registry as JSON."""
     names = ("name", "label", "path", "state", "source_roots", "patterns", "exclude", "auto_index")
-    documents = [entry.render() for entry in project.entries]
+    documents = [doc.render() for doc in project.registered]
     return {**fields(project, *names), "documents": documents, "problems": project.problems}
 
 
@@ -180,7 +180,7 @@ def render_project(project: Project, found: Sequence[tuple[Doc, Freshness]]) -> 
 
 def allow_roots(invocation: Invocation, documentation: Documentation, name: str) -> None:
     """Let the source roots of a project be read on this machine."""
-    from quaid.docs.roots import name_next_step
+    from quaid.docs.source_roots import next_step
 
     project = documentation.project(name)
     roots = documentation.allow(name)
@@ -193,7 +193,7 @@ def allow_roots(invocation: Invocation, documentation: Documentation, name: str)
         refused=[[root.written, root.problem] for root in refused],
     )
     for root in refused:
-        invocation.say(f"{root.written} {root.problem}. {name_next_step(project.name, root)}")
+        invocation.say(f"{root.written} {root.problem}. {next_step(project.name, root)}")
 
 
 def find_project(invocation: Invocation, documentation: Documentation, path: str) -> None:
@@ -229,7 +229,7 @@ def discover_projects(
         invocation.say("See how fresh they are with: quaid docs check")
 
 
-def render_discovered(found: Discovered, *, dry_run: bool) -> str:
+def render_discovered(found: Discovery, *, dry_run: bool) -> str:
     """The projects and documents that were found."""
     title = "Projects that would be made" if dry_run else "New projects"
     projects = [(new.name, ", ".join(new.source_roots)) for new in found.projects]

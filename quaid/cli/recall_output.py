@@ -10,7 +10,7 @@ from quaid.model import Hit, Recall
 from quaid.text.quoting import describe, short_id
 
 if TYPE_CHECKING:
-    from quaid.docs.search import DocsFound
+    from quaid.docs.search import DocSearchResult
 
 MAX_SHOWN = 600
 """Characters of a hit that a terminal shows; `quaid get` has the rest, and a pipe gets all."""
@@ -32,7 +32,7 @@ def render_hits(found: Recall) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def list_degraded(found: Recall | DocsFound) -> list[str]:
+def list_degraded(found: Recall | DocSearchResult) -> list[str]:
     """One sentence for each thing that is missing, from the trace where it has one."""
     sentences = [str(sentence) for sentence in cast("list[object]", found.trace.get("degraded", []))]
     named = {sentence.split(":", 1)[0] for sentence in sentences}

@@ -1,26 +1,27 @@
-"""Which files are documents, and which project a file belongs to. Documents stay where they are: in the project's home
-in the vault, or in one of its source roots.
+"""Which files are documents, which one is meant, and which project a file belongs to. Documents stay where they are: in
+the project's home in the vault, or in one of its source roots.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from quaid.docs.registry import Project
-from quaid.docs.roots import Root, judge
+from quaid.docs.source_roots import SourceRoot, check_roots
+from quaid.errors import BadInputError, GitError, GitMissingError
+from quaid.history.source_repository import SourceRepository
+from quaid.history.vault_history import History
 from quaid.model import Kind
-from quaid.vault import files, layout
+from quaid.redaction import admit
+from quaid.vault import files, frontmatter, layout, markdown, notes
 
 SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt")
-ListFiles = Callable[[Path], Sequence[str] | None]
-"""The files below a folder that is in a repository, relative to it; None where it is in none."""
-FindRenamed = Callable[[Path, Sequence[str]], Mapping[str, str]]
-"""The names that files below a folder which are gone have now, all relative to it; of those that were renamed."""
-
+_HEAD_BYTES = 20_000
+"""Of a document: its title stands there."""
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "dist", "build", "target", "vendor", "third_party"}
 )
@@ -50,8 +51,8 @@ class Doc:
         return self.folder / self.rel_path
 
     @property
-    def entry_path(self) -> str:
-        """How the registry calls it, or should."""
+    def registry_path(self) -> str:
+        """The path that the registry has for it, or would have."""
         return self.id if self.is_in_vault else self.id.partition(":")[2]
 
     def evidence(self, data: bytes) -> str:
@@ -61,17 +62,17 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All documents of the projects asked for. `missing` are registered ones without a file, as (project, path);
+    """The documents of the projects asked for. `missing` are registered ones without a file, as (project, path);
     `absent` the source roots that are not on this machine, `refused` those that may not be read.
     """
 
     docs: tuple[Doc, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
     absent: tuple[tuple[str, str], ...] = ()
-    refused: tuple[tuple[str, Root], ...] = ()
+    refused: tuple[tuple[str, SourceRoot], ...] = ()
 
 
-def list_docs(vault: Path, projects: Sequence[Project], list_files: ListFiles, find_renamed: FindRenamed) -> Catalogue:
+def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
     """The documents of `projects`: those in their homes, those that their patterns find, and the registered ones.
 
     A file in two source roots belongs to the inner one. A registered document that was renamed is followed.
@@ -79,34 +80,77 @@ def list_docs(vault: Path, projects: Sequence[Project], list_files: ListFiles, f
     docs: dict[Path, Doc] = {}
     missing: list[tuple[str, str]] = []
     absent: list[tuple[str, str]] = []
-    refused: list[tuple[str, Root]] = []
+    refused: list[tuple[str, SourceRoot]] = []
     for project in projects:
-        here = _named_roots(project, vault)
-        judged = judge(vault, project.source_roots)
-        absent += [(project.name, root.written) for root in judged if not root.problem and not is_folder(root.folder)]
-        refused += [(project.name, root) for root in judged if root.problem]
-        found = [*_in_home(vault, project), *_in_roots(vault, project, here, list_files)]
-        registered = {entry.path: _registered(vault, project, here, entry.path) for entry in project.entries}
+        roots = check_roots(vault, project.source_roots)
+        absent += [(project.name, root.written) for root in roots if not root.problem and not is_folder(root.folder)]
+        refused += [(project.name, root) for root in roots if root.problem]
+        lister = _Lister(vault, project, _name_roots(roots))
+        found = {doc.id: doc for doc in (*lister.list_home(), *lister.list_roots())}
+        registered = {row.path: lister.find(row.path) for row in project.registered}
         gone = [path for path, doc in registered.items() if doc is None]
-        registered |= _renamed(vault, project, here, gone, find_renamed)
+        registered |= lister.follow_renames(gone)
         taken = {doc.id for path, doc in registered.items() if doc is not None and path not in gone}
-        for entry in project.entries:
-            doc = registered[entry.path]
+        for row in project.registered:
+            doc = registered[row.path]
             if doc is None or (doc.registered_as and doc.id in taken):
-                missing.append((project.name, entry.path))
+                missing.append((project.name, row.path))
             else:
-                found = [other for other in found if other.id != doc.id]
-                found.append(replace(doc, is_registered=True, sources=entry.sources, true_at=entry.true_at))
-        for doc in found:
+                found.pop(doc.id, None)
+                found[doc.id] = replace(doc, is_registered=True, sources=row.sources, true_at=row.true_at)
+        for doc in found.values():
             known = docs.get(doc.file)
             if known is None or len(known.folder.parts) < len(doc.folder.parts):
                 docs[doc.file] = doc
-    return Catalogue(
-        tuple(sorted(docs.values(), key=lambda doc: (doc.project, not doc.is_in_vault, doc.rel_path))),
-        tuple(missing),
-        tuple(absent),
-        tuple(refused),
+    ordered = sorted(docs.values(), key=lambda doc: (doc.project, not doc.is_in_vault, doc.rel_path))
+    return Catalogue(tuple(ordered), tuple(missing), tuple(absent), tuple(refused))
+
+
+def find_docs(docs: Sequence[Doc], references: Sequence[str], project: str | None = None) -> list[Doc]:
+    """The documents that are meant: by the name of a project all of its own, or of `project` alone.
+
+    Raises:
+        BadInputError: a reference means none, or several.
+    """
+    found: list[Doc] = []
+    for reference in references:
+        of_project = [doc for doc in docs if doc.project == reference] if project is None else []
+        found += of_project or [find_doc(docs, reference)]
+    return list(dict.fromkeys(found))
+
+
+def find_doc(docs: Sequence[Doc], reference: str) -> Doc:
+    """The one document that is meant by an id, a path, a file name or a title.
+
+    Raises:
+        BadInputError: none is, or several are.
+    """
+    path = Path(reference).expanduser()
+    real = path.resolve() if is_file(path) else None
+    tests = (
+        lambda doc: reference in (doc.id, doc.registry_path),
+        lambda doc: real is not None and doc.file.resolve() == real,
+        lambda doc: f"/{doc.rel_path}".endswith(f"/{reference}") or f"/{doc.rel_path}".endswith(f"/{reference}.md"),
+        lambda doc: title_of(doc).casefold() == reference.casefold(),
     )
+    for test in tests:
+        found = [doc for doc in docs if test(doc)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            listed = ", ".join(doc.id for doc in found[:5])
+            raise BadInputError(f"{reference!r} may mean {listed}. Give one of these.")
+    raise BadInputError(f"There is no document {reference!r}. See them with: quaid docs list")
+
+
+def title_of(doc: Doc) -> str:
+    """Return a document's title, without secrets: the one in its head, else its first heading, else its file's name."""
+    text, _ = notes.decode(files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b"", _HEAD_BYTES)
+    fields = frontmatter.parse(text).fields
+    titles = (fields[key].strip() for key in ("title", "label") if isinstance(fields.get(key), str))
+    headings = (markdown.plain(line) for line in notes.split_body(text)[1].splitlines() if line.startswith("# "))
+    title = next(filter(None, titles), None) or next(headings, "")
+    return admit(title).text or Path(doc.rel_path).stem
 
 
 def find_project(vault: Path, projects: Sequence[Project], path: Path) -> tuple[Project, str] | None:
@@ -121,22 +165,28 @@ def find_project(vault: Path, projects: Sequence[Project], path: Path) -> tuple[
     return (best[1], best[2]) if best else None
 
 
-def entry_path_of(vault: Path, project: Project, path: Path) -> str | None:
-    """How the registry of `project` calls the file at `path`; None where it lies in none of its places."""
+def registry_path_of(vault: Path, project: Project, path: Path) -> str | None:
+    """Return the path that the registry of `project` has for a file; None if it lies outside of the project."""
     real = _real(path)
-    for name, root in _named_roots(project, vault).items():
+    for name, root in _name_roots(check_roots(vault, project.source_roots)).items():
         if real.is_relative_to(_real(root)):
             rel_path = real.relative_to(_real(root)).as_posix()
             return f"{name}/{rel_path}" if name else rel_path
     return real.relative_to(_real(vault)).as_posix() if real.is_relative_to(_real(vault)) else None
 
 
+def is_file(path: Path) -> bool:
+    """Return whether `path` is a file; never raises."""
+    return os.path.isfile(path)  # noqa: PTH113 - which a name too long to be one does not make fail
+
+
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder, whatever stands in its place."""
+    """Return whether `path` is a folder; never raises."""
     return os.path.isdir(path)  # noqa: PTH112 - which a name too long to be one does not make fail
 
 
 def is_doc_name(name: str) -> bool:
+    """Return whether a file of this name is a document: visible, with one of `SUFFIXES`."""
     return name.lower().endswith(SUFFIXES) and not name.startswith((".", "~", "#"))
 
 
@@ -144,11 +194,11 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _named_roots(project: Project, vault: Path) -> Mapping[str, Path]:
-    """The source roots that are here, by the name their documents' ids begin with: none where there is only one."""
-    named: dict[str, Root] = {}
-    for root in judge(vault, project.source_roots):
-        name = root.folder.name if len(project.source_roots) > 1 else ""
+def _name_roots(roots: Sequence[SourceRoot]) -> Mapping[str, Path]:
+    """The source roots that are here, by the name their documents' ids begin with: empty where there is only one."""
+    named: dict[str, SourceRoot] = {}
+    for root in roots:
+        name = root.folder.name if len(roots) > 1 else ""
         number = 1
         while name in named:
             number += 1
@@ -157,92 +207,132 @@ def _named_roots(project: Project, vault: Path) -> Mapping[str, Path]:
     return {name: root.folder for name, root in named.items() if not root.problem and is_folder(root.folder)}
 
 
-def _in_home(vault: Path, project: Project) -> Iterator[Doc]:
-    for folder, folders, names in os.walk(vault / project.home):
-        folders[:] = sorted(name for name in folders if not layout.skips_folder(name))
-        for name in sorted(names):
-            path = Path(folder, name)
-            if is_doc_name(name) and path.is_file() and not path.is_symlink():
-                rel_path = path.relative_to(vault).as_posix()
-                if not layout.is_conflict_copy(rel_path) and files.is_unicode(rel_path):
-                    yield Doc(rel_path, project.name, vault, rel_path, is_in_vault=True)
+class _Lister:
+    """Lists the documents of one project; `roots` are the source roots that are here, by name."""
+
+    def __init__(self, vault: Path, project: Project, roots: Mapping[str, Path]) -> None:
+        self._vault = vault
+        self._project = project
+        self._roots = roots
+
+    def list_home(self) -> Iterator[Doc]:
+        """The documents in the project's home."""
+        for folder, folders, names in os.walk(self._vault / self._project.home):
+            folders[:] = sorted(name for name in folders if not layout.skips_folder(name))
+            for name in sorted(filter(is_doc_name, names)):
+                path = Path(folder, name)
+                rel_path = path.relative_to(self._vault).as_posix()
+                is_own = path.is_file() and not path.is_symlink() and not layout.is_conflict_copy(rel_path)
+                if is_own and files.is_unicode(rel_path):
+                    yield self._in_vault(rel_path)
+
+    def list_roots(self) -> Iterator[Doc]:
+        """The documents in its source roots that its patterns find."""
+        if not self._project.auto_index or not self._roots:
+            return
+        import pathspec
+
+        # `*.md` means the files of the root itself, as in a shell, and not those of all folders, as in .gitignore.
+        anchored = [text if text.startswith(("/", "!", "**")) else f"/{text}" for text in self._project.patterns]
+        wanted = pathspec.GitIgnoreSpec.from_lines(anchored)
+        unwanted = pathspec.GitIgnoreSpec.from_lines(self._project.exclude)
+        inside = _real(self._vault)
+        for name, root in self._roots.items():
+            for rel_path in sorted(_list_files(root)):
+                *folders, file_name = rel_path.split("/")
+                if not is_doc_name(file_name) or any(map(_is_skipped, folders)) or not files.is_unicode(rel_path):
+                    continue
+                if not wanted.match_file(rel_path) or unwanted.match_file(rel_path):
+                    continue
+                if files.is_file_in(root, rel_path) and not _real(root / rel_path).is_relative_to(inside):
+                    yield self._in_root(name, rel_path)
+
+    def find(self, path: str) -> Doc | None:
+        """The document that the registry calls `path`; None for a file that is hidden or of another kind."""
+        for name, root in self._roots.items():
+            rel_path = path.removeprefix(f"{name}/") if name else path
+            if _may_be_registered(rel_path) and files.is_file_in(root, rel_path):
+                return self._in_root(name, rel_path)
+        # Memories are not documents: they have owners, who may keep them to themselves.
+        is_doc = _may_be_registered(path) and layout.kind_of(path, None) in (Kind.DOC, Kind.NOTE)
+        return self._in_vault(path) if is_doc and files.is_file_in(self._vault, path) else None
+
+    def follow_renames(self, gone: Sequence[str]) -> Mapping[str, Doc]:
+        """The documents that registered ones without a file have become, by the path in the registry."""
+        inside = [
+            path for path in gone if not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
+        ]
+        found: dict[str, Doc] = {}
+        folders = [(f"{name}/" if name else "", root) for name, root in self._roots.items()]
+        for prefix, folder in (*folders, ("", self._vault)):
+            old = [path.removeprefix(prefix) for path in inside if path not in found and path.startswith(prefix)]
+            for path, name in (_find_renamed(folder, old) if old else {}).items():
+                doc = self.find(f"{prefix}{name}")
+                if doc is not None:
+                    found[f"{prefix}{path}"] = replace(doc, registered_as=f"{prefix}{path}")
+        return found
+
+    def _in_vault(self, rel_path: str) -> Doc:
+        return Doc(rel_path, self._project.name, self._vault, rel_path, is_in_vault=True)
+
+    def _in_root(self, name: str, rel_path: str) -> Doc:
+        doc_id = f"{self._project.name}:{f'{name}/' if name else ''}{rel_path}"
+        return Doc(doc_id, self._project.name, self._roots[name], rel_path)
 
 
-def _in_roots(vault: Path, project: Project, here: Mapping[str, Path], list_files: ListFiles) -> Iterator[Doc]:
-    if not project.auto_index or not here:
-        return
-    import pathspec
-
-    wanted = pathspec.GitIgnoreSpec.from_lines([_anchored(pattern) for pattern in project.patterns])
-    unwanted = pathspec.GitIgnoreSpec.from_lines(project.exclude)
-    inside = _real(vault)
-    for name, root in here.items():
-        listed = list_files(root)
-        for rel_path in sorted(_walk(root) if listed is None else listed):
-            if not is_doc_name(PurePosixPath(rel_path).name) or _is_foreign(rel_path):
-                continue
-            if not wanted.match_file(rel_path) or unwanted.match_file(rel_path):
-                continue
-            if files.is_file_in(root, rel_path) and not _real(root / rel_path).is_relative_to(inside):
-                yield Doc(_id(project, name, rel_path), project.name, root, rel_path)
+def _list_files(root: Path) -> Iterator[str]:
+    """The files below a source root, relative to it: as git knows them where it can read their repository."""
+    try:
+        found = History.open_source(root)
+        if found is not None:
+            yield from found.present(root)
+            return
+    except GitError:  # then a folder is one like any other, and a check says why
+        pass
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not _is_skipped(name)]
+        yield from (Path(folder, name).relative_to(root).as_posix() for name in names)
 
 
-def _registered(vault: Path, project: Project, here: Mapping[str, Path], path: str) -> Doc | None:
-    for name, root in here.items():
-        rel_path = path.removeprefix(f"{name}/") if name else path
-        if _may_be_registered(rel_path) and files.is_file_in(root, rel_path):
-            return Doc(_id(project, name, rel_path), project.name, root, rel_path)
-    if _may_be_registered(path) and _is_no_memory(path) and files.is_file_in(vault, path):
-        return Doc(path, project.name, vault, path, is_in_vault=True)
-    return None
-
-
-def _renamed(
-    vault: Path, project: Project, here: Mapping[str, Path], gone: Sequence[str], find_renamed: FindRenamed
-) -> Mapping[str, Doc]:
-    """The documents that registered ones without a file have become, by the path in the registry."""
-    found: dict[str, Doc] = {}
-    for prefix, folder in (*((f"{name}/" if name else "", root) for name, root in here.items()), ("", vault)):
-        old = [path for path in gone if path not in found and path.startswith(prefix) and _stays_inside(path)]
-        new = find_renamed(folder, [path.removeprefix(prefix) for path in old]) if old else {}
-        for path in old:
-            name = new.get(path.removeprefix(prefix))
-            doc = _registered(vault, project, here, f"{prefix}{name}") if name else None
-            if doc is not None:
-                found[path] = replace(doc, registered_as=path)
-    return found
+def _is_skipped(folder: str) -> bool:
+    return folder.startswith(".") or folder in _SKIPPED
 
 
 def _may_be_registered(path: str) -> bool:
-    """Whether the registry's word makes a file a document: not of one that is hidden or of another kind."""
     *folders, name = path.split("/")
     return is_doc_name(name) and not any(folder.startswith(".") for folder in folders) and files.is_unicode(path)
 
 
-def _is_no_memory(path: str) -> bool:
-    """Whether a file of the vault may be a document: memories have owners, who may keep them to themselves."""
-    return layout.kind_of(path, None) in (Kind.DOC, Kind.NOTE)
+def _find_renamed(folder: Path, paths: Sequence[str]) -> dict[str, str]:
+    """The names that files below a folder which are gone have now, all relative to it; what cannot be found out was not
+    renamed.
+    """
+    try:
+        found = History.open_source(folder)
+        if found is None:
+            return {}
+        base = found.inside(folder)
+        below = f"{base}/" if base else ""
+        renamed = found.find_renamed(f"{below}{path}" for path in paths)
+        names = {path: renamed.get(f"{below}{path}", f"{below}{path}") for path in paths}
+        names |= _find_moved(found, names)
+    except (GitError, GitMissingError):
+        return {}
+    moved = {path: name for path, name in names.items() if name.startswith(below) and name != f"{below}{path}"}
+    return {path: name.removeprefix(below) for path, name in moved.items()}
 
 
-def _stays_inside(path: str) -> bool:
-    return not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
-
-
-def _id(project: Project, root: str, rel_path: str) -> str:
-    return f"{project.name}:{f'{root}/' if root else ''}{rel_path}"
-
-
-def _anchored(pattern: str) -> str:
-    """`*.md` means the files of the root itself, as in a shell, and not those of all folders, as in .gitignore."""
-    return pattern if pattern.startswith(("/", "!", "**")) else f"/{pattern}"
-
-
-def _is_foreign(rel_path: str) -> bool:
-    *folders, _ = rel_path.split("/")
-    return any(folder.startswith(".") or folder in _SKIPPED for folder in folders) or not files.is_unicode(rel_path)
-
-
-def _walk(root: Path) -> Iterator[str]:
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith(".") and name not in _SKIPPED]
-        yield from (Path(folder, name).relative_to(root).as_posix() for name in names)
+def _find_moved(repository: SourceRepository, names: Mapping[str, str]) -> dict[str, str]:
+    """The new names of files that HEAD has and the disk does not, where one new file holds exactly what they held."""
+    there = repository.files
+    gone = {path: name for path, name in names.items() if name in there and not is_file(repository.top / name)}
+    if not gone:
+        return {}
+    new: dict[bytes, list[str]] = {}
+    for name in repository.present(repository.top):
+        if name not in there and is_doc_name(name):
+            data = files.read_note(repository.top, name) or b""
+            new.setdefault(data.replace(b"\r\n", b"\n"), []).append(name)
+    blobs = repository.read_blobs(there[name] for name in gone.values())
+    same = {path: new.get(blobs.get(there[name], b"").replace(b"\r\n", b"\n"), []) for path, name in gone.items()}
+    return {path: found[0] for path, found in same.items() if len(found) == 1}

@@ -1,4 +1,4 @@
-"""A doc -> passages, and the chunks they are found by.
+"""A document -> passages, and the chunks they are found by.
 
 A passage is what is shown: the markdown under one heading, short enough to be read, with its lines. A chunk is what is
 searched: so much plain text as an embedding model reads in whole, since one vector for a long text finds less. A
@@ -8,7 +8,7 @@ passage counts as its best chunk.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import PurePosixPath
@@ -23,15 +23,16 @@ from quaid.vault.blocks import Block, split_blocks, split_paragraphs
 
 MARKDOWN_ENDINGS = frozenset({".md", ".markdown", ".mkd", ".mdown", ".mdx", ".qmd", ".rmd"})
 """What is read as markdown; all else is plain text."""
-LEAST_TOKENS = 50
+MIN_TOKENS = 50
 """No passage is asked to be shorter."""
 SHARED_PART = 4
 """Neighbouring sections share a passage of up to this part of the longest: a sentence under a heading is none of its
 own, and a passage about several things is found for all of them and answers none.
 """
-LONGEST_TITLE = 200
+MAX_TITLE = 200
 _NEWLINE = re.compile(r"\r\n?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_SEPARATOR = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +68,20 @@ def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, ma
     safe = admit(_NEWLINE.sub("\n", text), keep_lines=True)
     place = PurePosixPath(doc_id.removeprefix(f"{project}:"))
     is_markdown = place.suffix.lower() in MARKDOWN_ENDINGS
-    body, fields, first = _body(safe.text) if is_markdown else (safe.text.removeprefix("\ufeff"), {}, 1)
+    start = frontmatter.body_start(safe.text) if is_markdown else 0
+    fields = frontmatter.parse(safe.text).fields if start else {}
+    body = safe.text[start:].removeprefix("\ufeff")
     if markdown.has_conflict_markers(body):
         problems += ("a merge conflict is not resolved; both sides are searchable",)
         body = markdown.without_conflict_markers(body)
     split = split_blocks if is_markdown else split_paragraphs
-    sections = _sections(split(body.split("\n"), first))
-    title = _title(place.stem, fields, sections)
+    sections = _sections(split(body.split("\n"), safe.text.count("\n", 0, start) + 1))
+    headings = (name for section in sections for name in section.path[:1])
+    named = fields.get("title")
+    title = " ".join((named if isinstance(named, str) else next(headings, "")).split())[:MAX_TITLE] or place.stem
     # What its place says of it is searched too: `docs/recall.md` -> docs, recall.
     keywords = " ".join([*place.parent.parts, place.stem, *_field_words(fields)])
-    passages, chunks = _render(_join(sections, settings), title, keywords, settings)
+    passages, chunks = _Cutter(settings).cut(sections, title, keywords)
     if safe.redacted:
         problems += (f"secrets in it are not searched: {', '.join(dict.fromkeys(safe.redacted))}",)
     note = Note(
@@ -86,20 +91,7 @@ def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, ma
     return ParsedDoc(note, passages, safe.redacted)
 
 
-def _body(text: str) -> tuple[str, dict[str, Any], int]:
-    """A doc's body, its head's fields, and the number of the body's first line."""
-    start = frontmatter.body_start(text)
-    fields = frontmatter.parse(text).fields if start else {}
-    return text[start:].removeprefix("\ufeff"), dict(fields), text.count("\n", 0, start) + 1
-
-
-def _title(stem: str, fields: dict[str, Any], sections: Sequence[_Section]) -> str:
-    named = fields.get("title")
-    found = named if isinstance(named, str) else next((name for each in sections for name in each.path[:1]), "")
-    return " ".join(found.split())[:LONGEST_TITLE] or stem
-
-
-def _field_words(fields: dict[str, Any]) -> Iterator[str]:
+def _field_words(fields: Mapping[str, Any]) -> Iterator[str]:
     for key in ("keywords", "tags", "description"):
         value = fields.get(key)
         yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str))
@@ -134,14 +126,10 @@ def _sections(blocks: Iterable[Block]) -> list[_Section]:
         if block.kind == "heading":
             close(block.level)
             del above[next((i for i, (depth, _) in enumerate(above) if depth >= block.level), len(above)) :]
-            above.append((block.level, markdown.plain(block.title)[:LONGEST_TITLE].strip()))
-        pieces.append(_piece(block, path()))
+            above.append((block.level, markdown.plain(block.title)[:MAX_TITLE].strip()))
+        pieces.append(_Piece(path(), block.first, block.last, block.text, block.kind != "text", _plain(block)))
     close(0)
     return [*found, _Section((), tuple(bare))] if bare else found
-
-
-def _piece(block: Block, path: tuple[str, ...]) -> _Piece:
-    return _Piece(path, block.first, block.last, block.text, block.kind != "text", _plain(block))
 
 
 def _plain(block: Block) -> str:
@@ -159,43 +147,70 @@ def _plain(block: Block) -> str:
             return markdown.plain(block.text)
 
 
-def _join(sections: Sequence[_Section], settings: DocsSettings) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
-    """Passages before they are cut, each with its heading: small neighbours under one heading share one."""
-    most = _limit(settings) // SHARED_PART
-    heading: tuple[str, ...] = ()
-    parent: tuple[str, ...] | None = None
-    pieces: list[_Piece] = []
-    size = 0
-    for section in sections:
-        above = section.path[:-1]
-        is_kin = above == (parent if parent is not None else heading) or (parent is None and above == heading[:-1])
-        if pieces and is_kin and size + section.size <= most:
-            heading = parent = above
-            pieces.extend(section.pieces)
-            size += section.size
-            continue
-        if pieces:
-            yield heading, pieces
-        heading, parent, pieces, size = section.path, None, [*section.pieces], section.size
-    if pieces:
-        yield heading, pieces
-
-
 # -- passages ----------------------------------------------------------------------------------------------------------
 
 
-def _render(
-    joined: Iterable[tuple[tuple[str, ...], list[_Piece]]], title: str, keywords: str, settings: DocsSettings
-) -> tuple[tuple[Passage, ...], tuple[Chunk, ...]]:
-    passages: list[Passage] = []
-    chunks: list[Chunk] = []
-    for heading, pieces in joined:
-        for repeated, own in _cut(pieces, settings):
-            shown = [*repeated, *own]
-            passages.append(Passage(len(passages), heading, _text(shown), shown[0].first, shown[-1].last))
-            for context, text in _searched(own, title):
-                chunks.append(Chunk(len(chunks), text, context, keywords, passage=passages[-1].ordinal))
-    return tuple(passages), tuple(chunks)
+class _Cutter:
+    """Cuts documents into passages of `limit` characters, each repeating up to `overlap` of the one before it."""
+
+    def __init__(self, settings: DocsSettings) -> None:
+        self._limit = max(MIN_TOKENS, settings.chunk_tokens) * CHARACTERS_PER_TOKEN
+        self._overlap = min(max(0, settings.overlap_tokens) * CHARACTERS_PER_TOKEN, self._limit // 2)
+
+    def cut(
+        self, sections: Sequence[_Section], title: str, keywords: str
+    ) -> tuple[tuple[Passage, ...], tuple[Chunk, ...]]:
+        passages: list[Passage] = []
+        chunks: list[Chunk] = []
+        for heading, pieces in self._join(sections):
+            for repeated, own in self._cut(pieces):
+                shown = [*repeated, *own]
+                passages.append(Passage(len(passages), heading, _text(shown), shown[0].first, shown[-1].last))
+                for context, text in _searched(own, title):
+                    chunks.append(Chunk(len(chunks), text, context, keywords, passage=passages[-1].ordinal))
+        return tuple(passages), tuple(chunks)
+
+    def _join(self, sections: Sequence[_Section]) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
+        """Passages before they are cut, each with its heading: small neighbours under one heading share one."""
+        heading: tuple[str, ...] = ()
+        parent: tuple[str, ...] | None = None
+        pieces: list[_Piece] = []
+        size = 0
+        for section in sections:
+            above = section.path[:-1]
+            is_kin = above == (parent if parent is not None else heading) or (parent is None and above == heading[:-1])
+            if pieces and is_kin and size + section.size <= self._limit // SHARED_PART:
+                heading = parent = above
+                pieces.extend(section.pieces)
+                size += section.size
+                continue
+            if pieces:
+                yield heading, pieces
+            heading, parent, pieces, size = section.path, None, [*section.pieces], section.size
+        if pieces:
+            yield heading, pieces
+
+    def _cut(self, pieces: Sequence[_Piece]) -> Iterator[tuple[list[_Piece], list[_Piece]]]:
+        """(what is repeated of the passage before, what is new) of each passage that a section is cut into."""
+        headings = _size([piece for piece in pieces if piece.whole and not piece.plain])
+        repeated: list[_Piece] = []
+        own: list[_Piece] = []
+        size = 0
+        says_something = False
+        for piece in _fitting(pieces, max(self._limit - headings, self._limit // 2)):
+            needed = len(piece.text) + len(_SEPARATOR)
+            # A heading stays with what it is the heading of.
+            if size + needed > self._limit and (says_something or size > self._limit):
+                yield repeated, own
+                repeated = _end_of(own, self._overlap)
+                if _size(repeated) + needed > self._limit:
+                    repeated = []
+                own, size, says_something = [], _size(repeated), False
+            own.append(piece)
+            size += needed
+            says_something |= bool(piece.plain) or not piece.whole
+        if own:
+            yield repeated, own
 
 
 def _searched(own: Sequence[_Piece], title: str) -> Iterator[tuple[str, str]]:
@@ -204,30 +219,6 @@ def _searched(own: Sequence[_Piece], title: str) -> Iterator[tuple[str, str]]:
         context = " > ".join(dict.fromkeys((title, *path)))
         for text in markdown.split_text("\n\n".join(piece.plain for piece in pieces)):
             yield context, text
-
-
-def _cut(pieces: Sequence[_Piece], settings: DocsSettings) -> Iterator[tuple[list[_Piece], list[_Piece]]]:
-    """(what is repeated of the passage before, what is new) of each passage that a section is cut into."""
-    limit = _limit(settings)
-    headings = _size([piece for piece in pieces if piece.whole and not piece.plain])
-    repeated: list[_Piece] = []
-    own: list[_Piece] = []
-    size = 0
-    says_something = False
-    for piece in _fitting(pieces, max(limit - headings, limit // 2)):
-        needed = len(piece.text) + len(_SEPARATOR)
-        # A heading stays with what it is the heading of.
-        if size + needed > limit and (says_something or size > limit):
-            yield repeated, own
-            repeated = _end_of(own, _overlap(settings))
-            if _size(repeated) + needed > limit:
-                repeated = []
-            own, size, says_something = [], _size(repeated), False
-        own.append(piece)
-        size += needed
-        says_something |= bool(piece.plain) or not piece.whole
-    if own:
-        yield repeated, own
 
 
 def _fitting(pieces: Iterable[_Piece], limit: int) -> Iterator[_Piece]:
@@ -277,9 +268,6 @@ def _last_lines(piece: _Piece, room: int, *, may_cut: bool) -> list[_Piece]:
     return taken
 
 
-_SEPARATOR = "\n\n"
-
-
 def _text(pieces: Sequence[_Piece]) -> str:
     """Pieces as they stood: a blank line where there was one, words of one line in one line."""
     parts = [pieces[0].text]
@@ -290,15 +278,5 @@ def _text(pieces: Sequence[_Piece]) -> str:
 
 
 def _size(pieces: Sequence[_Piece]) -> int:
-    """At most so many characters are these pieces."""
+    """Characters of these pieces, at most."""
     return sum(len(piece.text) + len(_SEPARATOR) for piece in pieces)
-
-
-def _limit(settings: DocsSettings) -> int:
-    """Characters of a passage."""
-    return max(LEAST_TOKENS, settings.chunk_tokens) * CHARACTERS_PER_TOKEN
-
-
-def _overlap(settings: DocsSettings) -> int:
-    """Characters that a passage repeats of the one before it."""
-    return min(max(0, settings.overlap_tokens) * CHARACTERS_PER_TOKEN, _limit(settings) // 2)

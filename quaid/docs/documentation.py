@@ -1,53 +1,58 @@
-"""Documentation: what the doors ask of projects and their documents. `Memory.documentation` is one."""
+"""Documentation: what the doors ask of projects and their documents. `Memory.documentation` is one.
+
+- what projects there are: registry.py reads, registrar.py writes, source_roots.py says which folders may be read
+- which files are documents: catalogue.py
+- what a document is about: sources.py; in which repositories that lies: source_trees.py
+- when it was last true: last_true.py, over file_history.py
+- what makes it stale: staleness.py; which changes matter: significance.py over lexers.py, and a model in judgements.py
+- what a check answers: freshness.py
+- how it becomes true again: updater.py; what a model proposes (updates.py) is held against validation.py
+- how it is shortened: cleanup.py
+- how it is found: search.py, over the passages of chunks.py
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.docs import registry
-from quaid.docs.catalogue import Catalogue, Doc, find_project, list_docs
-from quaid.docs.listing import find_doc, find_docs, find_renamed, is_file, list_files
+from quaid.docs.catalogue import Catalogue, Doc, find_doc, find_docs, find_project, is_file, list_docs
 from quaid.docs.registry import Project, State
-from quaid.docs.roots import Root, allow, judge
+from quaid.docs.source_roots import SourceRoot, allow, check_roots
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.repository import find_twin
 from quaid.history.source_repository import MAX_COMMITS
 from quaid.history.vault_history import History
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.sqlite import heal
-from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.vault import files, notes, transaction
 
 if TYPE_CHECKING:
     from quaid.capture.writer import Dependencies, Writer, WriteResult
     from quaid.docs.changes import SourceCommit
-    from quaid.docs.checking import Checker
+    from quaid.docs.freshness import Freshness
     from quaid.docs.registrar import NewProject, Registrar
-    from quaid.docs.search import DocsFound
-    from quaid.docs.search_index import DocsSearch
-    from quaid.docs.staleness import Freshness
-    from quaid.docs.updating import CarriedOut, Proposal, Updater
+    from quaid.docs.search import DocSearch, DocSearchResult
+    from quaid.docs.source_trees import SourceTrees
+    from quaid.docs.staleness import StalenessCheck
+    from quaid.docs.updater import AppliedUpdate, ProposedUpdate, Updater
     from quaid.llm import Models
     from quaid.local.runs import Judgements
     from quaid.recall.options import Depth
     from quaid.recall.pipeline import Helpers
+    from quaid.sync.derived_index import SyncReport
     from quaid.sync.embedding import Progress
 
-SEARCH_WAIT_MS = 500
-"""For another process that is indexing the documents: a question is answered from what there is."""
-MOST_EMBED_S = 1.0
-"""Passages are long: a large repository takes twenty seconds, and a question does not wait for that."""
 ACTIVE: tuple[State, ...] = ("active",)
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class FileOwner:
     """The project that a file belongs to, where in it the file is, and the documents that are about it."""
 
     project: Project
@@ -56,8 +61,8 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
-    """What a look around found: new projects, and the documents of each project that were not known before."""
+class Discovery:
+    """The projects and documents that were not known before; `homes` are the projects that lie in the vault."""
 
     projects: tuple[NewProject, ...]
     homes: tuple[str, ...]
@@ -86,16 +91,16 @@ class Documentation:
 
     @cached_property
     def registrar(self) -> Registrar:
-        """Who writes the registry."""
+        """The writer of the registry."""
         from quaid.docs.registrar import Registrar
 
         return Registrar(self._root, self._writer())
 
     @cached_property
-    def _search(self) -> DocsSearch:
-        from quaid.docs.search_index import DocsSearch
+    def _search(self) -> DocSearch:
+        from quaid.docs.search import DocSearch
 
-        return DocsSearch(self._root, self._settings, self._dependencies.embedding)
+        return DocSearch(self._root, self._settings, self._dependencies.embedding)
 
     def close(self) -> None:
         if "_search" in self.__dict__:
@@ -108,10 +113,10 @@ class Documentation:
         return [project for project in registry.read_projects(self._root) if project.state in states]
 
     def project(self, name: str) -> Project:
-        """One project, whatever its state.
+        """Return one project, whatever its state.
 
         Raises:
-            BadInputError: there is none of that name.
+            BadInputError: no project has that name.
         """
         known = registry.read_projects(self._root)
         for project in known:
@@ -123,18 +128,18 @@ class Documentation:
         """Make a project. Raises BadInputError as `Registrar.create`."""
         return self.registrar.create(new, allow_roots=allow_roots)
 
-    def allow(self, name: str) -> tuple[Root, ...]:
+    def allow(self, name: str) -> tuple[SourceRoot, ...]:
         """Let the source roots of a project be read on this machine, and return all of them.
 
         Raises:
             BadInputError: there is no such project.
         """
         project = self.project(name)
-        allow([root.folder for root in judge(self._root, project.source_roots) if root.can_be_allowed])
-        return judge(self._root, project.source_roots)
+        allow([root.folder for root in check_roots(self._root, project.source_roots) if root.can_be_allowed])
+        return check_roots(self._root, project.source_roots)
 
-    def find(self, path: Path) -> Owner | None:
-        """Which active project owns a file, also in another worktree of its repository; None where none does."""
+    def find(self, path: Path) -> FileOwner | None:
+        """Return the active project that owns a file, also in another worktree of its repository; None if none does."""
         projects = self.projects()
         found = find_project(self._root, projects, path) or self._find_in_worktree(projects, path)
         if found is None:
@@ -144,10 +149,10 @@ class Documentation:
         inside = repository.inside(path) if repository is not None else rel_path
         about = [
             freshness.doc
-            for freshness in self._checker(projects).kept()
+            for freshness in self._check().kept()
             if freshness.doc.startswith((f"{project.name}:", f"{project.home}/")) and inside in freshness.sources
         ]
-        return Owner(project, rel_path, tuple(sorted(about)))
+        return FileOwner(project, rel_path, tuple(sorted(about)))
 
     def _find_in_worktree(self, projects: Sequence[Project], path: Path) -> tuple[Project, str] | None:
         for project in projects:
@@ -156,30 +161,30 @@ class Documentation:
                 return find_project(self._root, [project], twin)
         return None
 
-    def discover(self, folder: Path | None, *, dry_run: bool = False) -> Discovered:
+    def discover(self, folder: Path | None, *, dry_run: bool = False) -> Discovery:
         """Look for projects, in the vault and below `folder`, and for documents that are new.
 
         Raises:
-            BadInputError: `folder` is none.
+            BadInputError: `folder` is not a folder.
         """
         if folder is not None and not folder.is_dir():
-            raise BadInputError(f"{folder} is no folder. Give the one that your projects are in.")
+            raise BadInputError(f"{folder} is not a folder. Give the one that your projects are in.")
         homes = self.registrar.adopt_homes(dry_run=dry_run)
         known = registry.read_projects(self._root)
         found = list(self.registrar.find_projects(folder, known)) if folder is not None else []
         for project in found if not dry_run else ():
             self.registrar.create(project)
         catalogue = self.catalogue()
-        seen = {freshness.doc for freshness in self._checker(self.projects()).kept()}
+        seen = {freshness.doc for freshness in self._check().kept()}
         new = tuple(doc for doc in catalogue.docs if doc.id not in seen)
-        return Discovered(tuple(found), tuple(homes), catalogue, new)
+        return Discovery(tuple(found), tuple(homes), catalogue, new)
 
     # -- documents -----------------------------------------------------------------------------------------------
 
     def catalogue(self, project: str | None = None) -> Catalogue:
         """The documents of all active projects, or of one."""
         wanted = [self.project(project)] if project else self.projects()
-        return list_docs(self._root, wanted, list_files, find_renamed)
+        return list_docs(self._root, wanted)
 
     def doc(self, reference: str, project: str | None = None) -> Doc:
         """The one document that is meant by an id, a path, a file name or a title.
@@ -212,42 +217,20 @@ class Documentation:
 
     def search(
         self, query: str, project: str | None = None, limit: int | None = None, depth: Depth | None = None
-    ) -> tuple[DocsFound, dict[str, Freshness]]:
+    ) -> tuple[DocSearchResult, dict[str, Freshness]]:
         """Passages of the documents, of one project or all, that answer `query`, and how fresh each one's document is.
 
         Raises:
             BadInputError: there is no such project.
         """
-        settings = self._settings
         projects = frozenset({self.project(project).name} if project else ())
         catalogue = self.catalogue()
-
-        def ask(_again: bool) -> DocsFound:
-            degraded = self._catch_up(catalogue)
-            found = self._search.search(query, projects, limit, depth or settings.recall.depth, self._helpers)
-            return replace(found, degraded=(*found.degraded, *degraded))
-
-        found = heal(self._search.path, ask)
+        depth = depth or self._settings.recall.depth
+        found = self._search.search(catalogue, query, projects, limit, depth, self._helpers, self._progress)
         docs = {doc.id: doc for doc in catalogue.docs}
         hit = [docs[doc_id] for doc_id in dict.fromkeys(hit.doc for hit in found.hits) if doc_id in docs]
-        checked = self.check_docs(hit) if settings.docs.check else []
+        checked = self.check_docs(hit) if self._settings.docs.check else []
         return found, {doc.id: freshness for doc, freshness in checked}
-
-    def _catch_up(self, catalogue: Catalogue) -> list[str]:
-        """Bring the index in step for a question that waits; what it lacks afterwards."""
-        settings = self._settings
-        budget_s = min(settings.recall.embed_budget_s, MOST_EMBED_S)
-        try:
-            report = self._search.sync(
-                catalogue,
-                SyncOptions(embed_budget_s=budget_s, fetch_weights=False, wait_ms=SEARCH_WAIT_MS),
-                self._progress,
-            )
-        except QuaidError as error:  # another process is at it, or nothing can be written: then there is what there is
-            return [f"stale: {error}"]
-        if report.pending and settings.embedding.provider != "none":
-            return [f"pending: {report.pending:,} chunks have no vector yet; finish with: quaid docs sync"]
-        return []
 
     def register(self, path: Path, project: str | None, sources: Sequence[str] = ()) -> WriteResult:
         """Put a document into the registry, with what it is about; it counts as true as of its last change.
@@ -256,7 +239,7 @@ class Documentation:
             BadInputError: the file belongs to no project, or is not there.
         """
         if not is_file(path):
-            raise BadInputError(f"{path} is no file. Give the path of the document.")
+            raise BadInputError(f"{path} is not a file. Give the path of the document.")
         if project is None:
             owner = self.find(path)
             if owner is None:
@@ -265,7 +248,7 @@ class Documentation:
         name = self.project(project).name
         real = path.resolve()
         known = next((doc for doc in self.catalogue(name).docs if doc.file.resolve() == real), None)
-        return self.registrar.register(path, name, sources, None, known.registered_as if known else None)
+        return self.registrar.register(path, name, sources, known.registered_as if known else None)
 
     def confirm(self, reference: str, project: str | None = None) -> WriteResult:
         """Note that a document is true as its sources are now.
@@ -274,7 +257,7 @@ class Documentation:
             BadInputError: as `doc`, or its sources are in no repository.
         """
         doc = self.doc(reference, project)
-        head = self._checker(self.projects(registry.STATES)).head_of(doc)
+        head = self._trees(registry.STATES).newest_head(doc)
         if head is None:
             raise BadInputError(f"The sources of {doc.id} are in no git repository: there is no commit to note.")
         return self.registrar.confirm(doc, head)
@@ -282,7 +265,7 @@ class Documentation:
     def check(
         self, references: Sequence[str] = (), project: str | None = None, catalogue: Catalogue | None = None
     ) -> list[tuple[Doc, Freshness]]:
-        """How true the documents are, all or those that are named; the name of a project means all of its own.
+        """Check all documents or those that are named; the name of a project means all of its own.
         `catalogue` is that of `project`, where it was listed already.
 
         Raises:
@@ -293,60 +276,58 @@ class Documentation:
         return self.check_docs(docs, is_all=not references and project is None)
 
     def check_docs(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[tuple[Doc, Freshness]]:
-        """How true `docs` are, by the filter and what a model has said before. `is_all` says that these are all."""
-        from quaid.docs.weighing import recall_verdicts
+        """Check `docs` by the filter and the kept judgements of models. `is_all` says that there are no others."""
+        from quaid.docs.judgements import apply_kept
 
-        found = self._checker(self.projects(registry.STATES)).check(docs, is_all=is_all)
-        with suppress(QuaidError):  # where local.db cannot be had, the filter's word stands
-            found = recall_verdicts(found, self._judgements())
+        found = self._check(registry.STATES).check(docs, is_all=is_all)
+        with suppress(QuaidError):  # where local.db cannot be opened, the filter's word stands
+            found = apply_kept(found, self._judgements())
         return list(zip(docs, found, strict=True))
 
     def known_stale(self) -> list[str]:
         """The documents that were stale at the last check, whatever has happened since."""
-        from quaid.docs.weighing import recall_verdicts
+        from quaid.docs.judgements import apply_kept
 
-        kept = [freshness for freshness in self._checker(self.projects()).kept() if freshness.is_stale]
-        return sorted(freshness.doc for freshness in recall_verdicts(kept, self._judgements()) if freshness.is_stale)
+        kept = [freshness for freshness in self._check().kept() if freshness.is_stale]
+        return sorted(freshness.doc for freshness in apply_kept(kept, self._judgements()) if freshness.is_stale)
 
-    def ask_what_matters(
-        self, found: Sequence[tuple[Doc, Freshness]]
-    ) -> tuple[list[tuple[Doc, Freshness]], str | None]:
-        """The same, with the fast model's word on what the filter let through; why it was not asked, where it failed.
+    def judge_changes(self, found: Sequence[tuple[Doc, Freshness]]) -> tuple[list[tuple[Doc, Freshness]], str | None]:
+        """Return `found` as the fast model judges what the filter let through, and why it was not asked, if it failed.
 
-        What it has said before is in `found` already.
+        Kept judgements are in `found` already.
         """
-        from quaid.docs.weighing import is_weighed
+        from quaid.docs.judgements import is_judged
 
-        models = None if all(is_weighed(freshness) for _, freshness in found) else self._models()
-        return self._updater().weigh(found, models) if models is not None else (list(found), None)
+        models = None if all(is_judged(freshness) for _, freshness in found) else self._models()
+        return self._updater().judge(found, models) if models is not None else (list(found), None)
 
     def changes(self, found: Sequence[Freshness]) -> dict[str, dict[str, str]]:
         """For each stale document the differences that make it so: source -> unified diff."""
-        checker = self._checker(self.projects(registry.STATES))
-        told: dict[str, dict[str, str]] = {}
+        trees = self._trees(registry.STATES)
+        changes: dict[str, dict[str, str]] = {}
         for freshness in found:
-            diffs = told.setdefault(freshness.doc, {})
-            for finding, change in zip(freshness.significant, checker.changes(freshness.significant), strict=True):
+            diffs = changes.setdefault(freshness.doc, {})
+            for finding, change in zip(freshness.significant, trees.read_changes(freshness.significant), strict=True):
                 path = change.path if change.path not in diffs else f"{Path(finding.top).name}/{change.path}"
                 diffs[path] = change.diff()
-        return told
+        return changes
 
-    def propose(self, references: Sequence[str] = (), project: str | None = None) -> Iterator[Proposal | str]:
-        """What the deep model would change in stale documents, all or those that are named; a sentence for each that it
-        could not be asked about, and for what keeps documents from being checked.
+    def propose(self, references: Sequence[str] = (), project: str | None = None) -> Iterator[ProposedUpdate | str]:
+        """Yield what the deep model would change in stale documents, all or those that are named; a sentence for each
+        that it could not be asked about, and for what keeps documents from being checked.
 
         Raises:
             BadInputError: as `doc`.
             ModelUnavailableError: there is no model.
         """
-        from quaid.docs.staleness import why_unchecked
+        from quaid.docs.freshness import why_unchecked
         from quaid.errors import TROUBLE_FOR_ALL, ModelError, ModelUnavailableError
 
         models = self._models()
         if models is None:
             raise ModelUnavailableError("A document is brought up to date by a language model, and there is none")
         updater = self._updater()
-        checked = self.ask_what_matters(self.check(references, project))[0]
+        checked = self.judge_changes(self.check(references, project))[0]
         yield from why_unchecked(freshness for _, freshness in checked)
         stale = [pair for pair in checked if pair[1].is_stale]
         for doc, freshness in stale[: self._settings.docs.most_updates]:
@@ -363,13 +344,13 @@ class Documentation:
         """Commit what a killed writer has begun: a document that is written already is not stale any more."""
         transaction.finish_killed(self._root, self._dependencies.history(), self._settings.git.wait_s)
 
-    def carry_out(self, proposal: Proposal) -> CarriedOut:
+    def apply(self, proposal: ProposedUpdate) -> AppliedUpdate:
         """Make a proposal a commit in the vault, or a branch in the source repository.
 
         Raises:
             ProposalError, NoteChangedError: nothing was changed, and why.
         """
-        return self._updater().carry_out(proposal)
+        return self._updater().apply(proposal)
 
     def follow(self, edited: Sequence[str]) -> list[tuple[Doc, Freshness]]:
         """Take note of files that an agent has edited; the documents that are about them, or were edited themselves.
@@ -380,8 +361,7 @@ class Documentation:
         paths = [path for path in map(Path, edited) if path.is_absolute() and find_project(self._root, projects, path)]
         if not paths:
             return []
-        checker = self._checker(projects)
-        checker.note_edited(paths)
+        self._check().note_edited(paths)
         docs = self.catalogue().docs
         real = {path.resolve() for path in paths}
         if any(doc.file.resolve() in real for doc in docs):
@@ -395,20 +375,19 @@ class Documentation:
         Raises:
             BadInputError: as `doc`.
         """
-        from quaid.docs.staleness import changes_of, commit_of
+        from quaid.docs.file_history import changes_of, commit_of
 
         doc = self.doc(reference, project)
         found = History.open_source(doc.file.parent)
         if found is None:
             return doc, []
-        steps = [step for step, _ in changes_of(found.log(MAX_COMMITS), found.inside(doc.file))]
-        return doc, [commit_of(step) for step in steps[:limit]]
+        commits = [commit for commit, _ in changes_of(found.log(MAX_COMMITS), found.inside(doc.file))]
+        return doc, [commit_of(commit) for commit in commits[:limit]]
 
     def _updater(self) -> Updater:
-        from quaid.docs.updating import Updater
+        from quaid.docs.updater import Updater
 
-        checker = self._checker(self.projects(registry.STATES))
-        return Updater(self._root, checker, self._judgements(), self._writer)
+        return Updater(self._root, self._trees(registry.STATES), self._judgements(), self._writer)
 
     def _judgements(self) -> Judgements:
         from quaid.local.runs import Judgements
@@ -422,7 +401,12 @@ class Documentation:
         models = self._own_models()
         return None if models.describe().provider is None else models.start_run()
 
-    def _checker(self, projects: Sequence[Project]) -> Checker:
-        from quaid.docs.checking import Checker
+    def _check(self, states: Collection[State] = ACTIVE) -> StalenessCheck:
+        from quaid.docs.staleness import StalenessCheck
 
-        return Checker(self._root, projects, self._progress)
+        return StalenessCheck(self._root, self._trees(states), self._progress)
+
+    def _trees(self, states: Collection[State]) -> SourceTrees:
+        from quaid.docs.source_trees import SourceTrees
+
+        return SourceTrees(self._root, self.projects(states))

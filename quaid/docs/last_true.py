@@ -2,138 +2,219 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from quaid.docs import significance, sources, staleness
-from quaid.docs.cases import Case
-from quaid.docs.trees import Tree
+from quaid.docs import significance, sources
+from quaid.docs.catalogue import Doc
+from quaid.docs.changes import SourceCommit
+from quaid.docs.file_history import FileChange, changes_of, commit_of, newest_of
+from quaid.docs.freshness import SourceFinding
+from quaid.docs.source_trees import SourceTree, SourceTrees
+from quaid.docs.sources import References
 from quaid.errors import GitError
-from quaid.history.source_repository import MAX_COMMITS, LoggedCommit, Touch
+from quaid.history.source_repository import MAX_COMMITS, LoggedCommit
 from quaid.history.vault_history import History
 from quaid.vault import files, notes
 
+MAX_DOC_BYTES = 2_000_000
+"""Of a document; what comes behind them is not read."""
 
-class _Life(NamedTuple):
-    """What the history tells of a document: the commit that it is as true as, and its changes, newest first."""
+
+@dataclass(slots=True)
+class CheckedDoc:
+    """One document on its way through a check, and what is found out about it.
+
+    `home` is the repository that a document lies in, None for one of the vault, whose sources have another history.
+    `stated` is the commit at which it says, or its registry says, that it was true, `stated_at` when that was, where it
+    is one of another repository; `base` the one at which it was, as far as is known, and `at` when that was, in
+    seconds since 1970. `beside` are its changes on branches that were merged since: what they knew, it knows. `touches`
+    are the commits of each of the `findings`, newest first. `is_in_repository` says that its sources are in one,
+    `is_unreadable` that git cannot read that, `is_uncommitted` that it is a document of the vault that waits for a
+    commit.
+    """
+
+    doc: Doc
+    references: References
+    home: SourceTree | None
+    stated: str | None
+    stated_at: float | None = None
+    base: str | None = None
+    at: float = 0.0
+    beside: Sequence[str] = ()
+    true_at: SourceCommit | None = None
+    updated: str | None = None
+    is_in_repository: bool = False
+    is_unreadable: bool = False
+    is_uncommitted: bool = False
+    sources: list[str] = field(default_factory=list)
+    findings: list[SourceFinding] = field(default_factory=list)
+    touches: list[Sequence[FileChange]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, doc: Doc, trees: SourceTrees) -> CheckedDoc:
+        """A document with its references, and nothing found out yet."""
+        text = (files.read_note(doc.folder, doc.rel_path, MAX_DOC_BYTES) or b"").decode("utf-8", "replace")
+        home = trees.open(doc.file.parent) if not doc.is_in_vault else None
+        references = sources.sources_of(doc.rel_path, text, doc.sources)
+        stated = sources.true_at_of(text) or doc.true_at
+        return cls(doc, references, home, stated, is_in_repository=bool(trees.places(doc)))
+
+    def find_time_stated(self, trees: Sequence[SourceTree]) -> None:
+        """Fill in when the commit was made that a document of the vault names: one of these repositories knows it."""
+        for tree in trees:
+            commit = tree.find(self.stated or "")
+            if commit is not None:
+                self.stated_at = float(tree.commit(commit).at)
+                return
+        if trees:
+            names = " or ".join(dict.fromkeys(tree.top.name for tree in trees))
+            self.problems.append(f"{str(self.stated)[:12]} is not a commit that {names} knows")
+
+    def base_in(self, tree: SourceTree) -> str | None:
+        """The commit of a repository, the document's own or another one, at which the document was true."""
+        if tree is self.home:
+            return self.base
+        if tree.log.commits and tree.log.commits[-1].at > self.at:
+            tree.read_older()
+        stated = tree.log.find(self.stated) if self.stated else None
+        if stated is None and self.stated_at:
+            stated = tree.log.at(self.stated_at)
+        written = tree.log.at(self.at) if self.at else None
+        base = newest_of(tree.log, (stated, written))
+        if base is not None and self.true_at is None:
+            self.true_at = commit_of(tree.commit(base))
+        return base
+
+    def unknown_commits(self, tree: SourceTree, base: str) -> Mapping[str, LoggedCommit]:
+        """The commits of a repository that the document cannot know of, by their ids: those after its `base`."""
+        after = tree.after(base)
+        if tree is not self.home or not self.beside:
+            return after
+        after_beside = [tree.after(commit) for commit in self.beside]
+        # What a merge has made of what the document knew on both sides, is not new to it.
+        ours = {commit_id: commit for commit_id, commit in after.items() if len(commit.parents) < 2}
+        return {id_: commit for id_, commit in ours.items() if all(id_ in others for others in after_beside)}
+
+
+class _DocHistory(NamedTuple):
+    """The commit that a document is as true as, and its changes, newest first."""
 
     commit: str | None
-    changes: Sequence[tuple[LoggedCommit, Touch]]
+    changes: Sequence[FileChange]
 
 
-def find_last_true(root: Path, cases: Sequence[Case]) -> None:
+def find_last_true(root: Path, checked: Sequence[CheckedDoc]) -> None:
     """Fill in when each document was last true. `root` is the vault."""
-    own = [case for case in cases if case.home is not None]
-    for tree in {id(case.home): case.home for case in own}.values():
-        assert tree is not None
-        here = [case for case in own if case.home is tree]
+    for tree in {id(each.home): each.home for each in checked if each.home is not None}.values():
+        here = [each for each in checked if each.home is tree]
         try:
-            lives = _read_lives(tree, [tree.inside(case.doc.file) for case in here])
+            histories = _read_histories(tree, [tree.inside(each.doc.file) for each in here])
         except GitError as error:
-            for case in here:
-                case.problems.append(str(error))
+            for each in here:
+                each.problems.append(str(error))
             continue
-        for case, life in zip(here, lives, strict=True):
-            _settle(case, tree, life)
-    if in_vault := [case for case in cases if case.doc.is_in_vault]:
-        _find_times(root, in_vault)
+        for each, history in zip(here, histories, strict=True):
+            _find_base(each, tree, history)
+    if in_vault := [each for each in checked if each.doc.is_in_vault]:
+        _find_times_in_vault(root, in_vault)
 
 
-def _find_times(root: Path, cases: Sequence[Case]) -> None:
-    """When each document of the vault itself was last changed."""
+def _find_times_in_vault(root: Path, checked: Sequence[CheckedDoc]) -> None:
     found = History.open_source(root)
-    times: list[float | None] = [None] * len(cases)
+    times: list[float | None] = [None] * len(checked)
     if found is not None:
-        tree = Tree(found)
-        paths = [tree.inside(case.doc.file) for case in cases]
+        tree = SourceTree(found)
+        paths = [tree.inside(each.doc.file) for each in checked]
         tree.log = found.log(MAX_COMMITS, paths)
-        commits = [life.commit for life in _read_lives(tree, paths)]
-        times = [tree.log.commits[tree.log.places[commit]].at if commit else None for commit in commits]
-        for case, path in zip(cases, paths, strict=True):
-            data = files.read_note(case.doc.folder, case.doc.rel_path) if case.said.references else None
-            case.is_uncommitted = data is not None and not found.holds(path, data)
-    for case, at in zip(cases, times, strict=True):
-        case.at = at or _mtime(case.doc.file)
-        case.updated = notes.render_time(datetime.fromtimestamp(case.at, UTC))
+        times = [tree.commit(commit).at if commit else None for commit, _ in _read_histories(tree, paths)]
+        for each, path in zip(checked, paths, strict=True):
+            data = files.read_note(each.doc.folder, each.doc.rel_path) if each.references.written else None
+            each.is_uncommitted = data is not None and not found.holds(path, data)
+    for each, at in zip(checked, times, strict=True):
+        each.at = at or _modified_at(each.doc.file)
+        each.updated = notes.render_time(datetime.fromtimestamp(each.at, UTC))
 
 
-def _settle(case: Case, tree: Tree, life: _Life) -> None:
-    stated = tree.find(case.stated) if case.stated and case.said.references else None
+def _find_base(checked: CheckedDoc, tree: SourceTree, history: _DocHistory) -> None:
+    """Fill in the commit at which a document of a source repository was last true, or why it is not known."""
+    stated = tree.find(checked.stated) if checked.stated and checked.references.written else None
     log = tree.log
-    if life.commit is not None:
-        case.updated = staleness.commit_of(log.commits[log.places[life.commit]]).when
-    if not case.said.references:
+    if history.commit is not None:
+        checked.updated = commit_of(tree.commit(history.commit)).when
+    if not checked.references.written:
         return
-    if case.stated and stated is None:
-        case.problems.append(f"{case.stated[:12]} is no commit that {tree.top.name} knows")
-    case.base = staleness.newest_of(log, (life.commit, stated))
-    if case.base is None and log.commits:
+    if checked.stated and stated is None:
+        checked.problems.append(f"{checked.stated[:12]} is not a commit that {tree.top.name} knows")
+    base = newest_of(log, (history.commit, stated))
+    if base is None and log.commits:
         # Nobody has committed it: it is as new as HEAD. Or its last change is older than what can be read.
-        case.base = log.commits[0].id if log.is_whole else log.commits[-1].id
-    if case.base in tree.repository.boundary:
-        case.problems.append(f"{tree.top.name} is a shallow clone: its history begins at {str(case.base)[:10]}")
-    elif not log.is_whole and case.base == log.commits[-1].id:
-        case.problems.append(f"{tree.top.name} was looked at from {case.base[:10]} on: its history is long")
-    if case.base is not None:
-        case.true_at = staleness.commit_of(log.commits[log.places[case.base]])
-        case.at = float(log.commits[log.places[case.base]].at)
-    if log.has_merges and life.changes:
-        since_then = tree.after(life.changes[0][0].id)
-        case.beside = [step.id for step, _ in life.changes if step.id in since_then]
+        base = log.commits[0].id if log.is_whole else log.commits[-1].id
+    if base in tree.repository.boundary:
+        checked.problems.append(f"{tree.top.name} is a shallow clone: its history begins at {str(base)[:10]}")
+    elif not log.is_whole and base == log.commits[-1].id:
+        checked.problems.append(f"{tree.top.name} was looked at from {base[:10]} on: its history is long")
+    if base is not None:
+        checked.base = base
+        checked.true_at = commit_of(tree.commit(base))
+        checked.at = float(tree.commit(base).at)
+    if log.has_merges and history.changes:
+        since_then = tree.after(history.changes[0][0].id)
+        checked.beside = [commit.id for commit, _ in history.changes if commit.id in since_then]
 
 
-def _read_lives(tree: Tree, paths: Sequence[str]) -> list[_Life]:
+def _read_histories(tree: SourceTree, paths: Sequence[str]) -> list[_DocHistory]:
     """Of each document, by its path in the repository, the newest commit that changed more than its form."""
     log = tree.log
-    changes = {path: _changes_that_are_left(tree, path) for path in paths}
+    changes = {path: _changes_that_merges_kept(tree, path) for path in paths}
     waiting = {path: iter(found) for path, found in changes.items()}
-    found: dict[str, _Life] = {}
+    found: dict[str, _DocHistory] = {}
     while waiting:
         newest = {path: next(left, None) for path, left in waiting.items()}
         if not log.is_whole and None in newest.values():
-            tree.look_further()
+            tree.read_older()
             if tree.log is not log:
-                return _read_lives(tree, paths)
-        pairs = [blob for change in newest.values() if change for blob in (change[1].before, change[1].after) if blob]
-        blobs = tree.repository.read_blobs(pairs)
+                return _read_histories(tree, paths)
+        touches = [change[1] for change in newest.values() if change]
+        blobs = tree.repository.read_blobs([blob for its in touches for blob in (its.before, its.after) if blob])
         for path, change in newest.items():
             if change is None:
-                found[path] = _Life(None, changes[path])
-            elif _is_real(path, *(blobs.get(blob or "") for blob in (change[1].before, change[1].after))):
-                found[path] = _Life(_as_true_as(tree, change, waiting[path]), changes[path])
+                found[path] = _DocHistory(None, changes[path])
+                continue
+            before, after = (_without_notes(blobs.get(blob or "")) for blob in (change[1].before, change[1].after))
+            if before is None or not significance.compare(path, before, after).is_trivial:
+                found[path] = _DocHistory(_as_true_as(tree, change, waiting[path]), changes[path])
         waiting = {path: left for path, left in waiting.items() if path not in found}
     return [found[path] for path in paths]
 
 
-def _changes_that_are_left(tree: Tree, path: str) -> list[tuple[LoggedCommit, Touch]]:
+def _changes_that_merges_kept(tree: SourceTree, path: str) -> list[FileChange]:
     """The changes of a document that a merge has not left out, newest first.
 
     Where it is just what one branch has made of it, nothing of the others is in it.
     """
-    changes = [(step, touch) for step, touch in staleness.changes_of(tree.log, path) if not touch.is_joined]
+    changes = [(commit, touch) for commit, touch in changes_of(tree.log, path) if not touch.is_joined]
     now = tree.repository.files.get(path) if tree.log.has_merges else None
-    made = next((step for step, touch in changes if touch.after == now), None)
+    made = next((commit for commit, touch in changes if touch.after == now), None)
     if now is None or made is None:
         return changes
     beside = tree.after(made.id)
-    return [(step, touch) for step, touch in changes if touch.after == now or step.id not in beside]
+    return [(commit, touch) for commit, touch in changes if touch.after == now or commit.id not in beside]
 
 
-def _is_real(path: str, before: bytes | None, after: bytes | None) -> bool:
-    return before is None or not significance.judge(path, _body(before), _body(after)).is_trivial
-
-
-def _as_true_as(tree: Tree, change: tuple[LoggedCommit, Touch], older: Iterator[tuple[LoggedCommit, Touch]]) -> str:
-    """Put back as it was once, a document is as true as it was then."""
-    step, touch = change
+def _as_true_as(tree: SourceTree, change: FileChange, older: Iterator[FileChange]) -> str:
+    """The commit that a change makes a document as true as: put back as it was once, it is as true as it was then."""
+    commit, touch = change
     same = [past.id for past, its in older if its.after == touch.after]
-    beside = tree.after(step.id) if same and tree.log.has_merges else {}
-    return next((past for past in reversed(same) if past not in beside), step.id)
+    beside = tree.after(commit.id) if same and tree.log.has_merges else {}
+    return next((past for past in reversed(same) if past not in beside), commit.id)
 
 
-def _body(data: bytes | None) -> bytes | None:
+def _without_notes(data: bytes | None) -> bytes | None:
     """A document without what is noted about it: who writes down its sources has not looked at what it says."""
     if data is None:
         return None
@@ -141,7 +222,7 @@ def _body(data: bytes | None) -> bytes | None:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _mtime(path: Path) -> float:
+def _modified_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:

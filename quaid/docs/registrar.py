@@ -1,4 +1,4 @@
-"""What changes the registry: projects made, found and put aside, documents registered and confirmed."""
+"""Changes of the registry: projects created, found and archived, documents registered and confirmed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.capture.writer import WritePlan, WriteResult
 from quaid.docs import registry
-from quaid.docs.catalogue import SUFFIXES, Doc, entry_path_of, find_project, is_doc_name, is_folder
-from quaid.docs.registry import Entry, Project, State
-from quaid.docs.roots import allow, judge
+from quaid.docs.catalogue import SUFFIXES, Doc, find_project, is_doc_name, is_folder, registry_path_of
+from quaid.docs.registry import Project, RegisteredDoc, State
+from quaid.docs.source_roots import allow, check_roots
 from quaid.docs.sources import sources_of
 from quaid.errors import BadInputError
 from quaid.history.vault_history import History
@@ -28,15 +29,15 @@ if TYPE_CHECKING:
 
 MARKS = ("PROJECT.md", "TOOLS.md", "AGENTS.md")
 """A folder with one of these, or with a repository, is a project."""
-DEEPEST = 3
+MAX_DEPTH = 3
 """Levels below the folder that is searched for projects."""
-_LONGEST_ABOUT = 600
+_MAX_ABOUT = 600
 _BADGE = re.compile(r"^\s*(?:\[!\[|!\[|<)")
 
 
 @dataclass(frozen=True, slots=True)
 class NewProject:
-    """What `create` is told. Lists that are empty mean the usual."""
+    """A project to be created. Empty lists mean the defaults."""
 
     name: str
     label: str = ""
@@ -54,12 +55,11 @@ class Registrar:
         self._writer = writer
 
     def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
-        """Make a project, with a PROJECT.md to fill in. Who names its roots on this machine lets them be read; with
-        `allow_roots` False they must have been allowed before.
+        """Create a project, with a PROJECT.md to fill in. Its roots may be read from then on; with `allow_roots` False
+        they must have been allowed before.
 
         Raises:
-            BadInputError: there is one of that name, or the name cannot be one, or a source root is no folder or more
-                than one, or a pattern is none.
+            BadInputError: there is one of that name, or the name, a source root or a pattern cannot be one.
         """
         if "/" in new.name or "\\" in new.name:
             raise BadInputError(f"{new.name!r} is a path. Give a name, and the folder with --root.")
@@ -72,12 +72,12 @@ class Registrar:
         label = admit(new.label or new.name).text
         for pattern in (*new.patterns, *new.exclude):
             if not registry.is_pattern(pattern):
-                raise BadInputError(f"{pattern!r} is no pattern. Write it as in a .gitignore.")
-        checked = [self._checked(root, allow_roots=allow_roots) for root in new.source_roots]
-        allow(checked)
-        roots = tuple(dict.fromkeys(map(_written, checked)))
+                raise BadInputError(f"{pattern!r} is not a pattern. Write it as in a .gitignore.")
+        folders = [self._check_root(root, allow_roots=allow_roots) for root in new.source_roots]
+        allow(folders)
+        roots = tuple(dict.fromkeys(map(_written, folders)))
         project = Project(name, label, roots, new.patterns or registry.PATTERNS, new.exclude)
-        about = new.about or next((told for root in project.roots(self._root) if (told := about_of(root))), "")
+        about = new.about or next((text for root in project.roots(self._root) if (text := readme_paragraph(root))), "")
         about = admit(about).text
         return self._write(("project create", project), lambda: self._plan_create(project, about))
 
@@ -86,32 +86,26 @@ class Registrar:
 
         def plan() -> WritePlan:
             project, data = self._read(name)
-            told = f"project {name} is {state}"
+            text = f"project {name} is {state}"
             if project.state == state:
-                return WritePlan(WriteResult(name, project.path, "unchanged", told))
+                return WritePlan(WriteResult(name, project.path, "unchanged", text))
             verb = {"active": "take up", "archived": "archive", "deleted": "delete"}[state]
-            return self._planned(
-                project, "set", told, registry.plan_state(project, state, data), subject=f"project: {verb} {name}"
-            )
+            edit = registry.plan_state(project, state, data)
+            return _plan(project, "set", text, edit, subject=f"project: {verb} {name}")
 
         return self._write(("project state", name, state), plan)
 
     def register(
-        self,
-        path: Path,
-        project: str,
-        sources: Sequence[str],
-        true_at: str | None,
-        registered_as: str | None = None,
+        self, path: Path, project: str, sources: Sequence[str], registered_as: str | None = None
     ) -> WriteResult:
         """Register a document: in the frontmatter of one in the vault, else in the project's registry. One that is
         `registered_as` something else, for it was renamed, keeps what is known of it.
 
         Raises:
-            BadInputError: it is no file of the project, or no document.
+            BadInputError: it is not a file of the project, or not a document.
         """
-        call = ("docs register", str(path), project, sources, true_at, registered_as)
-        return self._write(call, lambda: self._plan_register(path, project, tuple(sources), true_at, registered_as))
+        call = ("docs register", str(path), project, sources, registered_as)
+        return self._write(call, lambda: self._plan_register(path, project, sources, registered_as))
 
     def confirm(self, doc: Doc, commit: str) -> WriteResult:
         """Note that a document is true as of a commit of its sources."""
@@ -119,13 +113,13 @@ class Registrar:
         def plan() -> WritePlan:
             project, data = self._read(doc.project)
             if doc.is_in_vault:
-                edit = registry.plan_sources(doc.rel_path, (), commit, files.read_note(self._root, doc.rel_path) or b"")
+                before = files.read_note(self._root, doc.rel_path) or b""
+                edit = registry.plan_fields(doc.rel_path, before, {"true_at": commit})
             else:
-                entry = registry.entry_of(project, doc.entry_path, doc.registered_as)
-                edit = registry.plan_entry(project, _storable(replace(entry, true_at=commit)), data, doc.registered_as)
-            return self._planned(
-                project, "confirmed true", doc.id, edit, subject=f"docs: {doc.id} is true at {commit[:10]}"
-            )
+                known = registry.registered_doc(project, doc.registry_path, doc.registered_as)
+                row = _storable(replace(known, true_at=commit))
+                edit = registry.plan_document(project, row, data, doc.registered_as)
+            return _plan(project, "confirmed true", doc.id, edit, subject=f"docs: {doc.id} is true at {commit[:10]}")
 
         return self._write(("docs confirm", doc.id, commit), plan)
 
@@ -144,15 +138,16 @@ class Registrar:
     def find_projects(self, folder: Path, known: Sequence[Project]) -> Iterator[NewProject]:
         """Folders at and below `folder` that look like projects and belong to none."""
         names = {project.name for project in known}
-        for path in _candidates(folder):
+        for path in _find_folders(folder):
             if find_project(self._root, known, path) is None and not path.is_relative_to(self._root):
-                base = name = _name_for(path)
-                number = 1
-                while name in names:
-                    number += 1
-                    name = f"{base}-{number}"
+                try:
+                    base = registry.name_of(path.name)
+                except BadInputError:  # a name without a letter that fits
+                    base = "project"
+                numbered = (f"{base}-{number}" for number in count(2))
+                name = next(name for name in chain([base], numbered) if name not in names)
                 names.add(name)
-                yield NewProject(name, title_of(path) or path.name, source_roots=(_written(path),))
+                yield NewProject(name, readme_title(path) or path.name, source_roots=(_written(path),))
 
     # -- plans ---------------------------------------------------------------------------------------------------
 
@@ -164,33 +159,33 @@ class Registrar:
             step = again if known.state != "active" else f"See it with: quaid project show {project.name}"
             raise BadInputError(f"There is a project {project.name} already. {step}")
         edit = registry.plan_create(project, about or registry.ABOUT.format(label=project.label), datetime.now(UTC))
-        return self._planned(project, "made", project.label, edit, subject=f"project: create {project.name}")
+        return _plan(project, "made", project.label, edit, subject=f"project: create {project.name}")
 
-    def _plan_register(
-        self, path: Path, name: str, sources: tuple[str, ...], true_at: str | None, registered_as: str | None
-    ) -> WritePlan:
+    def _plan_register(self, path: Path, name: str, given: Sequence[str], registered_as: str | None) -> WritePlan:
         project, data = self._read(name)
-        entry_path = entry_path_of(self._root, project, path)
-        if entry_path is None or not path.is_file():
+        doc_path = registry_path_of(self._root, project, path)
+        if doc_path is None or not path.is_file():
             raise BadInputError(
-                f"{path} is no file in the home or the source roots of {name}. See them with: quaid project show {name}"
+                f"{path} is not a file in the home or the source roots of {name}. "
+                f"See them with: quaid project show {name}"
             )
         if not is_doc_name(path.name):
-            raise BadInputError(f"{path.name} is no document. One is visible and ends in {', '.join(SUFFIXES)}.")
-        sources = tuple(self._seen_from_root(project, source) for source in sources)
+            raise BadInputError(f"{path.name} is not a document. One is visible and ends in {', '.join(SUFFIXES)}.")
+        sources = tuple(self._seen_from_root(project, source) for source in given)
         edits = []
         hint = None
-        known = registry.entry_of(project, entry_path, registered_as)
-        entry = Entry(entry_path, sources or known.sources, true_at or known.true_at)
-        if (sources or true_at) and path.resolve() == (self._root / entry_path).resolve():
-            before = files.read_note(self._root, entry_path) or b""
-            edits = [registry.plan_sources(entry_path, sources, true_at, before)]
-            entry = Entry(entry_path)
-        elif sources and sources_of(entry_path, _read_text(path.parent, path.name)).is_stated:
+        known = registry.registered_doc(project, doc_path, registered_as)
+        row = RegisteredDoc(doc_path, sources or known.sources, known.true_at)
+        if sources and path.resolve() == (self._root / doc_path).resolve():
+            before = files.read_note(self._root, doc_path) or b""
+            edits = [registry.plan_fields(doc_path, before, {"sources": list(sources)})]
+            row = RegisteredDoc(doc_path)
+        elif sources and sources_of(doc_path, _read_text(path.parent, path.name)).is_stated:
             hint = f"{path.name} itself names what it is about, and its own word goes before the registry's."
-        edits.append(registry.plan_entry(project, _storable(entry), data, registered_as))
-        subject = f"docs: register {entry_path} in {name}"
-        return self._planned(project, "registered", entry.render(), *edits, subject=subject, hint=hint)
+        edits.append(registry.plan_document(project, _storable(row), data, registered_as))
+        return _plan(
+            project, "registered", row.render(), *edits, subject=f"docs: register {doc_path} in {name}", hint=hint
+        )
 
     def _seen_from_root(self, project: Project, source: str) -> str:
         """A source as the registry names it, where it was given as a file or folder as seen from where one is."""
@@ -199,13 +194,6 @@ class Registrar:
             if path.exists() and path.resolve().is_relative_to(root.resolve()):
                 return path.resolve().relative_to(root.resolve()).as_posix()
         return source
-
-    def _planned(
-        self, project: Project, outcome: str, text: str, *edits: Edit, subject: str, hint: str | None = None
-    ) -> WritePlan:
-        changed = tuple(edit for edit in edits if edit.before != edit.after)
-        written = WriteResult(project.name, project.path, outcome if changed else "unchanged", text, hint=hint)
-        return WritePlan(written, changed, Message(subject, trailers=(("Quaid-Task", subject.partition(":")[0]),)))
 
     def _read(self, name: str) -> tuple[Project, bytes]:
         path = f"{registry.FOLDER}/{name}/{registry.FILE}"
@@ -217,38 +205,35 @@ class Registrar:
     def _write(self, call: object, plan: Callable[[], WritePlan]) -> WriteResult:
         return self._writer.write(hashlib.sha256(repr(call).encode()).hexdigest(), plan).written
 
-    def _checked(self, root: str, *, allow_roots: bool) -> Path:
-        (found,) = judge(self._root, (str(Path(root).expanduser().absolute()),))
+    def _check_root(self, root: str, *, allow_roots: bool) -> Path:
+        (found,) = check_roots(self._root, (str(Path(root).expanduser().absolute()),))
         if found.problem and not found.can_be_allowed:
             raise BadInputError(f"{root} {found.problem}. Give the folder where the project's files are.")
         if not is_folder(found.folder):
             raise BadInputError(f"{root} is not a folder. Give the folder where the project's files are.")
         if found.problem and not allow_roots:
-            step = (
-                f"Whoever owns it can allow it with: quaid project create NAME --root {shlex.quote(str(found.folder))}"
-            )
-            raise BadInputError(f"{root} {found.problem}. {step}")
+            step = f"quaid project create NAME --root {shlex.quote(str(found.folder))}"
+            raise BadInputError(f"{root} {found.problem}. Whoever owns it can allow it with: {step}")
         return found.folder
 
 
-def _storable(entry: Entry) -> Entry:
-    if Entry.parse(entry.render()) != entry:
+def _plan(project: Project, outcome: str, text: str, *edits: Edit, subject: str, hint: str | None = None) -> WritePlan:
+    changed = tuple(edit for edit in edits if edit.before != edit.after)
+    written = WriteResult(project.name, project.path, outcome if changed else "unchanged", text, hint=hint)
+    return WritePlan(written, changed, Message(subject, trailers=(("Quaid-Task", subject.partition(":")[0]),)))
+
+
+def _storable(doc: RegisteredDoc) -> RegisteredDoc:
+    if RegisteredDoc.parse(doc.render()) != doc:
         raise BadInputError(
-            f"{entry.render()!r} would be read as something else: commas, <- and @ separate the parts of a line. "
+            f"{doc.render()!r} would be read as something else: commas, <- and @ separate the parts of a line. "
             "Say it in the document's own frontmatter (sources, true_at)."
         )
-    return entry
+    return doc
 
 
-def _name_for(folder: Path) -> str:
-    try:
-        return registry.name_of(folder.name)
-    except BadInputError:  # a name without a letter that fits
-        return "project"
-
-
-def title_of(folder: Path) -> str:
-    """What the README or PROJECT.md of a folder calls it; empty where there is no heading."""
+def readme_title(folder: Path) -> str:
+    """Return the title of a folder's PROJECT.md or README; empty if there is no heading."""
     for name in ("PROJECT.md", "README.md", "AGENTS.md"):
         text = _read_text(folder, name)
         found = re.search(r"^# +(.+)", text, re.MULTILINE)
@@ -257,13 +242,13 @@ def title_of(folder: Path) -> str:
     return ""
 
 
-def about_of(folder: Path) -> str:
-    """The first paragraph of a folder's README, as text; empty where there is none."""
+def readme_paragraph(folder: Path) -> str:
+    """Return the first paragraph of a folder's README, as text; empty if there is none."""
     for section in markdown.sections(notes.split_body(_read_text(folder, "README.md"))[1]):
         for paragraph in section.text.split("\n\n"):
             if paragraph and not _BADGE.match(paragraph):
                 line = " ".join(paragraph.split())
-                return line if len(line) <= _LONGEST_ABOUT else f"{line[:_LONGEST_ABOUT].rsplit(' ', 1)[0]} …"
+                return line if len(line) <= _MAX_ABOUT else f"{line[:_MAX_ABOUT].rsplit(' ', 1)[0]} …"
     return ""
 
 
@@ -279,20 +264,18 @@ def _written(root: Path) -> str:
     return f"~/{root.relative_to(home).as_posix()}" if root.is_relative_to(home) and root != home else str(root)
 
 
-def _holds_home(folder: Path) -> bool:
-    """Whether all that its owner has is in it: an agent that is led astray could read that as documents."""
-    return Path.home().resolve().is_relative_to(folder.resolve())
-
-
-def _candidates(folder: Path) -> Iterator[Path]:
+def _find_folders(folder: Path) -> Iterator[Path]:
     """Folders that look like projects, from `folder` down; nothing below one is looked at."""
+    home = Path.home().resolve()
     waiting = [(folder.absolute(), 0)]
     while waiting:
         path, depth = waiting.pop(0)
+        # All that its owner has is in a folder around it: an agent that is led astray could read that as documents.
+        holds_home = home.is_relative_to(path.resolve())
         is_own = History.find_repository(path) == path.resolve()
-        if not _holds_home(path) and (is_own or any((path / mark).is_file() for mark in MARKS)):
+        if not holds_home and (is_own or any((path / mark).is_file() for mark in MARKS)):
             yield path
-        elif depth < DEEPEST:
+        elif depth < MAX_DEPTH:
             try:
                 below = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.is_symlink())
             except OSError:

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from quaid.docs.roots import judge
+from quaid.docs.source_roots import check_roots
 from quaid.errors import BadInputError, NoteBrokenError
 from quaid.model import Edit
 from quaid.redaction import admit
@@ -25,18 +25,18 @@ FILE = "PROJECT.md"
 State = Literal["active", "archived", "deleted"]
 STATES: tuple[State, ...] = ("active", "archived", "deleted")
 PATTERNS = ("*.md", "docs/**/*.md", "doc/**/*.md")
-"""What the documents of a source repository are, unless the project says otherwise."""
+"""The documents of a source repository, unless the project says otherwise."""
 ABOUT = "What {label} is, in a few sentences."
-"""What stands in a new PROJECT.md where nobody has said it."""
+"""Stands in a new PROJECT.md that has no description."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_MAY_BE_NONE = re.compile(r"[!\[\\]")
+_MAY_BE_INVALID = re.compile(r"[!\[\\]")
 _ENTRY = re.compile(
     r"(?P<path>.+?)(?:(?<!\s)\s+<-\s*(?P<sources>.*?))?(?:(?<!\s)\s+@\s*(?P<commit>[0-9a-fA-F]{7,64}))?\Z", re.DOTALL
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RegisteredDoc:
     """A registered document: `path` within the vault or within a source root. `true_at` is a commit."""
 
     path: str
@@ -44,7 +44,7 @@ class Entry:
     true_at: str | None = None
 
     @classmethod
-    def parse(cls, line: str) -> Entry:
+    def parse(cls, line: str) -> RegisteredDoc:
         found = _ENTRY.match(line.strip())
         assert found is not None
         sources = (source.strip() for source in (found["sources"] or "").split(","))
@@ -57,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """One row of the registry. `source_roots` are as written: absolute, from the home folder (~), or from the vault.
+    """A project of the registry. `source_roots` are as written: absolute, from the home folder (~), or from the vault.
 
     `problems` are sentences about what could not be read as meant.
     """
@@ -69,7 +69,7 @@ class Project:
     exclude: tuple[str, ...] = ()
     state: State = "active"
     auto_index: bool = True
-    entries: tuple[Entry, ...] = ()
+    registered: tuple[RegisteredDoc, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
@@ -82,10 +82,7 @@ class Project:
 
     def roots(self, vault: Path) -> tuple[Path, ...]:
         """The source roots that may be read, as folders, whether they are on this machine or not."""
-        return tuple(root.folder for root in judge(vault, self.source_roots) if not root.problem)
-
-    def entry(self, path: str) -> Entry | None:
-        return next((entry for entry in self.entries if entry.path == path), None)
+        return tuple(root.folder for root in check_roots(vault, self.source_roots) if not root.problem)
 
 
 def read_projects(vault: Path) -> list[Project]:
@@ -116,7 +113,7 @@ def parse_project(name: str, data: bytes) -> Project:
         exclude=_patterns(fields, "exclude", problems),
         state=state,  # type: ignore[arg-type] # one of STATES, as was just seen
         auto_index=(_text(fields, "auto_index") or "true").lower() not in {"false", "no", "off", "0"},
-        entries=tuple(Entry.parse(line) for line in _list(fields, "documents") if line.strip()),
+        registered=tuple(RegisteredDoc.parse(line) for line in _list(fields, "documents") if line.strip()),
         problems=tuple(problems),
     )
 
@@ -135,7 +132,7 @@ def name_of(label: str) -> str:
 
 
 def unknown_project(name: str, known: Sequence[Project]) -> BadInputError:
-    """What is said where there is no project of that name."""
+    """Return the error for a name that no project has."""
     from difflib import get_close_matches
 
     meant = get_close_matches(name, [project.name for project in known], n=1)
@@ -161,32 +158,12 @@ def plan_create(project: Project, about: str, now: datetime) -> Edit:
     return Edit(project.path, None, (frontmatter.render(fields) + "\n" + body).encode())
 
 
-def plan_state(project: Project, state: State, data: bytes) -> Edit:
-    """Set the state; nothing else of the file changes."""
-    return _edit(project.path, data, {"state": state})
+def plan_fields(path: str, data: bytes, changes: Mapping[str, frontmatter.Value | None]) -> Edit:
+    """Set fields of a frontmatter: a project's, or `sources` and `true_at` of a document; nothing else changes.
 
-
-def plan_entry(project: Project, entry: Entry, data: bytes, registered_as: str | None = None) -> Edit:
-    """Put `entry` among the registered documents, in the place of the one for the same path or for its older name."""
-    names = {entry.path, registered_as or entry.path}
-    place = next((n for n, known in enumerate(project.entries) if known.path in names), len(project.entries))
-    kept = [known for known in project.entries if known.path not in names]
-    kept.insert(place, entry)
-    return _edit(project.path, data, {"documents": [known.render() for known in kept]})
-
-
-def plan_sources(path: str, sources: Sequence[str], true_at: str | None, data: bytes) -> Edit:
-    """Write into a document of the vault itself what it is about and when it was true."""
-    changes: dict[str, frontmatter.Value | None] = {"sources": list(sources)} if sources else {}
-    return _edit(path, data, {**changes, **({"true_at": true_at} if true_at else {})})
-
-
-def entry_of(project: Project, path: str, registered_as: str | None = None) -> Entry:
-    """The entry of a document, under its name of today; an empty one where it is not registered."""
-    return replace(project.entry(path) or project.entry(registered_as or path) or Entry(path), path=path)
-
-
-def _edit(path: str, data: bytes, changes: Mapping[str, frontmatter.Value | None]) -> Edit:
+    Raises:
+        NoteBrokenError: the frontmatter cannot be changed, or is not UTF-8.
+    """
     try:
         return Edit(path, data, frontmatter.set_fields(data.decode("utf-8"), changes).encode())
     except frontmatter.FrontmatterBrokenError as error:
@@ -195,14 +172,34 @@ def _edit(path: str, data: bytes, changes: Mapping[str, frontmatter.Value | None
         raise NoteBrokenError(path, "it is not UTF-8") from error
 
 
+def plan_state(project: Project, state: State, data: bytes) -> Edit:
+    """Set the state; nothing else of the file changes."""
+    return plan_fields(project.path, data, {"state": state})
+
+
+def plan_document(project: Project, doc: RegisteredDoc, data: bytes, registered_as: str | None = None) -> Edit:
+    """Put `doc` among the registered documents, in the place of the one for the same path or for its older name."""
+    names = {doc.path, registered_as or doc.path}
+    place = next((n for n, known in enumerate(project.registered) if known.path in names), len(project.registered))
+    kept = [known for known in project.registered if known.path not in names]
+    kept.insert(place, doc)
+    return plan_fields(project.path, data, {"documents": [known.render() for known in kept]})
+
+
+def registered_doc(project: Project, path: str, registered_as: str | None = None) -> RegisteredDoc:
+    """Return what the registry has of a document, under its present name; nothing but that if it is not registered."""
+    known = {doc.path: doc for doc in reversed(project.registered)}
+    return replace(known.get(path) or known.get(registered_as or path) or RegisteredDoc(path), path=path)
+
+
 def _text(fields: Mapping[str, Any], key: str) -> str | None:
     value = fields.get(key)
     return value.strip() or None if isinstance(value, str) else None
 
 
 def is_pattern(text: str) -> bool:
-    """Whether it can be read as a line of a .gitignore."""
-    if not _MAY_BE_NONE.search(text):
+    """Return whether `text` can be read as a line of a .gitignore."""
+    if not _MAY_BE_INVALID.search(text):
         return True
     import pathspec
 
@@ -216,16 +213,11 @@ def is_pattern(text: str) -> bool:
 def _patterns(fields: Mapping[str, Any], key: str, problems: list[str]) -> tuple[str, ...]:
     given = _list(fields, key)
     broken = [pattern for pattern in given if not is_pattern(pattern)]
-    problems += [f"{key} has {pattern!r}, which is no pattern" for pattern in broken]
+    problems += [f"{key} has {pattern!r}, which is not a pattern" for pattern in broken]
     return tuple(pattern for pattern in given if pattern not in broken)
 
 
 def _list(fields: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = fields.get(key)
-    if isinstance(value, str):
-        return (value.strip(),) if value.strip() else ()
-    return (
-        tuple(str(item).strip() for item in value if isinstance(item, str) and item.strip())
-        if isinstance(value, list)
-        else ()
-    )
+    items = value if isinstance(value, list) else [value]
+    return tuple(item.strip() for item in items if isinstance(item, str) and item.strip())

@@ -1,21 +1,41 @@
-"""A question -> passages of docs, by the channels, fusion and doubt that memories are recalled with."""
+"""A question -> passages of documents, by the channels, fusion and doubt that memories are recalled with."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from quaid.docs import chunks
+from quaid.docs.catalogue import Catalogue
+from quaid.errors import QuaidError
 from quaid.index import passages
-from quaid.model import ChannelRank, Hit, Passage, Recall
+from quaid.index.matrix import VectorMatrix
+from quaid.index.reader import IndexReader
+from quaid.index.scope import ScopedChunks
+from quaid.model import ChannelRank
+from quaid.place import DOCS_FILE, state_folder
 from quaid.recall import pipeline
 from quaid.recall.options import FEATURES, Depth, RecallOptions, Weights
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
-from quaid.settings import RecallSettings
+from quaid.settings import RecallSettings, Settings
+from quaid.sqlite import heal
+from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.sync.docs import DocFile, DocsIndex
 
-MOST_OF_ONE = 2
-"""So many passages of one doc may go before those of others: a question is often answered in two pages."""
+if TYPE_CHECKING:
+    from quaid.sync.embedding import Embedding, Progress
+
+SEARCH_WAIT_MS = 500
+"""For another process that is indexing the documents: a question is answered from what there is."""
+MAX_EMBED_S = 1.0
+"""Passages are long: a large repository takes twenty seconds, and a question does not wait for that."""
+MAX_OF_ONE_DOC = 2
+"""So many passages of one document may go before those of others: a question is often answered in two pages."""
 WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"beside": 1.0, "phrase": Weights().phrase})
 """A passage keeps no company: it counts by what it says for itself, words and likeness at the share that is configured
 (`beside`, of what stands alone), and a quoted phrase. How long it is says nothing, for it was cut.
@@ -26,9 +46,9 @@ _SPARE = 4
 
 @dataclass(frozen=True, slots=True)
 class DocHit:
-    """A passage of a doc: its markdown, the headings it stands under (outermost first) and its first and last line in
-    the file. `score` is in [0, 1], that of its best chunk; `channels` says who found that and where, `stands_for` how
-    many passages say the same.
+    """A passage of a document: its markdown, the headings it stands under (outermost first) and its first and last line
+    in the file. `score` is in [0, 1], that of its best chunk; `channels` says who found that and where, `stands_for`
+    how many passages say the same.
     """
 
     doc: str
@@ -44,7 +64,7 @@ class DocHit:
 
 
 @dataclass(frozen=True, slots=True)
-class DocsFound:
+class DocSearchResult:
     """The answer to one question, best first. `degraded` names every channel that was missing, `doubt` says why the
     best hit may be no answer.
     """
@@ -57,6 +77,73 @@ class DocsFound:
     doubt: str | None = None
 
 
+class DocSearch:
+    """Searches the documents of one vault. Belongs to one thread; keeps the vectors in memory between questions."""
+
+    def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
+        self._root = root
+        self._settings = settings
+        self._embedding = embedding
+        self.path = state_folder(root) / DOCS_FILE
+        self._readers = IndexReader(self.path), IndexReader(self.path)
+        self._matrix = VectorMatrix()
+        self._scoped = ScopedChunks()
+
+    def sync(
+        self, catalogue: Catalogue, options: SyncOptions | None = None, progress: Progress | None = None
+    ) -> SyncReport:
+        """Bring the index in step with the documents, all there are.
+
+        Raises:
+            LockedError, DiskFullError, DiskFailedError, VaultReadOnlyError
+        """
+        found = {doc.id: DocFile(doc.folder, doc.rel_path, doc.project) for doc in catalogue.docs}
+        parse = partial(chunks.parse_doc, settings=self._settings.docs, max_bytes=self._settings.sync.max_note_bytes)
+        return DocsIndex(self._root, found, self._settings, self._embedding, parse).sync(options, progress)
+
+    def search(
+        self,
+        catalogue: Catalogue,
+        query: str,
+        projects: frozenset[str],
+        limit: int | None,
+        depth: Depth,
+        helpers: Callable[[], Helpers],
+        progress: Progress | None = None,
+    ) -> DocSearchResult:
+        """Passages that answer `query`, from the index brought in step as far as a question can wait."""
+
+        def ask(_again: bool) -> DocSearchResult:
+            degraded = self._catch_up(catalogue, progress)
+            one, other = (reader.open() for reader in self._readers)
+            if one is None or other is None:
+                return DocSearchResult(query, (), tuple(degraded))
+            sources = Sources(one, other, self._embedding.embedder_of, self._matrix, self._scoped)
+            found = search(
+                sources, query, self._settings.recall, limit=limit or self._settings.docs.limit, projects=projects,
+                depth=depth, helpers=helpers(),
+            )  # fmt: skip
+            return replace(found, degraded=(*found.degraded, *degraded))
+
+        return heal(self.path, ask)
+
+    def _catch_up(self, catalogue: Catalogue, progress: Progress | None) -> list[str]:
+        """Bring the index in step for a question that waits; what it lacks afterwards."""
+        budget_s = min(self._settings.recall.embed_budget_s, MAX_EMBED_S)
+        options = SyncOptions(embed_budget_s=budget_s, fetch_weights=False, wait_ms=SEARCH_WAIT_MS)
+        try:
+            report = self.sync(catalogue, options, progress)
+        except QuaidError as error:  # another process is at it, or nothing can be written: then there is what there is
+            return [f"stale: {error}"]
+        if report.pending and self._settings.embedding.provider != "none":
+            return [f"pending: {report.pending:,} chunks have no vector yet; finish with: quaid docs sync"]
+        return []
+
+    def close(self) -> None:
+        for reader in self._readers:
+            reader.close()
+
+
 def search(
     sources: Sources,
     query: str,
@@ -66,58 +153,34 @@ def search(
     projects: frozenset[str] = frozenset(),
     depth: Depth = "auto",
     helpers: Helpers | None = None,
-) -> DocsFound:
-    """Passages of docs in `sources` (docs.db) that answer `query`; with `projects` of these alone. A language model is
-    asked in doubt, where `helpers` has one and `depth` allows it. What is found is data: who shows it, disarms it.
+) -> DocSearchResult:
+    """Passages of documents in `sources` (docs.db) that answer `query`; with `projects` of these alone.
+
+    A language model is asked in doubt, where `helpers` has one and `depth` allows it. What is found is data: who shows
+    it, disarms it.
     """
-    # That lets through what has no project too; a doc always has one.
-    options = RecallOptions(limit=max(1, limit) * _SPARE, projects=projects, depth=depth, weights=WEIGHTS)
-    found = pipeline.recall(sources, query, _for_docs(settings), options, helpers)
-    hits = _take_turns(_hits(sources, found))[: max(1, limit)]
-    return DocsFound(query, tuple(hits), found.degraded, found.took_ms, found.trace, found.doubt)
-
-
-def _for_docs(settings: RecallSettings) -> RecallSettings:
-    """The settings of recall without what is about facts and conversations."""
+    # What is about facts and conversations is left out.
     stages = replace(
         settings.stages, graph=False, provenance=False, contradictions=False, technical=False, neutralise=False
     )
-    return replace(settings, stages=stages)
-
-
-def _hits(sources: Sources, found: Recall) -> list[DocHit]:
-    places = [_place(hit) for hit in found.hits]
+    # That lets through what has no project too; a document always has one.
+    options = RecallOptions(limit=max(1, limit) * _SPARE, projects=projects, depth=depth, weights=WEIGHTS)
+    found = pipeline.recall(sources, query, replace(settings, stages=stages), options, helpers)
+    # A hit names the ordinal of its passage: `docs/recall.md#p3`.
+    places = [(hit.path, int(hit.id.rpartition("#p")[2])) for hit in found.hits]
     known = passages.fetch(sources.connection, places)
-    # Where there is none its doc was changed since it was found.
-    return [_doc_hit(hit, *known[place]) for hit, place in zip(found.hits, places, strict=True) if place in known]
-
-
-def _doc_hit(hit: Hit, passage: Passage, title: str) -> DocHit:
-    return DocHit(
-        doc=hit.path,
-        project=hit.project or "",
-        title=title,
-        heading=passage.heading,
-        text=passage.text,
-        first_line=passage.first_line,
-        last_line=passage.last_line,
-        score=min(1.0, hit.score),
-        channels=hit.channels,
-        stands_for=hit.stands_for,
-    )
-
-
-def _place(hit: Hit) -> tuple[str, int]:
-    """Doc and ordinal of the passage that a hit names: `docs/recall.md#p3`."""
-    return hit.path, int(hit.id.rpartition("#p")[2])
-
-
-def _take_turns(hits: Sequence[DocHit]) -> list[DocHit]:
-    """`hits` with at most two passages of a doc before those of others."""
     seen: Counter[str] = Counter()
     ahead: list[DocHit] = []
     behind: list[DocHit] = []
-    for hit in hits:
-        seen[hit.doc] += 1
-        (ahead if seen[hit.doc] <= MOST_OF_ONE else behind).append(hit)
-    return ahead + behind
+    for hit, place in zip(found.hits, places, strict=True):
+        if place not in known:  # its document was changed since it was found
+            continue
+        passage, title = known[place]
+        seen[hit.path] += 1
+        doc_hit = DocHit(
+            hit.path, hit.project or "", title, passage.heading, passage.text, passage.first_line, passage.last_line,
+            min(1.0, hit.score), hit.channels, hit.stands_for,
+        )  # fmt: skip
+        (ahead if seen[hit.path] <= MAX_OF_ONE_DOC else behind).append(doc_hit)
+    hits = (*ahead, *behind)[: max(1, limit)]
+    return DocSearchResult(query, hits, found.degraded, found.took_ms, found.trace, found.doubt)

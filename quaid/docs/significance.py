@@ -1,4 +1,4 @@
-"""Whether a change of a source file can matter to its documentation, as far as that can be told without a model.
+"""The filter: whether a change of a source file can matter to its documentation, without asking a model.
 
 What is left of both states is compared when comments, docstrings and white space are taken away. In doubt a change is
 significant: a model or a person may still find it trivial, and a change that was dropped is seen by nobody.
@@ -15,10 +15,10 @@ import warnings
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from quaid.docs.source_code import hash_comments_for_tools, lines_of, read_code
+from quaid.docs.lexers import hash_comments_for_tools, lines_of, read_code
 
 VERSION = f"4-{sys.version_info.major}.{sys.version_info.minor}"
-"""Changes when a verdict could: raised by hand, and of Python, whose grammar reads Python."""
+"""Changes when a comparison could: raised by hand, and of Python, whose grammar reads Python."""
 
 _MAX_READ = 1_000_000
 """Characters; of a longer text only the lines are compared."""
@@ -31,7 +31,7 @@ _NOT_PROSE = frozenset({"cmakelists.txt", "requirements.txt", "constraints.txt",
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _BEGINS_BLOCK = re.compile(r"[ \t]*(?:[-*+][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|[|>]|\.\.[ \t])")
 _YAML = (".yml", ".yaml")
-# What these pin or squeeze is said by a file beside them, which is judged itself.
+# What these pin or squeeze stands in a file beside them, which is compared itself.
 _LOCKS = frozenset(
     """package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock poetry.lock
     pipfile.lock uv.lock pdm.lock conda-lock.yml cargo.lock go.sum go.work.sum composer.lock gemfile.lock mix.lock
@@ -43,49 +43,49 @@ _SQUEEZED = (".min.js", ".min.mjs", ".min.cjs", ".min.css", ".js.map", ".mjs.map
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Comparison:
     """`why` in a few words, for a person: "only comments", "code", "added"."""
 
     is_trivial: bool
     why: str
 
 
-def judge(path: str, before: bytes | None, after: bytes | None) -> Judged:
-    """The change of the file `path` from `before` to `after`; None where it was not there. Pure, and raises nothing."""
+def compare(path: str, before: bytes | None, after: bytes | None) -> Comparison:
+    """Compare two states of the file `path`; None where it was not there. Pure, and raises nothing."""
     if before == after:
-        return Judged(True, "the same")
+        return Comparison(True, "the same")
     try:
-        judged = _judge(PurePosixPath(path).name.lower(), before or b"", after or b"")
+        compared = _compare(PurePosixPath(path).name.lower(), before or b"", after or b"")
     except Exception:  # noqa: BLE001 - what cannot be compared is for somebody else to judge
-        judged = Judged(False, "not comparable")
+        compared = Comparison(False, "not comparable")
     if before is not None and after is not None:
-        return judged
+        return compared
     word = "added" if before is None else "deleted"
-    return Judged(True, f"{word}, without code") if judged.is_trivial else Judged(False, word)
+    return Comparison(True, f"{word}, without code") if compared.is_trivial else Comparison(False, word)
 
 
-def _judge(name: str, before: bytes, after: bytes) -> Judged:
+def _compare(name: str, before: bytes, after: bytes) -> Comparison:
     if before and after and (name in _LOCKS or name.endswith(_SQUEEZED)):
-        return Judged(True, "a lock file" if name in _LOCKS else "made from another file")
+        return Comparison(True, "a lock file" if name in _LOCKS else "made from another file")
     old, new = _text(before), _text(after)
     if old is None or new is None:
-        return Judged(False, "binary")
+        return Comparison(False, "binary")
     if name.endswith(_PROSE) and name not in _NOT_PROSE:
         is_same = _blocks_of(old, name) == _blocks_of(new, name)
-        return Judged(True, "only white space") if is_same else Judged(False, "text")
+        return Comparison(True, "only white space") if is_same else Comparison(False, "text")
     # Of YAML the parser knows better which white space counts.
     if old == new or (not name.endswith(_YAML) and lines_of(old) == lines_of(new)):
-        return Judged(True, "only white space")
+        return Comparison(True, "only white space")
     if max(len(old), len(new)) > _MAX_READ or _interpreter(old) != _interpreter(new):
-        return Judged(False, "text")
-    return _judge_python(name, old, new) or _judge_values(name, old, new) or _judge_code(name, old, new)
+        return Comparison(False, "text")
+    return _compare_python(name, old, new) or _compare_values(name, old, new) or _compare_code(name, old, new)
 
 
 def _text(content: bytes) -> str | None:
-    """None for what is no text."""
+    """The text of a file; None if it is not text."""
     try:
         is_wide = content[:2] in {b"\xff\xfe", b"\xfe\xff"}
-        # Bytes that are no UTF-8 stay what they are: they are only compared.
+        # Bytes that are not UTF-8 stay what they are: they are only compared.
         text = content.decode("utf-16") if is_wide else content.decode("utf-8-sig", "surrogateescape")
     except UnicodeDecodeError:
         return None
@@ -120,29 +120,29 @@ def _blocks_of(text: str, name: str) -> list[str]:
     return blocks
 
 
-def _judge_python(name: str, old: str, new: str) -> Judged | None:
+def _compare_python(name: str, old: str, new: str) -> Comparison | None:
     """None when one of them is not Python, or a comment for a tool has changed."""
     before, after = (_read_python(text) if name.endswith((".py", ".pyi", ".pyw")) else None for text in (old, new))
     if before is None or after is None or hash_comments_for_tools(old) != hash_comments_for_tools(new):
         return None
     if before[0] != after[0]:
-        return Judged(False, "code")
-    return Judged(True, _COMMENTS if before[1] == after[1] else "only docstrings")
+        return Comparison(False, "code")
+    return Comparison(True, _COMMENTS if before[1] == after[1] else "only docstrings")
 
 
-def _judge_values(name: str, old: str, new: str) -> Judged | None:
+def _compare_values(name: str, old: str, new: str) -> Comparison | None:
     """None when there is not JSON, TOML or YAML in both."""
     before, after = _values(name, old), _values(name, new)
     if before is None or after is None:
         return None
-    return Judged(True, "the same values") if before == after else Judged(False, "values")
+    return Comparison(True, "the same values") if before == after else Comparison(False, "values")
 
 
-def _judge_code(name: str, old: str, new: str) -> Judged:
+def _compare_code(name: str, old: str, new: str) -> Comparison:
     before, after = read_code(name, old), read_code(name, new)
     if before is None or after is None:
-        return Judged(False, "text")
-    return Judged(True, _COMMENTS) if before == after else Judged(False, "code")
+        return Comparison(False, "text")
+    return Comparison(True, _COMMENTS) if before == after else Comparison(False, "code")
 
 
 def _read_python(text: str) -> tuple[str, list[str]] | None:

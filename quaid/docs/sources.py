@@ -1,4 +1,4 @@
-"""What a document is about: the files it names as its sources, and where it names none, those that it speaks of.
+"""Sources of a document: the files that it names, and if it names none, those that it mentions.
 
 Pure: text and a list of files in, paths out.
 """
@@ -26,7 +26,7 @@ _LINK = re.compile(
 )
 _SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _PATH = re.compile(r"(?:\./|\.\./)*+[\w@.+-][\w@.+ /-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
-_PLACE = re.compile(r"(?:[#:]L?\d+(?:-L?\d+)?)?(?:#\S*)?$")
+_POSITION = re.compile(r"(?:[#:]L?\d+(?:-L?\d+)?)?(?:#\S*)?$")
 _PROSE = frozenset(
     {".md", ".markdown", ".rst", ".txt", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".webp", ".ico"}
 )
@@ -36,48 +36,49 @@ _DATED = re.compile(
 )
 _RECORDS = frozenset({"adr", "adrs", "decisions", "rfcs", "changelogs"})
 """Below a folder of documents only: `go/queue/archive` is a package."""
-_LONGEST_LINE = 5_000
+_MAX_LINE = 5_000
 _GLOB = re.compile(r"[*?\[]")
-_MOST_STARS = 3
+_MAX_STARS = 3
 """In a name: each of them multiplies the work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """The references of a document, as written, and where they come from."""
+class References:
+    """The references of a document as they are `written`: paths, folders and globs; and where they come from."""
 
-    references: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
     origin: Origin = "none"
 
     @property
     def is_stated(self) -> bool:
-        """Whether somebody said so, rather than that it was gathered from the text."""
+        """Whether they were named on purpose, rather than gathered from the text."""
         return self.origin not in {"learned", "none"}
 
 
-def sources_of(path: str, text: str, registered: Sequence[str] = ()) -> Said:
-    """The sources a document names: in its frontmatter, else in a `<!-- SOURCES: a, b -->` comment, else in the
-    registry; else the files that its links and code spans speak of. `none` says that it is about no file.
+def sources_of(path: str, text: str, registered: Sequence[str] = ()) -> References:
+    """Return the sources that a document names: in its frontmatter, else in a `<!-- SOURCES: a, b -->` comment, else in
+    the registry; else the files in its links and code spans. `none` says that it is about no file.
 
     What records a moment (a changelog, a dated decision) is about that moment: nothing is learned from it.
     """
     head = frontmatter.parse(text)
     listed = head.fields.get("sources")
     if listed is not None:
-        return _stated(_split(listed) if isinstance(listed, str) else listed, "frontmatter")
-    body = head.body
-    said = [body[start:end] for start, end in _comments(body)]
-    if said:
-        return _stated([item for told in said for item in _split(told.partition(":")[2][: -len("-->")])], "comment")
+        return _stated(re.split(r"[,\n]", listed) if isinstance(listed, str) else listed, "frontmatter")
+    comments = [head.body[start:end] for start, end in _comments(head.body)]
+    if comments:
+        lists = (comment.partition(":")[2].removesuffix("-->") for comment in comments)
+        return _stated([item for text in lists for item in re.split(r"[,\n]", text)], "comment")
     if registered:
-        return Said(tuple(registered), "registered")
+        return References(tuple(registered), "registered")
     learned = () if is_record(path) else tuple(dict.fromkeys(mentioned(text)))
-    return Said(learned, "learned" if learned else "none")
+    return References(learned, "learned" if learned else "none")
 
 
-def _stated(items: object, origin: Origin) -> Said:
-    cleaned = [_clean(str(item)) for item in items] if isinstance(items, list) else []
-    return Said(tuple(dict.fromkeys(item for item in cleaned if item.lower() not in _NOTHING)), origin)
+def _stated(items: object, origin: Origin) -> References:
+    written = [str(item).strip().strip("`\"'").strip("[]").strip() for item in items] if isinstance(items, list) else []
+    cleaned = dict.fromkeys(_POSITION.sub("", item) for item in written)
+    return References(tuple(item for item in cleaned if item.lower() not in _NOTHING), origin)
 
 
 def true_at_of(text: str) -> str | None:
@@ -87,7 +88,7 @@ def true_at_of(text: str) -> str | None:
 
 
 def is_record(path: str) -> bool:
-    """Whether a document tells how something was at a time, by its name: it does not go out of date."""
+    """Return whether a document records a moment, by its name: it does not go out of date."""
     *folders, name = (part.lower() for part in PurePosixPath(path).parts)
     below = folders[folders.index("docs") :] if "docs" in folders else folders[:1]
     return _DATED.match(name) is not None or not _RECORDS.isdisjoint(below)
@@ -104,7 +105,7 @@ def mentioned(text: str) -> Iterator[str]:
             if "://" not in target and not target.startswith(("#", "mailto:", "/")):
                 yield from _as_path(target)
         for line in block.text.split("\n"):
-            for span in _SPAN.finditer(line[:_LONGEST_LINE]):
+            for span in _SPAN.finditer(line[:_MAX_LINE]):
                 yield from _as_path(span[2].strip())
 
 
@@ -136,25 +137,17 @@ def _comments(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _as_path(text: str) -> Iterator[str]:
-    path = _PLACE.sub("", text)
+    path = _POSITION.sub("", text)
     if _PATH.fullmatch(path) and PurePosixPath(path).suffix.lower() not in _PROSE:
         yield path
 
 
-def _split(text: str) -> list[str]:
-    return re.split(r"[,\n]", text)
-
-
-def _clean(item: str) -> str:
-    return _PLACE.sub("", item.strip().strip("`\"'").strip("[]").strip())
-
-
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """Files, and the references that name none that is there, or more than one: (reference, how many)."""
+class ResolvedReferences:
+    """Files, and the `unclear` references: (reference, how many files it may mean)."""
 
     paths: tuple[str, ...] = ()
-    open: tuple[tuple[str, int], ...] = ()
+    unclear: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -165,33 +158,30 @@ class FileList:
     gone: Sequence[str] = ()
     _known: dict[tuple[str, str, str], tuple[Sequence[str], bool]] = field(default_factory=dict)
 
-    def resolve(self, said: Said, folder: str, root: str) -> Resolved:
-        """What the references of a document in `folder` mean; `root` is where its project begins. Both are relative to
+    def resolve(self, references: References, folder: str, root: str) -> ResolvedReferences:
+        """Resolve the references of a document in `folder`; `root` is where its project begins. Both are relative to
         the top of the repository, empty for the top itself.
 
         A learned reference counts where it can only mean one file.
         """
         paths: dict[str, None] = {}
         unclear: list[tuple[str, int]] = []
-        for reference in said.references:
-            found, is_clear = self._look_up(reference, folder, root)
-            if is_clear and (said.is_stated or len(found) == 1):
+        for reference in references.written:
+            key = (reference, folder, root)
+            if key not in self._known:
+                self._known[key] = self._find(*key)
+            found, is_clear = self._known[key]
+            if is_clear and (references.is_stated or len(found) == 1):
                 paths |= dict.fromkeys(found)
-                if said.is_stated and self._there.isdisjoint(found):
+                if references.is_stated and self._there.isdisjoint(found):
                     unclear.append((reference, 0))
-            elif said.is_stated:
+            elif references.is_stated:
                 unclear.append((reference, len(found)))
-        return Resolved(tuple(paths), tuple(unclear))
-
-    def _look_up(self, reference: str, folder: str, root: str) -> tuple[Sequence[str], bool]:
-        key = (reference, folder, root)
-        if key not in self._known:
-            self._known[key] = self._find(*key)
-        return self._known[key]
+        return ResolvedReferences(tuple(paths), tuple(unclear))
 
     def _find(self, reference: str, folder: str, root: str) -> tuple[Sequence[str], bool]:
-        """The files that are meant, and whether there is no doubt about it."""
-        for full in _places(reference, folder, root):
+        """The files that are meant, and whether that is beyond doubt."""
+        for full in _paths_meant(reference, folder, root):
             if full in self._all and full not in self._folders:
                 return [full], True
             if full in self._folders or not full:
@@ -243,8 +233,8 @@ def _group_by_name(paths: Iterable[str]) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _places(reference: str, folder: str, root: str) -> Iterator[str]:
-    """Where a reference may point at: from the document's folder, the project's root, the top of the repository."""
+def _paths_meant(reference: str, folder: str, root: str) -> Iterator[str]:
+    """What a reference may mean: from the document's folder, the project's root, the top of the repository."""
     for base in dict.fromkeys((folder, root, "")):
         full = posixpath.normpath(posixpath.join(base, reference.lstrip("/")))
         if not full.startswith(".."):
@@ -252,13 +242,13 @@ def _places(reference: str, folder: str, root: str) -> Iterator[str]:
 
 
 def _matching(pattern: str, paths: Sequence[str]) -> list[str]:
-    """Those that a glob means: none if it is none, or would take long to compare with a long name."""
+    """The paths that a glob means: none if it is not one, or would take long to compare with a long name."""
     import pathspec
 
-    if any(part.count("*") > _MOST_STARS for part in pattern.split("/")):
+    if any(part.count("*") > _MAX_STARS for part in pattern.split("/")):
         return []
     try:
         spec = pathspec.GitIgnoreSpec.from_lines([f"/{pattern}"])
     except (ValueError, re.error):
-        return []  # a folder's name, as in `app/[post-id]`, is none
+        return []  # a folder's name, as in `app/[post-id]`, is not one
     return list(spec.match_files(paths))

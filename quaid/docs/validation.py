@@ -1,6 +1,6 @@
-"""What must not become of a doc, whoever proposes it: nothing hidden, no orders, no secret, no lost structure.
+"""Faults that a document must not get, whoever proposes it: hidden text, orders, secrets, lost structure.
 
-Told from the doc before and after, not from the edits that make the difference: what is harmless in itself may
+Seen from the document before and after, not from the edits that make the difference: what is harmless in itself may
 become something else by what stands beside it. Texts have bare newlines here.
 """
 
@@ -15,8 +15,8 @@ from quaid.text.quoting import neutralise
 from quaid.text.stop_words import STOP_WORDS
 from quaid.vault import replacements
 
-MOST_NAMED = 3
-_LONGEST = 80
+MAX_NAMED = 3
+_MAX_QUOTED = 80
 _CODE = re.compile(r"`([^`\n]+)`")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _HIDING = re.compile(
@@ -40,31 +40,27 @@ _LETTERS = re.compile(r"[^\W\d_]{4,}")
 _LITERALS = frozenset({"true", "false", "null", "none"})
 
 
-def faults(before: str, after: str) -> list[str]:
-    """What is wrong with making `after` of `before`, a sentence each."""
-    return list(_faults(before, after))
-
-
 def invented(before: str, after: str, material: str) -> list[str]:
-    """Names of code between backticks that `after` has and neither `before` nor `material` know, as they are written.
+    """Return names of code between backticks that `after` has and neither `before` nor `material` know, as written.
 
     A name is known when its parts are: `Models.ask` where something says `Models` and something `ask`; of a path also
     the file's whole name.
     """
-    said = f"{before}\n{material}"
-    words = set(_WORD.findall(said))
+    known = f"{before}\n{material}"
+    words = set(_WORD.findall(known))
     names = (name for span in _CODE.finditer(_new_lines(before, after)) for name in _names(span[1]))
-    return list(dict.fromkeys(name for name in names if not _is_known(name, said, words)))
+    return list(dict.fromkeys(name for name in names if not _is_known(name, known, words)))
 
 
 def unsaid(new: str, text: str) -> list[str]:
-    """Words and numbers of `new` that `text` does not have; small words of English may come."""
+    """Return words and numbers of `new` that `text` does not have; small words of English may come."""
     known = {word.casefold() for word in _LETTERS.findall(text)} | set(re.findall(r"\d+", text)) | STOP_WORDS
     found = [word for word in re.findall(r"[^\W\d_]{4,}|\d+", new) if word.casefold() not in known]
     return list(dict.fromkeys(found))
 
 
-def _faults(before: str, after: str) -> Iterator[str]:
+def faults(before: str, after: str) -> Iterator[str]:
+    """Yield what is wrong with changing `before` to `after`, a sentence each."""
     if before[: replacements.text_start(before)] != after[: replacements.text_start(after)]:
         yield "what stands between --- lines at the top must stay as it is"
     if not after[replacements.text_start(after) :].strip():
@@ -72,11 +68,11 @@ def _faults(before: str, after: str) -> Iterator[str]:
     if _comments(before) != _comments(after):
         yield "comments (<!-- … -->) must stay as they are, and none may come"
     if hiding := Counter(_HIDING.findall(after)) - Counter(_HIDING.findall(before)):
-        yield f"`replace` hides something: {next(iter(hiding))[:_LONGEST]!r}"
+        yield f"`replace` hides something: {next(iter(hiding))[:_MAX_QUOTED]!r}"
     if running := Counter(_RUNNING.findall(after)) - Counter(_RUNNING.findall(before)):
-        yield f"`replace` has HTML that is carried out where the page is shown: {next(iter(running))[:_LONGEST]!r}"
+        yield f"`replace` has HTML that is carried out where the page is shown: {next(iter(running))[:_MAX_QUOTED]!r}"
     if acting := sorted(_acting(after) - _acting(before)):
-        yield f"`replace` has what acts on its reader, an order or characters nobody sees: {acting[0][:_LONGEST]!r}"
+        yield f"`replace` has what acts on its reader, an order or characters nobody sees: {acting[0][:_MAX_QUOTED]!r}"
     new_lines = _new_lines(before, after)
     admitted = admit(new_lines)
     if admitted.text != new_lines:
@@ -118,16 +114,13 @@ def _names(code: str) -> Iterator[str]:
             yield name
 
 
-def _is_known(token: str, said: str, words: set[str]) -> bool:
+def _is_known(token: str, known: str, words: set[str]) -> bool:
     parts = _WORD.findall(token)
     if token.startswith("-"):
-        return "_".join(parts) in words or token in said
+        return "_".join(parts) in words or token in known
     name = token.rsplit("/", 1)[-1]
-    if "/" in token and "." in name and name not in said:
+    if "/" in token and "." in name and name not in known:
         return False
-    return all(part in words or part.isdigit() or _is_free(part) for part in parts)
-
-
-def _is_free(word: str) -> bool:
-    """A placeholder such as NAME, or a word of every language."""
-    return (word.isupper() and "_" not in word) or word.lower() in _LITERALS
+    # A placeholder such as NAME, and a word of every language, may come.
+    free = {part for part in parts if (part.isupper() and "_" not in part) or part.lower() in _LITERALS}
+    return all(part in words or part.isdigit() or part in free for part in parts)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quaid.capture.extractor import ExtractResult
     from quaid.capture.transcripts import AgentLog
     from quaid.docs.catalogue import Doc
-    from quaid.docs.staleness import Freshness
+    from quaid.docs.freshness import Freshness
     from quaid.memory import Memory
 
 LOCK_FILE = "worker.lock"

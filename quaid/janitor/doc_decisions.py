@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from quaid.docs.edits import shown
+from quaid.docs.updater import quote
 from quaid.errors import ModelAnswerError
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
@@ -15,7 +15,7 @@ from quaid.vault import headings
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Doc
-    from quaid.docs.updater import Update
+    from quaid.docs.updates import DocUpdate
 
 TASKS = ("docs_staleness", "docs_cleanup")
 MAX_REFUSED_CHARACTERS = 1_500
@@ -51,7 +51,7 @@ def noting_unusable_answers(context: TaskContext, task: str, key: str, doc: Doc)
 
 
 def decide(
-    task: str, kind: str, key: str, doc: Doc, update: Update, edit: Edit | SourceEdit, more: str = ""
+    task: str, kind: str, key: str, doc: Doc, update: DocUpdate, edit: Edit | SourceEdit, more: str = ""
 ) -> Decision:
     """The decision to make `edit`, which is `update`, of `doc`."""
     branch = edit if isinstance(edit, SourceEdit) else None
@@ -67,14 +67,14 @@ def decide(
         why=" ".join(part if part.endswith(".") else f"{part}." for part in why if part),
         model=update.model,
         prompt=update.prompt,
-        detail=shown(update.detail),
+        detail=quote(update.detail),
     )
 
 
 def name_of(doc: Doc) -> str:
     """`projects/recall/GUIDE.md`, or `docs/recall.md of quaid`, on one line."""
-    name = doc.rel_path if doc.is_in_vault else f"{doc.entry_path} of {doc.project}"
-    return headings.one_line(shown(name))
+    name = doc.rel_path if doc.is_in_vault else f"{doc.registry_path} of {doc.project}"
+    return headings.one_line(quote(name))
 
 
 def refused(context: TaskContext, doc: Doc) -> list[str]:

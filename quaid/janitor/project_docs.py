@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.docs import registry
-from quaid.docs.churn import LARGE, GrownDoc, is_bloated, measure_churn
-from quaid.docs.staleness import changes_of, why_unchecked
-from quaid.docs.trees import Tree, Trees
-from quaid.docs.updating import Updater, propose_branch
-from quaid.docs.weighing import StaleDoc, recall_verdicts
+from quaid.docs.cleanup import LARGE, GrownDoc, is_bloated, measure_churn
+from quaid.docs.file_history import changes_of
+from quaid.docs.freshness import why_unchecked
+from quaid.docs.judgements import StaleDoc, apply_kept
+from quaid.docs.source_trees import SourceTree, SourceTrees
+from quaid.docs.updater import Updater, propose_branch
 from quaid.errors import QuaidError
 from quaid.history.source_repository import MAX_COMMITS
 from quaid.vault import files
@@ -23,10 +24,9 @@ from quaid.vault import files
 if TYPE_CHECKING:
     from quaid.capture.writer import Writer
     from quaid.docs.catalogue import Doc
-    from quaid.docs.checking import Checker
     from quaid.docs.documentation import Documentation
+    from quaid.docs.freshness import Freshness
     from quaid.docs.registry import Project
-    from quaid.docs.staleness import Freshness
     from quaid.janitor.decision import Decision
     from quaid.local.runs import Judgements
     from quaid.settings import Settings
@@ -65,7 +65,7 @@ class ProjectDocs:
     def grown(self, now: datetime) -> list[GrownDoc]:
         """Documents that have grown by being added to again and again; none that is stale."""
         stale = {doc.id for doc, _ in self._stale_of(self._checked)}
-        by_tree: dict[Tree, list[Doc]] = {}
+        by_tree: dict[SourceTree, list[Doc]] = {}
         for doc in self._docs:
             with suppress(OSError):
                 is_large = doc.id not in stale and doc.file.stat().st_size >= LARGE
@@ -126,14 +126,8 @@ class ProjectDocs:
         return self._documentation.projects(registry.STATES)
 
     @cached_property
-    def _trees(self) -> Trees:
-        return Trees(self._root, self._projects)
-
-    @cached_property
-    def _checker(self) -> Checker:
-        from quaid.docs.checking import Checker
-
-        return Checker(self._root, self._projects)
+    def _trees(self) -> SourceTrees:
+        return SourceTrees(self._root, self._projects)
 
     @cached_property
     def _docs(self) -> Sequence[Doc]:
@@ -144,16 +138,19 @@ class ProjectDocs:
         """The documents with how true they are; none where they are not to be checked."""
         if not self._settings.docs.check:
             return ()
-        return tuple(zip(self._docs, self._checker.check(self._docs, is_all=True), strict=True))
+        from quaid.docs.staleness import StalenessCheck
+
+        found = StalenessCheck(self._root, self._trees).check(self._docs, is_all=True)
+        return tuple(zip(self._docs, found, strict=True))
 
     def _stale_of(self, found: Sequence[tuple[Doc, Freshness]]) -> list[tuple[Doc, Freshness]]:
         """The documents that are stale whatever a model has said of their changes, as the filter alone sees them."""
-        known = recall_verdicts([freshness for _, freshness in found], self._judgements)
+        known = apply_kept([freshness for _, freshness in found], self._judgements)
         return [pair for pair, told in zip(found, known, strict=True) if told.is_stale]
 
     @cached_property
     def _updater(self) -> Updater:
-        return Updater(self._root, self._checker, self._judgements, lambda: self._writer)
+        return Updater(self._root, self._trees, self._judgements, lambda: self._writer)
 
     def _is_committed(self, doc: Doc, data: bytes) -> bool:
         """Return whether a document in a source repository is as HEAD has it: else no branch can have it."""
@@ -172,7 +169,7 @@ def first_three(names: Sequence[str]) -> str:
     return f"{', '.join(names[:3])}{more}"
 
 
-def _grown_in(tree: Tree, docs: Sequence[Doc], now: datetime) -> Iterator[GrownDoc]:
+def _grown_in(tree: SourceTree, docs: Sequence[Doc], now: datetime) -> Iterator[GrownDoc]:
     """The documents of one repository that have grown."""
     paths = [tree.inside(doc.file) for doc in docs]
     log = tree.repository.log(MAX_COMMITS, paths)

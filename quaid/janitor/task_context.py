@@ -15,8 +15,8 @@ from quaid.vault import markdown, notes
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.docs.churn import GrownDoc
-    from quaid.docs.weighing import StaleDoc
+    from quaid.docs.cleanup import GrownDoc
+    from quaid.docs.judgements import StaleDoc
     from quaid.llm import Models
     from quaid.local.recall_log import Gap
 

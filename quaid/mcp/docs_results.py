@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, NotRequired
 from mcp.types import CallToolResult
 from typing_extensions import TypedDict
 
-from quaid.docs.wording import describe
+from quaid.docs.freshness import describe
 from quaid.errors import BadInputError
 from quaid.mcp.results import LONGEST_NOTE, answer, bare, day, fitting, line
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Catalogue, Doc
+    from quaid.docs.freshness import Freshness
     from quaid.docs.registry import Project
-    from quaid.docs.search import DocHit, DocsFound
-    from quaid.docs.staleness import Freshness
+    from quaid.docs.search import DocHit, DocSearchResult
 
 MOST_LISTED = 200
 MOST_SOURCES = 40
@@ -102,7 +102,7 @@ class ReadDoc(TypedDict):
     next_line: NotRequired[int]
 
 
-def searched(found: DocsFound, fresh: dict[str, Freshness]) -> CallToolResult:
+def searched(found: DocSearchResult, fresh: dict[str, Freshness]) -> CallToolResult:
     hits = fitting(found.hits, LONGEST_PASSAGE)
     shape = bare(Searched(
         notice=PREFACE,
@@ -121,7 +121,7 @@ def listed(
     docs = Counter(doc.project for doc, _ in found)
     stale = Counter(doc.project for doc, freshness in found if freshness.is_stale)
     problems = [f"{path} is registered in {name} and is no file any more" for name, path in catalogue.missing]
-    problems += [f"{doc.registered_as} is {doc.entry_path} now" for doc in catalogue.docs if doc.registered_as]
+    problems += [f"{doc.registered_as} is {doc.registry_path} now" for doc in catalogue.docs if doc.registered_as]
     problems += [f"the source root {root} of {name} is not on this machine" for name, root in catalogue.absent]
     problems += [
         f"the documents of {name} cannot be checked: its source root {root.written} {root.problem}"
@@ -189,7 +189,7 @@ def _passage(hit: DocHit, freshness: Freshness | None) -> Passage:
     ))  # fmt: skip
 
 
-def _warn(found: DocsFound) -> str:
+def _warn(found: DocSearchResult) -> str:
     if not found.hits:
         return "No document says anything to this. Ask again with other words, or see what there is with docs_list."
     return f"In doubt: {line(found.doubt)}. These may not answer the question." if found.doubt else ""

@@ -90,7 +90,7 @@ class Documenting:
         name, first_line = docs_results.parse_place(ref)
 
         def read(memory: Memory) -> CallToolResult:
-            from quaid.docs.listing import title_of
+            from quaid.docs.catalogue import title_of
 
             doc, text, redacted = memory.documentation.read(name, project)
             ((_, freshness),) = memory.documentation.check_docs([doc])
@@ -108,7 +108,7 @@ class Documenting:
         """
 
         def list_docs(memory: Memory) -> CallToolResult:
-            from quaid.docs.listing import title_of
+            from quaid.docs.catalogue import title_of
 
             documentation = memory.documentation
             projects = [documentation.project(project)] if project else documentation.projects()

@@ -103,7 +103,7 @@ def _read_project(memory: Memory, name: str) -> str:
     Raises:
         NoteNotFoundError: there is no such project.
     """
-    from quaid.docs.wording import describe
+    from quaid.docs.freshness import describe
     from quaid.errors import BadInputError
 
     try:

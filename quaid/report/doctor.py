@@ -290,12 +290,12 @@ def check_projects(memory: Memory) -> Outcome:
 
 
 def _check_roots(vault: Path, project: Project) -> Outcome | None:
-    from quaid.docs.roots import judge, name_next_step
+    from quaid.docs.source_roots import check_roots, next_step
 
-    for root in judge(vault, project.source_roots):
+    for root in check_roots(vault, project.source_roots):
         if root.problem:
             sentence = f"The documents of {project.name} cannot be checked: {root.written} {root.problem}."
-            return "warning", sentence, name_next_step(project.name, root)
+            return "warning", sentence, next_step(project.name, root)
         if not root.folder.is_dir():
             sentence = f"{root.folder}, a source root of {project.name}, is not on this machine."
             return "warning", sentence, f"mount it, or change {project.path}"

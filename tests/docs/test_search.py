@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from docs_ground import Docs
+from docs_fixture import Docs
 from embedding_service import EmbeddingService
 
 from quaid.errors import ModelError

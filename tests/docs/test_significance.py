@@ -13,23 +13,23 @@ from hypothesis import strategies as st
 from labelled_diffs import labelled
 
 from quaid.docs import significance
-from quaid.docs.significance import judge
+from quaid.docs.significance import compare
 
 FIRST = ("python", "typescript", "go", "rust", "java")
 ENDINGS = """py pyi js ts tsx json jsonc go rs java c h cpp cs kt scala swift groovy dart php rb ex sh lua sql css scss html vue
     proto graphql tf hs yml mk r cmake ini toml md rst txt svg dockerfile unknown""".split()  # noqa: SIM905
 
 
-def judged(path, before, after):
-    return judge(path, before.encode(), after.encode())
+def compared(path, before, after):
+    return compare(path, before.encode(), after.encode())
 
 
 def is_trivial(path, before, after):
-    return judged(path, before, after).is_trivial
+    return compared(path, before, after).is_trivial
 
 
 def table(changes):
-    rows = [(change, judge(change.path, change.before, change.after)) for change in changes]
+    rows = [(change, compare(change.path, change.before, change.after)) for change in changes]
     lines = [
         f"{'' if found.is_trivial == change.is_trivial else 'WRONG':6}{change.path:50.50} "
         f"{'trivial' if change.is_trivial else 'significant':12} {change.what} -> {found.why}"
@@ -59,12 +59,12 @@ def test_in_other_languages_the_significant_are_kept_and_three_fifths_of_the_tri
 
 
 @pytest.mark.parametrize("change", [change for name in (*FIRST, "others") for change in labelled(name)])
-def test_line_ends_bom_and_direction_change_no_verdict(change):
-    found = judge(change.path, change.before, change.after)
-    assert judge(change.path, change.after, change.before).is_trivial == found.is_trivial
+def test_line_ends_bom_and_direction_change_no_comparison(change):
+    found = compare(change.path, change.before, change.after)
+    assert compare(change.path, change.after, change.before).is_trivial == found.is_trivial
     windows = b"\xef\xbb\xbf" + change.after.replace(b"\n", b"\r\n")
-    assert judge(change.path, change.before, windows).is_trivial == found.is_trivial
-    assert judge(change.path, change.after, windows).is_trivial
+    assert compare(change.path, change.before, windows).is_trivial == found.is_trivial
+    assert compare(change.path, change.after, windows).is_trivial
 
 
 @pytest.mark.parametrize(("path", "before", "after"), [
@@ -98,8 +98,8 @@ def test_line_ends_bom_and_direction_change_no_verdict(change):
     ("a.js", "/*! v1 */\na()\n", "/*! v2 */\na()\n"),
 ])  # fmt: skip
 def test_it_says_the_same(path, before, after):
-    assert judged(path, before, after).is_trivial
-    assert judged(path, after, before).is_trivial
+    assert compared(path, before, after).is_trivial
+    assert compared(path, after, before).is_trivial
 
 
 # What it takes more than a list of comment signs to see, or a reader of every language.
@@ -179,8 +179,8 @@ def test_what_says_the_same_in_another_order_style_or_place_is_significant(path,
     ("logo.png", "a\0b", "a\0c"),
 ])  # fmt: skip
 def test_it_does_not_say_the_same(path, before, after):
-    assert not judged(path, before, after).is_trivial
-    assert not judged(path, after, before).is_trivial
+    assert not compared(path, before, after).is_trivial
+    assert not compared(path, after, before).is_trivial
 
 
 # What is read by somebody else than people, and text that is easily taken for a comment or for formatting.
@@ -304,12 +304,12 @@ def test_a_tool_or_a_reader_would_see_the_difference(path, before, after):
     ("a.md", b"words\n", False),
 ])  # fmt: skip
 def test_a_file_that_comes_or_goes_matters_when_it_holds_something(path, content, trivial):
-    added, deleted = judge(path, None, content), judge(path, content, None)
+    added, deleted = compare(path, None, content), compare(path, content, None)
     assert (added.is_trivial, deleted.is_trivial) == (trivial, trivial)
     assert added.why.startswith("added")
     assert deleted.why.startswith("deleted")
-    assert judge(path, content, content).is_trivial
-    assert judge(path, None, None).is_trivial
+    assert compare(path, content, content).is_trivial
+    assert compare(path, None, None).is_trivial
 
 
 def test_a_reason_is_given():
@@ -323,16 +323,16 @@ def test_a_reason_is_given():
         ("a.json", "1", "2"): "values",
         ("a.json", "[1, 2]", "[1,2]"): "the same values",
     }
-    assert {change: judged(*change).why for change in reasons} == reasons
+    assert {change: compared(*change).why for change in reasons} == reasons
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_every_language_can_be_read(ending):
     source = 'a(1, "b")\n'
-    found = judged(f"x.{ending}", source, source.replace("1", "2"))
+    found = compared(f"x.{ending}", source, source.replace("1", "2"))
     values = {"yml": "values"}
     expected = "text" if ending in {"md", "rst", "txt", "unknown", "php"} else values.get(ending, "code")
-    assert found == significance.Judged(False, expected)
+    assert found == significance.Comparison(False, expected)
 
 
 # What would take the square of its length, or more calls than Python allows, were it read carelessly.
@@ -370,9 +370,9 @@ HOSTILE = [
 @pytest.mark.parametrize(("path", "piece"), HOSTILE)
 def test_no_text_is_too_much(path, piece):
     content = (piece * (60_000 // len(piece))).encode()
-    assert judge(path, content, content + b"\n1 1").is_trivial is False
-    assert judge(path, b"0 " + content, b"1 " + content).is_trivial is False
-    assert judge(path, content, content).is_trivial
+    assert compare(path, content, content + b"\n1 1").is_trivial is False
+    assert compare(path, b"0 " + content, b"1 " + content).is_trivial is False
+    assert compare(path, content, content).is_trivial
 
 
 @pytest.mark.parametrize(
@@ -385,9 +385,9 @@ def test_python_that_nests_too_deep_is_compared_by_its_lines(source):
 
 def test_of_enormous_files_only_the_lines_are_compared():
     long = b"int a = 1; \n" * 200_000
-    assert judge("a.c", long, long.replace(b" \n", b"\n\n")).is_trivial
-    assert not judge("a.yml", long + b"a:\n  b: c\n", long + b"a:\nb: c\n").is_trivial
-    assert not judge("a.c", long, long + b"// b").is_trivial
+    assert compare("a.c", long, long.replace(b" \n", b"\n\n")).is_trivial
+    assert not compare("a.yml", long + b"a:\n  b: c\n", long + b"a:\nb: c\n").is_trivial
+    assert not compare("a.c", long, long + b"// b").is_trivial
 
 
 contents = st.binary(max_size=300) | st.text(alphabet="a1 \n\t\"'`/*#-{}[]()<>$\\;:,=|%@~rRb", max_size=120).map(
@@ -399,8 +399,8 @@ contents = st.binary(max_size=300) | st.text(alphabet="a1 \n\t\"'`/*#-{}[]()<>$\
 @given(st.sampled_from(ENDINGS), contents | st.none(), contents | st.none())
 @example("rb", b"%w(", b"%w")
 @example("py", b"\xff\xfe\x00", b"\xff\xfex")
-def test_whatever_the_bytes_there_is_a_verdict(ending, before, after):
-    found = judge(f"x.{ending}", before, after)
+def test_whatever_the_bytes_there_is_a_comparison(ending, before, after):
+    found = compare(f"x.{ending}", before, after)
     assert found.why
     assert found.is_trivial or before != after
     assert found.why != "not comparable"
@@ -449,10 +449,10 @@ def test_another_number_is_significant(lines, place):
     assert not is_trivial("a.py", written(before, "    "), written(after, "  "))
 
 
-def test_a_verdict_needs_nothing_heavy_and_prints_nothing():
+def test_a_comparison_needs_nothing_heavy_and_prints_nothing():
     code = (
-        "import sys; from quaid.docs.significance import judge\n"
-        "judge('a.py', b'x = \"\\\\d\" is 1', b'x = (\"\\\\d\" is 1)')\n"
+        "import sys; from quaid.docs.significance import compare\n"
+        "compare('a.py', b'x = \"\\\\d\" is 1', b'x = (\"\\\\d\" is 1)')\n"
         "print(*[name for name in ('numpy', 'pygments', 'rich', 'yaml', 'mistune') if name in sys.modules])"
     )
     done = subprocess.run(
@@ -466,4 +466,4 @@ def test_a_comparison_that_breaks_is_significant(monkeypatch):
         raise RuntimeError
 
     monkeypatch.setattr(significance, "read_code", broken)
-    assert judged("a.go", "a", "b") == significance.Judged(False, "not comparable")
+    assert compared("a.go", "a", "b") == significance.Comparison(False, "not comparable")

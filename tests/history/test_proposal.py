@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vaults import OWNER, calm  # noqa: F401 - a fixture
 
-from quaid.docs.patches import hunks, render_patch
+from quaid.docs.changes import hunks, render_patch
 from quaid.errors import LockedError, ProposalError
 from quaid.history import proposal
 from quaid.history.proposal import name_branch, propose_branch

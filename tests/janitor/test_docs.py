@@ -17,7 +17,7 @@ from janitor_context import Scripted
 from source_repos import SourceRepo, run_git
 from vaults import copy_around, copy_vault
 
-from quaid.docs import roots
+from quaid.docs import source_roots
 from quaid.docs.registrar import NewProject
 from quaid.errors import LockedError
 from quaid.janitor.gate import Gate
@@ -51,7 +51,7 @@ def model(monkeypatch):
 def vault(calm, tmp_path):
     """A vault with the project `code`, whose repository is beside it."""
     vault = copy_around(_beginning() / "vault", tmp_path / "both")
-    roots.allow([tmp_path / "both" / "code"])
+    source_roots.allow([tmp_path / "both" / "code"])
     return vault
 
 
@@ -243,7 +243,7 @@ class TestADocumentInASourceRepository:
     def test_is_not_asked_about_where_its_owner_has_had_a_branch_made(self, vault, repo, night):
         with vault.memory() as memory:
             (proposal,) = memory.documentation.propose()
-            made = memory.documentation.carry_out(proposal)
+            made = memory.documentation.apply(proposal)
         assert branches(repo) == [made.branch.branch]
         assert not night(*STALENESS).changed
 

@@ -14,8 +14,8 @@ from source_repos import SourceRepo
 from vaults import Vault
 
 from quaid.docs.registrar import NewProject
-from quaid.docs.roots import allow
-from quaid.docs.search import DocsFound
+from quaid.docs.search import DocSearchResult
+from quaid.docs.source_roots import allow
 from quaid.mcp import docs_results
 
 GUIDE = """\
@@ -135,7 +135,7 @@ class TestSearch:
         def search(*_):
             begun.set()
             assert goes_on.wait(10)
-            return DocsFound("", ()), {}
+            return DocSearchResult("", ()), {}
 
         monkeypatch.setattr("quaid.docs.documentation.Documentation.search", search)
 

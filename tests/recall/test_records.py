@@ -311,7 +311,8 @@ class TestTrouble:
         assert accesses(records, "a") == {"a": 1}
 
     def test_a_broken_line_of_a_ledger_is_said_when_it_is_read(self, vault, records):
-        vault.write("usage/phone-7k3q.tsv", "a\t2\t2026-11-20T12:00:00Z\t0.1000\n        assert accesses(records, "a") == {"a": 2}
+        vault.write("usage/phone-7k3q.tsv", "a\t2\t2026-11-20T12:00:00Z\t0.1000\n<<<<<<< HEAD\n")
+        assert accesses(records, "a") == {"a": 2}
         assert (
             note(records, answer(hit("b")))
             == "usage: lines of usage/phone-7k3q.tsv that cannot be read and do not count: 1"

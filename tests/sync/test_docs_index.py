@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from docs_ground import Docs
+from docs_fixture import Docs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -219,7 +219,7 @@ PROCESS = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from docs_ground import Docs
+from docs_fixture import Docs
 docs = Docs(Path(sys.argv[2]))
 for number in range(40):
     docs.write(f"d{number}.md", f"# D{number}\\n\\nWords of {number}.\\n")

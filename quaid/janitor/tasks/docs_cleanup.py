@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quaid.docs.edits import cleanup_edit
-from quaid.docs.updater import ask_cleanup
+from quaid.docs.cleanup import ask_cleanup, cleanup_edit
 from quaid.janitor import doc_decisions
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quaid.docs.edits import since_of, update_edit
-from quaid.docs.updater import Update, ask_update
-from quaid.docs.weighing import TASK, StaleDoc, note_still_true, weigh
+from quaid.docs.judgements import TASK, StaleDoc, judge_doc, keep_still_true
+from quaid.docs.updater import since_of, update_edit
+from quaid.docs.updates import DocUpdate, ask_update
 from quaid.janitor import doc_decisions
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
@@ -42,10 +42,10 @@ def plan(context: TaskContext) -> Iterator[Decision]:
             continue
         decision = None
         with doc_decisions.noting_unusable_answers(context, TASK, key, found.doc):
-            weighed = found.narrowed(weigh(found, context.models, context.judgements))
-            if weighed.freshness.is_stale:
+            judged = found.narrowed(judge_doc(found, context.models, context.judgements))
+            if judged.freshness.is_stale:
                 left -= 1
-                decision = _decide(context, context.models, key, weighed)
+                decision = _decide(context, context.models, key, judged)
         if decision is not None:
             yield decision
 
@@ -53,7 +53,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 def _decide(context: TaskContext, models: Models, key: str, stale: StaleDoc) -> Decision | None:
     doc, refused = stale.doc, doc_decisions.refused(context, stale.doc)
     update = ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files, refused)
-    if isinstance(update, Update):
+    if isinstance(update, DocUpdate):
         return doc_decisions.decide(TASK, KIND, key, doc, update, update_edit(stale, update), since_of(stale))
-    note_still_true(stale, update.summary or "it is true as it is", context.judgements)
+    keep_still_true(stale, update.summary or "it is true as it is", context.judgements)
     return None

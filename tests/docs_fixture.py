@@ -13,7 +13,7 @@ from vaults import dump
 
 from quaid.docs import search
 from quaid.docs.chunks import parse_doc
-from quaid.docs.search import DocsFound
+from quaid.docs.search import DocSearchResult
 from quaid.index import database
 from quaid.index.matrix import VectorMatrix
 from quaid.recall.pipeline import Helpers
@@ -73,7 +73,7 @@ class Docs:
         settings: RecallSettings | None = None,
         helpers: Helpers | None = None,
         **options: Any,
-    ) -> DocsFound:
+    ) -> DocSearchResult:
         with closing(database.connect_reader(self.index.path)) as reader:
             sources = Sources(reader, reader, self.embedding.embedder_of, VectorMatrix())
             return search.search(

@@ -11,9 +11,9 @@ from source_repos import SourceRepo
 from vaults import Vault, refused
 
 from quaid.cli.main import main
-from quaid.docs import roots
+from quaid.docs import source_roots
 from quaid.docs.registrar import NewProject
-from quaid.docs.roots import allow, allowed_roots
+from quaid.docs.source_roots import allow, allowed_roots
 
 SECRET = "The safe opens with 4711."
 
@@ -205,5 +205,5 @@ class TestConsent:
     def test_a_folder_of_the_vault_needs_no_word(self, vault):
         vault.write("projects/odd/src/GUIDE.md", "# Guide\n")
         write_project(vault, "projects/odd/src", name="other")
-        (found,) = roots.judge(vault.root, ["projects/odd/src"])
+        (found,) = source_roots.check_roots(vault.root, ["projects/odd/src"])
         assert found.problem == ""

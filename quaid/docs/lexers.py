@@ -156,7 +156,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def hash_comments_for_tools(text: str) -> list[str]:
-    """The lines with a `#` and a comment for a tool behind it; some may be no comments but text."""
+    """The lines with a `#` and a comment for a tool behind it; some may be text and not comments."""
     all_count = _ALL_FOR_TOOLS.search(text)
     return [
         line
@@ -166,17 +166,13 @@ def hash_comments_for_tools(text: str) -> list[str]:
 
 
 def read_code(path: str, text: str) -> list[str] | None:
-    """What `text` says without its comments; None in doubt, and for a language that is not known."""
-    language = _language_of(path)
+    """Return the tokens or lines of `text` without its comments; None in doubt, and for an unknown language."""
+    name = PurePosixPath(path).name.lower()
+    suffix = "dockerfile" if name.startswith("dockerfile.") else name.rpartition(".")[2]
+    language = _LANGUAGES.get(_BY_NAME.get(name, suffix))
     if language is None or _ALL_FOR_TOOLS.search(text):
         return None
     return _read_lines(text, language) if isinstance(language, _Lines) else _read_tokens(text, language)
-
-
-def _language_of(path: str) -> _Tokens | _Lines | None:
-    name = PurePosixPath(path).name.lower()
-    suffix = "dockerfile" if name.startswith("dockerfile.") else name.rpartition(".")[2]
-    return _LANGUAGES.get(_BY_NAME.get(name, suffix))
 
 
 def _read_lines(text: str, language: _Lines) -> list[str] | None:

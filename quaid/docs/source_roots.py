@@ -1,4 +1,4 @@
-"""Which folders the documents of a project may be read from.
+"""Folders that the documents of a project may be read from.
 
 PROJECT.md is data that a stranger may have written, for a vault can be a clone. What it names outside of the vault is
 read only where this user has allowed it, and that is kept where no vault can say it: in the user's own config.toml.
@@ -29,7 +29,7 @@ _OPEN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class SourceRoot:
     """A source root as PROJECT.md has it, and where that is. With a `problem` it is not read; `can_be_allowed` says
     that its owner's word would do.
     """
@@ -40,14 +40,14 @@ class Root:
     can_be_allowed: bool = False
 
 
-def judge(vault: Path, written: Sequence[str]) -> tuple[Root, ...]:
-    """Each of the source roots in PROJECT.md, in their order, with what keeps it from being read."""
+def check_roots(vault: Path, written: Sequence[str]) -> tuple[SourceRoot, ...]:
+    """Return each of the source roots in PROJECT.md, in their order, with what keeps it from being read."""
     allowed = allowed_roots() if written else ()
-    return tuple(_judge(vault, root, allowed) for root in written)
+    return tuple(_check_root(vault, root, allowed) for root in written)
 
 
-def name_next_step(project: str, root: Root) -> str:
-    """What its owner can do about a root that is not read."""
+def next_step(project: str, root: SourceRoot) -> str:
+    """Return what the owner can do about a root that is not read."""
     if root.can_be_allowed:
         return f"If it is yours, allow it with: quaid project allow {shlex.quote(project)}"
     return f"Change it in projects/{project}/PROJECT.md."
@@ -76,20 +76,20 @@ def allow(folders: Sequence[Path]) -> None:
         change_user_config(lambda document: document.setdefault("trust", {}).update({KEY: [*known, *new]}))
 
 
-def _judge(vault: Path, written: str, allowed: Sequence[str]) -> Root:
+def _check_root(vault: Path, written: str, allowed: Sequence[str]) -> SourceRoot:
     try:
         folder = Path(vault, Path(written).expanduser())
         real, inside = Path(os.path.realpath(folder)), Path(os.path.realpath(vault))
     except (RuntimeError, ValueError):  # ~nobody, or a zero byte
-        return Root(written, vault / "projects", "is not a path")
+        return SourceRoot(written, vault / "projects", "is not a path")
     if problem := _find_problem(vault, real, inside):
-        return Root(written, folder, problem)
+        return SourceRoot(written, folder, problem)
     if real.is_relative_to(inside):
-        lies = _has_its_history_in(inside, real)
-        return Root(written, folder) if lies else Root(written, folder, "has its history outside of the vault")
+        is_own = _has_its_history_in(inside, real)
+        return SourceRoot(written, folder, "" if is_own else "has its history outside of the vault")
     if not any(real.is_relative_to(root) for root in allowed):
-        return Root(written, folder, "lies outside of the vault, and nobody on this machine has allowed it", True)
-    return Root(written, folder)
+        return SourceRoot(written, folder, "lies outside of the vault, and nobody on this machine has allowed it", True)
+    return SourceRoot(written, folder)
 
 
 def _find_problem(vault: Path, real: Path, inside: Path) -> str:

@@ -1,0 +1,104 @@
+"""How fresh a document is: what a check finds out about it, and that in words, the same for people and for agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from quaid.docs.changes import ChangeKind, SourceCommit
+
+Status = Literal["fresh", "stale", "no sources", "no history"]
+"""`no sources`: nothing says what it is about. `no history`: it, or they, are in no repository that can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFinding:
+    """The change of one source of a document since the document was true, and whether that matters.
+
+    `path` and `old_path` (where it was renamed) are relative to `top`, the repository. `before` and `after` are blobs,
+    None where it was not there. `why` says in a few words what decided, `by` who did.
+    """
+
+    top: str
+    path: str
+    old_path: str | None
+    kind: ChangeKind
+    before: str | None
+    after: str | None
+    commits: tuple[SourceCommit, ...] = ()
+    is_trivial: bool = False
+    why: str = ""
+    by: Literal["filter", "model"] = "filter"
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """The result of a check: a document was true at `true_at`, and `since` is the first commit that made it stale.
+
+    `origin` says where its `sources` are named, `updated` when it was last changed (ISO 8601, UTC). `edited` are
+    sources that were changed and not committed yet.
+    """
+
+    doc: str
+    status: Status
+    true_at: SourceCommit | None = None
+    since: SourceCommit | None = None
+    origin: str = "none"
+    sources: tuple[str, ...] = ()
+    findings: tuple[SourceFinding, ...] = ()
+    updated: str | None = None
+    edited: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_stale(self) -> bool:
+        return self.status == "stale"
+
+    @property
+    def significant(self) -> tuple[SourceFinding, ...]:
+        return tuple(finding for finding in self.findings if not finding.is_trivial)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, shape: Mapping[str, Any]) -> Freshness:
+        fields: dict[str, Any] = {key: shape[key] for key in ("doc", "status", "origin", "updated")}
+        fields |= {key: SourceCommit(**shape[key]) if shape[key] else None for key in ("true_at", "since")}
+        fields |= {key: tuple(shape[key]) for key in ("sources", "edited", "problems")}
+        findings = (
+            SourceFinding(**{**finding, "commits": tuple(SourceCommit(**commit) for commit in finding["commits"])})
+            for finding in shape["findings"]
+        )
+        return cls(**fields, findings=tuple(findings))
+
+
+def first_commit_of(findings: Iterable[SourceFinding]) -> SourceCommit | None:
+    """The commit that first made a document stale: the oldest of those that changed what matters."""
+    oldest = [finding.commits[-1] for finding in findings if not finding.is_trivial and finding.commits]
+    return min(oldest, key=lambda commit: commit.when, default=None)
+
+
+def why_unchecked(found: Iterable[Freshness]) -> list[str]:
+    """Return why some of the documents cannot be checked, as sentences, each once."""
+    return list(dict.fromkeys(problem for one in found if one.status == "no history" for problem in one.problems))
+
+
+def describe(freshness: Freshness) -> str:
+    """Describe how fresh a document is, in a few words; empty if there is nothing to say."""
+    if freshness.is_stale and freshness.since:
+        changed = _count_sources(len(freshness.significant))
+        when = f"{freshness.since.id[:10]} of {freshness.since.when[:10]}"
+        return f"stale since {when}: {changed}, {freshness.since.subject}"
+    if freshness.edited:
+        return f"{_count_sources(len(freshness.edited))} edited and not committed"
+    if freshness.problems and (freshness.status != "fresh" or not freshness.sources):
+        return freshness.problems[0]
+    if freshness.status == "fresh" and freshness.true_at:
+        return f"true at {freshness.true_at.id[:10]}, {_count_sources(len(freshness.sources))}"
+    return "names no sources" if freshness.status == "no sources" else "its sources are in no repository"
+
+
+def _count_sources(number: int) -> str:
+    return f"{number:,} {'source' if number == 1 else 'sources'}"

@@ -1,0 +1,100 @@
+"""What a document says it is about, and which files that means."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quaid.docs.sources import FileList, References, is_record, mentioned, sources_of, true_at_of
+
+PATH = st.from_regex(r"[a-z][a-z0-9_.-]{0,12}(/[a-z][a-z0-9 _.-]{0,10}[a-z])?", fullmatch=True)
+
+
+class TestSources:
+    @pytest.mark.parametrize(("text", "origin", "references"), [
+        ("---\nsources: [a.py, lib/]\n---\n`c.py`", "frontmatter", ("a.py", "lib/")),
+        ("---\nsources: a.py, b.py\n---\n", "frontmatter", ("a.py", "b.py")),
+        ('---\nsources: ["[[a.py]]"]\n---\n', "frontmatter", ("a.py",)),
+        ("# X\n<!-- PURPOSE: x -->\n<!-- SOURCES: a.py, `lib/b.ts`,\n c.go -->\n", "comment", ("a.py", "lib/b.ts", "c.go")),
+        ("see [it](../src/a.py#L10-L20) and `lib/b.ts:14`", "learned", ("../src/a.py", "lib/b.ts")),
+        ("a link [over\nlines](src/a.py)", "learned", ("src/a.py",)),
+        ("`docs/x.md` ![pic](a.png) [web](https://x.org/a.py) [abs](/etc/a.py) `not a path` `Models.ask()`", "none", ()),
+        ("```\n`a.py`\n```\n", "none", ()),
+        ("| file | what |\n|---|---|\n| `a.py` | x |\n", "learned", ("a.py",)),
+        ("[ref]: lib/a.rs", "learned", ("lib/a.rs",)),
+        ("---\nsources: []\n---\n`a.py`", "frontmatter", ()),
+        ("# X\n<!-- SOURCES: none -->\n`a.py`", "comment", ()),
+        ("Write `<!-- SOURCES: a.py -->` on top.\n\n```\n<!-- SOURCES: b.py -->\n```\n", "none", ()),
+    ])  # fmt: skip
+    def test_what_a_document_names(self, text, origin, references):
+        assert sources_of("docs/x.md", text) == References(references, origin)
+
+    def test_who_is_asked_first(self):
+        assert sources_of("x.md", "`a.py`", ("lib",)).origin == "registered"
+        assert sources_of("x.md", "<!-- SOURCES: b.py -->", ("lib",)).origin == "comment"
+
+    @pytest.mark.parametrize(("path", "record"), [
+        ("CHANGELOG.md", True), ("docs/decisions/0001-use-sqlite.md", True), ("docs/adr/why.md", True),
+        ("docs/2026-11-20-notes.md", True), ("docs/recall.md", False), ("go/queue/archive/README.md", False),
+        ("src/decisions/README.md", False), ("LICENSE.md", True), ("docs/releasing.md", False),
+    ])  # fmt: skip
+    def test_records_of_their_time(self, path, record):
+        assert is_record(path) is record
+        assert (sources_of(path, "`a.py`").origin == "none") is record
+
+    def test_the_commit_that_it_names(self):
+        assert true_at_of("---\ntrue_at: 3f2a91c\n---\n") == "3f2a91c"
+        assert true_at_of("---\ntrue_at: yesterday\n---\n") is None
+
+    @given(st.text(alphabet="`<>!-[]() \nSOURCE:ab./#~|", max_size=400))
+    def test_nothing_makes_it_fail(self, text):
+        sources_of("docs/x.md", text)
+        list(mentioned(text))
+
+    @pytest.mark.parametrize("text", [
+        "<!-- SOURCES: " * 20_000, "<!-- SOURCES:" + " " * 400_000, "[" * 200_000, "`" * 200_000, "``a`" * 80_000,
+        "](" + " " * 200_000, "a/" * 200_000 + ".py", "`" + "a/" * 100_000 + "`",
+    ])  # fmt: skip
+    def test_hostile_documents_are_read_in_no_time(self, text):
+        sources_of("docs/x.md", text)
+
+
+class TestLookingUp:
+    FILES = FileList(
+        ("README.md", "src/a.py", "src/deep/a.py", "src/deep/b.py", "lib/c.ts", "web/src/d.js"), ("src/old.py",)
+    )
+
+    @pytest.mark.parametrize(("reference", "paths"), [
+        ("src/a.py", ("src/a.py",)),
+        ("../lib/c.ts", ("lib/c.ts",)),
+        ("deep/b.py", ("src/deep/b.py",)),
+        ("c.ts", ("lib/c.ts",)),
+        ("src/deep/", ("src/deep/a.py", "src/deep/b.py")),
+        ("src/**/*.py", ("src/a.py", "src/deep/a.py", "src/deep/b.py", "src/old.py")),
+        ("src/*.py", ("src/a.py", "src/old.py")),
+        ("src/old.py", ("src/old.py",)),
+        ("old.py", ("src/old.py",)),
+        ("src/d.js", ("web/src/d.js",)),
+    ])  # fmt: skip
+    def test_what_is_stated(self, reference, paths):
+        assert self.FILES.resolve(References((reference,), "comment"), "docs", "").paths == paths
+
+    def test_what_is_unclear_is_named(self):
+        found = self.FILES.resolve(References(("a.py", "nope.py", "../../etc/passwd"), "comment"), "docs", "")
+        assert (found.paths, found.unclear) == ((), (("a.py", 2), ("nope.py", 0), ("../../etc/passwd", 0)))
+        assert self.FILES.resolve(References(("src/old.py",), "comment"), "docs", "").unclear == (("src/old.py", 0),)
+
+    def test_a_name_that_looks_like_a_pattern(self):
+        files = FileList(("app/[post-id]/page.tsx",))
+        assert files.resolve(References(("app/[post-id]/page.tsx",), "comment"), "docs", "").paths == files.paths
+
+    @pytest.mark.parametrize("reference", ["src/[z-a]*.py", "src/*\\", "src/" + "*a" * 12 + "*b"])
+    def test_a_glob_that_is_none_means_no_file_in_no_time(self, reference):
+        listed = FileList(("src/a.py", f"src/{'a' * 200}.py"))
+        assert listed.resolve(References((reference,), "comment"), "docs", "").unclear == ((reference, 0),)
+
+    def test_what_is_learned_must_mean_one_file(self):
+        found = self.FILES.resolve(References(("a.py", "b.py", "nope.py"), "learned"), "docs", "")
+        assert (found.paths, found.unclear) == (("src/deep/b.py",), ())
+
+    def test_the_root_of_a_project_comes_before_the_top(self):
+        assert self.FILES.resolve(References(("src/d.js",), "comment"), "web/docs", "web").paths == ("web/src/d.js",)
