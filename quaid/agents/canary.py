@@ -22,7 +22,7 @@ from typing import Any
 
 from quaid.agents import config_entries, config_files, probe
 from quaid.agents.config_entries import ConfigTextError
-from quaid.agents.hosts import HOSTS, NAME, Host, Machine, Wanted, hooks_of
+from quaid.agents.hosts import HOSTS, NAME, Host, InstallOptions, Machine, hooks_of
 from quaid.agents.probe import Command
 from quaid.config import user_config_path
 from quaid.errors import HookProofError, HostConfigError, QuaidError
@@ -30,12 +30,12 @@ from quaid.model import Finding, Recall
 from quaid.place import state_folder
 
 NEEDED_TOOL = "memory_recall"
-LONGEST_WAIT_S = 30.0
+MAX_WAIT_S = 30.0
 """For the conversation to be taken in by the worker that the hooks start."""
-LONGEST_FAREWELL_S = 5.0
+MAX_CLEANUP_S = 5.0
 _ENDINGS = ("SessionEnd", "PreCompact")
 """Events that hand the transcript over; the first that is installed is tried."""
-_QUIET = """\
+_CANARY_CONFIG = """\
 [models]
 provider = "none"
 [embedding]
@@ -47,7 +47,7 @@ channels = "file"
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class HostCommands:
     """What the configs of one host would have it start: `hooks` by event. `remarks` need no proof."""
 
     label: str
@@ -58,7 +58,7 @@ class Installed:
     remarks: tuple[Finding, ...] = ()
 
 
-def prove(
+def check_hosts(
     machine: Machine,
     say: Callable[[str], None],
     create: Callable[[Path], None],
@@ -68,22 +68,22 @@ def prove(
     vault and `recall` asks the memory of one.
     """
     findings: list[Finding] = []
-    found: list[Installed] = []
+    found: list[HostCommands] = []
     for host in HOSTS.values():
         for project in (False, True)[: 1 + host.has_projects]:
             if project and machine.folder == machine.home:
                 continue  # the project's config is the user's own here
             try:
-                found.append(find_installed(machine, host, project=project))
+                found.append(find_commands(machine, host, project=project))
             except (ConfigTextError, QuaidError) as error:
                 findings.append(Finding(host.name, "error", str(error), f"quaid install {host.name}"))
     if any(one.servers or one.hooks for one in found):
-        with _throwaway(create) as root:
+        with _temporary_vault(create) as root:
             findings += [finding for one in found for finding in _prove_one(one, root, say, recall)]
     return tuple(findings) or (Finding("hosts", "warning", "Quaid is installed in no program.", "quaid install"),)
 
 
-def find_installed(machine: Machine, host: Host, *, project: bool = False) -> Installed:
+def find_commands(machine: Machine, host: Host, *, project: bool = False) -> HostCommands:
     """What a host would start of Quaid.
 
     Raises:
@@ -93,27 +93,31 @@ def find_installed(machine: Machine, host: Host, *, project: bool = False) -> In
     servers: list[Any] = []
     hooks: dict[str, Any] = {}
     remarks: list[Finding] = []
-    for target in host.targets(machine, Wanted((NAME,), project=project, plugin=host.plugin == "always")):
+    for target in host.targets(machine, InstallOptions((NAME,), project=project, plugin=host.plugin == "always")):
         plain = config_entries.read(config_files.read(target.path).text, target.syntax)
-        servers += [config_entries.at(plain, entry.path) for entry in target.wanted if entry.path[-1:] == (NAME,)]
+        servers += [config_entries.value_at(plain, entry.path) for entry in target.wanted if entry.path[-1:] == (NAME,)]
         hooks |= _hooks_in(plain)
         if folder := _plugin_folder(plain):
-            servers.append(config_entries.at(_read_json(folder / ".mcp.json"), ("mcpServers", NAME)))
+            servers.append(config_entries.value_at(_read_json(folder / ".mcp.json"), ("mcpServers", NAME)))
             hooks |= _hooks_in(_read_json(folder / "hooks" / "hooks.json"), folder)
         if host.name == "openclaw":
             remarks += _remarks_on_openclaw(plain)
-    return Installed(
+    return HostCommands(
         f"{host.name}, this folder" if project else host.name,
         f"quaid install {host.name}" + (" --project" if project else ""),
         host.has_windows,
-        tuple(Command.of(said).elsewhere() for said in servers if isinstance(said, dict) and "enabled" not in said),
-        {event: Command.of(said).elsewhere() for event, said in hooks.items()},
+        tuple(
+            Command.from_config(said).without_vault()
+            for said in servers
+            if isinstance(said, dict) and "enabled" not in said
+        ),
+        {event: Command.from_config(said).without_vault() for event, said in hooks.items()},
         tuple(remarks),
     )
 
 
 def _prove_one(
-    found: Installed, root: Path, say: Callable[[str], None], recall: Callable[[Path, str], Recall]
+    found: HostCommands, root: Path, say: Callable[[str], None], recall: Callable[[Path, str], Recall]
 ) -> Iterator[Finding]:
     yield from found.remarks
     for thing, proof in (
@@ -129,7 +133,7 @@ def _prove_one(
             yield Finding(f"{found.label}: {thing}", "error", str(error), found.next_step)
 
 
-def _prove_servers(found: Installed, root: Path) -> str:
+def _prove_servers(found: HostCommands, root: Path) -> str:
     for server in found.servers:
         started = time.monotonic()
         tools = probe.list_tools(server, _environ(found, root))
@@ -138,7 +142,7 @@ def _prove_servers(found: Installed, root: Path) -> str:
     return f"Greets and names {len(tools)} tools in {time.monotonic() - started:.1f} s"
 
 
-def _prove_hooks(recall: Callable[[Path, str], Recall], found: Installed, root: Path) -> str:
+def _prove_hooks(recall: Callable[[Path, str], Recall], found: HostCommands, root: Path) -> str:
     """Begin a session, end it with a conversation in its transcript, and find what was said."""
     ending = next((event for event in _ENDINGS if event in found.hooks), None)
     if ending is None:
@@ -170,7 +174,7 @@ def _event(told: Mapping[str, object], name: str, **more: object) -> dict[str, o
 
 
 def _wait_for(recall: Callable[[Path, str], Recall], root: Path, word: str, hook: Command) -> None:
-    deadline = time.monotonic() + LONGEST_WAIT_S
+    deadline = time.monotonic() + MAX_WAIT_S
     while time.monotonic() < deadline:
         if any(word in hit.text for hit in recall(root, word).hits):
             return
@@ -178,11 +182,11 @@ def _wait_for(recall: Callable[[Path, str], Recall], root: Path, word: str, hook
     log = state_folder(root) / "log" / "worker.log"
     last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] if log.is_file() else []
     reason = f" Its worker's last words: {last[0]}" if last else ""
-    raise HookProofError(f"{hook} took the conversation, and after {LONGEST_WAIT_S:g} s nothing finds it.{reason}")
+    raise HookProofError(f"{hook} took the conversation, and after {MAX_WAIT_S:g} s nothing finds it.{reason}")
 
 
 @contextmanager
-def _throwaway(create: Callable[[Path], None]) -> Iterator[Path]:
+def _temporary_vault(create: Callable[[Path], None]) -> Iterator[Path]:
     """A vault for the proof, taken away when the worker that the hooks started has ended too."""
     folder = Path(mkdtemp(prefix="quaid-canary-"))
     # Trust, settings and state of the proof are not those of the user.
@@ -191,19 +195,19 @@ def _throwaway(create: Callable[[Path], None]) -> Iterator[Path]:
     os.environ.update(own)
     try:
         (folder / "config").mkdir(mode=0o700)
-        user_config_path().write_text(_QUIET, encoding="utf-8")
+        user_config_path().write_text(_CANARY_CONFIG, encoding="utf-8")
         create(folder / "vault")
         yield folder / "vault"
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
-        deadline = time.monotonic() + LONGEST_FAREWELL_S
+        deadline = time.monotonic() + MAX_CLEANUP_S
         while folder.exists() and time.monotonic() < deadline:
             shutil.rmtree(folder, ignore_errors=True)
             time.sleep(0.05)
 
 
-def _environ(found: Installed, root: Path) -> dict[str, str]:
+def _environ(found: HostCommands, root: Path) -> dict[str, str]:
     """What a host would start its commands with, but for the vault."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("QUAID_")}
     own = {name: os.environ[name] for name in ("QUAID_CONFIG_DIR", "QUAID_STATE_DIR")}
@@ -235,9 +239,9 @@ def _write_transcript(folder: Path, word: str) -> Path:
 def _hooks_in(plain: Any, plugin: Path | None = None) -> dict[str, Any]:
     """Our hook for each event; in a plugin of ours all are, and name its folder by a variable."""
     found: dict[str, Any] = {}
-    for entry in hooks_of(Wanted((NAME,))):
-        for place in config_entries.find(plain, entry):
-            handler = config_entries.at(plain, place)
+    for entry in hooks_of(InstallOptions((NAME,))):
+        for place in config_entries.find_places(plain, entry):
+            handler = config_entries.value_at(plain, place)
             said = json.dumps(handler).replace("${CLAUDE_PLUGIN_ROOT}", str(plugin)) if plugin else json.dumps(handler)
             found.setdefault(entry.path[-1], json.loads(said))
     return found
@@ -245,9 +249,9 @@ def _hooks_in(plain: Any, plugin: Path | None = None) -> dict[str, Any]:
 
 def _plugin_folder(plain: Any) -> Path | None:
     """Where the plugin lies that a config of Claude Code switches on."""
-    if config_entries.at(plain, ("enabledPlugins", f"{NAME}@{NAME}")) is not True:
+    if config_entries.value_at(plain, ("enabledPlugins", f"{NAME}@{NAME}")) is not True:
         return None
-    path = config_entries.at(plain, ("extraKnownMarketplaces", NAME, "source", "path"))
+    path = config_entries.value_at(plain, ("extraKnownMarketplaces", NAME, "source", "path"))
     return Path(path) if isinstance(path, str) else None
 
 
@@ -260,10 +264,10 @@ def _read_json(path: Path) -> Any:
 
 def _remarks_on_openclaw(plain: Any) -> Iterator[Finding]:
     """The plugin runs inside OpenClaw, so only what it needs there is looked at."""
-    entry = config_entries.at(plain, ("plugins", "entries", NAME))
+    entry = config_entries.value_at(plain, ("plugins", "entries", NAME))
     if not isinstance(entry, dict):
         return
-    if config_entries.at(entry, ("hooks", "allowConversationAccess")) is True:
+    if config_entries.value_at(entry, ("hooks", "allowConversationAccess")) is True:
         sentence = "Switched on and allowed to read conversations; OpenClaw runs it itself"
         yield Finding("openclaw: plugin", "ok", sentence)
     else:

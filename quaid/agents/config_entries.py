@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from quaid.agents import json_edit, jsonc, toml_edit
-from quaid.agents.json_edit import Step, same
+from quaid.agents.json_edit import Step, is_same
 
 Syntax = Literal["json", "comments", "json5", "toml"]
 Path = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ConfigEntry:
     """One thing Quaid wants at `path`. Of a hook, `value` is the whole group with its one handler.
 
     `like` tells a string that is ours whatever installation it names.
@@ -38,7 +38,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """The text with all entries in it, and the names of those that were not there as they are now."""
 
     text: str
@@ -46,7 +46,7 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemoveResult:
     """The text without them, the names of those taken out, and of those that were not as Quaid had left them."""
 
     text: str
@@ -58,7 +58,9 @@ class ConfigTextError(ValueError):
     """A config that Quaid must not touch; the message says why, without the file's name."""
 
 
-def merge(text: str, syntax: Syntax, wanted: Sequence[Entry], unwanted: Sequence[Entry] = ()) -> Merged:
+def merge(
+    text: str, syntax: Syntax, wanted: Sequence[ConfigEntry], unwanted: Sequence[ConfigEntry] = ()
+) -> MergeResult:
     """Put in what is wanted and take out what is not; done twice, nothing happens the second time.
 
     Raises:
@@ -75,10 +77,12 @@ def merge(text: str, syntax: Syntax, wanted: Sequence[Entry], unwanted: Sequence
             after = _with(text, syntax, entry)
             changed += [entry.name] if after != text else []
             text = after
-    return Merged(text, tuple(dict.fromkeys(changed)))
+    return MergeResult(text, tuple(dict.fromkeys(changed)))
 
 
-def remove(text: str, syntax: Syntax, entries: Sequence[Entry], written: Sequence[Entry] = ()) -> Removed:
+def remove(
+    text: str, syntax: Syntax, entries: Sequence[ConfigEntry], written: Sequence[ConfigEntry] = ()
+) -> RemoveResult:
     """Take the entries out, and what only held them. `written` are those that Quaid put in, as it did.
 
     Raises:
@@ -88,17 +92,17 @@ def remove(text: str, syntax: Syntax, entries: Sequence[Entry], written: Sequenc
     known = {entry.path: entry.value for entry in written if entry.kind != "item"}
     taken, altered = [], []
     for entry in entries:
-        places = list(find(read(text, syntax), entry))
+        places = list(find_places(read(text, syntax), entry))
         if not places:
             continue
         taken.append(entry.name)
         left = known.get(entry.path) if entry.kind != "item" else None
-        now = at(read(text, syntax), places[0])
-        if left is not None and not same(now, left["hooks"][0] if entry.kind == "hook" else left):
+        now = value_at(read(text, syntax), places[0])
+        if left is not None and not is_same(now, left["hooks"][0] if entry.kind == "hook" else left):
             altered.append(entry.name)
         with _refusing():
             text = _without(text, syntax, entry)
-    return Removed(text, tuple(dict.fromkeys(taken)), tuple(altered))
+    return RemoveResult(text, tuple(dict.fromkeys(taken)), tuple(altered))
 
 
 def read(text: str, syntax: Syntax) -> Any:
@@ -114,9 +118,9 @@ def read(text: str, syntax: Syntax) -> Any:
         return json_edit.read(text)
 
 
-def find(plain: Any, entry: Entry) -> Iterator[Path]:
+def find_places(plain: Any, entry: ConfigEntry) -> Iterator[Path]:
     """The places where `entry` stands in a config, in whatever version Quaid or its owner left it."""
-    found = at(plain, entry.path)
+    found = value_at(plain, entry.path)
     if entry.kind == "key":
         if found is not None:
             yield entry.path
@@ -147,11 +151,11 @@ def _refusing() -> Iterator[None]:
         raise ConfigTextError(str(error)) from error
 
 
-def _is_our_hook(handler: Any, entry: Entry) -> bool:
+def _is_our_hook(handler: Any, entry: ConfigEntry) -> bool:
     return re.search(rf"quaid\S*\s+hook\s+{entry.like}\b", command_line(handler)) is not None
 
 
-def at(plain: Any, path: Sequence[Step]) -> Any:
+def value_at(plain: Any, path: Sequence[Step]) -> Any:
     """What stands at `path`; None for nothing."""
     for step in path:
         if isinstance(step, str):
@@ -161,13 +165,13 @@ def at(plain: Any, path: Sequence[Step]) -> Any:
     return plain
 
 
-def _check(text: str, syntax: Syntax, entries: Sequence[Entry]) -> None:
+def _check(text: str, syntax: Syntax, entries: Sequence[ConfigEntry]) -> None:
     plain = read(text, syntax)
     if not isinstance(plain, dict):
         raise ConfigTextError(f"it holds {_kind(plain)} where an object must be")
     for entry in entries:
         for depth in range(1, len(entry.path) + 1):
-            found = at(plain, entry.path[:depth])
+            found = value_at(plain, entry.path[:depth])
             wanted = list if depth == len(entry.path) and entry.kind != "key" else dict
             if depth == len(entry.path) and not isinstance(entry.value, dict) and entry.kind == "key":
                 continue
@@ -181,11 +185,11 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "nothing" if value is None else "a number")
 
 
-def _with(text: str, syntax: Syntax, entry: Entry) -> str:
+def _with(text: str, syntax: Syntax, entry: ConfigEntry) -> str:
     plain = read(text, syntax)
     if entry.kind == "key":
-        return _put(text, syntax, entry.path, entry.value, at(plain, entry.path))
-    places = list(find(plain, entry))
+        return _put(text, syntax, entry.path, entry.value, value_at(plain, entry.path))
+    places = list(find_places(plain, entry))
     if not places:
         return json_edit.append(text, entry.path, entry.value)
     for twice in reversed(places[1:]):
@@ -200,13 +204,13 @@ def _put(text: str, syntax: Syntax, path: Path, value: Any, present: Any) -> str
         for key, item in value.items():
             text = _put(text, syntax, (*path, key), item, present.get(key))
         return text
-    if present is not None and same(present, value):
+    if present is not None and is_same(present, value):
         return text
     return toml_edit.put(text, path, value) if syntax == "toml" else json_edit.put(text, path, value)
 
 
-def _without(text: str, syntax: Syntax, entry: Entry) -> str:
-    for place in reversed(list(find(read(text, syntax), entry))):
+def _without(text: str, syntax: Syntax, entry: ConfigEntry) -> str:
+    for place in reversed(list(find_places(read(text, syntax), entry))):
         text = _pruned(text, syntax, place, len(entry.path))
     return text
 
@@ -220,8 +224,8 @@ def _pruned(text: str, syntax: Syntax, place: Path, length: int) -> str:
         return toml_edit.drop(text, place)
     text = json_edit.drop(text, place)
     place = place[:-1]
-    if len(place) > length and not at(json_edit.read(text), place):
+    if len(place) > length and not value_at(json_edit.read(text), place):
         text, place = json_edit.drop(text, place[:-1]), place[:-2]
-    while place and at(json_edit.read(text), place) in ({}, []):
+    while place and value_at(json_edit.read(text), place) in ({}, []):
         text, place = json_edit.drop(text, place), place[:-1]
     return text

@@ -15,19 +15,19 @@ from pathlib import Path
 
 from quaid.errors import HostConfigError, LockedError
 
-LARGEST = 64_000_000
+MAX_BYTES = 64_000_000
 """Bytes. No config is near it; Claude Code's own grows to some megabytes."""
-_NO_ONE_ELSE = 0o600
+_PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ConfigFile:
     """A config as it was read. `target` is where it really lies, `data` is None when there is none."""
 
     path: Path
     target: Path
     data: bytes | None
-    mode: int = _NO_ONE_ELSE
+    mode: int = _PRIVATE
 
     @property
     def text(self) -> str:
@@ -40,7 +40,7 @@ class Held:
             raise HostConfigError(self.path, "it is not UTF-8 text") from error
 
 
-def read(path: Path) -> Held:
+def read(path: Path) -> ConfigFile:
     """The config at `path`, which may be missing.
 
     Raises:
@@ -51,16 +51,16 @@ def read(path: Path) -> Held:
         found = target.stat()
         if not stat.S_ISREG(found.st_mode):
             raise HostConfigError(path, "it is no file")
-        if found.st_size > LARGEST:
+        if found.st_size > MAX_BYTES:
             raise HostConfigError(path, "it is larger than any config should be")
-        return Held(path, target, target.read_bytes(), stat.S_IMODE(found.st_mode))
+        return ConfigFile(path, target, target.read_bytes(), stat.S_IMODE(found.st_mode))
     except FileNotFoundError:
-        return Held(path, path.resolve(), None)
+        return ConfigFile(path, path.resolve(), None)
     except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
         raise HostConfigError(path, _reason(error)) from error
 
 
-def replace(held: Held, after: bytes | None) -> None:
+def replace(held: ConfigFile, after: bytes | None) -> None:
     """Put `after` in the place of what was read, in one step; None takes the file away.
 
     Raises:
@@ -72,12 +72,12 @@ def replace(held: Held, after: bytes | None) -> None:
     temporary = held.target.with_name(f".{held.target.name}.quaid-{os.getpid()}")
     try:
         if after is None:
-            _hold_against(held)
+            _check_unchanged(held)
             held.target.unlink()
             return
         held.target.parent.mkdir(parents=True, exist_ok=True)
         _write(temporary, after, held.mode)
-        _hold_against(held)
+        _check_unchanged(held)
         temporary.replace(held.target)
     except OSError as error:
         raise HostConfigError(held.path, _reason(error)) from error
@@ -86,7 +86,7 @@ def replace(held: Held, after: bytes | None) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def back_up(held: Held) -> Path | None:
+def back_up(held: ConfigFile) -> Path | None:
     """A copy beside the config, as private as it is; None where there is nothing to copy.
 
     Raises:
@@ -104,14 +104,14 @@ def back_up(held: Held) -> Path | None:
     return copy
 
 
-def _hold_against(held: Held) -> None:
+def _check_unchanged(held: ConfigFile) -> None:
     now = held.target.read_bytes() if held.target.exists() else None
     if now != held.data:
         raise LockedError(f"{held.path} was written by another program meanwhile")
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _NO_ONE_ELSE)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         file.flush()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from quaid.agents.config_entries import Entry, Syntax
+from quaid.agents.config_entries import ConfigEntry, Syntax
 
 NAME = "quaid"
 READING_TOOLS = (
@@ -54,7 +54,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class InstallOptions:
     """How Quaid is to be installed. `command` starts it, `vault` is only what the user named."""
 
     command: tuple[str, ...]
@@ -73,8 +73,8 @@ class Target:
 
     path: Path
     syntax: Syntax
-    wanted: tuple[Entry, ...]
-    unwanted: tuple[Entry, ...] = ()
+    wanted: tuple[ConfigEntry, ...]
+    unwanted: tuple[ConfigEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +89,22 @@ class Host:
     name: str
     title: str
     marks: Callable[[Machine], tuple[Path, ...]]
-    targets: Callable[[Machine, Wanted], tuple[Target, ...]]
-    still_to_do: Callable[[Wanted], tuple[str, ...]]
+    targets: Callable[[Machine, InstallOptions], tuple[Target, ...]]
+    still_to_do: Callable[[InstallOptions], tuple[str, ...]]
     has_windows: bool = False
     has_projects: bool = False
     plugin: Literal["", "asked", "always"] = ""
 
 
-def server(wanted: Wanted, *key: str, typed: bool = False) -> Entry:
+def server(wanted: InstallOptions, *key: str, typed: bool = False) -> ConfigEntry:
     """The MCP server under `key`; `typed` for hosts that want its transport named."""
     kind = {"type": "stdio"} if typed else {}
-    return Entry((*key, NAME), {**kind, "command": wanted.command[0], "args": wanted.arguments("mcp")})
+    return ConfigEntry((*key, NAME), {**kind, "command": wanted.command[0], "args": wanted.arguments("mcp")})
 
 
 def _one_file(
     path: Callable[[Machine], Path], syntax: Syntax, *key: str, typed: bool = False
-) -> Callable[[Machine, Wanted], tuple[Target, ...]]:
+) -> Callable[[Machine, InstallOptions], tuple[Target, ...]]:
     return lambda machine, wanted: (Target(path(machine), syntax, (server(wanted, *key, typed=typed),)),)
 
 
@@ -120,7 +120,7 @@ def _claude_state(machine: Machine) -> Path:
     return machine.setting("CLAUDE_CONFIG_DIR", machine.home) / ".claude.json"
 
 
-def _claude_code(machine: Machine, wanted: Wanted) -> tuple[Target, ...]:
+def _claude_code(machine: Machine, wanted: InstallOptions) -> tuple[Target, ...]:
     servers = machine.folder / ".mcp.json" if wanted.project else _claude_state(machine)
     folder = machine.folder / ".claude" if wanted.project else _claude_folder(machine)
     mcp = (server(wanted, "mcpServers", typed=True),)
@@ -128,12 +128,12 @@ def _claude_code(machine: Machine, wanted: Wanted) -> tuple[Target, ...]:
     plugin = (*_plugin(machine), *_permissions("mcp__plugin_quaid_quaid__"))
     if wanted.plugin:
         # A plugin's commands are its own; which vault is meant stands in the environment.
-        vault = (Entry(("env", "QUAID_HOME"), str(wanted.vault)),) if wanted.vault else ()
+        vault = (ConfigEntry(("env", "QUAID_HOME"), str(wanted.vault)),) if wanted.vault else ()
         return Target(servers, "json", (), mcp), Target(folder / "settings.json", "json", (*plugin, *vault), apart)
     return Target(servers, "json", mcp), Target(folder / "settings.json", "json", apart, plugin)
 
 
-def hooks_of(wanted: Wanted) -> tuple[Entry, ...]:
+def hooks_of(wanted: InstallOptions) -> tuple[ConfigEntry, ...]:
     """Claude Code's hooks, without a shell between: no quoting, and a millisecond less."""
     entries = []
     for event, name in _EVENTS.items():
@@ -143,23 +143,23 @@ def hooks_of(wanted: Wanted) -> tuple[Entry, ...]:
         if event == "PostToolUse":
             handler["async"] = True
             group = {"matcher": _EDITING_TOOLS, **group}
-        entries.append(Entry(("hooks", event), group, "hook", name))
+        entries.append(ConfigEntry(("hooks", event), group, "hook", name))
     return tuple(entries)
 
 
-def _permissions(prefix: str) -> tuple[Entry, ...]:
-    return tuple(Entry(("permissions", "allow"), prefix + tool, "item") for tool in READING_TOOLS)
+def _permissions(prefix: str) -> tuple[ConfigEntry, ...]:
+    return tuple(ConfigEntry(("permissions", "allow"), prefix + tool, "item") for tool in READING_TOOLS)
 
 
-def _plugin(machine: Machine) -> tuple[Entry, ...]:
+def _plugin(machine: Machine) -> tuple[ConfigEntry, ...]:
     source = {"source": "directory", "path": str(machine.plugins / "claude-code")}
     return (
-        Entry(("extraKnownMarketplaces", NAME), {"source": source}),
-        Entry(("enabledPlugins", f"{NAME}@{NAME}"), value=True),
+        ConfigEntry(("extraKnownMarketplaces", NAME), {"source": source}),
+        ConfigEntry(("enabledPlugins", f"{NAME}@{NAME}"), value=True),
     )
 
 
-def _claude_code_to_do(wanted: Wanted) -> tuple[str, ...]:
+def _claude_code_to_do(wanted: InstallOptions) -> tuple[str, ...]:
     steps = ["Start Claude Code again; /mcp and /hooks show what it found."]
     if wanted.project:
         steps = [
@@ -174,7 +174,7 @@ def _claude_code_to_do(wanted: Wanted) -> tuple[str, ...]:
     )
 
 
-def left_behind(names: Iterable[str]) -> tuple[str, ...]:
+def leftovers(names: Iterable[str]) -> tuple[str, ...]:
     """What a host keeps of itself when `names` are taken out of its configs, with the command that ends it."""
     if any(name.startswith("enabledPlugins.") for name in names):
         return ("Claude Code still knows where the plugin came from:\nclaude plugin marketplace remove quaid",)
@@ -210,20 +210,20 @@ def _openclaw_file(machine: Machine) -> Path:
     return machine.setting("OPENCLAW_CONFIG_PATH", state / "openclaw.json")
 
 
-def _openclaw(machine: Machine, wanted: Wanted) -> tuple[Target, ...]:
+def _openclaw(machine: Machine, wanted: InstallOptions) -> tuple[Target, ...]:
     folder = str(machine.plugins / "openclaw")
     plugin = (
-        Entry(("plugins", "load", "paths"), folder, "item", r"quaid\b.*[/\\]hooks[/\\]openclaw$"),
+        ConfigEntry(("plugins", "load", "paths"), folder, "item", r"quaid\b.*[/\\]hooks[/\\]openclaw$"),
         # Only what switches it on and how it finds us: what its user grants it in the same place stays.
-        Entry(("plugins", "entries", NAME), {"enabled": True, "config": {"command": wanted.command[0]}}),
-        *((Entry(("plugins", "entries", NAME, "config", "vault"), str(wanted.vault)),) if wanted.vault else ()),
+        ConfigEntry(("plugins", "entries", NAME), {"enabled": True, "config": {"command": wanted.command[0]}}),
+        *((ConfigEntry(("plugins", "entries", NAME, "config", "vault"), str(wanted.vault)),) if wanted.vault else ()),
     )
     # The plugin brings the tools itself: beside a server they would be there twice.
     entries = plugin if wanted.plugin else (server(wanted, "mcp", "servers"),)
     return (Target(_openclaw_file(machine), "json5", entries),)
 
 
-def _always(*sentences: str) -> Callable[[Wanted], tuple[str, ...]]:
+def _always(*sentences: str) -> Callable[[InstallOptions], tuple[str, ...]]:
     return lambda _: sentences
 
 

@@ -18,14 +18,14 @@ from pathlib import Path
 from quaid import trust
 from quaid.agents import config_entries, config_files, receipts
 from quaid.agents.config_entries import ConfigTextError
-from quaid.agents.hosts import HOSTS, Host, Machine, Target, Wanted, left_behind
+from quaid.agents.hosts import HOSTS, Host, InstallOptions, Machine, Target, leftovers
 from quaid.agents.receipts import Receipt
 from quaid.errors import HostConfigError, HostNotFoundError, QuaidError, UsageError
 from quaid.place import CONFIG_FILE
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ConfigChange:
     """What becomes of one config. `after` is None where the file goes away, `exact` where it is as it once was."""
 
     path: Path
@@ -45,16 +45,16 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class InstallResult:
     """What was done to a host, or would be, and what is left to its user."""
 
     host: Host
-    changes: tuple[Change, ...]
+    changes: tuple[ConfigChange, ...]
     still_to_do: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class HostStatus:
     """How a host is on this machine. `problem` is why that cannot be told."""
 
     host: Host
@@ -90,7 +90,7 @@ def find_host(name: str) -> Host:
     raise UsageError(f"There is no host {name!r}.{hint} There are: {', '.join(HOSTS)}.")
 
 
-def install(machine: Machine, host: Host, wanted: Wanted, *, dry_run: bool = False) -> Done:
+def install(machine: Machine, host: Host, wanted: InstallOptions, *, dry_run: bool = False) -> InstallResult:
     """Put Quaid into a host's configs; where it is already nothing changes.
 
     Raises:
@@ -99,7 +99,7 @@ def install(machine: Machine, host: Host, wanted: Wanted, *, dry_run: bool = Fal
         UntrustedVaultError, ForeignVaultError: the vault may not be read.
         HostConfigError, LockedError: a config cannot be changed; none was.
     """
-    wanted = _held_against(machine, host, wanted)
+    wanted = _checked(machine, host, wanted)
     known = receipts.load(receipts_file(machine))
     changes = []
     for target in host.targets(machine, wanted):
@@ -115,12 +115,12 @@ def install(machine: Machine, host: Host, wanted: Wanted, *, dry_run: bool = Fal
         if merged.changed:
             is_empty = left is not None and left.backup is None and _is_blank(merged.text)
             after = None if is_empty else merged.text.encode()
-            changes.append((target, held, Change(target.path, merged.changed, held.data, after)))
-    done = changes if dry_run else _carry_out(machine, changes)
-    return Done(host, tuple(change for _, _, change in done), host.still_to_do(wanted))
+            changes.append((target, held, ConfigChange(target.path, merged.changed, held.data, after)))
+    done = changes if dry_run else _apply(machine, changes)
+    return InstallResult(host, tuple(change for _, _, change in done), host.still_to_do(wanted))
 
 
-def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: bool = False) -> Done:
+def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: bool = False) -> InstallResult:
     """Take Quaid out of a host's configs, in whichever way it was put in.
 
     A config that nobody has touched since becomes what it was, byte by byte.
@@ -133,21 +133,21 @@ def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: b
         raise UsageError(f"{host.title} has one config for all projects. Leave --project out.")
     known = receipts.load(receipts_file(machine))
     changes = []
-    for target in _everywhere(machine, host, project=project):
+    for target in _all_targets(machine, host, project=project):
         held = config_files.read(target.path)
         if held.data is None:
             continue
-        change = _take_back(target, held, known.get(str(target.path)))
+        change = _plan_removal(target, held, known.get(str(target.path)))
         if change.names:
             changes.append((target, held, change))
-    done = changes if dry_run else _carry_out(machine, changes)
-    still_to_do = left_behind(name for _, _, change in done for name in change.names)
-    return Done(host, tuple(change for _, _, change in done), still_to_do)
+    done = changes if dry_run else _apply(machine, changes)
+    still_to_do = leftovers(name for _, _, change in done for name in change.names)
+    return InstallResult(host, tuple(change for _, _, change in done), still_to_do)
 
 
-def survey(machine: Machine) -> tuple[Standing, ...]:
+def list_hosts(machine: Machine) -> tuple[HostStatus, ...]:
     """All hosts: which are on this machine, and which have Quaid."""
-    return tuple(_standing(machine, host) for host in HOSTS.values())
+    return tuple(_status_of(machine, host) for host in HOSTS.values())
 
 
 def receipts_file(machine: Machine) -> Path:
@@ -158,9 +158,9 @@ def receipts_file(machine: Machine) -> Path:
     return machine.setting("XDG_DATA_HOME", default) / "quaid" / "installed.json"
 
 
-def _everywhere(machine: Machine, host: Host, *, project: bool) -> tuple[Target, ...]:
+def _all_targets(machine: Machine, host: Host, *, project: bool) -> tuple[Target, ...]:
     """The host's configs with all that Quaid may have put there, in whichever way."""
-    ways = [Wanted(our_command(), project=project, plugin=plugin) for plugin in {False, bool(host.plugin)}]
+    ways = [InstallOptions(our_command(), project=project, plugin=plugin) for plugin in {False, bool(host.plugin)}]
     found: dict[Path, Target] = {}
     for target in (target for way in ways for target in host.targets(machine, way)):
         other = found.get(target.path)
@@ -169,14 +169,16 @@ def _everywhere(machine: Machine, host: Host, *, project: bool) -> tuple[Target,
     return tuple(found.values())
 
 
-def _standing(machine: Machine, host: Host) -> Standing:
-    targets = _everywhere(machine, host, project=False)
+def _status_of(machine: Machine, host: Host) -> HostStatus:
+    targets = _all_targets(machine, host, project=False)
     found = any(mark.exists() for mark in host.marks(machine))
     paths = tuple(target.path for target in targets)
     try:
         installed = any(
             next(
-                config_entries.find(config_entries.read(config_files.read(target.path).text, target.syntax), entry),
+                config_entries.find_places(
+                    config_entries.read(config_files.read(target.path).text, target.syntax), entry
+                ),
                 None,
             )
             for target in targets
@@ -184,13 +186,13 @@ def _standing(machine: Machine, host: Host) -> Standing:
             if entry.kind != "item"
         )
     except ConfigTextError as error:
-        return Standing(host, found, installed=False, paths=paths, problem=str(error))
+        return HostStatus(host, found, installed=False, paths=paths, problem=str(error))
     except HostConfigError as error:
-        return Standing(host, found, installed=False, paths=paths, problem=str(error))
-    return Standing(host, found, installed, paths)
+        return HostStatus(host, found, installed=False, paths=paths, problem=str(error))
+    return HostStatus(host, found, installed, paths)
 
 
-def _held_against(machine: Machine, host: Host, wanted: Wanted) -> Wanted:
+def _checked(machine: Machine, host: Host, wanted: InstallOptions) -> InstallOptions:
     """What is wanted, as far as the host can have it."""
     brings_plugin = (machine.plugins / host.name).is_dir()
     if wanted.project and not host.has_projects:
@@ -206,40 +208,40 @@ def _held_against(machine: Machine, host: Host, wanted: Wanted) -> Wanted:
     return replace(wanted, plugin=brings_plugin) if host.plugin == "always" else wanted
 
 
-def _take_back(target: Target, held: config_files.Held, left: Receipt | None) -> Change:
+def _plan_removal(target: Target, held: config_files.ConfigFile, left: Receipt | None) -> ConfigChange:
     written = left.entries if left else ()
     wanted = (*target.wanted, *(entry for entry in written if entry.kind == "key"))
     try:
         removed = config_entries.remove(held.text, target.syntax, wanted, written)
     except ConfigTextError as error:
         raise HostConfigError(target.path, str(error)) from error
-    change = Change(target.path, removed.taken, held.data, removed.text.encode(), removed.altered)
+    change = ConfigChange(target.path, removed.taken, held.data, removed.text.encode(), removed.altered)
     if left is None:
         return change
     if left.backup is None and _is_blank(removed.text):
         return replace(change, after=None, exact=True)
     backup = target.path.with_name(left.backup) if left.backup else None
-    if _is_as_left(held, left) and backup is not None and backup.is_file():
+    if _is_untouched(held, left) and backup is not None and backup.is_file():
         with suppress(QuaidError):
             return replace(change, after=config_files.read(backup).data, exact=True, backup=backup)
     return change
 
 
-def _carry_out(
-    machine: Machine, changes: Sequence[tuple[Target, config_files.Held, Change]]
-) -> list[tuple[Target, config_files.Held, Change]]:
+def _apply(
+    machine: Machine, changes: Sequence[tuple[Target, config_files.ConfigFile, ConfigChange]]
+) -> list[tuple[Target, config_files.ConfigFile, ConfigChange]]:
     """Back up, write, remember. Whatever fails, what was written before is put back."""
-    done: list[tuple[Target, config_files.Held, Change]] = []
+    done: list[tuple[Target, config_files.ConfigFile, ConfigChange]] = []
     known = receipts.load(receipts_file(machine))
     try:
         for target, held, change in changes:
             # As we left it, its backup is there already, or there was nothing to keep.
-            is_kept = change.exact or _is_as_left(held, known.get(str(target.path)))
+            is_kept = change.exact or _is_untouched(held, known.get(str(target.path)))
             kept = change if is_kept else replace(change, backup=config_files.back_up(held))
             done.append((target, held, kept))
             config_files.replace(held, change.after)
         if done:
-            _remember(machine, done)
+            _save_receipts(machine, done)
     except QuaidError:
         for _, held, change in done:
             with suppress(QuaidError):
@@ -253,7 +255,7 @@ def _carry_out(
     return done
 
 
-def _remember(machine: Machine, done: Sequence[tuple[Target, config_files.Held, Change]]) -> None:
+def _save_receipts(machine: Machine, done: Sequence[tuple[Target, config_files.ConfigFile, ConfigChange]]) -> None:
     path = receipts_file(machine)
     known = receipts.load(path)
     for target, held, change in done:
@@ -262,7 +264,7 @@ def _remember(machine: Machine, done: Sequence[tuple[Target, config_files.Held, 
         if not _is_installed(target, change):
             continue
         after, backup = receipts.fingerprint(change.after), change.backup.name if change.backup else None
-        if before is not None and _is_as_left(held, before):
+        if before is not None and _is_untouched(held, before):
             backup = before.backup
         elif before is not None:
             after = ""  # somebody was: no backup is what it would be without Quaid
@@ -275,12 +277,12 @@ def _is_blank(text: str) -> bool:
     return "".join(text.removeprefix("\ufeff").split()) in {"", "{}"}
 
 
-def _is_as_left(held: config_files.Held, left: Receipt | None) -> bool:
+def _is_untouched(held: config_files.ConfigFile, left: Receipt | None) -> bool:
     return left is not None and left.after == receipts.fingerprint(held.data)
 
 
-def _is_installed(target: Target, change: Change) -> bool:
+def _is_installed(target: Target, change: ConfigChange) -> bool:
     if change.after is None or change.exact:
         return False
     plain = config_entries.read(change.after.decode(), target.syntax)
-    return any(next(config_entries.find(plain, entry), None) for entry in target.wanted)
+    return any(next(config_entries.find_places(plain, entry), None) for entry in target.wanted)

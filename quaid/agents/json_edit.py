@@ -45,7 +45,7 @@ def put(text: str, path: Sequence[str | int], value: Any) -> str:
         raise TypeError(f"only an object can hold {rest[0]!r}")
     if rest:
         return _insert(text, root, node, str(rest[0]), _nest(rest[1:], value))
-    if same(node.plain, value):
+    if is_same(node.plain, value):
         return text
     style = _Style.of(text, root)
     shown = style.render(value, _indent_of_line(text, node.start)) if _has_lines(text, root) else _inline(value)
@@ -73,7 +73,7 @@ def drop(text: str, path: Sequence[Step]) -> str:
     return drop(after, path) if is_twice else after
 
 
-def same(one: Any, other: Any) -> bool:
+def is_same(one: Any, other: Any) -> bool:
     """Whether two values say the same; 1 is not true, and the order of keys says nothing."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 

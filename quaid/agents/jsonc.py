@@ -26,7 +26,7 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.D
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
 _LINE_ENDS = ("\n", "\r", "\r\n", "\u2028", "\u2029")
 _LITERALS = {"true": True, "false": False, "null": None}
-_DEEPEST = 100
+_MAX_DEPTH = 100
 _CLOSING = {"{": "}", "[": "]"}
 
 
@@ -144,7 +144,7 @@ class _Reader:
     def value(self, depth: int) -> Node:
         piece = self.take()
         if piece.text in _CLOSING:
-            if depth >= _DEEPEST:
+            if depth >= _MAX_DEPTH:
                 raise JsonError(self.text, piece.start, "nested too deep")
             return self.container(piece, depth)
         if piece.kind == "string":

@@ -22,9 +22,9 @@ BARE_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 """What programs started from a desktop know."""
 ANSWER_S = 60.0
 """A server has so long to start and answer, and a hook whose config says nothing."""
-ENDING_S = 10.0
+EXIT_S = 10.0
 """A server whose host is gone and that stays is one more of hundreds."""
-_MOST_SAID = 300
+_MAX_ERROR = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Command:
     timeout_s: float
 
     @classmethod
-    def of(cls, said: Any) -> Command:
+    def from_config(cls, said: Any) -> Command:
         """A server or a hook as configs have them. A hook without `args` is a line for the shell.
 
         Raises:
@@ -52,7 +52,7 @@ class Command:
         limit = said.get("timeout") if said.get("type") == "command" else None
         return cls(words, environ, float(limit) if isinstance(limit, int | float) else ANSWER_S)
 
-    def elsewhere(self) -> Command:
+    def without_vault(self) -> Command:
         """The same, for whichever vault the environment names: what it says of the vault itself is left out."""
         words = list(self.words)
         while "--vault" in words[:-1]:
@@ -76,9 +76,9 @@ def list_tools(command: Command, environ: Mapping[str, str]) -> tuple[str, ...]:
         alarm.start()
         try:
             tools = _converse(process)
-            process.wait(ENDING_S)
+            process.wait(EXIT_S)
         except subprocess.TimeoutExpired as error:
-            raise HookProofError(f"{command} answers, and does not end within {ENDING_S:g} s of its input.") from error
+            raise HookProofError(f"{command} answers, and does not end within {EXIT_S:g} s of its input.") from error
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise HookProofError(f"{command} {_reason(error)}{_said(complaints)}.") from error
         finally:
@@ -168,4 +168,4 @@ def _reason(error: Exception) -> str:
 def _said(complaints: IO[bytes]) -> str:
     complaints.seek(0)
     lines = complaints.read().decode("utf-8", "replace").strip().splitlines()
-    return f": {lines[-1][:_MOST_SAID].rstrip('.')}" if lines else ""
+    return f": {lines[-1][:_MAX_ERROR].rstrip('.')}" if lines else ""

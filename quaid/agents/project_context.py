@@ -23,11 +23,11 @@ from quaid.place import DOCS_FILE, LOCAL_FILE, state_folder
 from quaid.vault import files, markdown
 from quaid.vault.markdown import text_of_note
 
-MOST_TOLD = 12
+MAX_PROJECTS = 12
 """Projects with a line of their own."""
-MOST_STALE = 3
-LONGEST_ABOUT = 140
-LONGEST_NOTE = 100_000
+MAX_STALE = 3
+MAX_ABOUT = 140
+MAX_NOTE = 100_000
 """Bytes of a file that are read."""
 NOTES = ("TOOLS.md", "AGENTS.md")
 """What an agent reads that works in a project, beside PROJECT.md in its home."""
@@ -35,20 +35,20 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
 @dataclass(frozen=True, slots=True)
-class ToldProjects:
+class ProjectContext:
     """`lines` are one for each project, the one that a session works in first; `notes` are (path, text) of that one."""
 
     lines: tuple[str, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
 
 
-def tell_projects(root: Path, cwd: str | None = None, most: int | None = MOST_TOLD) -> ToldProjects:
+def read_projects(root: Path, cwd: str | None = None, most: int | None = MAX_PROJECTS) -> ProjectContext:
     """The active projects of the vault at `root`, `most` of them with a line of their own (None: all), for a session
     that works in the folder `cwd`.
     """
     names = sorted(path.parent.name for path in root.glob("projects/*/PROJECT.md"))
     if not names:
-        return ToldProjects()
+        return ProjectContext()
     made = _Made(root)
     found = {name: made.of(f"projects/{name}/PROJECT.md", _Reading(root, name)) for name in names}
     projects = {name: project for name, project in found.items() if project and project["state"] == "active"}
@@ -61,7 +61,7 @@ def tell_projects(root: Path, cwd: str | None = None, most: int | None = MOST_TO
         _line(name, projects[name], docs[name], stale.get(name, ()), is_here=name == here) for name in ordered[:most]
     ]
     lines += [f"and {len(ordered) - len(lines)} more: quaid project list"] if len(ordered) > len(lines) else []
-    return ToldProjects(tuple(lines), tuple((path, text) for path, text in notes if text))
+    return ProjectContext(tuple(lines), tuple((path, text) for path, text in notes if text))
 
 
 class _Made:
@@ -79,7 +79,7 @@ class _Made:
 
     def of(self, path: str, make: Callable[[str], Any]) -> Any:
         try:
-            data = files.read_note(self._root, path, LONGEST_NOTE) if files.is_file_in(self._root, path) else None
+            data = files.read_note(self._root, path, MAX_NOTE) if files.is_file_in(self._root, path) else None
         except OSError:  # not ours to read
             data = None
         if data is None:
@@ -133,7 +133,7 @@ def _about(text: str) -> str:
     if section is None or len(section.heading) > 1:
         return ""
     sentence = " ".join(_SENTENCE.split(section.text.split("\n\n")[0], maxsplit=1)[0].split())
-    return sentence if len(sentence) <= LONGEST_ABOUT else f"{sentence[:LONGEST_ABOUT].rsplit(' ', 1)[0]} …"
+    return sentence if len(sentence) <= MAX_ABOUT else f"{sentence[:MAX_ABOUT].rsplit(' ', 1)[0]} …"
 
 
 def _find_owner(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
@@ -197,7 +197,7 @@ def _line(name: str, project: Mapping[str, Any], docs: int, stale: Sequence[str]
     here = ", where this session works" if is_here else ""
     told = [project["about"].rstrip(".")] if project["about"] else []
     if docs or stale:
-        shown = ", ".join(stale[:MOST_STALE]) + (" …" if len(stale) > MOST_STALE else "")
+        shown = ", ".join(stale[:MAX_STALE]) + (" …" if len(stale) > MAX_STALE else "")
         counted = [f"{docs} {'doc' if docs == 1 else 'docs'}"] if docs else []
         told.append(", ".join([*counted, *([f"{len(stale)} stale ({shown})"] if stale else [])]))
     return f"{name}{label}{here}" + (f": {'. '.join(told)}" if told else "")

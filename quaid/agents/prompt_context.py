@@ -16,22 +16,22 @@ from quaid.text.quoting import MAX_BLOCK, neutralise, render_memory_block
 if TYPE_CHECKING:
     from quaid.settings import NotificationSettings, Settings
 
-MOST_HITS = 8
-WORDS_GATE = 0.65
+MAX_HITS = 8
+MIN_SCORE_BY_WORDS = 0.65
 """A best score under this is doubt where there were no vectors: 65 of 80 questions about a conversation pass, 4 of 16
 prompts that have nothing to do with it.
 """
-_TOLD = 60
+_MAX_NEWS = 60
 
 
-class Prompted(NamedTuple):
+class HookAnswer(NamedTuple):
     """`text` goes before the prompt, `news` is for the person at the terminal; both may be empty."""
 
     text: str = ""
     news: str = ""
 
 
-def before_prompt(
+def build_prompt_context(
     root: Path,
     settings: Settings,
     recall: Callable[..., Recall],
@@ -39,18 +39,18 @@ def before_prompt(
     session: str,
     *,
     is_kept: bool = True,
-) -> Prompted:
+) -> HookAnswer:
     """Return what `recall` of the memory at `root` finds for `prompt`. A program that keeps what goes before its
     prompts (`is_kept`) is given nothing that `session` was given since it began or was compacted.
     """
     question = question_in(prompt)
     if question is None or settings.hooks.recall == "off":
-        return Prompted()
+        return HookAnswer()
     state = state_folder(root)
     given = sessions.read(state, session)
     found = recall(
         question,
-        MOST_HITS,
+        MAX_HITS,
         session=session or None,
         door="hook",
         depth="fast",
@@ -58,21 +58,21 @@ def before_prompt(
         compacted_at=given.compacted_at,
     )
     if settings.hooks.recall == "auto" and _is_in_doubt(found):
-        return Prompted()
+        return HookAnswer()
     new = [hit for hit in found.hits if not (is_kept and hit.id in given.ids)]
     longest = min(MAX_BLOCK, settings.hooks.recall_tokens * CHARACTERS_PER_TOKEN)
     shown, text = _fitting(new, longest)
     if not shown:
-        return Prompted()
+        return HookAnswer()
     if is_kept:
         sessions.give(state, session, [hit.id for hit in shown])
-    return Prompted(text, announce(root, settings.notifications, shown))
+    return HookAnswer(text, notify_recalled(root, settings.notifications, shown))
 
 
 def _is_in_doubt(found: Recall) -> bool:
     """Scores without vectors are lower, for good answers as for bad ones."""
     if "vectors" in found.degraded:
-        return not found.hits or found.hits[0].score < WORDS_GATE
+        return not found.hits or found.hits[0].score < MIN_SCORE_BY_WORDS
     return found.doubt is not None
 
 
@@ -85,7 +85,7 @@ def _fitting(hits: Sequence[Hit], longest: int) -> tuple[Sequence[Hit], str]:
     return (), ""
 
 
-def announce(root: Path, settings: NotificationSettings, hits: Sequence[Hit]) -> str:
+def notify_recalled(root: Path, settings: NotificationSettings, hits: Sequence[Hit]) -> str:
     """News of what an agent was given: into the news file at once, and as a text for whoever has a terminal to show it
     at. No popup at every prompt, and no waiting for a webhook.
     """
@@ -96,6 +96,6 @@ def announce(root: Path, settings: NotificationSettings, hits: Sequence[Hit]) ->
         return ""
     told = "Quaid recalled 1 memory." if len(hits) == 1 else f"Quaid recalled {len(hits)} memories."
     if level == "full":
-        told += "".join(f"\n- {' '.join(hit.text.split())[:_TOLD]} ({hit.score:.2f})" for hit in hits)
+        told += "".join(f"\n- {' '.join(hit.text.split())[:_MAX_NEWS]} ({hit.score:.2f})" for hit in hits)
     deliver(root, settings, "retrieval", told, only=("file",))
     return neutralise(told) if "terminal" in list_channels(settings) else ""

@@ -6,10 +6,10 @@ import re
 
 from quaid.text.stop_words import STOP_WORDS
 
-LONGEST_QUESTION = 1_000
+MAX_QUESTION = 1_000
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")  # noqa: RUF001
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?:\s|\Z)|[!#<])")
-_SAYING_LITTLE = frozenset(
+_FILLER_WORDS = frozenset(
     """ok okay k kk yes yep yeah y no nope n sure fine thanks thank thx ty please great good nice cool perfect awesome
     excellent right correct exactly agreed done continue proceed go ahead next again stop wait hi hello hey bye lgtm
     looks works working try retry run fix undo redo more less now then also too all both first second last one two three
@@ -22,10 +22,10 @@ def question_in(prompt: str) -> str | None:
     """What of `prompt` can be asked of a memory: None for commands, and for `ok`, `yes` and the like."""
     if _COMMAND.match(prompt):
         return None
-    words = [word.lower() for word in _WORD.findall(prompt[:LONGEST_QUESTION])]
-    if all(word in STOP_WORDS or word in _SAYING_LITTLE or word.isdigit() for word in words):
+    words = [word.lower() for word in _WORD.findall(prompt[:MAX_QUESTION])]
+    if all(word in STOP_WORDS or word in _FILLER_WORDS or word.isdigit() for word in words):
         return None
-    if len(prompt) <= LONGEST_QUESTION:
+    if len(prompt) <= MAX_QUESTION:
         return prompt
     # What is pasted stands mostly in the middle.
-    return f"{prompt[: LONGEST_QUESTION // 2]}\n{prompt[-LONGEST_QUESTION // 2 :]}"
+    return f"{prompt[: MAX_QUESTION // 2]}\n{prompt[-MAX_QUESTION // 2 :]}"

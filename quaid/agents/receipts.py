@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from quaid.agents import config_files
-from quaid.agents.config_entries import Entry
+from quaid.agents.config_entries import ConfigEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Receipt:
 
     after: str
     backup: str | None
-    entries: tuple[Entry, ...]
+    entries: tuple[ConfigEntry, ...]
 
 
 def fingerprint(data: bytes | None) -> str:
@@ -41,7 +41,10 @@ def load(path: Path) -> dict[str, Receipt]:
             name: Receipt(
                 one["after"],
                 one["backup"],
-                tuple(Entry(tuple(item["path"]), item["value"], item["kind"], item["like"]) for item in one["entries"]),
+                tuple(
+                    ConfigEntry(tuple(item["path"]), item["value"], item["kind"], item["like"])
+                    for item in one["entries"]
+                ),
             )
             for name, one in said["files"].items()
         }

@@ -1,7 +1,7 @@
 """What an agent should have before it starts: core notes, projects, what waits for the owner, what is recent.
 
-`gather` reads it off the vault and its index as they are; `render` makes a text of it that fits a number of tokens.
-Hooks put that text before a session, `quaid context` prints it.
+`read_context` reads it from the vault and its index as they are, `render_context` makes a text of it that fits a number
+of tokens. Hooks put that text before a session, `quaid context` prints it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.agents.project_context import tell_projects
+from quaid.agents.project_context import read_projects
 from quaid.index import database, documents
 from quaid.index.scope import visible_to
 from quaid.local import queue
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 CHARACTERS_PER_TOKEN = 4
 RECENT_DAYS = 14
-MOST_RECENT = 40
-LEAST_RECENT = 10
+MAX_RECENT = 40
+MIN_RECENT = 10
 """So many of the newest facts are told, however old they are."""
-MOST_LISTED = 5
+MAX_LISTED = 5
 CORE_SHARE = 0.6
 """Of the room, for the core notes together; what they leave is for the rest."""
 PROJECT_SHARE = 0.5
@@ -43,14 +43,14 @@ PREFACE = (
     "date says when it was said. There is more: ask with memory_recall, or `quaid recall`."
 )
 PROJECTS = "Projects (ask their documents with docs_search, or `quaid docs search`)"
-_LONGEST_FACT = 240
-_LONGEST_TITLE = 100
+_MAX_FACT = 240
+_MAX_TITLE = 100
 _BOX = re.compile(r"^[ \t]*[-*+][ \t]+\[( |x|X)\]", re.MULTILINE)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
+class RecentFact:
     """A fact that was learned lately, by its day (ISO) and its text."""
 
     day: str
@@ -58,7 +58,7 @@ class Recent:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class SessionContext:
     """`core` and `project`, the notes of the project at work, are (file, text); `projects` are one line each.
 
     `questions` are the titles of what waits in review/, `queued` counts conversations that could not be learned from
@@ -69,11 +69,11 @@ class Context:
     projects: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     queued: int = 0
-    recent: tuple[Recent, ...] = ()
+    recent: tuple[RecentFact, ...] = ()
     project: tuple[tuple[str, str], ...] = ()
 
 
-def tell(
+def build_session_context(
     root: Path,
     index: apsw.Connection | None,
     owners: frozenset[str],
@@ -84,33 +84,33 @@ def tell(
     """What there is by now for a session in the folder `cwd`, as a text; `longest` characters as JSON at most, where
     quotes and newlines take two.
     """
-    found = gather(root, index, owners, datetime.now(UTC), cwd)
-    text = render(found, tokens)
+    found = read_context(root, index, owners, datetime.now(UTC), cwd)
+    text = render_context(found, tokens)
     while longest is not None and len(json.dumps(text, ensure_ascii=False)) > longest:
         tokens = tokens * 9 // 10
-        text = render(found, tokens)
+        text = render_context(found, tokens)
     return text
 
 
 def is_current(root: Path, index: apsw.Connection, now: datetime) -> bool:
-    """Whether the index has what `gather` takes from it as the files have it: the newest facts, and all of this month
-    and the last. That looks at some files where a sweep looks at all.
+    """Return whether the index agrees with the files in what `read_context` takes from it: the newest facts, and all of
+    this month and the last. That looks at some files where a sweep looks at all.
     """
     if database.schema_version(index) != database.SCHEMA_VERSION:
         return False
     last_month = now.replace(day=1) - timedelta(days=1)
     folders = [root / f"facts/{day:%Y/%m}" for day in (now, last_month)]
     near = {path.relative_to(root).as_posix() for folder in folders for path in folder.glob("*.md")}
-    paths = near.union(documents.list_latest_paths(index, MOST_RECENT))
+    paths = near.union(documents.list_latest_paths(index, MAX_RECENT))
     return not compare(files.list_some(root, paths).notes, documents.list_known(index, paths))
 
 
-def gather(
+def read_context(
     root: Path, index: apsw.Connection | None, owners: frozenset[str], now: datetime, cwd: str | None = None
-) -> Context:
+) -> SessionContext:
     """What there is in the vault at `root` for one of `owners`. Without an index only what the files tell."""
-    told = tell_projects(root, cwd)
-    return Context(
+    told = read_projects(root, cwd)
+    return SessionContext(
         core=tuple(read_core_notes(root, owners)),
         projects=told.lines,
         project=told.notes,
@@ -120,7 +120,7 @@ def gather(
     )
 
 
-def render(context: Context, tokens: int) -> str:
+def render_context(context: SessionContext, tokens: int) -> str:
     """The text for an agent, without secrets, in <quaid-memory> tags and `tokens` long at most; empty when there is
     nothing to tell.
     """
@@ -176,12 +176,12 @@ def _listed(title: str, lines: Sequence[str], room: int) -> str:
     return "\n".join([f"## {title}", *kept]) if kept else ""
 
 
-def _waiting(context: Context) -> list[str]:
+def _waiting(context: SessionContext) -> list[str]:
     lines = []
     if context.questions:
         count = len(context.questions)
         lines.append(f"{count} {'question' if count == 1 else 'questions'} in review/ (quaid janitor list):")
-        lines += context.questions[:MOST_LISTED]
+        lines += context.questions[:MAX_LISTED]
     if context.queued:
         what = "conversation" if context.queued == 1 else "conversations"
         lines.append(f"{context.queued} {what} could not be learned from yet")
@@ -195,14 +195,14 @@ def _questions(root: Path, owners: Collection[str]) -> Iterator[str]:
         boxes = _BOX.findall(text)
         if boxes and not any(box.strip() for box in boxes):
             title = _TITLE.search(text)
-            yield (title[1] if title else path.stem)[:_LONGEST_TITLE]
+            yield (title[1] if title else path.stem)[:_MAX_TITLE]
 
 
-def _recent(index: apsw.Connection, owners: frozenset[str], now: datetime) -> Iterator[Recent]:
+def _recent(index: apsw.Connection, owners: frozenset[str], now: datetime) -> Iterator[RecentFact]:
     """What was learned in the last days and holds, by one's own right to see it."""
     since = (now - timedelta(days=RECENT_DAYS)).date().isoformat()
-    newest = documents.list_latest_facts(index, visible_to(index, owners), MOST_RECENT)
+    newest = documents.list_latest_facts(index, visible_to(index, owners), MAX_RECENT)
     for number, (created, text) in enumerate(newest):
-        if created >= since or number < LEAST_RECENT:
-            shown = text if len(text) <= _LONGEST_FACT else f"{text[:_LONGEST_FACT].rstrip()} …"
-            yield Recent(created[:10], shown)
+        if created >= since or number < MIN_RECENT:
+            shown = text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …"
+            yield RecentFact(created[:10], shown)

@@ -18,7 +18,7 @@ from typing import Any
 
 CONNECT_S = 0.05
 ANSWER_S = 1.0
-LONGEST_LINE = 200_000
+MAX_LINE = 200_000
 
 Respond = Callable[[dict[str, Any]], Mapping[str, Any]]
 
@@ -99,7 +99,7 @@ def _ask(path: Path, question: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _read_line(connection: socket.socket) -> bytes:
     line = b""
-    while not line.endswith(b"\n") and len(line) < LONGEST_LINE:
+    while not line.endswith(b"\n") and len(line) < MAX_LINE:
         received = connection.recv(65_536)
         if not received:
             break

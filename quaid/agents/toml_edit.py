@@ -38,7 +38,7 @@ def put(text: str, path: Sequence[Step], value: Any) -> str:
     is_new = keys[-1] not in inner
     inner[keys[-1]] = value
     tries = (_added, _put_by_tomlkit) if is_new and isinstance(value, dict) else (_put_by_tomlkit,)
-    return _first_that_says(wanted, [attempt(text, keys, value) for attempt in tries])
+    return _first_equal_to(wanted, [attempt(text, keys, value) for attempt in tries])
 
 
 def drop(text: str, path: Sequence[Step]) -> str:
@@ -58,10 +58,10 @@ def drop(text: str, path: Sequence[Step]) -> str:
     # A table that only its children's headings made is gone with the last of them.
     pruned = read(text)
     _prune(pruned, keys)
-    return _first_that_says((wanted, pruned), [_cut(text, keys), _drop_by_tomlkit(text, keys)])
+    return _first_equal_to((wanted, pruned), [_cut(text, keys), _drop_by_tomlkit(text, keys)])
 
 
-def _first_that_says(wanted: Any, texts: Sequence[str | None]) -> str:
+def _first_equal_to(wanted: Any, texts: Sequence[str | None]) -> str:
     accepted = wanted if isinstance(wanted, tuple) else (wanted,)
     for text in texts:
         try:

@@ -11,7 +11,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import clipped, columns, count, line_width, styled, wrapped
 
 if TYPE_CHECKING:
-    from quaid.agents.installation import Change, Done, Standing
+    from quaid.agents.installation import ConfigChange, HostStatus, InstallResult
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _HOST = typer.Argument(
@@ -43,7 +43,7 @@ def run_install(
       quaid install cursor --vault ~/work-memory
     """
     from quaid.agents import installation
-    from quaid.agents.hosts import Wanted
+    from quaid.agents.hosts import InstallOptions
     from quaid.cli.consent import ask_about_models
     from quaid.config import load_settings
     from quaid.place import CONFIG_FILE
@@ -52,7 +52,7 @@ def run_install(
     invocation: Invocation = ctx.obj
     machine = installation.this_machine()
     if host is None:
-        standings = installation.survey(machine)
+        standings = installation.list_hosts(machine)
         invocation.tell(lambda: _render_survey(standings), hosts=[_shape_of_standing(one) for one in standings])
         return
     # The vault is written into the host's config: no folder that an agent works in can choose another.
@@ -61,7 +61,7 @@ def run_install(
         invocation.say(remark)
     if invocation.vault:
         check(vault)
-    wanted = Wanted(installation.our_command(), vault, project, plugin)
+    wanted = InstallOptions(installation.our_command(), vault, project, plugin)
     done = installation.install(machine, installation.find_host(host), wanted, dry_run=dry_run)
     invocation.tell(lambda: _render_installed(done, dry_run=dry_run), **_shape(done, dry_run=dry_run))
     if not (vault / CONFIG_FILE).is_file():
@@ -93,7 +93,7 @@ def run_uninstall(
     invocation.tell(lambda: _render_uninstalled(done, dry_run=dry_run), **_shape(done, dry_run=dry_run))
 
 
-def _shape(done: Done, *, dry_run: bool) -> dict[str, object]:
+def _shape(done: InstallResult, *, dry_run: bool) -> dict[str, object]:
     return {
         "host": done.host.name,
         "dry_run": dry_run,
@@ -113,7 +113,7 @@ def _shape(done: Done, *, dry_run: bool) -> dict[str, object]:
     }
 
 
-def _shape_of_standing(standing: Standing) -> dict[str, object]:
+def _shape_of_standing(standing: HostStatus) -> dict[str, object]:
     return {
         "name": standing.host.name,
         "title": standing.host.title,
@@ -125,7 +125,7 @@ def _shape_of_standing(standing: Standing) -> dict[str, object]:
     }
 
 
-def _render_survey(standings: tuple[Standing, ...]) -> str:
+def _render_survey(standings: tuple[HostStatus, ...]) -> str:
     rows = [(one.host.name, _state(one), _next_step(one)) for one in standings]
     known = any(one.found or one.installed for one in standings)
     ending = "Prove what is installed with: quaid doctor --hooks" if any(one.installed for one in standings) else ""
@@ -134,7 +134,7 @@ def _render_survey(standings: tuple[Standing, ...]) -> str:
     return "\n".join(filter(None, [columns(rows), "", ending]))
 
 
-def _state(standing: Standing) -> str:
+def _state(standing: HostStatus) -> str:
     if standing.problem:
         return styled("cannot be read", "red")
     if standing.installed:
@@ -142,7 +142,7 @@ def _state(standing: Standing) -> str:
     return "found" if standing.found else styled("not found", "dim")
 
 
-def _next_step(standing: Standing) -> str:
+def _next_step(standing: HostStatus) -> str:
     if standing.problem:
         return standing.problem
     if standing.installed:
@@ -150,7 +150,7 @@ def _next_step(standing: Standing) -> str:
     return f"quaid install {standing.host.name}" if standing.found else ""
 
 
-def _render_installed(done: Done, *, dry_run: bool) -> str:
+def _render_installed(done: InstallResult, *, dry_run: bool) -> str:
     title = done.host.title
     if not done.changes:
         return f"Nothing to do: Quaid is installed in {title}."
@@ -168,7 +168,7 @@ def _render_step(number: int, step: str) -> str:
     return f"{said}\n     {command}" if command else said
 
 
-def _render_uninstalled(done: Done, *, dry_run: bool) -> str:
+def _render_uninstalled(done: InstallResult, *, dry_run: bool) -> str:
     title = done.host.title
     if not done.changes:
         return f"Nothing to do: Quaid is not installed in {title}."
@@ -183,7 +183,7 @@ def _render_uninstalled(done: Done, *, dry_run: bool) -> str:
     return "\n".join(lines)
 
 
-def _render_changes(done: Done) -> list[str]:
+def _render_changes(done: InstallResult) -> list[str]:
     lines = []
     for change in done.changes:
         lines.append(f"  {_short(change.path)}{_outcome(change)}")
@@ -193,7 +193,7 @@ def _render_changes(done: Done) -> list[str]:
     return lines
 
 
-def _outcome(change: Change) -> str:
+def _outcome(change: ConfigChange) -> str:
     if change.after is None:
         return " (removed: there was none before)"
     return " (as it was before, byte by byte)" if change.exact else ""
@@ -206,7 +206,7 @@ def _summed(names: tuple[str, ...]) -> list[str]:
     return [*([f"{count(len(hooks), 'hook')}: {', '.join(hooks)}"] if hooks else []), *others]
 
 
-def _render_diffs(done: Done) -> str:
+def _render_diffs(done: InstallResult) -> str:
     lines = [clipped_line for change in done.changes for clipped_line in change.diff().splitlines()]
     return "\n".join(styled(shown, _COLOURS[line[0]]) if line[:1] in _COLOURS else shown for line, shown in _cut(lines))
 

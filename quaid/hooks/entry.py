@@ -24,7 +24,7 @@ from quaid.text.invisible import escaped
 
 NO_HOOKS = "QUAID_NO_HOOKS"
 """Set for the models that Quaid itself asks: what they are told must not be answered from memory, nor be learned."""
-LONGEST_INPUT = 64_000_000
+MAX_INPUT = 64_000_000
 EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "stop", "session-end")
 
 
@@ -39,9 +39,9 @@ def main(arguments: Sequence[str]) -> int:
         given = _read(sys.stdin.buffer) if name in EVENTS else {}
         root = _find_vault(arguments, given)
         if name == "work":
-            from quaid.hooks.work import work
+            from quaid.hooks.queue_worker import run_worker
 
-            work(root)
+            run_worker(root)
         elif name not in EVENTS:
             problem = f"there is no event {name!r}; known are {', '.join(EVENTS)}"
         else:
@@ -72,7 +72,7 @@ def _read(stream: Any) -> dict[str, Any]:
     if stream.isatty():
         return {}
     try:
-        given = json.loads(stream.read(LONGEST_INPUT))
+        given = json.loads(stream.read(MAX_INPUT))
     except ValueError:
         return {}
     return given if isinstance(given, dict) else {}

@@ -26,7 +26,7 @@ class NotATranscriptError(BadInputError):
         super().__init__(f"{path} is not read as a transcript: {why}. Take it in yourself with: quaid extract FILE")
 
 
-def list_folders() -> Iterator[Path]:
+def transcript_folders() -> Iterator[Path]:
     """Where the programs that Quaid has hooks for keep their transcripts."""
     home = Path.home()
     yield _setting("CLAUDE_CONFIG_DIR", home / ".claude") / "projects"
@@ -35,7 +35,7 @@ def list_folders() -> Iterator[Path]:
     yield _setting("OPENCLAW_STATE_DIR", home / ".openclaw") / "agents"
 
 
-def open_own(path: str) -> IO[bytes]:
+def open_transcript(path: str) -> IO[bytes]:
     """The transcript at `path`, opened: a regular file of this user's in the folder of an agent's program, not a link
     out of it. Whether it holds a transcript, its reader tells.
 
@@ -44,14 +44,14 @@ def open_own(path: str) -> IO[bytes]:
         OSError: it cannot be opened.
     """
     real = Path(os.path.realpath(path)) if Path(path).is_absolute() else Path()
-    for folder in map(Path, map(os.path.realpath, list_folders())):
+    for folder in map(Path, map(os.path.realpath, transcript_folders())):
         if real.is_relative_to(folder) and real != folder and real.suffix in _SUFFIXES:
             return _open_below(folder, real.relative_to(folder).parts, path)
     raise NotATranscriptError(path, "it does not lie where an agent's program keeps its sessions")
 
 
 def open_spooled(path: str, folder: Path) -> IO[bytes]:
-    """The messages that a hook has kept as a file of the queue `folder`. Raises as `open_own`."""
+    """The messages that a hook has kept as a file of the queue `folder`. Raises as `open_transcript`."""
     return _open_below(folder, (Path(path).name,), path)
 
 

@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 
 from quaid.errors import BadInputError, NoteNotFoundError
 from quaid.mcp import results
-from quaid.mcp.toolbox import ASKS_A_MODEL, Tool, patiently, telling
-from quaid.mcp.workers import Desks
+from quaid.mcp.toolbox import ASKS_A_MODEL, Tool, reporter, with_retries
+from quaid.mcp.workers import Workers
 from quaid.model import Kind, Turn
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from quaid.capture.reader import Answered
     from quaid.memory import Memory
 
-LONGEST_TRANSCRIPT = 30_000_000
+MAX_TRANSCRIPT = 30_000_000
 """Characters."""
 
 
-class Said(TypedDict):
+class TurnInput(TypedDict):
     """One turn of a conversation."""
 
     role: Literal["user", "assistant"]
@@ -34,11 +34,13 @@ class Said(TypedDict):
     speaker: NotRequired[Annotated[str, Field(max_length=200)]]
 
 
-Transcript = Annotated[str, Field(max_length=LONGEST_TRANSCRIPT, description=(
+Transcript = Annotated[str, Field(max_length=MAX_TRANSCRIPT, description=(
     "A conversation as text: 'Name: what was said' line by line, JSON lines with role and content, or the log or "
     "export of an agent as it is."
 ))]  # fmt: skip
-Turns = Annotated[list[Said] | None, Field(max_length=20_000, description="Instead: the conversation turn by turn.")]
+Turns = Annotated[
+    list[TurnInput] | None, Field(max_length=20_000, description="Instead: the conversation turn by turn.")
+]
 Session = Annotated[
     str | None, Field(max_length=300, description="Its id. Alone with an answer: a conversation that is kept.")
 ]
@@ -50,11 +52,11 @@ Through = Annotated[int | None, Field(ge=1, description="With an answer: the las
 Trigger = Annotated[str, Field(max_length=60, description="The occasion, such as Compaction.")]
 
 
-class Learning:
+class CaptureTools:
     """Takes conversations in."""
 
-    def __init__(self, desks: Desks) -> None:
-        self._desks = desks
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
 
     def tools(self) -> Iterator[Tool]:
         yield Tool(self.memory_extract, "Learn from a conversation", ASKS_A_MODEL, is_default=True)
@@ -68,7 +70,7 @@ class Learning:
         answer: Answer = None,
         through: Through = None,
         trigger: Trigger = "Session",
-    ) -> Annotated[CallToolResult, results.Learned]:
+    ) -> Annotated[CallToolResult, results.ExtractResult]:
         """Keep a conversation and learn from it: facts, names, relations. The same session is never taken in twice.
 
         USE WHEN: the user asks you to remember this conversation, or gives you one; or before context is lost, where no
@@ -92,7 +94,7 @@ class Learning:
                 done = _work_off(memory, session or "", how)
             return _answer(memory, done)
 
-        return await self._desks.slow.do(patiently(learn), telling(context))
+        return await self._workers.slow.run(with_retries(learn), reporter(context))
 
 
 def _answered(context: Context, answer: dict[str, Any] | None, through: int | None) -> Answered | None:
@@ -107,7 +109,7 @@ def _client(context: Context) -> str:
     return " ".join(params.client_info.name.split())[:60] if params else "the host"
 
 
-def _turn(said: Said) -> Turn:
+def _turn(said: TurnInput) -> Turn:
     usual = "User" if said["role"] == "user" else "Assistant"
     return Turn(said.get("speaker") or usual, said["content"], said["role"])
 
@@ -137,4 +139,4 @@ def _answer(memory: Memory, done: Extracted) -> CallToolResult:
         if posed
         else ""
     )
-    return results.learned(done, posed, next_step)
+    return results.extract_result(done, posed, next_step)

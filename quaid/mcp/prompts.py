@@ -8,8 +8,8 @@ from mcp.server import MCPServer
 from pydantic import Field
 
 from quaid.errors import BadInputError
-from quaid.mcp.results import warn
-from quaid.mcp.workers import Desks
+from quaid.mcp.results import warning_of
+from quaid.mcp.workers import Workers
 from quaid.text.quoting import render_memory_block
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ answer, without the turns.
 {instructions}"""
 
 
-def add_prompts(server: MCPServer, desks: Desks) -> None:
+def add_prompts(server: MCPServer, workers: Workers) -> None:
     """Register the prompts."""
 
     @server.prompt("recall", title="Recall what is known about something")
     async def recall(topic: Annotated[str, Field(description="What you want to know, with names.")]) -> str:
         """What the memory holds on a topic, put before the model."""
-        found = await desks.reading.do(lambda memory: memory.recall(_topic(topic), door="mcp"))
+        found = await workers.reading.run(lambda memory: memory.recall(_topic(topic), door="mcp"))
         return f"{_render(found)}\n\nTell me what you know about: {topic}"
 
     @server.prompt("remember-session", title="Remember this conversation")
@@ -51,7 +51,7 @@ def add_prompts(server: MCPServer, desks: Desks) -> None:
         session: Annotated[str, Field(description="A conversation that is kept and waits; none means this one.")] = "",
     ) -> str:
         """Lets the host's own model learn from a conversation. No key is needed."""
-        return await desks.slow.do(lambda memory: _ask(memory, session))
+        return await workers.slow.run(lambda memory: _ask(memory, session))
 
 
 def _topic(topic: str) -> str:
@@ -62,7 +62,7 @@ def _topic(topic: str) -> str:
 
 def _render(found: Recall) -> str:
     block = render_memory_block(found.hits)
-    return "\n".join(part for part in (block, warn(found)) if part)
+    return "\n".join(part for part in (block, warning_of(found)) if part)
 
 
 def _ask(memory: Memory, session: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mcp.server import MCPServer
 
 from quaid.errors import NoteNotFoundError
-from quaid.mcp.workers import Desks
+from quaid.mcp.workers import Workers
 from quaid.model import CORE_FILES, Kind
 from quaid.text.quoting import PREFACE, neutralise
 
@@ -17,45 +17,45 @@ if TYPE_CHECKING:
     from quaid.memory import Memory
 
 MARKDOWN = "text/markdown"
-MOST_RECENT = 30
+MAX_RECENT = 30
 _RECENT = (
     "doc_id IN (SELECT doc_id FROM documents WHERE kind = 'fact' AND superseded_by IS NULL AND created IS NOT NULL "
     "ORDER BY created DESC LIMIT :most)"
 )
 
 
-def add_resources(server: MCPServer, desks: Desks) -> None:
+def add_resources(server: MCPServer, workers: Workers) -> None:
     """Register the `memory://` resources."""
 
     @server.resource("memory://recent", title="Recent memories", mime_type=MARKDOWN)
     async def recent() -> str:
         """The facts that were learned last, newest first."""
-        return await desks.reading.do(_list_recent)
+        return await workers.reading.run(_list_recent)
 
     @server.resource("memory://facts/{id}", title="A fact", mime_type=MARKDOWN)
     async def fact(id: str) -> str:  # noqa: A002 - the name in the address
         """One fact's note, by its id or a part of it."""
-        return await desks.reading.do(lambda memory: _read(memory, id, Kind.FACT))
+        return await workers.reading.run(lambda memory: _read(memory, id, Kind.FACT))
 
     @server.resource("memory://entities/{name}", title="A person, place or thing", mime_type=MARKDOWN)
     async def entity(name: str) -> str:
         """The note of what is called so, by a name or an alias."""
-        return await desks.reading.do(lambda memory: _read(memory, name, Kind.ENTITY))
+        return await workers.reading.run(lambda memory: _read(memory, name, Kind.ENTITY))
 
     @server.resource("memory://core/{file}", title="A core note", mime_type=MARKDOWN)
     async def core(file: str) -> str:
         """SOUL.md, USER.md, MEMORY.md or AGENTS.md."""
-        return await desks.reading.do(lambda memory: _read_core(memory, file))
+        return await workers.reading.run(lambda memory: _read_core(memory, file))
 
     @server.resource("memory://projects", title="Projects", mime_type=MARKDOWN)
     async def projects() -> str:
         """The active projects: what each is, how many documents it has, and which of them are stale."""
-        return await desks.reading.do(lambda memory: _list_projects(memory.root))
+        return await workers.reading.run(lambda memory: _list_projects(memory.root))
 
     @server.resource("memory://projects/{name}", title="A project", mime_type=MARKDOWN)
     async def project(name: str) -> str:
         """The PROJECT.md of one project, and how fresh its documents are."""
-        return await desks.documents.do(lambda memory: _read_project(memory, name))
+        return await workers.documents.run(lambda memory: _read_project(memory, name))
 
 
 def _read(memory: Memory, reference: str, kind: Kind) -> str:
@@ -92,9 +92,9 @@ def _text(memory: Memory, path: str) -> str:
 
 
 def _list_projects(root: Path) -> str:
-    from quaid.agents.project_context import tell_projects
+    from quaid.agents.project_context import read_projects
 
-    return "\n".join([PREFACE, "", *(f"- {_on_one_line(told)}" for told in tell_projects(root, most=None).lines)])
+    return "\n".join([PREFACE, "", *(f"- {_on_one_line(told)}" for told in read_projects(root, most=None).lines)])
 
 
 def _read_project(memory: Memory, name: str) -> str:
@@ -119,7 +119,7 @@ def _list_recent(memory: Memory) -> str:
     from quaid.index import documents
 
     index = memory.index()
-    found = documents.find_documents(index, _RECENT, {"most": MOST_RECENT})
+    found = documents.find_documents(index, _RECENT, {"most": MAX_RECENT})
     newest = sorted(found, key=lambda document: document.created or "", reverse=True)
     lines = [
         f"- {(document.created or '')[:10]} {_one_line(index, document.doc_id)} ({document.id})" for document in newest

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from quaid.index.views import NoteView
     from quaid.report.status import Stats
 
-LONGEST_ANSWER = 20_000
+MAX_ANSWER = 20_000
 """Characters of memories in one answer; hosts cut or refuse much longer ones."""
-LONGEST_NOTE = 20_000
+MAX_NOTE = 20_000
 LOW_SCORE = 0.6
 """Memories that score less than this on average are no good answer."""
 SUPERSEDED = "[superseded]"
@@ -41,7 +41,7 @@ Shape = TypeVar("Shape", bound=Mapping[str, Any])
 AnyHit = TypeVar("AnyHit", "Hit", "DocHit")
 
 
-class Remembered(TypedDict):
+class RecalledMemory(TypedDict):
     """A memory that was found. `date` is when it was said or written; `origin` whose word it is."""
 
     id: str
@@ -63,18 +63,18 @@ class Remembered(TypedDict):
     related_through: NotRequired[list[str]]
 
 
-class Recalled(TypedDict):
+class RecallResult(TypedDict):
     """The memories that answer a question, best first; `warning` says why they may be no answer."""
 
     notice: str
     warning: NotRequired[str]
     degraded: NotRequired[list[str]]
     as_of: NotRequired[str]
-    memories: list[Remembered]
+    memories: list[RecalledMemory]
     left_out: NotRequired[int]
 
 
-class Note(TypedDict):
+class NoteResult(TypedDict):
     """One note, or one turn of a conversation. `left_out` counts the characters that did not fit."""
 
     notice: str
@@ -97,7 +97,7 @@ class Note(TypedDict):
     left_out: NotRequired[int]
 
 
-class Changed(TypedDict):
+class WriteResult(TypedDict):
     """What a write did: `outcome` is created, confirmed, linked, known, forgotten, restored, made, registered or
     unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them.
     """
@@ -113,13 +113,13 @@ class Changed(TypedDict):
     hint: NotRequired[str]
 
 
-class Noted(TypedDict):
+class NotedResult(TypedDict):
     """How many lines wait for the next extraction."""
 
     waiting: int
 
 
-class LearnedFact(TypedDict):
+class ExtractedFact(TypedDict):
     """A fact of a conversation: `outcome` is created, confirmed or known."""
 
     id: str
@@ -127,14 +127,14 @@ class LearnedFact(TypedDict):
     outcome: str
 
 
-class NotKept(TypedDict):
+class SkippedFact(TypedDict):
     """A statement that was not kept, and why."""
 
     text: str
     reason: str
 
 
-class Learned(TypedDict):
+class ExtractResult(TypedDict):
     """What was kept of a conversation and learned from it. Where `waiting` is true nothing was learned from some of it:
     `problem` says why, and `question` is the prompt for whoever will answer it.
     """
@@ -144,9 +144,9 @@ class Learned(TypedDict):
     turns: int
     new_turns: int
     waiting: bool
-    facts: list[LearnedFact]
+    facts: list[ExtractedFact]
     names: NotRequired[list[str]]
-    not_kept: NotRequired[list[NotKept]]
+    not_kept: NotRequired[list[SkippedFact]]
     secrets_removed: NotRequired[dict[str, int]]
     model: NotRequired[str]
     commit: NotRequired[str]
@@ -156,7 +156,7 @@ class Learned(TypedDict):
     question: NotRequired[str]
 
 
-class Change(TypedDict):
+class HistoryEntry(TypedDict):
     """One commit that touched a note."""
 
     commit: str
@@ -166,14 +166,14 @@ class Change(TypedDict):
     task: NotRequired[str]
 
 
-class History(TypedDict):
+class HistoryResult(TypedDict):
     """The commits that touched a note, newest first."""
 
     notice: str
-    changes: list[Change]
+    changes: list[HistoryEntry]
 
 
-class Numbers(TypedDict):
+class StatsResult(TypedDict):
     """What the memory is made of. `waiting` counts conversations that nothing was learned from yet."""
 
     vault: str
@@ -191,53 +191,53 @@ class Numbers(TypedDict):
     newest: NotRequired[str]
 
 
-def answer(shape: Mapping[str, Any], text: str | None = None) -> CallToolResult:
+def tool_result(shape: Mapping[str, Any], text: str | None = None) -> CallToolResult:
     """`shape` for hosts that read JSON, and for others `text`, or the same JSON on one line."""
     content = TextContent(type="text", text=text if text is not None else to_json(shape).decode())
     return CallToolResult(content=[content], structured_content=dict(shape))
 
 
-def recalled(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
+def recall_result(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
     """An answer with what its reader must know of it; `more` are sentences about what was missing."""
-    hits = fitting(found.hits, MAX_TEXT)
-    warning, degraded = warn(found), [*list_degraded(found), *more]
-    shape = bare(Recalled(
+    hits = fit(found.hits, MAX_TEXT)
+    warning, degraded = warning_of(found), [*list_degraded(found), *more]
+    shape = without_empty(RecallResult(
         notice=PREFACE,
         warning=warning,
         degraded=degraded,
         as_of=_as_of(found),
-        memories=[remembered(hit) for hit in hits],
+        memories=[memory_result(hit) for hit in hits],
         left_out=len(found.hits) - len(hits),
     ))  # fmt: skip
     remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
-    block = render_memory_block([*hits], longest=2 * LONGEST_ANSWER)
-    return answer(shape, "\n".join([*remarks, block]).strip())
+    block = render_memory_block([*hits], longest=2 * MAX_ANSWER)
+    return tool_result(shape, "\n".join([*remarks, block]).strip())
 
 
-def remembered(hit: Hit) -> Remembered:
+def memory_result(hit: Hit) -> RecalledMemory:
     text = hit.text if len(hit.text) <= MAX_TEXT else f"{hit.text[:MAX_TEXT].rstrip()} …"
-    return bare(Remembered(
-        id=line(hit.id),
+    return without_empty(RecalledMemory(
+        id=one_line(hit.id),
         text=f"{SUPERSEDED} {neutralise(text)}" if hit.superseded else neutralise(text),
         score=round(hit.score, 2),
         kind=hit.kind,
         date=day(hit.created),
         origin=hit.provenance,
-        speaker=line(hit.speaker),
-        session=line(hit.session) if hit.kind == "turn" else "",
+        speaker=one_line(hit.speaker),
+        session=one_line(hit.session) if hit.kind == "turn" else "",
         turn=hit.turn or 0,
-        project=line(hit.project),
+        project=one_line(hit.project),
         valid_from=day(hit.valid_from),
         valid_until=day(hit.valid_until),
         superseded=hit.superseded,
         pending=hit.status == "pending",
         said_times=hit.stands_for if hit.stands_for > 1 else 0,
         contradicts=list(hit.contradicts),
-        related_through=[line(name) for name in hit.via],
+        related_through=[one_line(name) for name in hit.via],
     ))  # fmt: skip
 
 
-def warn(found: Recall) -> str:
+def warning_of(found: Recall) -> str:
     """Why an answer may be none, and what to do about it; empty when it looks good."""
     if not found.hits:
         return (
@@ -256,98 +256,100 @@ def list_degraded(found: Recall) -> list[str]:
     """One sentence for each thing that was missing."""
     told = [str(sentence) for sentence in cast("Sequence[object]", found.trace.get("degraded", ()))]
     named = {sentence.partition(":")[0]: sentence for sentence in told}
-    return [line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded]
+    return [one_line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded]
 
 
-def note(view: NoteView) -> CallToolResult:
+def note_result(view: NoteView) -> CallToolResult:
     document = view.document
     text = neutralise(view.text)
-    shape = bare(Note(
+    shape = without_empty(NoteResult(
         notice=PREFACE,
-        id=line(document.id),
+        id=one_line(document.id),
         kind=document.kind,
-        path=line(document.path),
-        title=line(document.title) if document.kind != "fact" else "",
-        type=line(document.type),
-        status=line(document.status),
-        speaker=line(document.speaker),
-        session=line(document.session),
+        path=one_line(document.path),
+        title=one_line(document.title) if document.kind != "fact" else "",
+        type=one_line(document.type),
+        status=one_line(document.status),
+        speaker=one_line(document.speaker),
+        session=one_line(document.session),
         turn=view.turn or 0,
         date=day(document.created),
         valid_from=day(document.valid_from),
         valid_until=day(document.valid_until),
-        superseded_by=line(document.superseded_by),
+        superseded_by=one_line(document.superseded_by),
         confirmations=document.confirmations,
-        text=text[:LONGEST_NOTE],
+        text=text[:MAX_NOTE],
         edges=[render_edge(edge) for edge in view.edges],
-        left_out=max(0, len(text) - LONGEST_NOTE),
+        left_out=max(0, len(text) - MAX_NOTE),
     ))  # fmt: skip
-    return answer(shape)
+    return tool_result(shape)
 
 
-def changed(written: Written) -> CallToolResult:
-    shape = bare(Changed(
+def write_result(written: Written) -> CallToolResult:
+    shape = without_empty(WriteResult(
         outcome=written.outcome,
-        id=line(written.id),
-        path=line(written.path),
-        text=line(written.text)[:MAX_TEXT],
+        id=one_line(written.id),
+        path=one_line(written.path),
+        text=one_line(written.text)[:MAX_TEXT],
         commit=written.commit or "",
-        new_notes=[line(path) for path in written.created],
-        uncommitted=[line(path) for path in written.left],
+        new_notes=[one_line(path) for path in written.created],
+        uncommitted=[one_line(path) for path in written.left],
         secrets_removed=dict(Counter(written.redacted)),
         hint=written.hint or "",
     ))  # fmt: skip
-    return answer(shape)
+    return tool_result(shape)
 
 
-def learned(done: Extracted, posed: Posed | None, next_step: str) -> CallToolResult:
-    shape = bare(Learned(
-        session=line(done.session),
-        path=line(done.path),
+def extract_result(done: Extracted, posed: Posed | None, next_step: str) -> CallToolResult:
+    shape = without_empty(ExtractResult(
+        session=one_line(done.session),
+        path=one_line(done.path),
         turns=done.turns,
         new_turns=done.new_turns,
         waiting=done.waiting,
-        facts=[LearnedFact(id=fact.id, text=line(fact.text), outcome=fact.outcome) for fact in done.facts],
-        names=[line(name) for name in done.entities],
-        not_kept=[NotKept(text=line(item.text), reason=item.reason) for item in done.left_out],
+        facts=[ExtractedFact(id=fact.id, text=one_line(fact.text), outcome=fact.outcome) for fact in done.facts],
+        names=[one_line(name) for name in done.entities],
+        not_kept=[SkippedFact(text=one_line(item.text), reason=item.reason) for item in done.left_out],
         secrets_removed=dict(Counter(done.redacted)),
-        model=line(done.model),
+        model=one_line(done.model),
         commit=done.commit or "",
         problem=str(done.problem or ""),
         next_step=next_step,
         through=posed.through if posed else 0,
         question=posed.text if posed else "",
     ), keep=("facts", "waiting", "turns", "new_turns"))  # fmt: skip
-    return answer(shape)
+    return tool_result(shape)
 
 
-def history(commits: Sequence[Commit]) -> CallToolResult:
+def history_result(commits: Sequence[Commit]) -> CallToolResult:
     changes = [
-        bare(Change(
+        without_empty(HistoryEntry(
             commit=commit.id[:10],
             when=commit.when,
-            author=line(commit.author),
-            what=line(commit.subject),
-            task=line(" ".join(commit.trailers.get("Quaid-Task", ()))),
+            author=one_line(commit.author),
+            what=one_line(commit.subject),
+            task=one_line(" ".join(commit.trailers.get("Quaid-Task", ()))),
         ))
         for commit in commits
     ]  # fmt: skip
-    return answer(History(notice=PREFACE, changes=changes))
+    return tool_result(HistoryResult(notice=PREFACE, changes=changes))
 
 
-def numbers(stats: Stats, waiting: int) -> CallToolResult:
-    known = {key: value for key, value in asdict(stats).items() if key in Numbers.__annotations__}
-    counted = {key: {line(name): number for name, number in known[key].items()} for key in ("types", "speakers")}
-    return answer(bare(cast("Numbers", {**known, **counted, "waiting": waiting}), keep=(*known, "waiting")))
+def stats_result(stats: Stats, waiting: int) -> CallToolResult:
+    known = {key: value for key, value in asdict(stats).items() if key in StatsResult.__annotations__}
+    counted = {key: {one_line(name): number for name, number in known[key].items()} for key in ("types", "speakers")}
+    return tool_result(
+        without_empty(cast("StatsResult", {**known, **counted, "waiting": waiting}), keep=(*known, "waiting"))
+    )
 
 
 def render_edge(edge: Edge) -> str:
-    return line(f"{edge.subject} {edge.relation} {edge.object}")
+    return one_line(f"{edge.subject} {edge.relation} {edge.object}")
 
 
-def fitting(hits: Sequence[AnyHit], longest: int) -> list[AnyHit]:
+def fit(hits: Sequence[AnyHit], longest: int) -> list[AnyHit]:
     """The first of `hits` that fit into an answer, one at least, when of each text `longest` characters are shown."""
-    room = LONGEST_ANSWER
+    room = MAX_ANSWER
     fit: list[AnyHit] = []
     for hit in hits:
         room -= min(len(hit.text), longest)
@@ -362,16 +364,16 @@ def _as_of(found: Recall) -> str:
     return f"{then['when']}, commit {then['commit'][:10]}" if isinstance(then, dict) else ""
 
 
-def bare(shape: Shape, keep: Sequence[str] = ("memories", "text", "score")) -> Shape:
+def without_empty(shape: Shape, keep: Sequence[str] = ("memories", "text", "score")) -> Shape:
     """`shape` without the fields that say nothing, but for those to `keep`."""
     return cast("Shape", {key: value for key, value in shape.items() if value or key in keep})
 
 
-def line(text: str | None) -> str:
+def one_line(text: str | None) -> str:
     """A text from the vault on one line, disarmed."""
     return " ".join(neutralise(text or "").split())
 
 
 def day(moment: str | None) -> str:
     """The day of a moment in ISO 8601."""
-    return line(moment)[:10]
+    return one_line(moment)[:10]

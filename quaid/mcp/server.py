@@ -31,13 +31,13 @@ from pydantic_core import to_json
 from quaid import __version__
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.mcp import docs_tools
-from quaid.mcp.capture_tools import Learning
+from quaid.mcp.capture_tools import CaptureTools
 from quaid.mcp.prompts import add_prompts
-from quaid.mcp.recall_tools import Asking
+from quaid.mcp.recall_tools import RecallTools
 from quaid.mcp.resources import add_resources
-from quaid.mcp.toolbox import offered
-from quaid.mcp.workers import Desks
-from quaid.mcp.write_tools import Keeping
+from quaid.mcp.toolbox import select_tools
+from quaid.mcp.workers import Workers
+from quaid.mcp.write_tools import WriteTools
 from quaid.redaction import admit, admit_all
 from quaid.report.bug import refusal_of, write_report
 from quaid.text.invisible import without_unseen
@@ -73,27 +73,27 @@ class Server(MCPServer[Any]):
     that acts on a terminal or is not seen.
     """
 
-    def __init__(self, desks: Desks, surface: Surface = "default", **options: Any) -> None:
-        documenting = docs_tools.Documenting(desks)
+    def __init__(self, workers: Workers, surface: Surface = "default", **options: Any) -> None:
+        documenting = docs_tools.DocsTools(workers)
         super().__init__(
             "quaid",
             title="Quaid",
             version=__version__,
-            instructions=INSTRUCTIONS.format(more=docs_tools.INSTRUCTIONS if documenting.is_of_use else ""),
+            instructions=INSTRUCTIONS.format(more=docs_tools.INSTRUCTIONS if documenting.has_projects else ""),
             log_level="WARNING",
             cache_hints=dict.fromkeys(_SETTLED, CacheHint(DAY_MS, "public")),
             middleware=[self._warm],
             **options,
         )
-        self._desks = desks
-        rooms = (Asking(desks), Keeping(desks), Learning(desks), documenting)
+        self._workers = workers
+        rooms = (RecallTools(workers), WriteTools(workers), CaptureTools(workers), documenting)
         known = list(chain.from_iterable(room.tools() for room in rooms))
         self._known = {tool.name for tool in known}
         self._arguments: dict[str, frozenset[str]] = {}
-        for tool in offered(known, everything=surface == "all"):
+        for tool in select_tools(known, everything=surface == "all"):
             self.add_tool(tool.call, tool.name, tool.title, tool.description, tool.annotations)
-        add_resources(self, desks)
-        add_prompts(self, desks)
+        add_resources(self, workers)
+        add_prompts(self, workers)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -177,14 +177,14 @@ class Server(MCPServer[Any]):
         bug = _bug(error)
         if bug is None:
             return str(error)
-        if isinstance(bug, Exception) and (refusal := refusal_of(bug, self._desks.root)) is not None:
+        if isinstance(bug, Exception) and (refusal := refusal_of(bug, self._workers.root)) is not None:
             return str(refusal)
-        path = write_report(bug, ["mcp", what], self._desks.root)
+        path = write_report(bug, ["mcp", what], self._workers.root)
         return f"This is a bug in Quaid ({type(bug).__name__} in {what}). The report is in {path}"
 
     async def _warm(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         answer = await call_next(ctx)
-        asyncio.get_running_loop().call_later(WARM_AFTER_S, self._desks.warm)
+        asyncio.get_running_loop().call_later(WARM_AFTER_S, self._workers.warm)
         return answer
 
 

@@ -20,7 +20,7 @@ from quaid.errors import UsageError
 
 if TYPE_CHECKING:
     from quaid.mcp.server import Surface
-    from quaid.mcp.workers import Desks
+    from quaid.mcp.workers import Workers
 
 HOST_EVERY_S = 1.0
 """So often is looked whether the host is still there."""
@@ -31,14 +31,14 @@ _ESCAPE = re.compile(
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class Wire(NamedTuple):
+class Streams(NamedTuple):
     """The streams that the host reads and writes."""
 
     input: TextIOWrapper
     output: TextIOWrapper
 
 
-class _Asked(TextIOWrapper):
+class JsonLines(TextIOWrapper):
     """Lines of JSON. Half a character, which some hosts leave when they cut a text, is replaced: a message that cannot
     be parsed has no id, and whoever sent it would wait for an answer for ever.
     """
@@ -55,20 +55,20 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
         UsageError: there is no stdin or stdout.
     """
     # Before anything is imported that may print.
-    wire = claim_wire()
+    wire = claim_streams()
     import anyio
 
     from quaid.mcp.server import Server
-    from quaid.mcp.workers import Desks
+    from quaid.mcp.workers import Workers
 
-    desks = Desks(root)
-    server = Server(desks, surface)
+    workers = Workers(root)
+    server = Server(workers, surface)
     gc.freeze()
     gc.set_threshold(10_000)  # this one runs for days
-    _leave_with_host()
+    _shut_down_with_host()
 
     async def serve() -> None:
-        leave_on_signals(desks)
+        shut_down_on_signals(workers)
         await server.serve(wire.input, wire.output)
 
     try:
@@ -81,10 +81,10 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
             print(
                 f"quaid: This is a bug in Quaid. The report is in {write_report(bug, ['mcp'], root)}", file=sys.stderr
             )
-    leave(desks)
+    shut_down(workers)
 
 
-def claim_wire() -> Wire:
+def claim_streams() -> Streams:
     """Take stdin and stdout for the protocol. Whatever else reads or writes them, this process, a library in C or a
     child, gets an end of file, and stderr.
 
@@ -95,8 +95,8 @@ def claim_wire() -> Wire:
         reading, writing = _above_standard(0), _above_standard(1)
     except OSError as error:
         raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http") from error
-    wire = Wire(
-        _Asked(os.fdopen(reading, "rb"), encoding="utf-8", errors="replace"),
+    wire = Streams(
+        JsonLines(os.fdopen(reading, "rb"), encoding="utf-8", errors="replace"),
         TextIOWrapper(os.fdopen(writing, "wb"), encoding="utf-8", errors="replace"),
     )
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -111,20 +111,20 @@ def claim_wire() -> Wire:
     return wire
 
 
-def leave_on_signals(desks: Desks) -> None:
+def shut_down_on_signals(workers: Workers) -> None:
     """Leave when told to. By the event loop: a handler of signals may find a lock held by what it interrupts."""
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
-        loop.add_signal_handler(number, leave, desks)
+        loop.add_signal_handler(number, shut_down, workers)
 
 
-def leave(desks: Desks) -> NoReturn:
+def shut_down(workers: Workers) -> NoReturn:
     """End the process, and every one it has started. What is under way has a moment; what is cut off is finished by the
     next writer. No thread that waits for a model or for stdin holds it up. Only for the main thread.
     """
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    desks.close()
+    workers.close()
     if claude_code := sys.modules.get("quaid.llm.claude_code"):
         claude_code.kill_all()
     with suppress(OSError):
@@ -132,7 +132,7 @@ def leave(desks: Desks) -> NoReturn:
     os._exit(0)
 
 
-def _leave_with_host() -> None:
+def _shut_down_with_host() -> None:
     """Another child of a host that died may hold our stdin open."""
     host = os.getppid()
 

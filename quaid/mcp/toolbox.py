@@ -13,7 +13,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from quaid.errors import BadInputError, LockedError
-from quaid.mcp.worker import Tell
+from quaid.mcp.worker import Reporter
 from quaid.text.dates import parse_day
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ Day = Annotated[str | None, Field(max_length=60)]
 
 
 class Tool(NamedTuple):
-    """A function that is offered as a tool; its name is that of the function, its description the docstring."""
+    """A function that is select_tools as a tool; its name is that of the function, its description the docstring."""
 
     call: Callable[..., Awaitable[Any]]
     title: str
     annotations: ToolAnnotations
     is_default: bool = False
-    """Whether it is offered without `--tools all`."""
+    """Whether it is select_tools without `--tools all`."""
 
     @property
     def name(self) -> str:
@@ -56,12 +56,12 @@ class Tool(NamedTuple):
         return inspect.getdoc(self.call) or ""
 
 
-def offered(tools: Iterable[Tool], *, everything: bool) -> list[Tool]:
+def select_tools(tools: Iterable[Tool], *, everything: bool) -> list[Tool]:
     """Those to offer, the default ones first: a host that shows only some shows these."""
     return sorted((tool for tool in tools if everything or tool.is_default), key=lambda tool: not tool.is_default)
 
 
-def telling(context: Context) -> Tell:
+def reporter(context: Context) -> Reporter:
     """Passes what is said on as progress, which by the protocol must always grow."""
     count = 0
 
@@ -73,7 +73,7 @@ def telling(context: Context) -> Tell:
     return tell
 
 
-def patiently(job: Callable[[Memory], Done]) -> Callable[[Memory], Done]:
+def with_retries(job: Callable[[Memory], Done]) -> Callable[[Memory], Done]:
     """`job`, tried again while others write: ten servers that are told something at once stand in a queue."""
 
     def do(memory: Memory) -> Done:

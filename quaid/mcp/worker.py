@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from quaid.memory import Memory
 
 Done = TypeVar("Done")
-Tell = Callable[[str], Awaitable[None]]
+Reporter = Callable[[str], Awaitable[None]]
 """Shows whoever waits what is being done."""
 
-LOOK_S = 0.25
+POLL_S = 0.25
 """So often is looked at how far a job is."""
-TELL_AGAIN_S = 5.0
+REPEAT_S = 5.0
 """A host takes one that is silent for long for dead."""
 
 
@@ -40,7 +40,7 @@ class _Progress:
         self.said = text
 
 
-class Desk:
+class Worker:
     """Jobs one after the other. The Memory is opened by the first of them."""
 
     def __init__(self, name: str, open_memory: Callable[[], Memory]) -> None:
@@ -49,7 +49,7 @@ class Desk:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"quaid-{name}")
         self._at_work: set[_Progress] = set()
 
-    async def do(self, job: Callable[[Memory], Done], tell: Tell | None = None) -> Done:
+    async def run(self, job: Callable[[Memory], Done], tell: Reporter | None = None) -> Done:
         """What `job` makes of the Memory. Cancelled, it is stopped where it next says how far it is."""
         progress = _Progress()
         future = asyncio.wrap_future(self.submit(job, progress))
@@ -90,12 +90,12 @@ class Desk:
             self._memory.close()
 
 
-async def _follow(future: asyncio.Future[Done], progress: _Progress, tell: Tell) -> None:
+async def _follow(future: asyncio.Future[Done], progress: _Progress, tell: Reporter) -> None:
     """Pass on what the job says, and that it is still at it, until it is done."""
     told, silent_s = "", 0.0
     while not future.done():
-        await asyncio.wait({future}, timeout=LOOK_S)
-        silent_s += LOOK_S
-        if progress.said != told or silent_s >= TELL_AGAIN_S:
+        await asyncio.wait({future}, timeout=POLL_S)
+        silent_s += POLL_S
+        if progress.said != told or silent_s >= REPEAT_S:
             told, silent_s = progress.said, 0.0
             await tell(told or "Working")

@@ -1,6 +1,6 @@
-"""What a server works with: desks for what is quick, what writes, what takes long and documents, and what runs beside.
+"""The worker threads of a server, one each for quick reads, writes, slow jobs and documents, and what runs beside them.
 
-A recall never waits behind a commit, an extraction or documents that are indexed: those have desks of their own.
+A recall never waits behind a commit, an extraction or documents that are indexed: those have workers of their own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from quaid.agents.standby import ANSWER_S, Standby
 from quaid.errors import QuaidError
 from quaid.local.in_flight import is_extracting
 from quaid.local.state_files import alone
-from quaid.mcp.worker import LOOK_S, Desk, Tell
+from quaid.mcp.worker import POLL_S, Reporter, Worker
 from quaid.place import state_folder
 from quaid.text.invisible import escaped
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quaid.memory import Memory
     from quaid.sync.follow import Follower
 
-LONGEST_WAIT_S = 60.0
+MAX_WAIT_S = 60.0
 """A recall waits this long for an extraction under way."""
 WATCH_LOCK = "following.lock"
 WATCH_EVERY_S = 5.0
@@ -34,16 +34,16 @@ WATCH_EVERY_S = 5.0
 CLOSE_S = 1.0
 
 
-class Desks:
-    """The desks of one vault."""
+class Workers:
+    """The workers of one vault."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.state = state_folder(root)
-        self.reading = Desk("reading", self._open)
-        self.writing = Desk("writing", self._open)
-        self.slow = Desk("slow", self._open)
-        self.documents = Desk("documents", self._open)
+        self.reading = Worker("reading", self._open)
+        self.writing = Worker("writing", self._open)
+        self.slow = Worker("slow", self._open)
+        self.documents = Worker("documents", self._open)
         self._watch = _Watch(root)
         self._standby = Standby(root, self._answer_hook)
         self._is_warm = False
@@ -59,17 +59,17 @@ class Desks:
             self._standby.start()
             self._watch.start()
 
-    async def wait_until_learned(self, tell: Tell) -> bool:
+    async def wait_for_extractions(self, tell: Reporter) -> bool:
         """Wait for extractions under way, for one that never ends only once; whether none is left."""
         waited_s = 0.0
         while is_extracting(self.state):
-            if self._gave_up or waited_s >= LONGEST_WAIT_S:
+            if self._gave_up or waited_s >= MAX_WAIT_S:
                 self._gave_up = True
                 return False
             if waited_s % 1.0 == 0:
                 await tell(f"Waiting for a conversation that is being learned from, {waited_s:.0f} s so far")
-            await asyncio.sleep(LOOK_S)
-            waited_s += LOOK_S
+            await asyncio.sleep(POLL_S)
+            waited_s += POLL_S
         self._gave_up = False
         return True
 
@@ -85,12 +85,12 @@ class Desks:
         """The context of a session that begins, or what goes before a prompt: its hook has no time to load a model."""
 
         def answer(memory: Memory) -> dict[str, str]:
-            from quaid.agents.prompt_context import before_prompt
+            from quaid.agents.prompt_context import build_prompt_context
 
             if "context" in asked:
                 return {"text": memory.context(asked["context"], asked["longest"], asked.get("cwd"))}
             is_kept = bool(asked.get("is_kept", True))
-            return before_prompt(
+            return build_prompt_context(
                 memory.root,
                 memory.settings,
                 memory.recall,

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from vaults import trust_vault
 
 from quaid.agents import config_files, installation, json_edit
-from quaid.agents.hosts import HOSTS, Machine, Wanted
+from quaid.agents.hosts import HOSTS, InstallOptions, Machine
 from quaid.cli.main import main
 from quaid.errors import LockedError, QuaidError, UntrustedVaultError
 
@@ -54,7 +54,7 @@ def machine(tmp_path):
 
 
 def install(machine, name, command=QUAID, **options):
-    return installation.install(machine, HOSTS[name], Wanted(command, **options))
+    return installation.install(machine, HOSTS[name], InstallOptions(command, **options))
 
 
 def uninstall(machine, name, **options):
@@ -213,7 +213,7 @@ class TestKeeping:
                 if receipts_are_lost:
                     installation.receipts_file(machine).unlink()
                 uninstall(machine, name)
-                assert json_edit.same(read(path), before)
+                assert json_edit.is_same(read(path), before)
                 if before or not receipts_are_lost:
                     assert path.read_bytes() == text.encode()
                 assert len(list(path.parent.iterdir())) == (3 if receipts_are_lost else 1)

@@ -72,13 +72,13 @@ class Ground:
         install(self.machine, name, (str(self.script),), **options)
 
     def prove(self):
-        return {found.name: found for found in canary.prove(self.machine, lambda _: None, create, recall)}
+        return {found.name: found for found in canary.check_hosts(self.machine, lambda _: None, create, recall)}
 
 
 @pytest.fixture
 def ground(tmp_path, monkeypatch):
     monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
-    monkeypatch.setattr(canary, "LONGEST_WAIT_S", 15.0)
+    monkeypatch.setattr(canary, "MAX_WAIT_S", 15.0)
     return Ground(tmp_path)
 
 
@@ -157,7 +157,7 @@ class TestWhatIsWrong:
         ({"before_server": "print('[]', flush=True)"}, "answers in a form that is not MCP's"),
     ])  # fmt: skip
     def test_a_server_is_told_what_it_does_wrong(self, ground, monkeypatch, behaviour, problem):
-        monkeypatch.setattr(probe, "ENDING_S", 0.3)
+        monkeypatch.setattr(probe, "EXIT_S", 0.3)
         monkeypatch.setattr(probe, "ANSWER_S", 1.5)
         ground.install("cursor")
         ground.behave(**behaviour)
@@ -178,7 +178,7 @@ class TestWhatIsWrong:
         ("told['hook_event_name'] == 'SessionEnd' and sys.exit(0)", "nothing finds it"),
     ])  # fmt: skip
     def test_a_hook_is_told_what_it_does_wrong(self, ground, monkeypatch, behaviour, problem):
-        monkeypatch.setattr(canary, "LONGEST_WAIT_S", 0.3)
+        monkeypatch.setattr(canary, "MAX_WAIT_S", 0.3)
         ground.install("claude-code")
         path = ground.home / ".claude" / "settings.json"
         path.write_text(path.read_text().replace('"timeout": 10', '"timeout": 1'))

@@ -65,12 +65,12 @@ class TestReading:
     @given(VALUES, st.sampled_from([None, 0, 2, "\t"]), st.booleans())
     def test_json_is_read_as_json_reads_it(self, value, indent, ascii_only):
         text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
-        assert json_edit.same(json_edit.read(text), json.loads(text))
+        assert json_edit.is_same(json_edit.read(text), json.loads(text))
 
     @given(json5_texts())
     def test_all_ways_of_writing_say_the_same(self, written):
         text, value = written
-        assert json_edit.same(json_edit.read(text), value)
+        assert json_edit.is_same(json_edit.read(text), value)
 
     def test_what_only_json5_can_say(self):
         text = "{a: 0xff, $b: .5, c: +1., d: -Infinity, 'e': 'it\\'s \\x41\\\nB', \"f\": '\\u{', \\u0067: NaN, ü: 1e3}"
@@ -133,7 +133,7 @@ class TestEditing:
     def test_putting_a_key_is_what_it_says_and_no_more(self, written, key, value):
         text, before = written
         after = json_edit.put(text, [key], value)
-        assert json_edit.same(json_edit.read(after), {**before, key: value})
+        assert json_edit.is_same(json_edit.read(after), {**before, key: value})
         if key not in before:
             assert comments_of(after) == comments_of(text)
             assert _is_within(text, after)
@@ -144,7 +144,7 @@ class TestEditing:
         if "new" in before:
             return
         after = json_edit.drop(json_edit.put(text, ["new"], value), ["new"])
-        assert json_edit.same(json_edit.read(after), before)
+        assert json_edit.is_same(json_edit.read(after), before)
         assert comments_of(after) == comments_of(text)
         if before:
             assert after == text
@@ -156,7 +156,7 @@ class TestEditing:
             return
         key = data.draw(st.sampled_from(list(before)))
         after = json_edit.drop(text, [key])
-        assert json_edit.same(json_edit.read(after), {name: item for name, item in before.items() if name != key})
+        assert json_edit.is_same(json_edit.read(after), {name: item for name, item in before.items() if name != key})
         assert _is_within(after, text)
 
     @given(
@@ -165,9 +165,9 @@ class TestEditing:
     def test_a_list_grows_and_shrinks_at_its_end(self, written, value):
         text, before = written
         grown = json_edit.append(text, ["a", "list"], value)
-        assert json_edit.same(json_edit.read(grown), {"a": {"list": [*before["a"]["list"], value]}})
+        assert json_edit.is_same(json_edit.read(grown), {"a": {"list": [*before["a"]["list"], value]}})
         shrunk = json_edit.drop(grown, ["a", "list", len(before["a"]["list"])])
-        assert json_edit.same(json_edit.read(shrunk), before)
+        assert json_edit.is_same(json_edit.read(shrunk), before)
         if before["a"]["list"]:
             assert shrunk == text
 
@@ -176,7 +176,7 @@ class TestEditing:
         text, before = written
         position = data.draw(st.integers(0, len(before["a"]) - 1))
         after = json_edit.drop(text, ["a", position])
-        assert json_edit.same(json_edit.read(after), {"a": before["a"][:position] + before["a"][position + 1 :]})
+        assert json_edit.is_same(json_edit.read(after), {"a": before["a"][:position] + before["a"][position + 1 :]})
 
     @given(OBJECTS, st.sampled_from(["  ", "    ", "\t"]), st.sampled_from(["\n", "\r\n"]), VALUES.filter(bool))
     def test_indentation_and_line_ends_are_the_files_own(self, before, unit, newline, value):

@@ -19,11 +19,11 @@ import pytest
 from capture.test_real_data import needs
 from vaults import assert_verified, wait_for
 
-from quaid.agents.prompt_context import before_prompt
+from quaid.agents.prompt_context import build_prompt_context
 from quaid.agents.question import question_in
 from quaid.agents.standby import Standby, ask
 from quaid.hooks import entry, events
-from quaid.hooks.work import start_worker, work
+from quaid.hooks.queue_worker import run_worker, start_worker
 from quaid.local import queue, sessions
 from quaid.place import state_folder
 
@@ -38,7 +38,7 @@ TALK = [
 def no_worker(monkeypatch):
     """Workers are started by the tests that are about them."""
     started = []
-    monkeypatch.setattr("quaid.hooks.work.start_worker", started.append)
+    monkeypatch.setattr("quaid.hooks.queue_worker.start_worker", started.append)
     return started
 
 
@@ -176,14 +176,17 @@ class TestPrompt:
             monkeypatch.setattr(type(memory), "recall", lambda *_, **__: found)
             assert (
                 "drinks milk"
-                in before_prompt(memory.root, memory.settings, memory.recall, "what about the milk", "s1").text
+                in build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s1").text
             )
             memory.settings = replace(memory.settings, hooks=replace(memory.settings.hooks, recall="auto"))
-            assert before_prompt(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text == ""
+            assert (
+                build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
+                == ""
+            )
             found = replace(found, degraded=("vectors",), hits=(replace(found.hits[0], score=0.66),))
             assert (
                 "drinks milk"
-                in before_prompt(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
+                in build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
             )
 
     def test_a_huge_prompt_is_asked_by_its_beginning_and_end(self, call):
@@ -194,7 +197,7 @@ class TestPrompt:
     def test_the_session_itself_is_no_memory(self, call, home, tmp_path):
         path = talk(tmp_path / "t.jsonl")
         call("session-end", transcript_path=path)
-        assert work(home.root) == 1
+        assert run_worker(home.root) == 1
         assert call("user-prompt-submit", prompt="What is our quokka called?") == ""
         assert "Biscuit" in call("user-prompt-submit", prompt="What is our quokka called?", session_id="s2")
 
@@ -232,7 +235,7 @@ class TestQueue:
             "no message",
         ]
         call("pre-compact", messages=messages)
-        assert work(home.root) == 1
+        assert run_worker(home.root) == 1
         with home.memory() as memory:
             assert [hit.session for hit in memory.recall("what is the quokka called").hits][:1] == ["s1"]
         assert list((state(home) / "queue").glob("*.json*")) == []
@@ -305,7 +308,7 @@ class TestNothingStandsInTheWay:
         path = talk(tmp_path / "gone.jsonl")
         call("session-end", transcript_path=path)
         Path(path).unlink()
-        work(home.root)
+        run_worker(home.root)
         assert main(["status"]) == 0
         assert "1 conversation of agents could not be taken in" in capsys.readouterr().out
         main(["doctor"])
@@ -334,10 +337,10 @@ class TestWork:
         path = talk(tmp_path / "t.jsonl")
         call("stop", transcript_path=path)
         call("pre-compact", transcript_path=path)
-        assert work(home.root) == 1
+        assert run_worker(home.root) == 1
         head = home.head()
         call("session-end", transcript_path=path)
-        work(home.root)
+        run_worker(home.root)
         assert home.head() == head
         assert not queue.is_any(state(home))
         with home.memory() as memory:
@@ -346,10 +349,10 @@ class TestWork:
     def test_what_grows_later_is_added(self, call, home, tmp_path):
         path = talk(tmp_path / "t.jsonl", turns=TALK[:1])
         call("pre-compact", transcript_path=path)
-        work(home.root)
+        run_worker(home.root)
         talk(tmp_path / "t.jsonl")
         call("session-end", transcript_path=path)
-        work(home.root)
+        run_worker(home.root)
         (episode,) = [text for name, text in home.notes().items() if name.startswith("episodes/")]
         assert episode.count(b"quokka") == 1
         assert b"How lovely!" in episode
@@ -357,9 +360,9 @@ class TestWork:
     def test_one_that_was_never_ended_waits_until_it_is_silent(self, call, home, tmp_path):
         path = talk(tmp_path / "t.jsonl")
         call("stop", transcript_path=path)
-        assert work(home.root) == 0
+        assert run_worker(home.root) == 0
         assert queue.is_any(state(home))
-        assert work(home.root, idle_s=0) == 1
+        assert run_worker(home.root, idle_s=0) == 1
         assert not queue.is_any(state(home))
 
     def test_what_was_injected_is_not_learned(self, call, home, tmp_path):
@@ -369,7 +372,7 @@ class TestWork:
             {"type": "user", "message": {"role": "user", "content": f"{told}\nBuy a quokka."}},
         ]
         call("session-end", transcript_path=talk(tmp_path / "t.jsonl", turns=turns))
-        work(home.root)
+        run_worker(home.root)
         (episode,) = [text for name, text in home.notes().items() if name.startswith("episodes/")]
         assert b"Buy a quokka." in episode
         assert b"oat milk" not in episode
@@ -377,7 +380,7 @@ class TestWork:
     def test_a_session_in_which_nothing_was_said_is_done(self, call, home, tmp_path):
         turns = [{"type": "user", "isMeta": True, "message": {"role": "user", "content": "Caveat"}}]
         call("session-end", transcript_path=talk(tmp_path / "t.jsonl", turns=turns))
-        assert work(home.root) == 0
+        assert run_worker(home.root) == 0
         assert not queue.is_any(state(home))
         assert queue.failed(state(home)) == []
 
@@ -388,14 +391,14 @@ class TestWork:
         Path(gone).unlink()
         call("session-end", transcript_path=unreadable, session_id="b")
         call("session-end", transcript_path=talk(tmp_path / "t.jsonl"), session_id="c")
-        assert work(home.root) == 1
+        assert run_worker(home.root) == 1
         assert sorted(item.session for item in queue.failed(state(home))) == ["a", "b"]
         assert "gone.jsonl" in capsys.readouterr().err
 
     def test_what_is_not_wanted_is_taken_out(self, call, home, tmp_path, monkeypatch):
         monkeypatch.setenv("QUAID_HOOKS_EXTRACT", "false")
         call("session-end", transcript_path=talk(tmp_path / "t.jsonl"))
-        assert work(home.root) == 0
+        assert run_worker(home.root) == 0
         assert not queue.is_any(state(home))
         assert not [name for name in home.notes() if name.startswith("episodes/")]
 
@@ -417,7 +420,7 @@ class TestWork:
         time.sleep(0.15)
         worker.send_signal(signal.SIGKILL)
         worker.wait()
-        work(home.root)
+        run_worker(home.root)
         assert not queue.is_any(state(home))
         assert len([name for name in home.notes() if name.startswith("episodes/")]) == 1
         home.assert_sound()
@@ -504,6 +507,8 @@ def test_a_session_is_given_nothing_it_could_not_be_shown(home, monkeypatch):
         home.write_fact(f"pot{number}", f"Maya made the blue pot number {number} " + "with much care " * 30)
     monkeypatch.setenv("QUAID_HOOKS_RECALL_TOKENS", "300")
     with home.memory() as memory:
-        told = before_prompt(memory.root, memory.settings, memory.recall, "Which blue pots did Maya make?", "s1").text
+        told = build_prompt_context(
+            memory.root, memory.settings, memory.recall, "Which blue pots did Maya make?", "s1"
+        ).text
         assert 0 < told.count("[MEMORY]") < 8
         assert len(sessions.read(state(home), "s1").ids) == told.count("[MEMORY]")

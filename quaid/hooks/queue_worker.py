@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LOCK_FILE = "worker.lock"
 LOG_FILE = "worker.log"
-LONGEST_LOG = 1_000_000
+MAX_LOG = 1_000_000
 RETRY_S = 300.0
 """After a failure; after the second one twice as long."""
 
@@ -35,9 +35,9 @@ def start_worker(root: Path) -> None:
     """Start a worker for the vault at `root` and do not wait for it. It ends at once where one is at work."""
     log = state_folder(root) / "log" / LOG_FILE
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state_files.begin_anew(log, LONGEST_LOG)
+    state_files.begin_anew(log, MAX_LOG)
     # -P: the folder that the agent works in may hold a quaid/ or a json.py of its own.
-    argv = [sys.executable, "-P", "-m", "quaid.hooks.work", str(root)]
+    argv = [sys.executable, "-P", "-m", "quaid.hooks.queue_worker", str(root)]
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
@@ -47,7 +47,7 @@ def start_worker(root: Path) -> None:
     os.posix_spawn(sys.executable, argv, os.environ, file_actions=files, setsid=True)
 
 
-def work(root: Path, *, idle_s: float | None = None) -> int:
+def run_worker(root: Path, *, idle_s: float | None = None) -> int:
     """Take in what is due; how many conversations were. 0 as well where another worker is at it.
 
     `idle_s` overrules `hooks.idle_minutes`: a conversation that was never ended is due when it has been silent so long.
@@ -87,8 +87,8 @@ def _due(state: Path, silent_s: float) -> list[queue.Item]:
 
 def _is_silent(state: Path, item: queue.Item, idle_s: float) -> bool:
     latest = item.at
-    with suppress(OSError, QuaidError), _log_of(state, item).opening() as log:
-        latest = max(latest, os.fstat(log.fileno()).st_mtime)
+    with suppress(OSError, QuaidError), _log_of(state, item).opening() as file:
+        latest = max(latest, os.fstat(file.fileno()).st_mtime)
     return time.time() - latest >= idle_s
 
 
@@ -108,21 +108,21 @@ def _take_in(memory: Memory, state: Path, item: queue.Item) -> int:
         queue.done(state, item)
         for extracted in done:
             if extracted.problem:
-                _log(f"{extracted.session} is kept and waits to be learned from: {extracted.problem}")
+                log(f"{extracted.session} is kept and waits to be learned from: {extracted.problem}")
         _tell(memory, done)
         return len(done)
     queue.fail(state, item, problem, for_good=for_good)
-    _log(problem)
+    log(problem)
     return 0
 
 
 def _log_of(state: Path, item: queue.Item) -> AgentsLog:
     from quaid.capture.transcripts import SPOOL, AgentsLog
-    from quaid.hooks.transcripts import open_own, open_spooled
+    from quaid.hooks.transcripts import open_spooled, open_transcript
 
     if item.spooled:
         return AgentsLog(item.transcript, lambda: open_spooled(item.transcript, state / queue.FOLDER), SPOOL)
-    return AgentsLog(item.transcript, lambda: open_own(item.transcript))
+    return AgentsLog(item.transcript, lambda: open_transcript(item.transcript))
 
 
 def _follow_edits(memory: Memory, state: Path) -> None:
@@ -140,7 +140,7 @@ def _follow_edits(memory: Memory, state: Path) -> None:
 
                 memory.janitor.run(Options(tasks=("docs_staleness",)))
     except QuaidError as error:
-        _log(f"The documents of what was edited could not be looked at: {error}")
+        log(f"The documents of what was edited could not be looked at: {error}")
     queue.forget_edited(state)
 
 
@@ -153,7 +153,7 @@ def _render_edits(found: list[tuple[Doc, Freshness]]) -> str:
     return "\n".join([f"What {count} of was edited.", *lines])
 
 
-def _log(line: str) -> None:
+def log(line: str) -> None:
     from quaid.redaction import admit
 
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -183,4 +183,4 @@ def _tell(memory: Memory, done: list[Extracted]) -> None:
 
 if __name__ == "__main__":
     os.chdir("/")  # the folder that the agent works in may be removed or unmounted, and is nothing to this process
-    work(Path(sys.argv[1]))
+    run_worker(Path(sys.argv[1]))
