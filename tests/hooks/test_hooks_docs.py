@@ -87,7 +87,7 @@ def test_a_worker_that_is_killed_leaves_the_edits_to_the_next(home, repo):
     code = (
         "import sys, os; from pathlib import Path; import quaid.docs.documentation as f; "
         "f.Documentation.follow = lambda *_: os.kill(os.getpid(), 9); "
-        "from quaid.hooks.queue_worker import work; run_worker(Path(sys.argv[1]))"
+        "from quaid.hooks.queue_worker import run_worker; run_worker(Path(sys.argv[1]))"
     )
     done = subprocess.run([sys.executable, "-c", code, str(home.root)], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL
