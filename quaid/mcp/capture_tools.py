@@ -1,4 +1,4 @@
-"""The tool that takes a conversation in: with the owner's model, or with the answer of the host's own."""
+"""The tool memory_extract: learns from a conversation, with the owner's model or with the answer of the host's own."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Trigger = Annotated[str, Field(max_length=60, description="The occasion, such as
 
 
 class CaptureTools:
-    """Takes conversations in."""
+    """memory_extract."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -84,59 +84,59 @@ class CaptureTools:
         if transcript and turns:
             raise BadInputError("transcript and turns are two forms of one conversation. Give one of them.")
 
-        def learn(memory: Memory) -> CallToolResult:
-            how: dict[str, Any] = {"trigger": _trigger(trigger), "answered": _answered(context, answer, through)}
+        def extract(memory: Memory) -> CallToolResult:
+            # What would end a heading is left out.
+            options: dict[str, Any] = {"trigger": " ".join(trigger.replace("#", " ").split()) or "Session"}
+            options["answered"] = _answered(context, answer, through)
             if transcript:
-                done = memory.extract(io.BytesIO(transcript.encode("utf-8", "replace")), session=session, **how)
+                data = io.BytesIO(transcript.encode("utf-8", "replace"))
+                extracted = memory.extract(data, session=session, **options)
             elif turns:
-                done = memory.extract([_turn(said) for said in turns], session=session, **how)
+                speakers = {"user": "User", "assistant": "Assistant"}
+                said = [
+                    Turn(turn.get("speaker") or speakers[turn["role"]], turn["content"], turn["role"]) for turn in turns
+                ]
+                extracted = memory.extract(said, session=session, **options)
             else:
-                done = _work_off(memory, session or "", how)
-            return _answer(memory, done)
+                extracted = _extract_kept(memory, session or "", options)
+            return _result(memory, extracted)
 
-        return await self._workers.slow.run(with_retries(learn), reporter(context))
+        return await self._workers.slow.run(with_retries(extract), reporter(context))
 
 
 def _answered(context: Context, answer: dict[str, Any] | None, through: int | None) -> Answered | None:
     from quaid.capture.reader import Answered
 
-    return None if answer is None else Answered(answer, f"the model of {_client(context)}", through)
-
-
-def _client(context: Context) -> str:
-    """What the host calls itself, on one short line."""
+    if answer is None:
+        return None
     params = context.session.client_params
-    return " ".join(params.client_info.name.split())[:60] if params else "the host"
+    host = " ".join(params.client_info.name.split())[:60] if params else "the host"
+    return Answered(answer, f"the model of {host}", through)
 
 
-def _turn(said: TurnInput) -> Turn:
-    usual = "User" if said["role"] == "user" else "Assistant"
-    return Turn(said.get("speaker") or usual, said["content"], said["role"])
+def _extract_kept(memory: Memory, session: str, options: dict[str, Any]) -> Extracted:
+    """Learn from a conversation that is kept already.
 
-
-def _trigger(name: str) -> str:
-    """One line without what would end a heading."""
-    return " ".join(name.replace("#", " ").split()) or "Session"
-
-
-def _work_off(memory: Memory, session: str, how: dict[str, Any]) -> Extracted:
+    Raises:
+        NoteNotFoundError: `session` is not one.
+    """
     from quaid.capture.learner import TakeIn
 
     document = memory.get(session).document
     if document.kind != Kind.EPISODE:
         raise NoteNotFoundError(session)
-    done = memory.learner.work_off(document.path, TakeIn(**how))
+    extracted = memory.learner.work_off(document.path, TakeIn(**options))
     memory.sync()
-    return done
+    return extracted
 
 
-def _answer(memory: Memory, done: Extracted) -> CallToolResult:
-    """What was done. Where no model answered the caller is given the question."""
-    posed = memory.learner.pose(done.path) if done.waiting else None
+def _result(memory: Memory, extracted: Extracted) -> CallToolResult:
+    """The result; where no model answered, it holds the question for the caller."""
+    posed = memory.learner.pose(extracted.path) if extracted.waiting else None
     next_step = (
         f"Answer `question` yourself, in the form it asks for, and call memory_extract with session "
         f"{posed.session!r}, through {posed.through} and your answer."
         if posed
         else ""
     )
-    return results.extract_result(done, posed, next_step)
+    return results.extract_result(extracted, posed, next_step)

@@ -1,6 +1,6 @@
-"""Tools for the documents of projects: docs_search, docs_read, docs_list, docs_register, project_create.
+"""The tools for documents of projects: docs_search, docs_read, docs_list, docs_register, project_create.
 
-None of them brings a document up to date: that is the owner's to decide.
+None of them updates a document: that is for the owner to decide.
 """
 
 from __future__ import annotations
@@ -37,12 +37,11 @@ Paths = Annotated[list[Annotated[str, Field(min_length=1, max_length=500)]] | No
 
 
 class DocsTools:
-    """Reads documents, and writes the registry of them."""
+    """Tools that read documents and write their registry. `has_projects`: whether they are offered unasked."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self.has_projects = any(workers.root.glob("projects/*/PROJECT.md"))
-        """Whether there is any project: who has none is shown none of this unasked."""
 
     def tools(self) -> Iterator[Tool]:
         yield Tool(self.docs_search, "Search project documents", READS, is_default=self.has_projects)
@@ -158,7 +157,7 @@ class DocsTools:
         """
         for root in source_roots or ():
             if not root.startswith(("/", "~/")):
-                raise BadInputError(f"{root} is no absolute path, and a server is in no folder. Give the whole path.")
+                raise BadInputError(f"{root} is not an absolute path, and a server has no folder. Give the whole path.")
 
         def create(memory: Memory) -> Written:
             from quaid.docs.registrar import NewProject

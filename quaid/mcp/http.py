@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP, for this machine alone: loopback, a token, and no page of a browser."""
+"""MCP over streamable HTTP, for programs on this machine only: loopback, a token, and no pages of a browser."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ TOKEN_VARIABLE = "QUAID_MCP_TOKEN"  # noqa: S105
 MIN_TOKEN = 16
 MAX_BODY = 64 * 2**20
 REQUEST_S = 10.0
-"""A request has to be there in whole by then. Who connects and stays silent would hold one of a few hundred places."""
+"""The time for a whole request. A client that connects and stays silent would hold one of a few hundred places."""
 
 
 def serve_http(root: Path, surface: Surface, port: int) -> NoReturn:
-    """Serve until told to stop; then leave with 0. `port` 0 is any that is free.
+    """Serve until told to stop; then exit with 0. `port` 0 takes any that is free.
 
     Raises:
-        BadInputError: the port cannot be had, or the token is none.
+        BadInputError: the port cannot be used, or the token is not valid.
     """
     import anyio
     import uvicorn
@@ -65,7 +65,7 @@ def serve_http(root: Path, surface: Surface, port: int) -> NoReturn:
 
 
 def _protocol_with_timeout() -> type[asyncio.Protocol]:
-    """Uvicorn's protocol, which waits for ever for a first request, with a limit to that."""
+    """Uvicorn's protocol, which waits forever for a first request, with a limit to that."""
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -99,7 +99,7 @@ def _protocol_with_timeout() -> type[asyncio.Protocol]:
 
 
 def make_app(workers: Workers, surface: Surface, token: str, port: int) -> Starlette:
-    """The ASGI application. It answers who has the token and asks this very address, from no page of another."""
+    """The ASGI application. It answers who has the token and asks this very address, and no page of another."""
     from mcp.server.auth.settings import AuthSettings
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -121,7 +121,7 @@ def listen(port: int) -> socket.socket:
     """A socket on loopback.
 
     Raises:
-        BadInputError: the port cannot be had.
+        BadInputError: the port cannot be used.
     """
     if not 0 <= port <= 65535:
         raise BadInputError(f"There is no port {port}: it must be between 0 and 65535. 0 takes any that is free.")
@@ -133,7 +133,7 @@ def listen(port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         reason = error.strerror or str(error)
-        raise BadInputError(f"Port {port} of {HOST} cannot be had ({reason}). Give another: --port 0") from error
+        raise BadInputError(f"Port {port} of {HOST} cannot be used ({reason}). Give another: --port 0") from error
     return listening
 
 
@@ -143,12 +143,13 @@ def find_token(root: Path) -> str:
     Raises:
         BadInputError: it is so short that it can be guessed, or cannot be kept.
     """
-    given = os.environ.get(TOKEN_VARIABLE)
+    token = os.environ.get(TOKEN_VARIABLE)
     path = state_folder(root) / TOKEN_FILE
-    try:
-        token = given if given is not None else _read_or_make_token(path)
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be used ({error.strerror}). Set {TOKEN_VARIABLE} instead.") from error
+    if token is None:
+        try:
+            token = _read_or_make_token(path)
+        except OSError as error:
+            raise BadInputError(f"{path} cannot be used ({error.strerror}). Set {TOKEN_VARIABLE} instead.") from error
     if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise BadInputError(
             f"The token is {token_location(root)} and must be {MIN_TOKEN} or more letters, digits and signs, "
@@ -158,7 +159,7 @@ def find_token(root: Path) -> str:
 
 
 def token_location(root: Path) -> str:
-    """For whoever has to find it: the token itself is shown to nobody."""
+    """A phrase that tells where the token is: the token itself is never shown."""
     if TOKEN_VARIABLE in os.environ:
         return f"the one in ${TOKEN_VARIABLE}"
     return f"in {state_folder(root) / TOKEN_FILE}"
@@ -179,7 +180,7 @@ def _read_or_make_token(path: Path) -> str:
 
 
 class _OwnerToken:
-    """The token verifier of a server that has one owner."""
+    """A token verifier that knows one token."""
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()

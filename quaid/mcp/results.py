@@ -1,20 +1,22 @@
-"""What tools answer: shapes that are good to read as JSON, for many hosts show the model that and nothing else.
+"""The results of tools: JSON that reads well, for many hosts show their model that and nothing else.
 
-A field that does not apply is left out. All text from the vault is disarmed: it is data, and nobody's instruction.
+A field that does not apply is left out. All text from the vault is disarmed: it is data, never an instruction.
 """
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
 
 from mcp.types import CallToolResult, TextContent
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from quaid.model import Commit, Edge, Hit, Recall
+from quaid.model import Commit, Hit, Recall
 from quaid.text.quoting import MAX_TEXT, PREFACE, neutralise, render_memory_block
 
 if TYPE_CHECKING:
@@ -29,9 +31,11 @@ MAX_ANSWER = 20_000
 """Characters of memories in one answer; hosts cut or refuse much longer ones."""
 MAX_NOTE = 20_000
 LOW_SCORE = 0.6
-"""Memories that score less than this on average are no good answer."""
+"""Memories that score less than this on average are not a good answer."""
 SUPERSEDED = "[superseded]"
 
+KEEP = ("memories", "text", "score")
+"""Fields that are shown even where they are empty."""
 _DEGRADED = {
     "vectors": "vectors: found by words and graph only, not by meaning",
     "model": "model: the order is not a model's, none judged in time",
@@ -191,34 +195,36 @@ class StatsResult(TypedDict):
     newest: NotRequired[str]
 
 
-def tool_result(shape: Mapping[str, Any], text: str | None = None) -> CallToolResult:
-    """`shape` for hosts that read JSON, and for others `text`, or the same JSON on one line."""
-    content = TextContent(type="text", text=text if text is not None else to_json(shape).decode())
-    return CallToolResult(content=[content], structured_content=dict(shape))
+def tool_result(shape: Shape, keep: Sequence[str] = KEEP, text: str | None = None) -> CallToolResult:
+    """`shape` without its empty fields, and for hosts that do not read JSON `text`, by default the JSON on one line."""
+    structured = without_empty(shape, keep)
+    content = TextContent(type="text", text=text if text is not None else to_json(structured).decode())
+    return CallToolResult(content=[content], structured_content=dict(structured))
 
 
 def recall_result(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
-    """An answer with what its reader must know of it; `more` are sentences about what was missing."""
+    """The result of a recall. `more` are sentences about what was missing, beside those in `found`."""
     hits = fit(found.hits, MAX_TEXT)
-    warning, degraded = warning_of(found), [*list_degraded(found), *more]
-    shape = without_empty(RecallResult(
+    then = found.trace.get("as_of")
+    warning, degraded = warning_of(found), [*_list_degraded(found), *more]
+    shape = RecallResult(
         notice=PREFACE,
         warning=warning,
         degraded=degraded,
-        as_of=_as_of(found),
-        memories=[memory_result(hit) for hit in hits],
+        as_of=f"{then['when']}, commit {then['commit'][:10]}" if isinstance(then, dict) else "",
+        memories=[_recalled_memory(hit) for hit in hits],
         left_out=len(found.hits) - len(hits),
-    ))  # fmt: skip
+    )
     remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
-    block = render_memory_block([*hits], longest=2 * MAX_ANSWER)
-    return tool_result(shape, "\n".join([*remarks, block]).strip())
+    block = render_memory_block(hits, longest=2 * MAX_ANSWER)
+    return tool_result(shape, text="\n".join([*remarks, block]).strip())
 
 
-def memory_result(hit: Hit) -> RecalledMemory:
-    text = hit.text if len(hit.text) <= MAX_TEXT else f"{hit.text[:MAX_TEXT].rstrip()} …"
+def _recalled_memory(hit: Hit) -> RecalledMemory:
+    text = neutralise(shorten(hit.text, MAX_TEXT))
     return without_empty(RecalledMemory(
         id=one_line(hit.id),
-        text=f"{SUPERSEDED} {neutralise(text)}" if hit.superseded else neutralise(text),
+        text=f"{SUPERSEDED} {text}" if hit.superseded else text,
         score=round(hit.score, 2),
         kind=hit.kind,
         date=day(hit.created),
@@ -238,7 +244,7 @@ def memory_result(hit: Hit) -> RecalledMemory:
 
 
 def warning_of(found: Recall) -> str:
-    """Why an answer may be none, and what to do about it; empty when it looks good."""
+    """A sentence that says why an answer may be wrong and what to do about it; empty when it looks good."""
     if not found.hits:
         return (
             "Nothing relevant was found. Ask again with names, other words or no dates; else say that you do not know."
@@ -252,17 +258,17 @@ def warning_of(found: Recall) -> str:
     )
 
 
-def list_degraded(found: Recall) -> list[str]:
+def _list_degraded(found: Recall) -> list[str]:
     """One sentence for each thing that was missing."""
-    told = [str(sentence) for sentence in cast("Sequence[object]", found.trace.get("degraded", ()))]
-    named = {sentence.partition(":")[0]: sentence for sentence in told}
+    sentences = [str(sentence) for sentence in cast("Sequence[object]", found.trace.get("degraded", ()))]
+    named = {sentence.partition(":")[0]: sentence for sentence in sentences}
     return [one_line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded]
 
 
 def note_result(view: NoteView) -> CallToolResult:
     document = view.document
     text = neutralise(view.text)
-    shape = without_empty(NoteResult(
+    return tool_result(NoteResult(
         notice=PREFACE,
         id=one_line(document.id),
         kind=document.kind,
@@ -279,14 +285,13 @@ def note_result(view: NoteView) -> CallToolResult:
         superseded_by=one_line(document.superseded_by),
         confirmations=document.confirmations,
         text=text[:MAX_NOTE],
-        edges=[render_edge(edge) for edge in view.edges],
+        edges=[one_line(f"{edge.subject} {edge.relation} {edge.object}") for edge in view.edges],
         left_out=max(0, len(text) - MAX_NOTE),
     ))  # fmt: skip
-    return tool_result(shape)
 
 
 def write_result(written: Written) -> CallToolResult:
-    shape = without_empty(WriteResult(
+    return tool_result(WriteResult(
         outcome=written.outcome,
         id=one_line(written.id),
         path=one_line(written.path),
@@ -297,11 +302,10 @@ def write_result(written: Written) -> CallToolResult:
         secrets_removed=dict(Counter(written.redacted)),
         hint=written.hint or "",
     ))  # fmt: skip
-    return tool_result(shape)
 
 
 def extract_result(done: Extracted, posed: Posed | None, next_step: str) -> CallToolResult:
-    shape = without_empty(ExtractResult(
+    return tool_result(ExtractResult(
         session=one_line(done.session),
         path=one_line(done.path),
         turns=done.turns,
@@ -318,7 +322,6 @@ def extract_result(done: Extracted, posed: Posed | None, next_step: str) -> Call
         through=posed.through if posed else 0,
         question=posed.text if posed else "",
     ), keep=("facts", "waiting", "turns", "new_turns"))  # fmt: skip
-    return tool_result(shape)
 
 
 def history_result(commits: Sequence[Commit]) -> CallToolResult:
@@ -332,40 +335,29 @@ def history_result(commits: Sequence[Commit]) -> CallToolResult:
         ))
         for commit in commits
     ]  # fmt: skip
-    return tool_result(HistoryResult(notice=PREFACE, changes=changes))
+    return tool_result(HistoryResult(notice=PREFACE, changes=changes), keep=("changes",))
 
 
 def stats_result(stats: Stats, waiting: int) -> CallToolResult:
     known = {key: value for key, value in asdict(stats).items() if key in StatsResult.__annotations__}
     counted = {key: {one_line(name): number for name, number in known[key].items()} for key in ("types", "speakers")}
-    return tool_result(
-        without_empty(cast("StatsResult", {**known, **counted, "waiting": waiting}), keep=(*known, "waiting"))
-    )
+    shape = cast("StatsResult", {**known, **counted, "waiting": waiting})
+    return tool_result(shape, keep=tuple(shape))
 
 
-def render_edge(edge: Edge) -> str:
-    return one_line(f"{edge.subject} {edge.relation} {edge.object}")
-
-
-def fit(hits: Sequence[AnyHit], longest: int) -> list[AnyHit]:
+def fit(hits: Sequence[AnyHit], longest: int) -> Sequence[AnyHit]:
     """The first of `hits` that fit into an answer, one at least, when of each text `longest` characters are shown."""
-    room = MAX_ANSWER
-    fit: list[AnyHit] = []
-    for hit in hits:
-        room -= min(len(hit.text), longest)
-        if room < 0 and fit:
-            break
-        fit.append(hit)
-    return fit
+    ends = accumulate(min(len(hit.text), longest) for hit in hits)
+    return hits[: max(1, bisect(list(ends), MAX_ANSWER))]
 
 
-def _as_of(found: Recall) -> str:
-    then = found.trace.get("as_of")
-    return f"{then['when']}, commit {then['commit'][:10]}" if isinstance(then, dict) else ""
+def shorten(text: str, longest: int) -> str:
+    """`text`, cut with an ellipsis where it is longer than `longest` characters."""
+    return text if len(text) <= longest else f"{text[:longest].rstrip()} …"
 
 
-def without_empty(shape: Shape, keep: Sequence[str] = ("memories", "text", "score")) -> Shape:
-    """`shape` without the fields that say nothing, but for those to `keep`."""
+def without_empty(shape: Shape, keep: Sequence[str] = KEEP) -> Shape:
+    """`shape` without its empty fields, except those in `keep`."""
     return cast("Shape", {key: value for key, value in shape.items() if value or key in keep})
 
 

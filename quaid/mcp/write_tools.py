@@ -1,4 +1,4 @@
-"""Tools that write one thing: store, note, forget, restore, create_edge."""
+"""The tools that write one thing: memory_store, memory_note, memory_forget, memory_restore, memory_create_edge."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Session = Annotated[str | None, Field(max_length=300, description="Only for this
 
 
 class WriteTools:
-    """Each call is one commit, and `memory_restore` or `git revert` takes it back."""
+    """Tools whose every call is one commit, which `memory_restore` or `git revert` takes back."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -88,9 +88,8 @@ class WriteTools:
         to follow up.
         SKIP WHEN: it is a plain fact: memory_store keeps that at once, and it can be recalled.
         """
-        return results.tool_result(
-            results.NotedResult(waiting=await self._workers.writing.run(lambda memory: memory.note(text, session)))
-        )
+        waiting = await self._workers.writing.run(lambda memory: memory.note(text, session))
+        return results.tool_result(results.NotedResult(waiting=waiting), keep=("waiting",))
 
     async def memory_forget(self, ref: Ref) -> Annotated[CallToolResult, results.WriteResult]:
         """Take one memory out: a fact, an entity, a conversation or one turn of it. git keeps it.

@@ -19,8 +19,7 @@ import pytest
 from capture.test_real_data import needs
 from vaults import assert_verified, wait_for
 
-from quaid.agents.prompt_context import build_prompt_context
-from quaid.agents.question import question_in
+from quaid.agents.prompt_context import build_prompt_context, question_in
 from quaid.agents.standby import Standby, ask
 from quaid.hooks import entry, events
 from quaid.hooks.queue_worker import run_worker, start_worker

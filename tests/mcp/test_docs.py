@@ -87,7 +87,7 @@ class TestSearch:
             found = await call(client, "docs_search", **asked)
             warning = found["passages"][0]["warning"]
             assert warning.startswith(f"stale since {commit[:10]}")
-            assert "kiln: cools longer. Hold it against src/kiln.py." in warning
+            assert "kiln: cools longer. Compare it with src/kiln.py." in warning
             assert "never instructions" in found["notice"]
             read = await call(client, "docs_read", ref=hit["place"])
             assert read["warning"] == warning
