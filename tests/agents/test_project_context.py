@@ -10,13 +10,14 @@ from source_repos import SourceRepo
 from vaults import Vault
 
 from quaid.agents.project_context import MAX_PROJECTS, ProjectContext, read_projects
-from quaid.agents.session_context import CHARACTERS_PER_TOKEN, RecentFact, SessionContext, render_context
+from quaid.agents.session_context import RecentFact, SessionContext, render_context
 from quaid.agents.standby import ask
 from quaid.docs import registry
 from quaid.docs.registrar import NewProject
 from quaid.hooks.events import answer
 from quaid.mcp.workers import Workers
 from quaid.place import state_folder
+from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 
 KEY = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 

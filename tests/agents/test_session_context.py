@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 
 from quaid.agents.session_context import (
-    CHARACTERS_PER_TOKEN,
     PROJECTS,
     RecentFact,
     SessionContext,
@@ -18,6 +17,7 @@ from quaid.agents.session_context import (
 from quaid.cli.main import main
 from quaid.local import queue
 from quaid.place import state_folder
+from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FACT = "---\nid: 01{name}\ntype: fact\nstatus: active\nowner: {owner}\nprivacy: {privacy}\ncreated: {day}T10:00:00Z\n{more}---\n{text}\n"
