@@ -1,4 +1,4 @@
-"""What Quaid wants in a config, putting it in and taking it out: texts and plans only, no disk.
+"""The entries that Quaid has in a host's config: adding and removing them in its text.
 
 An entry is a value under a key of ours (a server's own), one string of a list that others fill too (a permission), or a
 hook, which hosts keep as `{"hooks": {EVENT: [{"matcher", "hooks": [HANDLER]}]}}` among the hooks of others.
@@ -21,9 +21,9 @@ Path = tuple[Step, ...]
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One thing Quaid wants at `path`. Of a hook, `value` is the whole group with its one handler.
+    """One thing that Quaid puts at `path`. Of a hook, `value` is the whole group with its one handler.
 
-    `like` tells a string that is ours whatever installation it names.
+    `like` is a pattern for strings that are Quaid's, whatever installation they name.
     """
 
     path: tuple[str, ...]
@@ -33,13 +33,13 @@ class ConfigEntry:
 
     @property
     def name(self) -> str:
-        """For people: `mcpServers.quaid`."""
+        """The path for people: `mcpServers.quaid`."""
         return ".".join(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """The text with all entries in it, and the names of those that were not there as they are now."""
+    """The text with all entries in it, and the names of those that were missing or different."""
 
     text: str
     changed: tuple[str, ...]
@@ -47,7 +47,7 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class RemoveResult:
-    """The text without them, the names of those taken out, and of those that were not as Quaid had left them."""
+    """The text without the entries, the names of those removed, and of those that were not as Quaid had left them."""
 
     text: str
     taken: tuple[str, ...]
@@ -55,20 +55,20 @@ class RemoveResult:
 
 
 class ConfigTextError(ValueError):
-    """A config that Quaid must not touch; the message says why, without the file's name."""
+    """The config cannot be edited; the message says why, without the file's name."""
 
 
 def merge(
     text: str, syntax: Syntax, wanted: Sequence[ConfigEntry], unwanted: Sequence[ConfigEntry] = ()
 ) -> MergeResult:
-    """Put in what is wanted and take out what is not; done twice, nothing happens the second time.
+    """Put in the entries that are wanted and remove those that are not. A second time changes nothing.
 
     Raises:
         ConfigTextError: the text is broken, or something of another type stands in the way.
     """
     _check(text, syntax, (*wanted, *unwanted))
     changed = []
-    with _refusing():
+    with _config_errors():
         for entry in unwanted:
             after = _without(text, syntax, entry)
             changed += [f"{entry.name} (taken out)"] if after != text else []
@@ -83,7 +83,7 @@ def merge(
 def remove(
     text: str, syntax: Syntax, entries: Sequence[ConfigEntry], written: Sequence[ConfigEntry] = ()
 ) -> RemoveResult:
-    """Take the entries out, and what only held them. `written` are those that Quaid put in, as it did.
+    """Remove the entries, and what only held them. `written` are those that Quaid put in, as it did.
 
     Raises:
         ConfigTextError: the text is broken, or something of another type stands in the way.
@@ -100,18 +100,18 @@ def remove(
         now = value_at(read(text, syntax), places[0])
         if left is not None and not is_same(now, left["hooks"][0] if entry.kind == "hook" else left):
             altered.append(entry.name)
-        with _refusing():
+        with _config_errors():
             text = _without(text, syntax, entry)
     return RemoveResult(text, tuple(dict.fromkeys(taken)), tuple(altered))
 
 
 def read(text: str, syntax: Syntax) -> Any:
-    """What a config says; an empty one says `{}`.
+    """The values of a config, `{}` for an empty one.
 
     Raises:
         ConfigTextError: it is broken.
     """
-    with _refusing():
+    with _config_errors():
         if syntax == "toml":
             return toml_edit.read(text)
         jsonc.check(text, syntax)
@@ -119,7 +119,7 @@ def read(text: str, syntax: Syntax) -> Any:
 
 
 def find_places(plain: Any, entry: ConfigEntry) -> Iterator[Path]:
-    """The places where `entry` stands in a config, in whatever version Quaid or its owner left it."""
+    """The paths at which `entry` is in a config, in whatever version Quaid or its owner left it."""
     found = value_at(plain, entry.path)
     if entry.kind == "key":
         if found is not None:
@@ -129,14 +129,14 @@ def find_places(plain: Any, entry: ConfigEntry) -> Iterator[Path]:
             if entry.kind == "hook":
                 handlers = item.get("hooks") if isinstance(item, dict) else None
                 for inner, handler in enumerate(handlers if isinstance(handlers, list) else ()):
-                    if _is_our_hook(handler, entry):
+                    if re.search(rf"quaid\S*\s+hook\s+{entry.like}\b", command_line(handler)):
                         yield (*entry.path, position, "hooks", inner)
             elif item == entry.value or (entry.like and isinstance(item, str) and re.search(entry.like, item)):
                 yield (*entry.path, position)
 
 
 def command_line(handler: Any) -> str:
-    """A hook's or server's command as one line, whether its arguments stand apart or not."""
+    """The command of a hook or server as one line, whether its arguments are a list or not."""
     if not isinstance(handler, dict):
         return ""
     arguments = handler.get("args")
@@ -144,19 +144,15 @@ def command_line(handler: Any) -> str:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
+def _config_errors() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
         raise ConfigTextError(str(error)) from error
 
 
-def _is_our_hook(handler: Any, entry: ConfigEntry) -> bool:
-    return re.search(rf"quaid\S*\s+hook\s+{entry.like}\b", command_line(handler)) is not None
-
-
 def value_at(plain: Any, path: Sequence[Step]) -> Any:
-    """What stands at `path`; None for nothing."""
+    """The value at `path`; None where there is none."""
     for step in path:
         if isinstance(step, str):
             plain = plain.get(step) if isinstance(plain, dict) else None
@@ -199,7 +195,7 @@ def _with(text: str, syntax: Syntax, entry: ConfigEntry) -> str:
 
 
 def _put(text: str, syntax: Syntax, path: Path, value: Any, present: Any) -> str:
-    """Set what differs, and leave what others added to our own table."""
+    """Set what differs, and leave what others have added to the table."""
     if isinstance(present, dict) and isinstance(value, dict):
         for key, item in value.items():
             text = _put(text, syntax, (*path, key), item, present.get(key))
@@ -216,7 +212,7 @@ def _without(text: str, syntax: Syntax, entry: ConfigEntry) -> str:
 
 
 def _pruned(text: str, syntax: Syntax, place: Path, length: int) -> str:
-    """The text without what stands at `place`, and without what that leaves empty.
+    """The text without the value at `place`, and without what that leaves empty.
 
     A hook's group is empty when its list of handlers is; `length` is that of the entry's own path.
     """

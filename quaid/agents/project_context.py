@@ -153,7 +153,7 @@ def _innermost(root: Path, folders: Mapping[str, Sequence[str]], cwd: str) -> st
     real = (
         (name, os.path.realpath(folder))
         for name, listed in folders.items()
-        for folder in [root / "projects" / name, *listed]
+        for folder in (str(root / "projects" / name), *listed)
     )
     around = [(-len(folder), name) for name, folder in real if f"{here}/".startswith(f"{folder}/")]
     return min(around)[1] if around else None  # of two with the same root the first, as everywhere

@@ -116,7 +116,7 @@ def read_context(
         project=found.notes,
         questions=tuple(_list_questions(root, owners)),
         queued=sum(1 for item in queue.waiting(state_folder(root)) if item.attempts),
-        recent=tuple(_list_recent(index, owners, now)) if index is not None else (),
+        recent=_list_recent(index, owners, now) if index is not None else (),
     )
 
 
@@ -124,6 +124,13 @@ def render_context(context: SessionContext, tokens: int) -> str:
     """The text for an agent, without secrets, in <quaid-memory> tags and at most `tokens` long; empty when there is
     nothing to tell.
     """
+    questions, waiting = len(context.questions), []
+    if questions:
+        waiting.append(f"{questions} {'question' if questions == 1 else 'questions'} in review/ (quaid janitor list):")
+        waiting += context.questions[:MAX_LISTED]
+    if context.queued:
+        what = "conversation" if context.queued == 1 else "conversations"
+        waiting.append(f"{context.queued} {what} could not be learned from yet")
     room = tokens * CHARACTERS_PER_TOKEN - len(OPENING) - len(CLOSING) - len(PREFACE) - 3
     blocks = [*_render_notes(context.core, int(room * CORE_SHARE))]
     room -= sum(len(block) + 2 for block in blocks)
@@ -131,7 +138,7 @@ def render_context(context: SessionContext, tokens: int) -> str:
     room -= sum(len(block) + 2 for block in of_project)
     for title, lines in (
         (PROJECTS, context.projects),
-        ("Waiting for the owner", _list_waiting(context)),
+        ("Waiting for the owner", waiting),
         ("Learned lately", [f"({recent.day}) {recent.text}" for recent in context.recent]),
     ):
         block = _render_list(title, lines, room)
@@ -173,18 +180,6 @@ def _render_list(title: str, lines: Sequence[str], room: int) -> str:
     return "\n".join([f"## {title}", *kept]) if kept else ""
 
 
-def _list_waiting(context: SessionContext) -> list[str]:
-    lines = []
-    if context.questions:
-        count = len(context.questions)
-        lines.append(f"{count} {'question' if count == 1 else 'questions'} in review/ (quaid janitor list):")
-        lines += context.questions[:MAX_LISTED]
-    if context.queued:
-        what = "conversation" if context.queued == 1 else "conversations"
-        lines.append(f"{context.queued} {what} could not be learned from yet")
-    return lines
-
-
 def _list_questions(root: Path, owners: Collection[str]) -> Iterator[str]:
     """Titles of the notes in review/ whose boxes are all empty."""
     for path in sorted((root / "review").glob("*.md")):
@@ -195,11 +190,12 @@ def _list_questions(root: Path, owners: Collection[str]) -> Iterator[str]:
             yield (title[1] if title else path.stem)[:_MAX_TITLE]
 
 
-def _list_recent(index: apsw.Connection, owners: frozenset[str], now: datetime) -> Iterator[RecentFact]:
+def _list_recent(index: apsw.Connection, owners: frozenset[str], now: datetime) -> tuple[RecentFact, ...]:
     """Facts that were learned in the last days and hold, of those that `owners` may see."""
     since = (now - timedelta(days=RECENT_DAYS)).date().isoformat()
     newest = documents.list_latest_facts(index, visible_to(index, owners), MAX_RECENT)
-    for number, (created, text) in enumerate(newest):
-        if created >= since or number < MIN_RECENT:
-            shown = text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …"
-            yield RecentFact(created[:10], shown)
+    return tuple(
+        RecentFact(created[:10], text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
+        for number, (created, text) in enumerate(newest)
+        if created >= since or number < MIN_RECENT
+    )

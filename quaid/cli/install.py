@@ -109,7 +109,7 @@ def _shape(done: InstallResult, *, dry_run: bool) -> dict[str, object]:
             }
             for change in done.changes
         ],
-        "still_to_do": list(done.still_to_do),
+        "still_to_do": list(done.next_steps),
     }
 
 
@@ -157,7 +157,7 @@ def _render_installed(done: InstallResult, *, dry_run: bool) -> str:
     if dry_run:
         return f"Quaid would be installed in {title}. Nothing was changed.\n\n{_render_diffs(done)}"
     lines = [f"{styled('Quaid is installed in ' + title, 'bold')}.", *_render_changes(done), "", "Left to you:"]
-    lines += [_render_step(number, step) for number, step in enumerate(done.still_to_do, 1)]
+    lines += [_render_step(number, step) for number, step in enumerate(done.next_steps, 1)]
     return "\n".join([*lines, "", "Prove that it works with: quaid doctor --hooks"])
 
 
@@ -179,7 +179,7 @@ def _render_uninstalled(done: InstallResult, *, dry_run: bool) -> str:
     if altered:
         lines.append(f"  Not as Quaid had left it, and taken out all the same: {'; '.join(_summed(tuple(altered)))}")
     lines += ["", f"{title} notices when it is started again."]
-    lines += [f"  {line}" for step in done.still_to_do for line in step.splitlines()]
+    lines += [f"  {line}" for step in done.next_steps for line in step.splitlines()]
     return "\n".join(lines)
 
 

@@ -99,7 +99,9 @@ class CaptureTools:
                 extracted = memory.extract(said, session=session, **options)
             else:
                 extracted = _extract_kept(memory, session or "", options)
-            return _result(memory, extracted)
+            # Where no model answered, the host's own is asked.
+            posed = memory.learner.pose(extracted.path) if extracted.waiting else None
+            return results.extract_result(extracted, posed)
 
         return await self._workers.slow.run(with_retries(extract), reporter(context))
 
@@ -128,15 +130,3 @@ def _extract_kept(memory: Memory, session: str, options: dict[str, Any]) -> Extr
     extracted = memory.learner.work_off(document.path, TakeIn(**options))
     memory.sync()
     return extracted
-
-
-def _result(memory: Memory, extracted: Extracted) -> CallToolResult:
-    """The result; where no model answered, it holds the question for the caller."""
-    posed = memory.learner.pose(extracted.path) if extracted.waiting else None
-    next_step = (
-        f"Answer `question` yourself, in the form it asks for, and call memory_extract with session "
-        f"{posed.session!r}, through {posed.through} and your answer."
-        if posed
-        else ""
-    )
-    return results.extract_result(extracted, posed, next_step)

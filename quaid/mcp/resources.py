@@ -29,7 +29,19 @@ def add_resources(server: MCPServer, workers: Workers) -> None:
     @server.resource("memory://recent", title="Recent memories", mime_type=MARKDOWN)
     async def recent() -> str:
         """The facts that were learned last, newest first."""
-        return await workers.reading.run(_list_recent)
+        from quaid.index import documents
+
+        def list_recent(memory: Memory) -> str:
+            index = memory.index()
+            found = documents.find_documents(index, _RECENT, {"most": MAX_RECENT})
+            newest = sorted(found, key=lambda fact: fact.created or "", reverse=True)
+            lines = [
+                f"- {(fact.created or '')[:10]} {one_line(documents.text_of(index, fact.doc_id))} ({fact.id})"
+                for fact in newest
+            ]
+            return "\n".join([PREFACE, "", *lines])
+
+        return await workers.reading.run(list_recent)
 
     @server.resource("memory://facts/{id}", title="A fact", mime_type=MARKDOWN)
     async def fact(id: str) -> str:  # noqa: A002 - the name in the address
@@ -110,16 +122,3 @@ def _read_project(memory: Memory, name: str) -> str:
     found = memory.documentation.check(project=project.name)
     docs = [f"- {one_line(f'{doc.id}: {describe(freshness)}')}" for doc, freshness in found]
     return "\n".join([_read_file(memory, project.path).rstrip(), "", "## Documents", "", *docs])
-
-
-def _list_recent(memory: Memory) -> str:
-    from quaid.index import documents
-
-    index = memory.index()
-    found = documents.find_documents(index, _RECENT, {"most": MAX_RECENT})
-    newest = sorted(found, key=lambda document: document.created or "", reverse=True)
-    lines = [
-        f"- {(document.created or '')[:10]} {one_line(documents.text_of(index, document.doc_id))} ({document.id})"
-        for document in newest
-    ]
-    return "\n".join([PREFACE, "", *lines])

@@ -206,7 +206,10 @@ def recall_result(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
     """The result of a recall. `more` are sentences about what was missing, beside those in `found`."""
     hits = fit(found.hits, MAX_TEXT)
     then = found.trace.get("as_of")
-    warning, degraded = warning_of(found), [*_list_degraded(found), *more]
+    sentences = [str(sentence) for sentence in cast("Sequence[object]", found.trace.get("degraded", ()))]
+    named = {sentence.partition(":")[0]: sentence for sentence in sentences}
+    degraded = [one_line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded] + [*more]
+    warning = warning_of(found)
     shape = RecallResult(
         notice=PREFACE,
         warning=warning,
@@ -258,13 +261,6 @@ def warning_of(found: Recall) -> str:
     )
 
 
-def _list_degraded(found: Recall) -> list[str]:
-    """One sentence for each thing that was missing."""
-    sentences = [str(sentence) for sentence in cast("Sequence[object]", found.trace.get("degraded", ()))]
-    named = {sentence.partition(":")[0]: sentence for sentence in sentences}
-    return [one_line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded]
-
-
 def note_result(view: NoteView) -> CallToolResult:
     document = view.document
     text = neutralise(view.text)
@@ -304,7 +300,12 @@ def write_result(written: Written) -> CallToolResult:
     ))  # fmt: skip
 
 
-def extract_result(done: Extracted, posed: Posed | None, next_step: str) -> CallToolResult:
+def extract_result(done: Extracted, posed: Posed | None) -> CallToolResult:
+    """The result of an extraction, with the question for the host's model where `posed` is one."""
+    next_step = posed and (
+        "Answer `question` yourself, in the form it asks for, and call memory_extract with session "
+        f"{posed.session!r}, through {posed.through} and your answer."
+    )
     return tool_result(ExtractResult(
         session=one_line(done.session),
         path=one_line(done.path),
@@ -318,7 +319,7 @@ def extract_result(done: Extracted, posed: Posed | None, next_step: str) -> Call
         model=one_line(done.model),
         commit=done.commit or "",
         problem=str(done.problem or ""),
-        next_step=next_step,
+        next_step=next_step or "",
         through=posed.through if posed else 0,
         question=posed.text if posed else "",
     ), keep=("facts", "waiting", "turns", "new_turns"))  # fmt: skip

@@ -61,12 +61,17 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
     from quaid.mcp.server import Server
     from quaid.mcp.workers import Workers
 
+    def watch_host(host: int) -> None:
+        while os.getppid() == host:
+            time.sleep(HOST_EVERY_S)
+        os.kill(os.getpid(), signal.SIGTERM)
+
     workers = Workers(root)
     server = Server(workers, surface)
     gc.freeze()
     gc.set_threshold(10_000)  # a server runs for days
     # Another child of a host that died may hold our stdin open.
-    threading.Thread(target=_watch_host, args=(os.getppid(),), name="quaid-host", daemon=True).start()
+    threading.Thread(target=watch_host, args=(os.getppid(),), name="quaid-host", daemon=True).start()
 
     async def serve() -> None:
         shut_down_on_signals(workers)
@@ -131,9 +136,3 @@ def shut_down(workers: Workers) -> NoReturn:
     with suppress(OSError):
         sys.stderr.flush()
     os._exit(0)
-
-
-def _watch_host(host: int) -> None:
-    while os.getppid() == host:
-        time.sleep(HOST_EVERY_S)
-    os.kill(os.getpid(), signal.SIGTERM)

@@ -166,7 +166,7 @@ class TestHosts:
         install(machine, "claude-code", plugin=True)
         done = uninstall(machine, "claude-code")
         assert everything(machine.home) == before
-        assert done.still_to_do[0].endswith("claude plugin marketplace remove quaid")
+        assert done.next_steps[0].endswith("claude plugin marketplace remove quaid")
 
     def test_openclaw_keeps_what_its_user_grants(self, machine):
         path = config(machine, "openclaw")
@@ -334,7 +334,7 @@ class TestRefusing:
         ("cursor", b'{"mcpServers": {}', "line 1, column 18: the end is missing"),
         ("cursor", b"\xff\xfe{}", "it is not UTF-8 text"),
         ("claude-desktop", b'{"mcpServers": {}} // mine', "a comment, and this program reads plain JSON only"),
-        ("gemini", b'{"a": 1,}', "this program reads plain JSON only, and this is none"),
+        ("gemini", b'{"a": 1,}', "this program reads plain JSON only, and this is not plain JSON"),
         ("openclaw", b"{plugins: {load: {paths: 'x'}}}", "plugins.load.paths is text where a list must be"),
         ("codex", b"mcp_servers = 3", "mcp_servers is a number where an object must be"),
         ("codex", b"a = ", "Invalid value"),
@@ -377,7 +377,7 @@ class TestRefusing:
 
     def test_a_folder_or_a_loop_is_no_config(self, machine):
         config(machine, "cursor").mkdir()
-        with pytest.raises(QuaidError, match="it is no file"):
+        with pytest.raises(QuaidError, match="it is not a file"):
             install(machine, "cursor")
         config(machine, "windsurf").symlink_to(config(machine, "windsurf"))
         with pytest.raises(QuaidError, match=r"(?i)symlink|symbolic"):

@@ -150,7 +150,7 @@ class TestTheWholeWay:
 class TestWhatIsWrong:
     @pytest.mark.parametrize(("behaviour", "problem"), [
         ({"before_server": "sys.exit('no module named quaid')"}, ": no module named quaid."),
-        ({"before_server": "print('Welcome!', flush=True)"}, "says something that is no JSON ('Welcome!')"),
+        ({"before_server": "print('Welcome!', flush=True)"}, "says something that is not JSON ('Welcome!')"),
         ({"tools": ("docs_search",)}, "answers without the tool memory_recall"),
         ({"before_server": "import time; time.sleep(60)"}, "ends, or says nothing in time"),
         ({"after_server": "import time; time.sleep(60)"}, "does not end within"),
