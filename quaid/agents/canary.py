@@ -164,8 +164,10 @@ def _check_hooks(recall: Callable[[Path, str], Recall], commands: HostCommands, 
     started = time.monotonic()
     event |= {"hook_event_name": ending, "reason": "other", "trigger": "manual"}
     probe.run_hook(commands.hooks[ending], event, environ)
-    while (took_s := time.monotonic() - started) < MAX_WAIT_S:
+    deadline = time.monotonic() + MAX_WAIT_S
+    while time.monotonic() < deadline:
         if any(word in hit.text for hit in recall(root, word).hits):
+            took_s = time.monotonic() - started
             return f"{len(commands.hooks)} installed; a conversation was taken in and found again after {took_s:.1f} s"
         time.sleep(0.2)
     log = state_folder(root) / "log" / "worker.log"

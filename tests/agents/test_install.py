@@ -13,39 +13,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from agents.test_jsonc import OBJECTS, json5_texts
+from host_configs import QUAID, config, install, machine_at
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from json5_texts import OBJECTS, json5_texts
 from vaults import trust_vault
 
 from quaid.agents import config_files, installation, json_edit
-from quaid.agents.hosts import HOSTS, InstallOptions, Machine
+from quaid.agents.hosts import HOSTS, Machine
 from quaid.cli.main import main
 from quaid.errors import LockedError, QuaidError, UntrustedVaultError
 
-QUAID = ("/opt/quaid/bin/quaid",)
-PATHS = {
-    "claude-code": ".claude.json",
-    "claude-desktop": ".config/Claude/claude_desktop_config.json",
-    "cursor": ".cursor/mcp.json",
-    "windsurf": ".codeium/windsurf/mcp_config.json",
-    "vscode": ".config/Code/User/mcp.json",
-    "codex": ".codex/config.toml",
-    "gemini": ".gemini/settings.json",
-    "openclaw": ".openclaw/openclaw.json",
-}
 KEYS = {"vscode": ("servers",), "codex": ("mcp_servers",), "openclaw": ("plugins", "entries")}
 EVENTS = ["SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop", "SessionEnd"]
-
-
-def machine_at(home, platform="linux", environ=None):
-    for path in PATHS.values():
-        (home / path).parent.mkdir(parents=True, exist_ok=True)
-    (home / ".claude").mkdir(exist_ok=True)
-    (home / "plugins" / "claude-code").mkdir(parents=True, exist_ok=True)
-    (home / "plugins" / "openclaw").mkdir(exist_ok=True)
-    (home / "project").mkdir(exist_ok=True)
-    return Machine(home, platform, environ or {}, home / "project", home / "plugins")
 
 
 @pytest.fixture
@@ -53,16 +33,8 @@ def machine(tmp_path):
     return machine_at(tmp_path)
 
 
-def install(machine, name, command=QUAID, **options):
-    return installation.install(machine, HOSTS[name], InstallOptions(command, **options))
-
-
 def uninstall(machine, name, **options):
     return installation.uninstall(machine, HOSTS[name], **options)
-
-
-def config(machine, name):
-    return machine.home / PATHS[name]
 
 
 def read(path):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import socket
+import tempfile
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hooks.test_hooks import talk
+from hook_sessions import talk
 from vaults import Vault, copy_vault
 
 from quaid.errors import BadInputError
@@ -31,7 +33,6 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCLAW_STATE_DIR"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("quaid.hooks.queue_worker.start_worker", lambda _: None)
     return copy_vault(tmp_path / "vault")
 
 
@@ -48,13 +49,13 @@ def end(vault: Vault, path: object, **more: Any) -> None:
 
 
 def put(vault: Vault, **fields: Any) -> Path:
-    """An item that somebody wrote into the queue."""
+    """An item that somebody wrote into the queue, under the name that Quaid would give it."""
     item = {**asdict(Item("s1", "", "now", "session", 1.0)), **fields}
-    try:
-        name = queue._name(Item(**item))
-    except (AttributeError, TypeError):
-        name = "x.json"
-    return vault.write_state(f"queue/{name.replace('/', '')}", json.dumps(item))
+    name = "x.json"
+    with tempfile.TemporaryDirectory() as other, suppress(AttributeError, TypeError, OSError):
+        queue.put(Path(other), Item(**item))
+        name = next(Path(other, queue.FOLDER).iterdir()).name
+    return vault.write_state(f"queue/{name}", json.dumps(item))
 
 
 def episodes(vault: Vault) -> list[str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from capture.test_real_data import needs
+from hook_sessions import TALK, state, talk
 from vaults import assert_verified, wait_for
 
 from quaid.agents.prompt_context import build_prompt_context, question_in
@@ -24,21 +25,8 @@ from quaid.agents.standby import Standby, ask
 from quaid.hooks import entry, events
 from quaid.hooks.queue_worker import run_worker, start_worker
 from quaid.local import queue, sessions
-from quaid.place import state_folder
 
 COMMAND = [sys.executable, "-m", "quaid"]
-TALK = [
-    {"type": "user", "message": {"role": "user", "content": "We adopted a quokka called Biscuit."}},
-    {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "How lovely!"}]}},
-]
-
-
-@pytest.fixture(autouse=True)
-def no_worker(monkeypatch):
-    """Workers are started by the tests that are about them."""
-    started = []
-    monkeypatch.setattr("quaid.hooks.queue_worker.start_worker", started.append)
-    return started
 
 
 @pytest.fixture
@@ -72,23 +60,6 @@ def call(monkeypatch, capsys, home):
     return lambda event, *arguments, **given: hook(monkeypatch, capsys, event, *arguments, **given)
 
 
-def state(home):
-    return state_folder(home.root)
-
-
-def talk(path, session="s1", turns=TALK):
-    """A session as Claude Code keeps it: in its own folder, whatever folder `path` has."""
-    path = path.parent / "claude/projects/-x" / path.name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [
-        {**turn, "uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, "sessionId": session,
-         "timestamp": f"2026-11-20T14:0{n}:00Z", "isSidechain": False, "cwd": "/x", "version": "2.1.329"}
-        for n, turn in enumerate(turns)
-    ]  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return str(path)
-
-
 class TestSessionStart:
     @pytest.mark.parametrize("name", ["session-start", "SessionStart"])
     def test_it_begins_with_the_context(self, call, name):
@@ -117,12 +88,12 @@ class TestSessionStart:
         assert "potter" in call("session-start", source="compact")
         assert "oat milk" in call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
 
-    def test_it_wakes_the_worker_when_something_was_left(self, call, home, tmp_path, no_worker):
+    def test_it_wakes_the_worker_when_something_was_left(self, call, home, tmp_path, started):
         call("session-start", source="startup")
-        assert no_worker == []
+        assert started == []
         call("stop", transcript_path=talk(tmp_path / "t.jsonl"))
         call("session-start", source="startup")
-        assert no_worker == [home.root]
+        assert started == [home.root]
 
     def test_a_long_memory_is_cut_to_what_is_taken(self, call, home, monkeypatch):
         monkeypatch.setenv("QUAID_HOOKS_CONTEXT_TOKENS", "100000")
@@ -215,17 +186,17 @@ class TestPrompt:
 
 
 class TestQueue:
-    def test_conversations_are_queued_for_the_reason_they_were_reported(self, call, home, tmp_path, no_worker):
+    def test_conversations_are_queued_for_the_reason_they_were_reported(self, call, home, tmp_path, started):
         one, two = talk(tmp_path / "1.jsonl"), talk(tmp_path / "2.jsonl")
         call("stop", transcript_path=one)
-        assert no_worker == []
+        assert started == []
         assert [item.when for item in queue.waiting(state(home))] == ["idle"]
         call("pre-compact", transcript_path=one, trigger="auto")
         call("session-end", transcript_path=two, session_id="s2", reason="other")
         call("session-end", transcript_path=str(tmp_path / "none.jsonl"), session_id="s3", reason="other")
         found = [(item.session, item.when, item.reason, item.transcript) for item in queue.waiting(state(home))]
         assert found == [("s1", "now", "compaction", one), ("s2", "now", "session", two)]
-        assert no_worker == [home.root, home.root]
+        assert started == [home.root, home.root]
 
     def test_a_program_without_transcripts_gives_its_messages(self, call, home):
         messages = [
@@ -444,8 +415,7 @@ def test_the_whole_way_as_programs_call_it(home, tmp_path):
 
 
 class TestStandby:
-    def test_who_has_the_memory_open_answers(self, home, monkeypatch, tmp_path, call):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    def test_who_has_the_memory_open_answers(self, home, sockets, call):
         assert ask(home.root, {}) is None
         standing = Standby(home.root, lambda asked: {"text": f"for {asked.get('prompt') or asked['longest']}"})
         assert standing.start()
@@ -454,13 +424,12 @@ class TestStandby:
         assert call("session-start", "--text", source="startup").strip() == f"for {events.MAX_ANSWER - 200}"
         standing.close()
         assert ask(home.root, {"prompt": "milk"}) is None
-        assert not list(tmp_path.rglob("*.sock"))
+        assert not list(sockets.rglob("*.sock"))
 
-    def test_a_dead_one_is_passed_over(self, home, monkeypatch, tmp_path):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    def test_a_dead_one_is_passed_over(self, home, sockets):
         standing = Standby(home.root, lambda asked: {"text": "here"})
         standing.start()
-        folder = next(tmp_path.glob("quaid-*"))
+        folder = next(sockets.glob("quaid-*"))
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dead:
             dead.bind(str(folder / "1.sock"))
         os.utime(folder / "1.sock", (2**31, 2**31))
@@ -468,8 +437,7 @@ class TestStandby:
         assert not (folder / "1.sock").exists()
         standing.close()
 
-    def test_one_that_hangs_is_not_waited_for(self, home, monkeypatch, tmp_path, call):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    def test_one_that_hangs_is_not_waited_for(self, home, monkeypatch, sockets, call):
         monkeypatch.setattr("quaid.agents.standby.ANSWER_S", 0.05)
         leave = threading.Event()
         standing = Standby(home.root, lambda _: leave.wait(5) and {})
@@ -478,20 +446,18 @@ class TestStandby:
         leave.set()
         standing.close()
 
-    def test_a_folder_that_others_can_enter_is_not_trusted(self, home, monkeypatch, tmp_path):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    def test_a_folder_that_others_can_enter_is_not_trusted(self, home, sockets):
         standing = Standby(home.root, lambda _: {"text": "here"})
         standing.start()
-        next(tmp_path.glob("quaid-*")).chmod(0o777)
+        next(sockets.glob("quaid-*")).chmod(0o777)
         assert ask(home.root, {}) is None
         assert not Standby(home.root, lambda _: {}).start()
         standing.close()
 
-    def test_what_is_no_question_harms_nobody(self, home, monkeypatch, tmp_path):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    def test_what_is_no_question_harms_nobody(self, home, sockets):
         standing = Standby(home.root, lambda asked: {"text": asked["prompt"]})
         standing.start()
-        path = next(tmp_path.rglob("*.sock"))
+        path = next(sockets.rglob("*.sock"))
         for data in (b"\n", b"{\n", b"[]\n", b'{"x": 1}\n'):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
                 client.connect(str(path))

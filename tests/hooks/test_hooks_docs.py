@@ -7,13 +7,13 @@ import subprocess
 import sys
 
 import pytest
+from hook_sessions import state
 from source_repos import SourceRepo
 from vaults import wait_for
 
 from quaid.docs.registrar import NewProject
 from quaid.hooks.queue_worker import run_worker
 from quaid.local import queue
-from quaid.place import state_folder
 
 
 @pytest.fixture
@@ -31,10 +31,6 @@ def home(vault, repo, monkeypatch):
     with vault.memory() as memory:
         memory.documentation.create(NewProject("code", source_roots=(str(repo.path),)))
     return vault
-
-
-def state(home):
-    return state_folder(home.root)
 
 
 def news(home):

@@ -55,7 +55,7 @@ def post(url: str, message=HELLO, **headers: str) -> tuple[int, bytes]:
         return error.code, error.read()
 
 
-def notify_recalled(url: str, size: int, headers: dict[str, str]) -> int:
+def announce(url: str, size: int, headers: dict[str, str]) -> int:
     """What is answered to the mere announcement of a body of `size` bytes."""
     with closing(HTTPConnection("127.0.0.1", urlsplit(url).port, timeout=20)) as connection:
         connection.putrequest("POST", "/mcp")
@@ -82,7 +82,7 @@ def test_both_eras_and_every_refusal(served) -> None:
     for host in ("evil.example", "127.0.0.1.evil.example", "127.0.0.1:1"):
         assert post(url, **allowed, Host=host)[0] == 421
     assert post(url, b"no json", **allowed)[0] == 400
-    assert notify_recalled(url, http.MAX_BODY + 1, allowed) == 413
+    assert announce(url, http.MAX_BODY + 1, allowed) == 413
     assert post(url.replace("/mcp", "/"), **allowed)[0] == 404
 
     async def talk(mode):
