@@ -15,14 +15,14 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from quaid.errors import ConfigError
-from quaid.place import CONFIG_FILE, config_folder
+from quaid.place import CONFIG_FILE, config_folder, write_private
 
 if TYPE_CHECKING:
     from quaid.settings import Settings  # where it is needed it is imported: a hook that reads no setting is quicker
@@ -221,7 +221,11 @@ def change_user_config(edit: Callable[[Any], None]) -> None:
             edit(document)
         except TOMLKitError as error:
             raise ConfigError(str(user_config_path()), str(error)) from error
-        _write_user_config(tomlkit.dumps(document))
+        try:
+            # Behind a link lies the file of those who keep their settings in a repository: the link stays.
+            write_private(user_config_path().resolve(), tomlkit.dumps(document), sync=True)
+        except OSError as error:
+            raise ConfigError(str(user_config_path()), error.strerror or str(error)) from error
 
 
 def _put(document: Any, key: str, value: object) -> None:
@@ -329,24 +333,6 @@ def _read_user_config() -> str:
             return file.read().decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(str(user_config_path()), str(error)) from error
-
-
-def _write_user_config(text: str) -> None:
-    # Behind a link lies the file of those who keep their settings in a repository: the link stays.
-    target = user_config_path().resolve()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(handle)
-        temporary.replace(target)
-    except OSError as error:
-        raise ConfigError(str(user_config_path()), error.strerror or str(error)) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -72,10 +72,8 @@ class VaultReadOnlyError(QuaidError):
     code = "read_only"
 
     def __init__(self, path: object, reason: str) -> None:
-        super().__init__(
-            f"Cannot write to {path} ({reason}): nothing was changed. Make the folder writable and try again."
-        )
         self.reason = f"{path} cannot be written ({reason})"
+        super().__init__(f"{self.reason}: nothing was changed. Make the folder writable and try again.")
 
 
 class DiskFullError(QuaidError):
@@ -90,10 +88,8 @@ class DiskFailedError(QuaidError):
     code = "disk_failed"
 
     def __init__(self, path: object, reason: str) -> None:
-        super().__init__(
-            f"{path} could not be read or written ({reason}): the disk or its limits refuse. Check them and try again."
-        )
         self.reason = f"{path} could not be read or written ({reason})"
+        super().__init__(f"{self.reason}: the disk or its limits refuse. Check them and try again.")
 
 
 class StateDamagedError(QuaidError):
@@ -142,7 +138,7 @@ class NoteChangedError(QuaidError):
     code = "note_changed"
 
     def __init__(self, rel_path: str) -> None:
-        super().__init__(f"{rel_path} was changed by someone else meanwhile: nothing was overwritten. Try again.")
+        super().__init__(f"{rel_path} was changed by someone else: nothing was overwritten. Try again.")
 
 
 class NoteBrokenError(QuaidError):
@@ -252,11 +248,11 @@ class MassRemovalError(QuaidError):
     code = "mass_removal"
 
     def __init__(self, gone: int, known: int) -> None:
+        self.reason = f"{gone:,} of {known:,} notes vanished since the last sync"
         super().__init__(
-            f"{gone:,} of {known:,} notes vanished since the last sync and git does not say why. "
+            f"{self.reason} and git does not say why. "
             "If that is right: quaid sync --accept-removals. If not, bring them back: git checkout -- ."
         )
-        self.reason = f"{gone:,} of {known:,} notes vanished since the last sync"
 
 
 class WeightsMissingError(QuaidError):
@@ -322,7 +318,7 @@ class ModelTimeoutError(ModelError):
     code = "model_timeout"
 
     def __init__(self, model: str, limit_s: float) -> None:
-        super().__init__(f"{model} did not answer within {limit_s:g} s: it was not waited for. Try again later.")
+        super().__init__(f"{model} did not answer within {limit_s:g} s, so Quaid went on without it. Try again later.")
 
 
 class BudgetExceededError(ModelError):
@@ -363,7 +359,7 @@ class HostNotFoundError(QuaidError):
 
 
 class HookProofError(QuaidError):
-    """What a host would start did not do what Quaid installed it for."""
+    """The program that a host would start did not do what Quaid installed it for."""
 
     code = "hook_proof"
 

@@ -23,7 +23,7 @@ CORE_FILES = ("SOUL.md", "USER.md", "MEMORY.md", "AGENTS.md")
 
 
 class Kind(StrEnum):
-    """What a note is. Its folder says so; elsewhere its frontmatter `type` does."""
+    """The kind of a note. Its folder says so; elsewhere its frontmatter `type` does."""
 
     FACT = "fact"
     ENTITY = "entity"
@@ -37,12 +37,12 @@ class Kind(StrEnum):
 
 
 def name_key(name: str) -> str:
-    """How names of entities, aliases and link targets are compared: NFC, case folded, white space collapsed."""
+    """Return a name, alias or link target as it is compared: NFC, case folded, white space collapsed."""
     return " ".join(normalize("NFC", name).casefold().split())
 
 
 def note_name(path: str) -> str:
-    """What the note at `path` is called in links and citations: its file name without the ending."""
+    """Return the name of the note at `path` in links and citations: its file name without the ending."""
     return path.rsplit("/", 1)[-1].removesuffix(".md")
 
 
@@ -214,7 +214,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How a memory has been used: by one device in its ledger, by all of them where it is asked for.
+    """The uses of a memory: by one device in its ledger, by all of them where it is asked for.
 
     `last_access` is ISO 8601 in UTC, None when it was only ever weakened. `strength` is Bjork's storage strength; one
     device's share of it may be below zero.
@@ -227,7 +227,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class ChannelRank:
-    """Where one channel placed a hit: `rank` from 1, `score` as that channel measures it."""
+    """The place of a hit in one channel: `rank` from 1, `score` as that channel measures it."""
 
     rank: int
     score: float
@@ -281,7 +281,7 @@ class Recall:
 
 
 class ModelUsage(NamedTuple):
-    """What one call of a language model, or several, took. Counts are tokens."""
+    """The usage of one call of a language model, or of several. Counts are tokens."""
 
     input_tokens: int = 0
     """All that was read, whatever of it came out of the provider's cache."""
@@ -323,8 +323,8 @@ class PlannedCall(NamedTuple):
 
 @dataclass(frozen=True)
 class Message:
-    """What a commit of Quaid's says. Line breaks in the subject and in trailer values become spaces, characters that
-    are not seen become escapes, and no line of the body looks like a trailer of Quaid's.
+    """The message of a commit of Quaid's. Line breaks in the subject and in trailer values become spaces, characters
+    that are not seen become escapes, and no line of the body looks like a trailer of Quaid's.
     """
 
     subject: str
@@ -334,8 +334,8 @@ class Message:
 
 @dataclass(frozen=True)
 class Committed:
-    """What a commit of edits came to. `id` is None when there was nothing to commit; the changes of the paths in `left`
-    are still uncommitted.
+    """The outcome of a commit of edits. `id` is None when there was nothing to commit; the changes of the paths in
+    `left` are still uncommitted.
     """
 
     id: str | None
@@ -347,7 +347,7 @@ Level = Literal["ok", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check of `quaid doctor` found. `next_step` is a command or a hint, empty when all is well."""
+    """The outcome of one check of `quaid doctor`. `next_step` is a command or a hint, empty when all is well."""
 
     name: str
     level: Level

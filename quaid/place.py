@@ -1,10 +1,11 @@
-"""Where things are on this machine: the vault, its state, the user's own config. Imports next to nothing: a hook that
-only leaves a note in the queue needs no more of Quaid.
+"""This machine: where the vault, its state and the user's own config are, files that only this user reads, and which
+processes run. Imports next to nothing: a hook that only leaves a note in the queue needs no more of Quaid.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 CONFIG_FILE = "quaid.toml"
@@ -54,6 +55,51 @@ def find_vault(start: Path) -> Path | None:
         if (folder / CONFIG_FILE).is_file():
             return folder
     return None
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make `folder` and those above it that are missing, for this user alone whatever the umask.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    # Not by `parents`: that makes those above with the modes of the umask.
+    for missing in (*reversed([above for above in folder.parents if not above.exists()]), folder):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def write_private(path: Path, data: bytes | str, *, sync: bool = False) -> None:
+    """Write a file that only this user reads, whole or not at all; its folder is made. `sync`: it outlives a power cut.
+
+    A text is written as UTF-8, half a character of it as JSON writes it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    make_private_folder(path.parent)
+    temporary = path.with_name(f".{path.name[:40]}.{os.urandom(10).hex()}.tmp")
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)
+            if sync:
+                file.flush()
+                os.fsync(handle)
+        temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def process_exists(pid: int) -> bool:
+    """Return True if a process with this number is running, whoever owns it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _folder(variable: str, xdg_variable: str, default: str) -> Path:

@@ -1,6 +1,6 @@
-"""Which vaults are believed: those in a list of the user's own config that this user owns. No other is read.
+"""The vaults that are read: those in a list of the user's own config that this user owns, and no other.
 
-A folder is no vault of yours because it holds a quaid.toml: a clone, an archive or a shared folder may hold one too.
+A quaid.toml does not make a folder your vault: a clone, an archive or a shared folder may hold one too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from quaid.config import change_user_config, read_user_config
 from quaid.errors import ForeignVaultError, StateFolderError, UntrustedVaultError, VaultNotFoundError
-from quaid.place import CONFIG_FILE, find_vault, state_folder, state_home
+from quaid.place import CONFIG_FILE, find_vault, make_private_folder, state_folder, state_home, write_private
 
 _ABOUT_FILE = "vault.json"
 """In a vault's state folder: whose state it is."""
@@ -109,9 +109,7 @@ def make_state_folder(root: Path) -> Path:
     """
     folder = state_folder(root)
     try:
-        # Not by the umask of whoever starts us; and `parents` would make those above with it.
-        for made in (*reversed([above for above in folder.parents if not above.exists()]), folder):
-            made.mkdir(mode=0o700, exist_ok=True)
+        make_private_folder(folder)
         about = folder / _ABOUT_FILE
         if not about.exists():
             _write_about(about, root)
@@ -140,7 +138,7 @@ def secure_state(root: Path) -> None:
         if about.st_uid != os.geteuid():
             raise StateFolderError(path, "it belongs to another user")
         if not stat.S_ISDIR(about.st_mode):
-            return  # nothing can be kept there, which whoever wants to will say
+            return  # nothing can be kept there: the first write says so
         if about.st_mode & 0o077:
             with suppress(OSError):  # a disk that takes no writes
                 path.chmod(0o700)
@@ -192,6 +190,4 @@ def _write_about(path: Path, root: Path) -> None:
     root.mkdir(parents=True, exist_ok=True)
     found = root.stat()
     told = {"path": os.path.realpath(root), "device": found.st_dev, "inode": found.st_ino}
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(json.dumps(told, ensure_ascii=False) + "\n")
+    write_private(path, f"{json.dumps(told, ensure_ascii=False)}\n")

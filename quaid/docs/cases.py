@@ -10,7 +10,7 @@ from quaid.docs.changes import SourceCommit
 from quaid.docs.sources import Said, sources_of, true_at_of
 from quaid.docs.staleness import Finding
 from quaid.docs.trees import Tree, Trees
-from quaid.history.source_repository import Step, Touch
+from quaid.history.source_repository import LoggedCommit, Touch
 from quaid.vault import files
 
 LONGEST_DOC = 2_000_000
@@ -44,7 +44,7 @@ class Case:
     is_uncommitted: bool = False
     sources: list[str] = field(default_factory=list)
     drafts: list[Finding] = field(default_factory=list)
-    steps: list[Sequence[tuple[Step, Touch]]] = field(default_factory=list)
+    steps: list[Sequence[tuple[LoggedCommit, Touch]]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @classmethod

@@ -136,7 +136,7 @@ class Checker:
         """The commit at which the repository of a document's sources stands."""
         trees = [place.tree for place in self._trees.places(doc)]
         if len(trees) > 1:  # the newest: of the others it is the time that counts
-            trees.sort(key=lambda tree: tree.log.steps[0].at if tree.log.steps else 0, reverse=True)
+            trees.sort(key=lambda tree: tree.log.commits[0].at if tree.log.commits else 0, reverse=True)
         return trees[0].repository.head if trees else None
 
     def _key(self, doc: Doc) -> str:

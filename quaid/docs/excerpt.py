@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from quaid.docs.changes import SourceChange, shorten
-from quaid.vault import replacing
+from quaid.vault import replacements
 
 GAP = "\n[…]\n\n"
 _WORD = re.compile(r"\w{3,}")
@@ -20,10 +20,10 @@ def excerpt(text: str, changes: Sequence[SourceChange], longest: int) -> str:
     Of a longer one the beginning, and as many of the sections that have most words in common with the changes, each
     without the sections below it, in their order.
     """
-    body = text[replacing.text_start(text) :].replace("\r\n", "\n")
+    body = text[replacements.text_start(text) :].replace("\r\n", "\n")
     if len(body) <= longest:
         return body
-    parts = [body[section.start : section.next] for section in replacing.sections(body)]
+    parts = [body[section.start : section.next] for section in replacements.sections(body)]
     words = _words(changes)
     wanted = sorted(range(len(parts)), key=lambda place: (place > 0, -len(words & set(_WORD.findall(parts[place])))))
     room = longest

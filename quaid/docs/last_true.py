@@ -11,7 +11,7 @@ from quaid.docs import significance, sources, staleness
 from quaid.docs.cases import Case
 from quaid.docs.trees import Tree
 from quaid.errors import GitError
-from quaid.history.source_repository import LONGEST_LOOK, Step, Touch
+from quaid.history.source_repository import MAX_COMMITS, LoggedCommit, Touch
 from quaid.history.vault_history import History
 from quaid.vault import files, notes
 
@@ -20,7 +20,7 @@ class _Life(NamedTuple):
     """What the history tells of a document: the commit that it is as true as, and its changes, newest first."""
 
     commit: str | None
-    changes: Sequence[tuple[Step, Touch]]
+    changes: Sequence[tuple[LoggedCommit, Touch]]
 
 
 def find_last_true(root: Path, cases: Sequence[Case]) -> None:
@@ -48,9 +48,9 @@ def _find_times(root: Path, cases: Sequence[Case]) -> None:
     if found is not None:
         tree = Tree(found)
         paths = [tree.inside(case.doc.file) for case in cases]
-        tree.log = found.log(LONGEST_LOOK, paths)
+        tree.log = found.log(MAX_COMMITS, paths)
         commits = [life.commit for life in _read_lives(tree, paths)]
-        times = [tree.log.steps[tree.log.places[commit]].at if commit else None for commit in commits]
+        times = [tree.log.commits[tree.log.places[commit]].at if commit else None for commit in commits]
         for case, path in zip(cases, paths, strict=True):
             data = files.read_note(case.doc.folder, case.doc.rel_path) if case.said.references else None
             case.is_uncommitted = data is not None and not found.holds(path, data)
@@ -63,22 +63,22 @@ def _settle(case: Case, tree: Tree, life: _Life) -> None:
     stated = tree.find(case.stated) if case.stated and case.said.references else None
     log = tree.log
     if life.commit is not None:
-        case.updated = staleness.commit_of(log.steps[log.places[life.commit]]).when
+        case.updated = staleness.commit_of(log.commits[log.places[life.commit]]).when
     if not case.said.references:
         return
     if case.stated and stated is None:
         case.problems.append(f"{case.stated[:12]} is no commit that {tree.top.name} knows")
     case.base = staleness.newest_of(log, (life.commit, stated))
-    if case.base is None and log.steps:
+    if case.base is None and log.commits:
         # Nobody has committed it: it is as new as HEAD. Or its last change is older than what can be read.
-        case.base = log.steps[0].id if log.is_whole else log.steps[-1].id
+        case.base = log.commits[0].id if log.is_whole else log.commits[-1].id
     if case.base in tree.repository.boundary:
         case.problems.append(f"{tree.top.name} is a shallow clone: its history begins at {str(case.base)[:10]}")
-    elif not log.is_whole and case.base == log.steps[-1].id:
+    elif not log.is_whole and case.base == log.commits[-1].id:
         case.problems.append(f"{tree.top.name} was looked at from {case.base[:10]} on: its history is long")
     if case.base is not None:
-        case.true_at = staleness.commit_of(log.steps[log.places[case.base]])
-        case.at = float(log.steps[log.places[case.base]].at)
+        case.true_at = staleness.commit_of(log.commits[log.places[case.base]])
+        case.at = float(log.commits[log.places[case.base]].at)
     if log.has_merges and life.changes:
         since_then = tree.after(life.changes[0][0].id)
         case.beside = [step.id for step, _ in life.changes if step.id in since_then]
@@ -107,7 +107,7 @@ def _read_lives(tree: Tree, paths: Sequence[str]) -> list[_Life]:
     return [found[path] for path in paths]
 
 
-def _changes_that_are_left(tree: Tree, path: str) -> list[tuple[Step, Touch]]:
+def _changes_that_are_left(tree: Tree, path: str) -> list[tuple[LoggedCommit, Touch]]:
     """The changes of a document that a merge has not left out, newest first.
 
     Where it is just what one branch has made of it, nothing of the others is in it.
@@ -125,7 +125,7 @@ def _is_real(path: str, before: bytes | None, after: bytes | None) -> bool:
     return before is None or not significance.judge(path, _body(before), _body(after)).is_trivial
 
 
-def _as_true_as(tree: Tree, change: tuple[Step, Touch], older: Iterator[tuple[Step, Touch]]) -> str:
+def _as_true_as(tree: Tree, change: tuple[LoggedCommit, Touch], older: Iterator[tuple[LoggedCommit, Touch]]) -> str:
     """Put back as it was once, a document is as true as it was then."""
     step, touch = change
     same = [past.id for past, its in older if its.after == touch.after]

@@ -18,7 +18,7 @@ from quaid.docs.sources import Said
 from quaid.docs.staleness import Finding, Freshness
 from quaid.docs.trees import Place, Tree, Trees
 from quaid.errors import GitError, GitMissingError
-from quaid.history.source_repository import Step
+from quaid.history.source_repository import LoggedCommit
 from quaid.local.tables import readable
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _verdicts_of(text: str) -> dict[Pair, Judged]:
     }
 
 
-def _after(case: Case, tree: Tree, base: str) -> Mapping[str, Step]:
+def _after(case: Case, tree: Tree, base: str) -> Mapping[str, LoggedCommit]:
     """The commits that a document cannot know of."""
     after = tree.after(base)
     beside = case.beside if tree is case.home else ()
@@ -215,7 +215,7 @@ def _after(case: Case, tree: Tree, base: str) -> Mapping[str, Step]:
 
 def _base_in(case: Case, tree: Tree) -> str | None:
     """The commit of another repository than the document's own at which it was true."""
-    if tree.log.steps and tree.log.steps[-1].at > case.at:
+    if tree.log.commits and tree.log.commits[-1].at > case.at:
         tree.look_further()
     stated = tree.log.find(case.stated) if case.stated else None
     if stated is None and case.stated_at:
@@ -223,7 +223,7 @@ def _base_in(case: Case, tree: Tree) -> str | None:
     written = tree.log.at(case.at) if case.at else None
     found = staleness.newest_of(tree.log, (stated, written))
     if found is not None and case.true_at is None:
-        case.true_at = staleness.commit_of(tree.log.steps[tree.log.places[found]])
+        case.true_at = staleness.commit_of(tree.log.commits[tree.log.places[found]])
     return found
 
 
@@ -232,7 +232,7 @@ def _find_time_stated(case: Case, trees: Sequence[Tree]) -> None:
     for tree in trees:
         commit = tree.find(case.stated or "")
         if commit is not None:
-            case.stated_at = float(tree.log.steps[tree.log.places[commit]].at)
+            case.stated_at = float(tree.log.commits[tree.log.places[commit]].at)
             return
     if trees:
         names = " or ".join(dict.fromkeys(tree.top.name for tree in trees))

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from quaid.docs.changes import ChangeKind, SourceCommit
-from quaid.history.source_repository import Log, Step, Touch
+from quaid.history.source_repository import Log, LoggedCommit, Touch
 from quaid.redaction import admit
 from quaid.vault.notes import render_time
 
@@ -98,23 +98,23 @@ class Trace:
 
     then: str
     now: str | None
-    touches: tuple[tuple[Step, Touch], ...]
+    touches: tuple[tuple[LoggedCommit, Touch], ...]
     has_old_name: bool = False
 
 
-def commit_of(step: Step) -> SourceCommit:
+def commit_of(step: LoggedCommit) -> SourceCommit:
     """A commit as it is kept and told: without what is secret in its subject."""
     when = render_time(datetime.fromtimestamp(step.at, UTC))
     return SourceCommit(step.id, when, step.author, admit(step.subject).text)
 
 
-def changes_of(log: Log, path: str) -> Iterator[tuple[Step, Touch]]:
+def changes_of(log: Log, path: str) -> Iterator[tuple[LoggedCommit, Touch]]:
     """The commits that changed the file now at `path`, newest first, followed through its renames."""
-    found: dict[str, tuple[Step, Touch]] = {}
-    waiting: list[tuple[str, Step | None]] = [(path, None)]
+    found: dict[str, tuple[LoggedCommit, Touch]] = {}
+    waiting: list[tuple[str, LoggedCommit | None]] = [(path, None)]
     while waiting:
         name, left = waiting.pop()
-        came: Step | None = None
+        came: LoggedCommit | None = None
         for step in log.touching.get(name, ()):
             touch = next((touch for touch in step.touches if touch.path == name), None)
             if touch is None or step.id in found:
@@ -130,7 +130,7 @@ def changes_of(log: Log, path: str) -> Iterator[tuple[Step, Touch]]:
     yield from sorted(found.values(), key=lambda one: log.places[one[0].id])
 
 
-def _is_before(log: Log, step: Step, other: Step) -> bool:
+def _is_before(log: Log, step: LoggedCommit, other: LoggedCommit) -> bool:
     is_older = log.places[step.id] > log.places[other.id]
     return is_older and (not log.has_merges or log.is_ancestor(step.id, other.id))
 
@@ -140,7 +140,7 @@ def newest_of(log: Log, commits: Iterable[str | None]) -> str | None:
     return min((commit for commit in commits if commit in log.places), key=lambda c: log.places[c or ""], default=None)
 
 
-def trace(log: Log, after: Mapping[str, Step], path: str, present: Collection[str]) -> Trace | None:
+def trace(log: Log, after: Mapping[str, LoggedCommit], path: str, present: Collection[str]) -> Trace | None:
     """The source that a document calls `path`, followed through the commits `after` the one at which the document was
     true; None where none of them touched it.
     """
@@ -155,7 +155,7 @@ def trace(log: Log, after: Mapping[str, Step], path: str, present: Collection[st
     return Trace(then, now, touches, has_old_name=now is not None and now != path)
 
 
-def _last_name(log: Log, after: Mapping[str, Step], path: str, present: Collection[str]) -> str:
+def _last_name(log: Log, after: Mapping[str, LoggedCommit], path: str, present: Collection[str]) -> str:
     """Where the file of that name is now, or was when it was deleted."""
     seen = {path}
     while path not in present:

@@ -14,7 +14,7 @@ from quaid.docs.registry import Project
 from quaid.docs.sources import FileList
 from quaid.errors import GitError
 from quaid.history.repository import find_repository
-from quaid.history.source_repository import LONGEST_LOOK, Log, SourceRepository, Step
+from quaid.history.source_repository import MAX_COMMITS, Log, LoggedCommit, SourceRepository
 from quaid.history.vault_history import History
 from quaid.vault import files
 
@@ -25,7 +25,7 @@ class Tree:
     def __init__(self, repository: SourceRepository) -> None:
         self.repository = repository
         self.top = repository.top
-        self._after: dict[str, Mapping[str, Step]] = {}
+        self._after: dict[str, Mapping[str, LoggedCommit]] = {}
 
     @cached_property
     def log(self) -> Log:
@@ -33,8 +33,8 @@ class Tree:
 
     def look_further(self) -> None:
         """Read more of the history than at first, once."""
-        if not self.log.is_whole and len(self.log.steps) < LONGEST_LOOK and not self.repository.boundary:
-            self.log = self.repository.log(LONGEST_LOOK)
+        if not self.log.is_whole and len(self.log.commits) < MAX_COMMITS and not self.repository.boundary:
+            self.log = self.repository.log(MAX_COMMITS)
             self._after.clear()
 
     def find(self, commit_id: str) -> str | None:
@@ -48,7 +48,7 @@ class Tree:
         there = self.repository.files
         return FileList(tuple(there), tuple(path for path in self.log.touching if path not in there))
 
-    def after(self, base: str) -> Mapping[str, Step]:
+    def after(self, base: str) -> Mapping[str, LoggedCommit]:
         if base not in self._after:
             self._after[base] = {step.id: step for step in self.log.after(base)}
         return self._after[base]

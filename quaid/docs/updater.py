@@ -17,8 +17,8 @@ from quaid.docs.changes import SourceChange, shorten
 from quaid.docs.excerpt import excerpt
 from quaid.docs.validation import MOST_NAMED, faults, invented, unsaid
 from quaid.errors import ModelAnswerError
-from quaid.vault import headings, replacing
-from quaid.vault.replacing import Replacement
+from quaid.vault import headings, replacements
+from quaid.vault.replacements import Replacement
 
 if TYPE_CHECKING:
     from quaid.llm import Models
@@ -80,7 +80,7 @@ class Update:
     @property
     def detail(self) -> str:
         """A line for each edit: what becomes what, and why."""
-        return "\n".join(replacing.describe(self.before, edit) for edit in self.edits)
+        return "\n".join(replacements.describe(self.before, edit) for edit in self.edits)
 
 
 def ask_significance(models: Models, path: str, text: str, changes: Sequence[SourceChange]) -> Verdicts:
@@ -172,7 +172,7 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
     """
 
     def judge(value: Mapping[str, Any]) -> tuple[list[Replacement], list[str]]:
-        body = _bare(text)[replacing.text_start(text) :]
+        body = _bare(text)[replacements.text_start(text) :]
         edits, problems = _fit(text, value["edits"], lambda _, new: _unsaid_fault(new, body))
         return edits, problems + (_cleanup_problems(text, edits) if edits else [])
 
@@ -186,7 +186,7 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
     edits, _ = judge(answer.value)
     if not edits or _cleanup_problems(text, edits):
         return None
-    shorter = len(text) - len(replacing.carry_out(text, edits))
+    shorter = len(text) - len(replacements.apply(text, edits))
     return _update(text, edits, f"{shorter:,} of {len(text):,} characters can go", answer)
 
 
@@ -240,9 +240,9 @@ def _material(changes: Sequence[SourceChange], files: Mapping[str, bytes]) -> st
 
 
 def _fit(
-    text: str, edits: Sequence[Mapping[str, Any]], fault_of: replacing.FaultOf | None = None
+    text: str, edits: Sequence[Mapping[str, Any]], fault_of: replacements.FindProblem | None = None
 ) -> tuple[list[Replacement], list[str]]:
-    found, problems = replacing.fit(text, edits, fault_of)
+    found, problems = replacements.fit(text, edits, fault_of)
     return [replace(edit, reason=_said(edit.reason)) for edit in found], problems
 
 
@@ -255,8 +255,8 @@ def _said(text: str) -> str:
 
 
 def _update_problems(text: str, edits: Sequence[Replacement], material: str) -> list[str]:
-    before, after = _bare(text), _bare(replacing.carry_out(text, edits))
-    size = len(before) - replacing.text_start(before)
+    before, after = _bare(text), _bare(replacements.apply(text, edits))
+    size = len(before) - replacements.text_start(before)
     problems = faults(before, after)
     if size >= TINY and 2 * sum(edit.end - edit.start for edit in edits) > size:
         problems.append("that is more than half of the doc: change only what is no longer true")
@@ -269,8 +269,8 @@ def _update_problems(text: str, edits: Sequence[Replacement], material: str) -> 
 
 
 def _cleanup_problems(text: str, edits: Sequence[Replacement]) -> list[str]:
-    before, after = _bare(text), _bare(replacing.carry_out(text, edits))
-    size, left = (len(side) - replacing.text_start(side) for side in (before, after))
+    before, after = _bare(text), _bare(replacements.apply(text, edits))
+    size, left = (len(side) - replacements.text_start(side) for side in (before, after))
     problems = faults(before, after)
     if not size <= 2 * left < 2 * size:
         problems.append(f"the doc must get shorter, and keep at least {size // 2:,} characters")
@@ -283,7 +283,7 @@ def _unsaid_fault(new: str, body: str) -> str:
 
 
 def _update(text: str, edits: Sequence[Replacement], summary: str, answer: Answer) -> Update:
-    after = replacing.carry_out(text, edits)
+    after = replacements.apply(text, edits)
     return Update(tuple(edits), text, after, summary, answer.model, answer.prompt)
 
 

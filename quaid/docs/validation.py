@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from quaid.redaction import admit
 from quaid.text.quoting import neutralise
 from quaid.text.stop_words import STOP_WORDS
-from quaid.vault import replacing
+from quaid.vault import replacements
 
 MOST_NAMED = 3
 _LONGEST = 80
@@ -65,9 +65,9 @@ def unsaid(new: str, text: str) -> list[str]:
 
 
 def _faults(before: str, after: str) -> Iterator[str]:
-    if before[: replacing.text_start(before)] != after[: replacing.text_start(after)]:
+    if before[: replacements.text_start(before)] != after[: replacements.text_start(after)]:
         yield "what stands between --- lines at the top must stay as it is"
-    if not after[replacing.text_start(after) :].strip():
+    if not after[replacements.text_start(after) :].strip():
         yield "nothing would be left of the doc"
     if _comments(before) != _comments(after):
         yield "comments (<!-- … -->) must stay as they are, and none may come"
@@ -81,9 +81,9 @@ def _faults(before: str, after: str) -> Iterator[str]:
     admitted = admit(new_lines)
     if admitted.text != new_lines:
         yield f"`replace` has a secret: {', '.join(sorted(set(admitted.redacted))) or 'private'}"
-    if replacing.has_open_fence(after) and not replacing.has_open_fence(before):
+    if replacements.has_open_fence(after) and not replacements.has_open_fence(before):
         yield "a code fence is left open"
-    old, new = (Counter(section.titles for section in replacing.sections(text)) for text in (before, after))
+    old, new = (Counter(section.titles for section in replacements.sections(text)) for text in (before, after))
     twice = [titles for titles, count in new.items() if titles and count > max(1, old[titles])]
     if twice:
         yield f"the heading {twice[0][-1]!r} would be there twice"

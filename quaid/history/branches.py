@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import GitError
-from quaid.history.lineage import RAW, FileChange, read_blobs, read_log
 from quaid.history.messages import LOG_FORMAT, build_commit
+from quaid.history.note_history import RAW, FileChange, read_blobs, read_log
 from quaid.history.repository import Repository
 from quaid.history.staging import RunGit
 from quaid.model import Commit
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class VaultCommit:
     """A commit with what it changed in the vault, nothing for a merge. `written` is its committer date."""
 
     commit: Commit
@@ -27,19 +27,19 @@ class Logged:
     changes: tuple[FileChange, ...]
 
 
-def written_by_others(log: Iterable[Logged], own: Collection[str]) -> frozenset[str]:
+def written_by_others(log: Iterable[VaultCommit], own: Collection[str]) -> frozenset[str]:
     """Paths in the vault that a commit of somebody else than the e-mail addresses `own` has touched."""
     return frozenset(change.path for logged in log if logged.commit.email not in own for change in logged.changes)
 
 
-def last_written(log: Iterable[Logged]) -> dict[str, datetime]:
-    """When each file of the vault was last changed by a commit, in UTC."""
+def last_written(log: Iterable[VaultCommit]) -> dict[str, datetime]:
+    """Return the time, in UTC, of the last commit that changed each file of the vault."""
     in_time = sorted(log, key=lambda logged: logged.written)
     return {change.path: logged.written for logged in in_time for change in logged.changes}
 
 
 class Branches:
-    """Of one repository; git runs through a callable."""
+    """Worktrees, log and authorship of one repository; git runs through a callable."""
 
     def __init__(self, run: RunGit, repository: Repository) -> None:
         self._run = run
@@ -47,7 +47,7 @@ class Branches:
 
     def add_worktree(self, folder: Path, commit_id: str) -> Path:
         """Check `commit_id` out into the new `folder`; the vault in it."""
-        # --detach: no branch of ours is in the owner's list of branches.
+        # --detach: the owner's list of branches stays theirs.
         self._run("make a worktree", "worktree", "add", "--quiet", "--detach", "--force", str(folder), commit_id)
         return folder / self._repository.prefix if self._repository.prefix else folder
 
@@ -60,10 +60,10 @@ class Branches:
             self._run("forget worktrees", "worktree", "prune")
 
     def reset(self, commit_id: str) -> None:
-        """Have this work tree as it is at `commit_id`, and nothing else in it."""
+        """Set this work tree to `commit_id`; changes that are not committed are lost."""
         self._run("reset the worktree", "reset", "--hard", "--quiet", commit_id)
 
-    def log(self) -> list[Logged]:
+    def log(self) -> list[VaultCommit]:
         """Every commit of the branch with what it changed in the vault, parents before children.
 
         A file that is only moved is a change whose `source` is where it was.
@@ -74,7 +74,7 @@ class Branches:
         inside = self._repository.is_in_vault
         shape = (*RAW, "-M100%", "--topo-order", "--reverse", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ct")
         return [
-            Logged(
+            VaultCommit(
                 build_commit(fields[:6], self._repository, [change.path for change in changes]),
                 datetime.fromtimestamp(int(fields[6]), UTC),
                 tuple(self._in_vault(change) for change in changes if inside(change.path)),
@@ -89,7 +89,7 @@ class Branches:
         return change._replace(path=self._repository.to_vault(change.path), source=source)
 
     def read_blobs(self, blob_ids: Iterable[str]) -> dict[str, bytes]:
-        """What the repository stores under each id that it has, in one process."""
+        """Return the bytes of each blob that the repository has, by id, in one process."""
         return read_blobs(self._run, list(blob_ids))
 
     def human_lines(self, rel_path: str, revision: str, own: Collection[str]) -> frozenset[int]:

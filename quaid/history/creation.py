@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What `init` did. `adopted` says that the folder had files of its own."""
+    """The outcome of `init`. `adopted` says that the folder had files of its own."""
 
     root: Path
     adopted: bool
@@ -35,7 +35,7 @@ def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str],
     planned = tuple(template.plan_template(root, adopt=adopted))
     with transaction.begin(root, history, wait_s, say):
         committed = transaction.apply(
-            root, transaction.Change("init", planned, Message("init: a vault for Quaid")), history
+            root, transaction.VaultChange("init", planned, Message("init: a vault for Quaid")), history
         )
     trust.trust(root)
     return Created(root, adopted, made_repository, tuple(edit.rel_path for edit in planned), committed.id)
@@ -45,8 +45,8 @@ def clone_vault(url: str, folder: Path) -> None:
     """Clone the repository at `url` into the new folder `folder`. Nothing that it brings along is run.
 
     Raises:
-        GitError, GitMissingError, DiskFullError: git would not, or is not there.
+        GitError, GitMissingError, DiskFullError: git refused, is not installed, or has no room.
     """
-    code, _, said = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
+    code, _, stderr = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
     if code:
-        raise explain("clone the vault", said, folder)
+        raise explain("clone the vault", stderr, folder)

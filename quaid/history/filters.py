@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from quaid.errors import GitError
-from quaid.history.staging import RunGit, split_items
+from quaid.history.git_output import join_items, split_items
+from quaid.history.staging import RunGit
 
 _PROGRAMS = ("clean", "smudge", "process")
 
@@ -36,10 +37,9 @@ def without(names: Sequence[str]) -> list[str]:
 
 
 def list_filtered(run: RunGit, names: Sequence[str], paths: Iterable[str]) -> set[str]:
-    """Those of `paths` that go through one of the filters `names`; paths are git's."""
+    """Return those of `paths`, as git knows them, that go through one of the filters `names`."""
     if not names:
         return set()
-    asked = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
-    told = run("read .gitattributes", "check-attr", "-z", "--stdin", "filter", stdin=asked)[1]
+    told = run("read .gitattributes", "check-attr", "-z", "--stdin", "filter", stdin=join_items(paths))[1]
     items = [item.decode("utf-8", "surrogateescape") for item in told.split(b"\0")]
     return {path for path, value in zip(items[::3], items[2::3], strict=False) if value in names}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from quaid.errors import DiskFullError, GitError, GitMissingError, QuaidError
 from quaid.history import repository as repositories
+from quaid.history.repository import Repository
 
 QUIET = (
     "--literal-pathspecs",
@@ -28,7 +29,7 @@ _LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
 
 
 @dataclass(frozen=True)
-class Call:
+class GitCall:
     """One git process; exit codes that are not in `accept` are errors. It inherits `handles`."""
 
     doing: str
@@ -44,9 +45,9 @@ class LockHeldError(Exception):
 
 
 def quiet_environment(top: Path) -> dict[str, str]:
-    """What goes with `QUIET` for the work tree at `top`."""
+    """Return the environment that goes with `QUIET` for the work tree at `top`."""
     return {
-        "GIT_OPTIONAL_LOCKS": "0",  # not even a status of ours may hold a lock that the user's rebase stumbles over
+        "GIT_OPTIONAL_LOCKS": "0",  # a mere status must not hold a lock that the user's rebase stumbles over
         "GIT_WORK_TREE": str(top),  # core.worktree may name any folder
         # What a clone left out would be fetched in the midst of anything, by a command that its config names. Before
         # git 2.45 only the second one helps.
@@ -58,13 +59,13 @@ def quiet_environment(top: Path) -> dict[str, str]:
     }
 
 
-def run_once(call: Call, top: Path) -> tuple[int, bytes]:
+def run_once(call: GitCall, top: Path) -> tuple[int, bytes]:
     # By -C: where GitPython cannot enter the working folder it is given, it quietly runs git in another.
-    code, out, said = execute(["-C", str(top), *call.args], call.stdin, call.env, call.handles)
+    code, out, stderr = execute(["-C", str(top), *call.args], call.stdin, call.env, call.handles)
     if code in call.accept:
         return code, out
-    held = _LOCK_HELD.search(said)
-    raise LockHeldError(held[1]) if held else explain(call.doing, said, top)
+    held = _LOCK_HELD.search(stderr)
+    raise LockHeldError(held[1]) if held else explain(call.doing, stderr, top)
 
 
 def execute(
@@ -92,14 +93,20 @@ def execute(
     except GitCommandNotFound as error:
         raise GitMissingError from error
     out, err = process.communicate(stdin)
-    said = err.decode("utf-8", "replace")
-    if clean and process.returncode == 127 and said.startswith("env:"):
+    stderr = err.decode("utf-8", "replace")
+    if clean and process.returncode == 127 and stderr.startswith("env:"):
         raise GitMissingError
-    return process.returncode, out, said
+    return process.returncode, out, stderr
 
 
-def explain(doing: str, said: str, top: Path) -> QuaidError:
-    return DiskFullError(top) if _DISK_FULL.search(said) else GitError(doing, said)
+def ask(repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:
+    """Run git in a repository without anything that it configures: exit code, stdout, stderr."""
+    repositories.check_files(repository)
+    return execute(["-C", str(repository.top), *QUIET, *args], stdin, quiet_environment(repository.top))
+
+
+def explain(doing: str, stderr: str, top: Path) -> QuaidError:
+    return DiskFullError(top) if _DISK_FULL.search(stderr) else GitError(doing, stderr)
 
 
 def user_locale() -> dict[str, str]:

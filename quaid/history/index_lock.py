@@ -1,6 +1,6 @@
 """The lock of the user's index, held while a branch moves and the index follows: no commit of theirs falls in between.
 
-It is taken the way git takes it: index.lock is made where none is. It says whose it is, the name of the private folder
+It is taken the way git takes it: by making the file index.lock. It says whose it is, the name of the private folder
 its commit is made in, and that folder's liveness lock tells whether its maker is still at work: what a kill leaves is
 known for ours, and removed; a lock of anybody else never is.
 """
@@ -39,7 +39,7 @@ class IndexLock:
         (self.folder / _CLAIM).write_text(f"{self.folder.name}\n", encoding="ascii")
 
     def take(self) -> bool:
-        """Whether it is ours now, or was before. What a killed commit of ours left is taken over."""
+        """Take the lock, also over from a killed commit of ours. Return True if it is ours now, or was before."""
         if self.repository.index_lock.exists():
             if is_abandoned(self.repository):
                 self.claim()
@@ -56,7 +56,7 @@ class IndexLock:
         return self.is_held()
 
     def wait(self, wait_s: float) -> None:
-        """Take it as soon as nobody else has it.
+        """Take the lock as soon as nobody else has it.
 
         Raises:
             LockedError: somebody had it for longer than `wait_s` seconds.
@@ -82,7 +82,7 @@ class IndexLock:
 
 
 @contextmanager
-def alive(folder: Path) -> Iterator[int]:
+def hold_alive(folder: Path) -> Iterator[int]:
     """Lock `folder` for as long as the caller lives, or a child that was given the handle."""
     handle = os.open(folder / ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -96,7 +96,7 @@ def alive(folder: Path) -> Iterator[int]:
 
 
 def is_alive(folder: Path) -> bool:
-    """Whether a process that makes a commit in `folder` is running, or one of its git processes."""
+    """Return True if a process that makes a commit in `folder` is running, or one of its git processes."""
     try:
         handle = os.open(folder / ALIVE, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -105,7 +105,7 @@ def is_alive(folder: Path) -> bool:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # a file system without locks: nobody commits for so long
+    except OSError:  # a file system without locks: no commit takes so long
         return time.time() - os.fstat(handle).st_mtime < MAX_COMMIT_S
     finally:
         os.close(handle)
@@ -113,7 +113,7 @@ def is_alive(folder: Path) -> bool:
 
 
 def is_abandoned(repository: Repository) -> bool:
-    """Whether the index is locked by a commit of ours whose process was killed."""
+    """Return True if the index is locked by a commit of ours whose process was killed."""
     owner = _read_owner(repository)
     return owner.startswith(PREFIX) and "/" not in owner and not is_alive(repository.git_dir / owner)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from quaid.vault import frontmatter
 
 
-class _Change(NamedTuple):
+class _LineChange(NamedTuple):
     """`base[start:end]` becomes `lines`."""
 
     start: int
@@ -26,20 +26,22 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """
     lines = base.splitlines(keepends=True)
     changes = sorted({*_changes(lines, ours), *_changes(lines, theirs)})
+    for one, other in pairwise(changes):
+        both_add_here = one.start == one.end == other.start == other.end
+        if other.start < one.end or both_add_here:
+            return None
     merged: list[bytes] = []
     position = 0
-    if any(_collide(one, following) for one, following in pairwise(changes)):
-        return None
     for change in changes:
         merged += [*lines[position : change.start], *change.lines]
         position = change.end
     return b"".join([*merged, *lines[position:]])
 
 
-def take_back(before: bytes, after: bytes, now: bytes) -> bytes | None:
+def revert_change(before: bytes, after: bytes, now: bytes) -> bytes | None:
     """`now` without what made `after` of `before`; None where the same lines of the body were changed since.
 
-    A key of the head that was changed again keeps the value it has now: who undoes a wording does not mean the status
+    A key of the head that was changed again keeps the value it has now: undoing a wording does not undo the status
     that came after it.
     """
     plain = merge_lines(after, now, before)
@@ -57,17 +59,11 @@ def take_back(before: bytes, after: bytes, now: bytes) -> bytes | None:
     return merge_lines(texts[1], now, texts[0])
 
 
-def _changes(base: Sequence[bytes], other: bytes) -> list[_Change]:
+def _changes(base: Sequence[bytes], other: bytes) -> list[_LineChange]:
     new = other.splitlines(keepends=True)
     matcher = SequenceMatcher(None, base, new, autojunk=False)
     return [
-        _Change(start, end, tuple(new[first:last]))
+        _LineChange(start, end, tuple(new[first:last]))
         for tag, start, end, first, last in matcher.get_opcodes()
         if tag != "equal"
     ]
-
-
-def _collide(one: _Change, other: _Change) -> bool:
-    """Whether two changes, the first beginning no later, are of the same lines, or add at the same place."""
-    both_add_here = one.start == one.end == other.start == other.end
-    return other.start < one.end or both_add_here

@@ -1,11 +1,13 @@
-"""What a commit says: the message Quaid writes, and the log read back into commits."""
+"""The words of a commit: the message Quaid writes, and the log read back into commits."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
+from quaid.history.git_output import split_log
 from quaid.history.repository import Repository
 from quaid.model import Commit, Message
 from quaid.redaction import admit
@@ -35,27 +37,23 @@ def on_one_line(text: str) -> str:
 
 def parse_log(out: bytes, repository: Repository) -> Iterator[Commit]:
     """The commits in what `git log -z --name-only` prints with `LOG_FORMAT`, each once, with the vault's files."""
-    items = out.decode("utf-8", "surrogateescape").split("\0")
     seen: set[str] = set()
-    place = 0
-    while place < len(items) and items[place] == "/":
-        fields, place = items[place + 1 : place + 7], place + 7
-        # No path begins with a slash, so the next one begins the next commit.
-        end = next((i for i in range(place, len(items)) if items[i] == "/"), len(items))
-        files = [item.removeprefix("\n") if i == 0 else item for i, item in enumerate(items[place:end])]
-        place = end
+    for fields, items in split_log(out, 6):
         # A merge comes once for each parent; the first says what it brought to this branch.
         if fields[0] not in seen:
             seen.add(fields[0])
+            files = [item.removeprefix("\n") if i == 0 else item for i, item in enumerate(items)]
             yield build_commit(fields, repository, [path for path in files if path])
 
 
 def build_commit(fields: Sequence[str], repository: Repository, files: Sequence[str]) -> Commit:
     """A commit from what `LOG_FORMAT` prints of it and the paths it touches."""
     commit_id, when, author, email, subject, body = fields
+    with suppress(ValueError, OverflowError):
+        when = datetime.fromisoformat(when).astimezone(UTC).isoformat().replace("+00:00", "Z")
     text, trailers = _split_trailers(body.strip("\n"))
     inside = tuple(repository.to_vault(path) for path in files if repository.is_in_vault(path))
-    return Commit(commit_id, _to_utc(when), author, email, subject, text, trailers, inside)
+    return Commit(commit_id, when, author, email, subject, text, trailers, inside)
 
 
 def _split_trailers(body: str) -> tuple[str, dict[str, tuple[str, ...]]]:
@@ -82,10 +80,3 @@ def grep_trailer(key: str, value: str) -> str:
 def escape(text: str) -> str:
     """`text` as an extended regular expression that matches just it."""
     return re.sub(r"([][(){}.*+?^$|\\])", r"\\\1", text)
-
-
-def _to_utc(when: str) -> str:
-    try:
-        return datetime.fromisoformat(when).astimezone(UTC).isoformat().replace("+00:00", "Z")
-    except (ValueError, OverflowError):
-        return when

@@ -23,7 +23,7 @@ from quaid.errors import GitError
 from quaid.history import index_lock
 from quaid.history.index_lock import PREFIX, IndexLock
 from quaid.history.repository import Repository
-from quaid.history.staging import RunGit, Stage, catch_up, read_changes
+from quaid.history.staging import RunGit, Stage, read_changes, update_users_index
 from quaid.vault import files
 
 REF_LOCK_S = 2.0
@@ -36,7 +36,7 @@ _COPIED = ("HEAD", "index", "config.worktree", "info/sparse-checkout")
 
 
 @contextmanager
-def open_workshop(repository: Repository, base: str | None) -> Iterator[tuple[Path, int]]:
+def open_private_git_dir(repository: Repository, base: str | None) -> Iterator[tuple[Path, int]]:
     """A private git directory for one commit on `base`, with the user's HEAD and index, and a handle that tells, in us
     and in each process that inherits it, that it is in use.
 
@@ -47,9 +47,12 @@ def open_workshop(repository: Repository, base: str | None) -> Iterator[tuple[Pa
     lock = IndexLock(repository, folder)
     try:
         (folder / "info").mkdir(parents=True)
-        with index_lock.alive(folder) as handle:
+        with index_lock.hold_alive(folder) as handle:
             try:
-                _furnish(repository, folder)
+                (folder / "commondir").write_bytes(os.fsencode(repository.common_dir) + b"\n")
+                for name in _COPIED:
+                    if (repository.git_dir / name).exists():
+                        shutil.copyfile(repository.git_dir / name, folder / name)
                 lock.claim()
                 yield folder, handle
             finally:
@@ -92,15 +95,8 @@ def recover(
         repository.index_lock.unlink(missing_ok=True)
 
 
-def _furnish(repository: Repository, folder: Path) -> None:
-    (folder / "commondir").write_bytes(os.fsencode(repository.common_dir) + b"\n")
-    for name in _COPIED:
-        if (repository.git_dir / name).exists():
-            shutil.copyfile(repository.git_dir / name, folder / name)
-
-
 def _is_in_use(stray: Path) -> bool:
-    """Whether its maker lives, or has only just begun it."""
+    """Return True if its maker lives, or has only just begun it."""
     if (stray / index_lock.ALIVE).exists():
         return index_lock.is_alive(stray)
     try:
@@ -146,15 +142,4 @@ def _finish(stage: Stage, lock: IndexLock, wait_s: float) -> None:
     _, tree = stage.run("write a tree", "write-tree", index=stage.index)
     if tree.decode().strip() == words[2]:
         lock.wait(wait_s)
-        catch_up(stage, read_changes(stage.run, words[1])[1], ())
-
-
-def process_exists(pid: int) -> bool:
-    """Whether a process with this number is running, whoever owns it."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        update_users_index(stage, read_changes(stage.run, words[1])[1], ())

@@ -17,9 +17,10 @@ from pathlib import Path
 
 from quaid.errors import GitError, LockedError, ProposalError
 from quaid.history import repository as repositories
-from quaid.history.git_process import QUIET, Call, LockHeldError, quiet_environment, run_once
+from quaid.history.git_output import Version, join_items, parse_raw
+from quaid.history.git_process import QUIET, GitCall, LockHeldError, quiet_environment, run_once
 from quaid.history.repository import Repository
-from quaid.history.staging import EXECUTABLE, NEW_FILE, Version, list_entries, parse_raw
+from quaid.history.staging import EXECUTABLE, NEW_FILE, list_entries
 from quaid.vault import files
 
 Files = Mapping[str, tuple[bytes | None, bytes]]
@@ -30,8 +31,7 @@ Changes = Mapping[str, tuple[Version | None, Version]]
 
 FOLDER = "quaid/docs"
 _OWN = ("-c", "core.splitIndex=false", "-c", "i18n.commitEncoding=UTF-8")
-_COMMIT_ID = re.compile(r"[0-9a-f]{7,64}")
-_LONGEST_SLUG = 60
+_MAX_SLUG = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Proposed:
 def name_branch(path: str, after: bytes) -> str:
     """`quaid/docs/recall-md-1a2b3c` for a file that is to become `after`: the same for the same."""
     key = sha256(path.encode("utf-8", "surrogateescape") + b"\0" + after).hexdigest()[:6]
-    slug = re.sub(r"[^a-z0-9]+", "-", path.rsplit("/", 1)[-1].lower())[:_LONGEST_SLUG].strip("-")
+    slug = re.sub(r"[^a-z0-9]+", "-", path.rsplit("/", 1)[-1].lower())[:_MAX_SLUG].strip("-")
     return f"{FOLDER}/{slug or 'doc'}-{key}"
 
 
@@ -60,21 +60,12 @@ def propose_branch(folder: Path, branch: str, files: Files, message: str, author
     Raises:
         ProposalError: it cannot be made, and why; nothing was changed.
         LockedError: a rebase, a merge or another git is in progress.
-        GitError, GitMissingError, DiskFullError: git would not, is not there, or has no room.
+        GitError, GitMissingError, DiskFullError: git refused, is not installed, or has no room.
     """
     repository = repositories.find_repository(folder)
     if repository is None:
         raise ProposalError(folder, "it is in no work tree of git", "Change the file in your editor")
     return _Proposal(repository).make(branch, files, message, author)
-
-
-def is_merged(folder: Path, commit: str) -> bool:
-    """Whether HEAD of the repository around `folder` has `commit`. One that was squashed or picked is another."""
-    repository = repositories.find_repository(folder)
-    if repository is None or not _COMMIT_ID.fullmatch(commit):
-        return False
-    args = ("merge-base", "--is-ancestor", commit, "HEAD")
-    return _Proposal(repository).run("look for a commit", *args, accept=(0, 1, 128))[0] == 0
 
 
 class _Proposal:
@@ -86,7 +77,7 @@ class _Proposal:
         self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None, accept: Sequence[int] = (0,)
     ) -> tuple[int, bytes]:
         env = {"GIT_INDEX_FILE": str(index)} if index is not None else {}
-        return self._run(Call(doing, args, stdin, env, accept))
+        return self._run(GitCall(doing, args, stdin, env, accept))
 
     def make(self, branch: str, files: Files, message: str, author: tuple[str, str]) -> Proposed:
         self._check_repository(branch)
@@ -102,7 +93,7 @@ class _Proposal:
                 return known
             tree = self._write_tree(changes, index)
         commit = self._commit(tree, base, message, author)
-        # Against no commit at all: a branch that somebody made meanwhile is not overwritten.
+        # Against no commit at all: a branch that somebody has just made is not overwritten.
         moved = ("update-ref", "--no-deref", "-m", "quaid: proposal", f"refs/heads/{branch}", commit, "0" * len(base))
         try:
             self.run("make a branch", *moved)
@@ -114,13 +105,15 @@ class _Proposal:
         return Proposed(branch, commit, base, is_new=True)
 
     def _plan(self, files: Files, index: Path) -> Changes:
-        """What the commit changes; its blobs are stored."""
+        """Return the changes of the commit; their blobs are stored."""
         old = {path: entry.version for path, entry in list_entries(self.run, list(files), index).items()}
         changes: dict[str, tuple[Version | None, Version]] = {}
         for path, (before, after) in files.items():
             version = old.get(path)
             kept = self._check_file(path, before, version)
-            new = Version(version.mode if version else NEW_FILE, self._store(_as_kept(kept, before, after)))
+            data = _as_kept(kept, before, after)
+            blob = self._read("store a file", "hash-object", "-w", "--no-filters", "--stdin", stdin=data)
+            new = Version(version.mode if version else NEW_FILE, blob)
             if new != version:
                 changes[path] = (version, new)
         if not changes:
@@ -128,11 +121,10 @@ class _Proposal:
         return changes
 
     def _write_tree(self, changes: Changes, index: Path) -> str:
-        lines = (f"{new.mode} {new.blob}\t{path}\0" for path, (_, new) in changes.items())
-        listed = "".join(lines).encode("utf-8", "surrogateescape")
+        listed = join_items(f"{new.mode} {new.blob}\t{path}" for path, (_, new) in changes.items())
         self.run("prepare a commit", "update-index", "-z", "--add", "--index-info", stdin=listed, index=index)
         # In a clone that leaves out objects, files that nothing here is about may be missing.
-        return self._said("write a tree", "write-tree", "--missing-ok", index=index)
+        return self._read("write a tree", "write-tree", "--missing-ok", index=index)
 
     def _check_repository(self, branch: str) -> None:
         if self._ask("rev-parse", "--is-bare-repository") == "true":
@@ -142,10 +134,10 @@ class _Proposal:
         if not all(access(folder, W_OK) for folder in folders):
             raise self._refusal(f"{self._repository.common_dir} cannot be written to", "Apply the patch yourself")
         if self.run("read a branch's name", "check-ref-format", f"refs/heads/{branch}", accept=(0, 1))[0]:
-            raise self._refusal(f"{branch!r} is no name for a branch", "Choose another one")
+            raise self._refusal(f"{branch!r} is not a valid branch name", "Choose another one")
 
     def _check_file(self, path: str, before: bytes | None, version: Version | None) -> bytes:
-        """What HEAD has at `path`, which nobody is at work on."""
+        """Return the bytes that HEAD has at `path`, or refuse a file that somebody is at work on."""
         mine = list_entries(self.run, [path]).get(path)
         parents = [self._top / parent for parent in Path(path).parents if parent != Path()]
         problem = ""
@@ -157,7 +149,7 @@ class _Proposal:
             exists = mine is not None or (self._top / path).exists()
             problem = "is not committed" if before is not None or exists else ""
         elif version.mode not in (NEW_FILE, EXECUTABLE):
-            problem = "is no regular file in HEAD"
+            problem = "is not a regular file in HEAD"
         elif mine is None or mine.unmerged or mine.version != version:
             problem = "has changes that are staged and not committed"
         if problem:
@@ -185,29 +177,20 @@ class _Proposal:
         wanted = ("--format=%(refname:lstrip=2) %(objectname)", f"refs/heads/{branch.partition('/')[0]}")
         there = dict(line.split() for line in self._ask("for-each-ref", *wanted).splitlines())
         if branch in there:
-            return self._recognise(branch, there[branch], changes)
+            commit = there[branch]
+            base = self._ask("rev-parse", "-q", "--verify", f"{commit}^")
+            args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, commit)
+            raw = self.run("read a commit", *args)[1] if base else b""
+            if {path: (old, new) for path, old, new in parse_raw(raw)} != changes:
+                next_step = f"Merge it, or delete it with: git branch -D {branch}"
+                raise self._refusal(f"the branch {branch} is there and holds something else", next_step)
+            return Proposed(branch, commit, base, is_new=False)
         # To git a branch is a file and each / in its name a folder: there cannot be both.
         for name in there:
             if branch.startswith(f"{name}/") or name.startswith(f"{branch}/"):
-                problem = f"beside the branch {name} there can be none called {branch}"
+                problem = f"the branch {name} is in the way of one called {branch}"
                 raise self._refusal(problem, f"Rename that one with: git branch -m {name} NEWNAME")
         return None
-
-    def _recognise(self, branch: str, commit: str, changes: Changes) -> Proposed:
-        """The branch that is there, if it has these changes and nothing else."""
-        base = self._ask("rev-parse", "-q", "--verify", f"{commit}^")
-        args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, commit)
-        raw = self.run("read a commit", *args)[1] if base else b""
-        made = {path: (old, new) for path, old, new in parse_raw(raw)}
-        if made != changes:
-            raise self._refusal(
-                f"the branch {branch} is there and holds something else",
-                f"Merge it, or delete it with: git branch -D {branch}",
-            )
-        return Proposed(branch, commit, base, is_new=False)
-
-    def _store(self, data: bytes) -> str:
-        return self._said("store a file", "hash-object", "-w", "--no-filters", "--stdin", stdin=data)
 
     def _commit(self, tree: str, base: str, message: str, author: tuple[str, str]) -> str:
         identity = {
@@ -217,16 +200,16 @@ class _Proposal:
         }
         args = ["commit-tree", "--no-gpg-sign", tree, "-p", base]
         text = message.replace("\0", "").encode("utf-8", "replace")
-        return self._run(Call("commit", args, text, identity))[1].decode().strip()
+        return self._run(GitCall("commit", args, text, identity))[1].decode().strip()
 
     def _ask(self, *args: str) -> str:
-        """What git says, empty when it refuses."""
+        """Return the answer of git, empty when it refuses."""
         return self.run("read the repository", *args, accept=(0, 1, 128))[1].decode().strip()
 
-    def _said(self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None) -> str:
+    def _read(self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None) -> str:
         return self.run(doing, *args, stdin=stdin, index=index)[1].decode().strip()
 
-    def _run(self, call: Call) -> tuple[int, bytes]:
+    def _run(self, call: GitCall) -> tuple[int, bytes]:
         quiet = replace(call, args=[*QUIET, *_OWN, *call.args], env={**quiet_environment(self._top), **call.env})
         try:
             return run_once(quiet, self._top)

@@ -1,4 +1,4 @@
-"""Where a vault's git directory is and what goes on in it, read from its files: no process, no import of git."""
+"""The git directory of a vault and the operations in progress, read from its files: no process, no import of git."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import errno
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +45,7 @@ _READ_IN_TREE = (".gitignore", ".gitattributes", ".gitmodules", ".mailmap")
 
 @dataclass(frozen=True)
 class RepositoryState:
-    """What a repository is in the middle of.
+    """The branch and commit of a repository, and the operation that it is in the middle of.
 
     `head` is None before the first commit, `branch` when HEAD is detached; `operation` is rebase, merge,
     cherry-pick, revert, bisect, am or None; `locked` says that somebody holds index.lock.
@@ -88,12 +90,15 @@ def find_repository(root: Path) -> Repository | None:
         git_dir = _find_git_dir(top / ".git")
         if git_dir is not None:
             relative = vault.relative_to(top).as_posix()
-            return Repository(top, git_dir, _find_common_dir(git_dir), "" if relative == "." else relative + "/")
+            # A linked worktree shares the refs and objects of its main one.
+            pointer = git_dir / "commondir"
+            common_dir = (git_dir / read_text(pointer)).resolve() if pointer.is_file() else git_dir
+            return Repository(top, git_dir, common_dir, "" if relative == "." else relative + "/")
     return None
 
 
 def check_files(repository: Repository) -> None:
-    """Refuse a repository in which a pipe or a device stands where git reads a file: it would wait for ever.
+    """Refuse a repository in which a pipe or a device stands where git reads a file: git would wait for ever.
 
     Raises:
         GitError: there is one.
@@ -109,7 +114,7 @@ def check_files(repository: Repository) -> None:
 
 
 def find_twin(path: Path, folders: Iterable[Path]) -> Path | None:
-    """Where `path` would be in another work tree of its repository: the first one that is around one of `folders`."""
+    """Return the twin of `path` in another work tree of its repository: the first that is around one of `folders`."""
     try:
         here = find_repository(path if path.is_dir() else path.parent)
         for folder in folders if here is not None else ():
@@ -148,19 +153,14 @@ def wait_until_ready(
         LockedError: it did not end in time.
     """
     reason = _find_obstacle(repository, is_abandoned)
-    if reason is None:
-        return
-    if say is not None:
+    if reason is not None and say is not None:
         say(f"Waiting up to {wait_s:g} s: {reason[0]}")
-    from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
-
-    retrying = Retrying(
-        retry=retry_if_not_result(lambda found: found is None), stop=stop_after_delay(wait_s), wait=wait_fixed(POLL_S)
-    )
-    try:
-        retrying(_find_obstacle, repository, is_abandoned)
-    except RetryError as error:
-        raise LockedError(*(error.last_attempt.result() or reason)) from None
+    until = time.monotonic() + wait_s
+    while reason is not None:
+        if time.monotonic() >= until:
+            raise LockedError(*reason)
+        time.sleep(POLL_S)
+        reason = _find_obstacle(repository, is_abandoned)
 
 
 def describe_lock(path: object) -> tuple[str, str]:
@@ -192,14 +192,6 @@ def _find_git_dir(dot_git: Path) -> Path | None:
     return dot_git.resolve() if (dot_git / "HEAD").is_file() else None
 
 
-def _find_common_dir(git_dir: Path) -> Path:
-    """Where the refs and objects are: a linked worktree shares those of its main one."""
-    pointer = git_dir / "commondir"
-    if not pointer.is_file():
-        return git_dir
-    return (git_dir / read_text(pointer)).resolve()
-
-
 def read_text(path: Path) -> str:
     """A text of git's, which may be behind a link; not from a pipe, which would keep us waiting."""
     if not path.is_file():
@@ -207,23 +199,24 @@ def read_text(path: Path) -> str:
     return os.fsdecode(path.read_bytes()).strip()
 
 
+def read_boundary(repository: Repository) -> frozenset[str]:
+    """The commits of a shallow clone whose parents were never fetched: what they have seems to be new in them."""
+    try:
+        return frozenset(read_text(repository.common_dir / "shallow").split())
+    except OSError:
+        return frozenset()
+
+
 def _read_ref(common_dir: Path, ref: str) -> str | None:
     try:
         text = read_text(common_dir / ref)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return _read_packed_ref(common_dir, ref)
-    return _read_ref(common_dir, text.removeprefix("ref:").strip()) if text.startswith("ref:") else text or None
-
-
-def _read_packed_ref(common_dir: Path, ref: str) -> str | None:
-    try:
-        packed = read_text(common_dir / "packed-refs")
-    except FileNotFoundError:
+        with suppress(FileNotFoundError):
+            for line in read_text(common_dir / "packed-refs").splitlines():
+                if line.endswith(" " + ref):
+                    return line.partition(" ")[0]
         return None
-    for line in packed.splitlines():
-        if line.endswith(" " + ref):
-            return line.partition(" ")[0]
-    return None
+    return _read_ref(common_dir, text.removeprefix("ref:").strip()) if text.startswith("ref:") else text or None
 
 
 def _read_operation(git_dir: Path) -> str | None:
@@ -243,5 +236,5 @@ def _read_operation(git_dir: Path) -> str | None:
 
 
 def is_stripped(variable: str) -> bool:
-    """Whether an inherited environment variable would turn git away from the vault."""
+    """Return True if an inherited environment variable would turn git away from the vault."""
     return variable.startswith("GIT_") and not _KEPT_VARIABLES.fullmatch(variable)

@@ -12,8 +12,9 @@ from functools import cached_property
 
 from quaid.errors import GitError, RevisionError
 from quaid.history import filters
+from quaid.history.git_output import SUBMODULE, parse_tree
 from quaid.history.repository import Repository
-from quaid.history.staging import RunGit, split_items
+from quaid.history.staging import RunGit
 
 BATCH = 4096
 """Files that are in memory at the same time."""
@@ -61,7 +62,9 @@ class Revisions:
             RevisionError: there is no such commit, or the vault's folder was not there yet.
         """
         moment = parse_moment(wanted)
-        commit_id = self._resolve(wanted) if moment is None else self._find_last(wanted, moment)
+        commit_id = resolve(self._run, wanted) if moment is None else self._find_last(wanted, moment)
+        if commit_id is None:
+            raise RevisionError(wanted, "there is no such revision")
         show = ("log", "-1", "--format=%ct %T", commit_id, "--")
         seconds, tree = self._run("read a revision", *show)[1].decode().split()
         when = datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
@@ -71,13 +74,12 @@ class Revisions:
         """Every file of the vault at a commit, links included, in git's order."""
         prefix = [self._repository.prefix] if self._repository.prefix else []
         args = ("ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *prefix)
-        found = []
-        for line in split_items(self._run("list a revision", *args)[1]):
-            head, _, path = line.partition("\t")
-            mode, kind, blob = head.split(" ")
-            if kind == "blob":
-                found.append(TreeFile(self._repository.to_vault(path), int(mode, 8), blob))
-        return found
+        listed = parse_tree(self._run("list a revision", *args)[1])
+        return [
+            TreeFile(self._repository.to_vault(path), int(version.mode, 8), version.blob)
+            for path, version in listed
+            if version.mode != SUBMODULE
+        ]
 
     def read_files(self, files: Sequence[TreeFile]) -> Iterator[tuple[str, bytes]]:
         """(path, bytes) of each of `files`, as a checkout would write them under the attributes of today, but that
@@ -105,7 +107,7 @@ class Revisions:
     def _read_batch(self, files: Sequence[TreeFile]) -> Iterator[tuple[str, bytes]]:
         if not files:
             return
-        # The size git prints is that of the blob, and a filter may change it: a mark nobody can foresee parts them.
+        # The size git prints is that of the blob, and a filter may change it: a random mark separates them.
         mark = secrets.token_hex(16).encode()
         lines = "".join(f"{file.blob} {self._repository.to_git(file.rel_path)}\n" for file in files)
         args = (*filters.without(self._filters), "cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")
@@ -115,14 +117,6 @@ class Revisions:
             raise GitError("read a revision", "some of its objects are not there. Fetch them, then try again")
         for file, part in zip(files, parts, strict=True):
             yield file.rel_path, part[:-1]
-
-    def _resolve(self, wanted: str) -> str:
-        args = ("rev-parse", "-q", "--verify", "--end-of-options", wanted.replace("\0", "") + "^{commit}")
-        code, out = self._run("read a revision", *args, accept=(0, 1, 128))
-        if code:
-            raise RevisionError(wanted, "there is no such revision")
-        # Git 2.30 prints --end-of-options back.
-        return out.decode().split()[-1]
 
     def _find_last(self, wanted: str, moment: datetime) -> str:
         seconds = int(moment.timestamp())
@@ -140,11 +134,19 @@ class Revisions:
         return out.decode().strip()
 
 
+def resolve(run: RunGit, revision: str) -> str | None:
+    """The id of the commit that `revision` names, None when there is none."""
+    args = ("rev-parse", "-q", "--verify", "--end-of-options", revision.replace("\0", "") + "^{commit}")
+    code, out = run("read a revision", *args, accept=(0, 1, 128))
+    return None if code else out.decode().split()[-1]  # git 2.30 prints --end-of-options back
+
+
 def parse_moment(text: str) -> datetime | None:
-    """The end of the day, minute or second that `text` names, in UTC unless it says otherwise; None when it is no date.
+    """The end of the day, minute or second that `text` names, in UTC unless it says otherwise; None when it is not a
+    date.
 
     Raises:
-        RevisionError: it has the shape of a date and is none.
+        RevisionError: it has the shape of a date and is not one.
     """
     match = _MOMENT.fullmatch(text.strip())
     if match is None:

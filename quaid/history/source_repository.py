@@ -1,7 +1,7 @@
 """The history of a repository that need not be the vault's: what its files became since a commit.
 
 A check of many documents costs a few processes for each repository, however many they are: one log, one tree, and two
-batches of objects. Nothing that a foreign repository configures is run (see foreign.py).
+batches of objects. Nothing that a foreign repository configures is run (see `git_process.ask`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from functools import cached_property
 from pathlib import Path
 
 from quaid.errors import GitError
-from quaid.history import foreign
 from quaid.history import repository as repositories
+from quaid.history.git_output import SUBMODULE, Version, parse_objects, parse_tree, split_items, split_log
+from quaid.history.git_process import ask
 from quaid.history.repository import Repository
 
-FIRST_LOOK, LONGEST_LOOK = 4_000, 40_000
+FIRST_COMMITS, MAX_COMMITS = 4_000, 40_000
 """Commits that are read at first, and where that does not reach far enough."""
-_MOST_RENAMES = 20
-_FORMAT = "%x1e%H%x1f%P%x1f%ct%x1f%an%x1f%s"
-_HEAD = re.compile(r"\x1e[0-9a-f]{40,64}\x1f")
+_MAX_RENAMES = 20
+_FORMAT = "/ %H %P %ct %an %s".replace(" ", "%x00")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_SUBMODULE = "160000"
 _MODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S(?:.*\S)?)[ \t\r]*$", re.MULTILINE)
 _LAST_SECOND = 253_402_300_799
 """Of the year 9999: no date can be made of what is later, and git takes any."""
@@ -44,7 +43,7 @@ class Touch:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LoggedCommit:
     """One commit of a log. `at` is in seconds since 1970; a merge touches what it made like none of its parents."""
 
     id: str
@@ -59,25 +58,27 @@ class Step:
 class Log:
     """Commits from HEAD back, newest first. `is_whole` is False where older ones exist that were not read."""
 
-    steps: Sequence[Step] = ()
+    commits: Sequence[LoggedCommit] = ()
     is_whole: bool = True
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """How many commits are newer than each."""
-        return {step.id: place for place, step in enumerate(self.steps)}
+        """The number of commits that are newer than each."""
+        return {commit.id: place for place, commit in enumerate(self.commits)}
 
     @cached_property
     def has_merges(self) -> bool:
-        return any(len(step.parents) > 1 for step in self.steps)
+        return any(len(commit.parents) > 1 for commit in self.commits)
 
     @cached_property
-    def touching(self) -> Mapping[str, Sequence[Step]]:
+    def touching(self) -> Mapping[str, Sequence[LoggedCommit]]:
         """The commits that touched each path, by its name then, newest first."""
-        found: dict[str, list[Step]] = {}
-        for step in self.steps:
-            for path in dict.fromkeys(path for touch in step.touches for path in (touch.path, touch.old_path) if path):
-                found.setdefault(path, []).append(step)
+        found: dict[str, list[LoggedCommit]] = {}
+        for commit in self.commits:
+            for path in dict.fromkeys(
+                path for touch in commit.touches for path in (touch.path, touch.old_path) if path
+            ):
+                found.setdefault(path, []).append(commit)
         return found
 
     def find(self, commit_id: str) -> str | None:
@@ -85,43 +86,44 @@ class Log:
         commit_id = commit_id.lower()
         if commit_id in self.places:
             return commit_id
-        named = [step.id for step in self.steps if step.id.startswith(commit_id)] if len(commit_id) >= 7 else []
+        named = [commit.id for commit in self.commits if commit.id.startswith(commit_id)] if len(commit_id) >= 7 else []
         return named[0] if len(named) == 1 else None
 
     def at(self, seconds: float) -> str | None:
         """The newest commit that was there at a time; the oldest that is known where all are later."""
-        then = next((step.id for step in self.steps if step.at <= seconds), None)
-        return then or (self.steps[-1].id if self.steps else None)
+        then = next((commit.id for commit in self.commits if commit.at <= seconds), None)
+        return then or (self.commits[-1].id if self.commits else None)
 
     def is_ancestor(self, commit_id: str, of: str) -> bool:
-        """Whether one commit came before another, on the way to it. No commit has a parent that is newer in the log."""
+        """Return True if one commit came before another, on the way to it. No commit has a parent that is newer in the
+        log.
+        """
         place = self.places[commit_id]
         known, waiting = {of}, [of]
         while waiting and commit_id not in known:
-            for parent in self.steps[self.places[waiting.pop()]].parents:
+            for parent in self.commits[self.places[waiting.pop()]].parents:
                 if parent not in known and self.places.get(parent, place + 1) <= place:
                     known.add(parent)
                     waiting.append(parent)
         return commit_id in known and commit_id != of
 
-    def after(self, commit_id: str) -> Iterator[Step]:
+    def after(self, commit_id: str) -> Iterator[LoggedCommit]:
         """The commits that came after one: all but itself and its ancestors, newest first."""
         known, waiting = {commit_id}, [commit_id]
         while waiting:
             place = self.places.get(waiting.pop())
-            for parent in self.steps[place].parents if place is not None else ():
+            for parent in self.commits[place].parents if place is not None else ():
                 if parent not in known:
                     known.add(parent)
                     waiting.append(parent)
-        return (step for step in self.steps if step.id not in known)
+        return (commit for commit in self.commits if commit.id not in known)
 
 
 class SourceRepository:
     """The repository that a folder lies in, as far as its history tells."""
 
-    def __init__(self, repository: Repository, run: foreign.Run) -> None:
+    def __init__(self, repository: Repository) -> None:
         self._repository = repository
-        self._run = run
         self.top = repository.top
         self.common_dir = repository.common_dir
 
@@ -135,11 +137,8 @@ class SourceRepository:
 
     @cached_property
     def boundary(self) -> frozenset[str]:
-        """The commits of a shallow clone whose parents were never fetched: what they have seems to be new in them."""
-        try:
-            return frozenset(repositories.read_text(self.common_dir / "shallow").split())
-        except (OSError, UnicodeDecodeError):
-            return frozenset()
+        """The commits of a shallow clone whose parents were never fetched."""
+        return repositories.read_boundary(self._repository)
 
     @cached_property
     def head(self) -> str | None:
@@ -161,85 +160,87 @@ class SourceRepository:
     @cached_property
     def files(self) -> Mapping[str, str]:
         """Path -> blob of every file that HEAD has."""
-        return {path: blob for path, mode, blob in self._tree if mode != _SUBMODULE}
+        return {path: version.blob for path, version in self._tree if version.mode != SUBMODULE}
 
     @cached_property
     def submodules(self) -> Sequence[str]:
-        """Where other repositories are checked out in this one, as HEAD has it."""
-        return [path for path, mode, _ in self._tree if mode == _SUBMODULE]
+        """The places of other repositories in this one, as HEAD has it."""
+        return [path for path, version in self._tree if version.mode == SUBMODULE]
 
     @cached_property
     def checked_out(self) -> Sequence[str]:
-        """Where other repositories should be checked out in this one, as .gitmodules has it: read without a process."""
+        """The places of other repositories in this one, as .gitmodules has it: read without a process."""
         try:
             return _MODULE.findall(repositories.read_text(self.top / ".gitmodules"))
         except OSError:
             return []
 
     @cached_property
-    def _tree(self) -> Sequence[tuple[str, str, str]]:
+    def _tree(self) -> Sequence[tuple[str, Version]]:
         if self.head is None:
             return []
-        found = []
-        for line in _items(self._ask("list the files", "ls-tree", "-r", "-z", "--full-tree", self.head)):
-            head, _, path = line.partition("\t")
-            mode, _, blob = head.split(" ")
-            found.append((path, mode, blob))
-        return found
+        return list(parse_tree(self._ask("list the files", "ls-tree", "-r", "-z", "--full-tree", self.head)))
 
     def present(self, folder: Path) -> list[str]:
         """Files below `folder`, relative to it: all that git follows or would; ignored ones are left out."""
         args = ("-C", str(folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        return _items(self._ask("list the files", *args))
+        return split_items(self._ask("list the files", *args))
 
-    def log(self, most: int = FIRST_LOOK, paths: Sequence[str] = ()) -> Log:
+    def log(self, most: int = FIRST_COMMITS, paths: Sequence[str] = ()) -> Log:
         """The last `most` commits, or of those that touched one of `paths`, with what they touched."""
         if self.head is None:
             return Log()
         # Of a part of the history each commit's parents are those that are in it.
         shape = ("-M", f"-n{most}", *(("--parents",) if paths else ()))
-        steps = self._steps(*shape, self.head, "--", *paths)
-        if _is_out_of_order(steps):  # clocks were wrong; to see to it beforehand takes long in a large repository
-            steps = self._steps(*shape, "--date-order", self.head, "--", *paths)
-        # What a merge alone has changed is in no other commit; it is asked for apart, for without renames it is cheap.
-        if merges := "".join(f"{step.id}\n" for step in steps if len(step.parents) > 1 and not paths):
-            merged = {step.id: step for step in self._steps("--no-renames", "-c", "--no-walk", "--stdin", stdin=merges)}
-            steps = tuple(merged.get(step.id, step) for step in steps)
-        is_whole = len(steps) < most and not self.boundary
-        return Log(steps, is_whole)
+        commits = self._commits(*shape, self.head, "--", *paths)
+        if _is_out_of_order(commits):  # clocks were wrong; this order takes long in a large repository
+            commits = self._commits(*shape, "--date-order", self.head, "--", *paths)
+        # The changes of a merge itself are in no other commit; asking for them apart, without renames, is cheap.
+        if merges := "".join(f"{commit.id}\n" for commit in commits if len(commit.parents) > 1 and not paths):
+            merged = {
+                commit.id: commit
+                for commit in self._commits("--no-renames", "-c", "--no-walk", "--stdin", stdin=merges)
+            }
+            commits = tuple(merged.get(commit.id, commit) for commit in commits)
+        is_whole = len(commits) < most and not self.boundary
+        return Log(commits, is_whole)
 
-    def _steps(self, *wanted: str, stdin: str = "") -> tuple[Step, ...]:
+    def _commits(self, *wanted: str, stdin: str = "") -> tuple[LoggedCommit, ...]:
         shape = ("-z", "--raw", "--no-abbrev", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
         args = ("-c", "log.showRoot=true", "log", *shape, *wanted)
-        return tuple(_read_steps(_items(self._ask("read the history", *args, stdin=stdin.encode()))))
+        logged = split_log(self._ask("read the history", *args, stdin=stdin.encode()), 5)
+        return tuple(
+            LoggedCommit(commit_id, tuple(parents.split()), min(int(at or 0), _LAST_SECOND), author, subject, touches)
+            for (commit_id, parents, at, author, subject), items in logged
+            for touches in [tuple(_read_touches(items))]
+        )
 
     def find_renamed(self, paths: Iterable[str]) -> dict[str, str]:
         """The names that files which are gone have in HEAD now; those that were not renamed are left out."""
         now = {path: path for path in paths if path not in self.files}
-        for _ in range(_MOST_RENAMES):
+        for _ in range(_MAX_RENAMES):
             gone = {path for path in now.values() if path not in self.files}
             if not gone:
                 break
-            # A rename is a removal, and as a rename it is seen in the whole commit.
+            # A rename is a removal where renames are not looked for, and as a rename it is seen in the whole commit.
+            args = ("--no-renames", f"-n{MAX_COMMITS}", self.head or "HEAD", "--", *sorted(gone))
             removed = {
-                path: step.id
-                for step in reversed(self._removals(sorted(gone)))
-                for path in (touch.path for touch in step.touches if touch.after is None)
+                path: commit.id
+                for commit in reversed(self._commits(*args))
+                for path in (touch.path for touch in commit.touches if touch.after is None)
             }
-            commits = list(dict.fromkeys(removed.values()))
-            steps = {step.id: step for step in (self._steps("-M", "--no-walk", *commits, "--") if commits else ())}
+            wanted = dict.fromkeys(removed.values())
+            commits = (
+                {commit.id: commit for commit in self._commits("-M", "--no-walk", *wanted, "--")} if wanted else {}
+            )
             renamed = {
                 path: touch.path
                 for path, commit in removed.items()
-                for touch in steps[commit].touches
+                for touch in commits[commit].touches
                 if touch.old_path == path
             }
             now = {path: renamed.get(name, name) for path, name in now.items() if name in self.files or name in renamed}
         return {path: name for path, name in now.items() if name in self.files}
-
-    def _removals(self, paths: Sequence[str]) -> tuple[Step, ...]:
-        # With renames, one among these paths would be none.
-        return self._steps("--no-renames", f"-n{LONGEST_LOOK}", self.head or "HEAD", "--", *paths)
 
     def blobs_at(self, places: Sequence[tuple[str, str]]) -> list[str | None]:
         """The blob that each (commit, path) had, None where there was none."""
@@ -266,88 +267,55 @@ class SourceRepository:
         return {blob: int(size) for blob, size in words if size.isdigit()}
 
     def holds(self, path: str, data: bytes) -> bool:
-        """Whether HEAD has `data` at `path`, but for its line ends."""
+        """Return True if HEAD has `data` at `path`, but for its line ends."""
         blob = self.files.get(path)
         kept = self.read_blobs([blob]).get(blob) if blob is not None else None
         return kept is not None and kept.replace(b"\r\n", b"\n") == data.replace(b"\r\n", b"\n")
 
     def read_blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
         """The bytes of each blob; those that are not there, as in a partial clone, are left out."""
-        wanted = list(dict.fromkeys(ids))
-        if not wanted:
-            return {}
-        out = self._ask(
-            "read files", "cat-file", "--batch", "--buffer", stdin="".join(f"{i}\n" for i in wanted).encode()
-        )
-        found: dict[str, bytes] = {}
-        place = 0
-        while place < len(out):
-            end = out.index(b"\n", place)
-            words = out[place:end].split(b" ")
-            place = end + 1
-            if len(words) == 3 and words[2].isdigit():
-                size = int(words[2])
-                found[words[0].decode()] = out[place : place + size]
-                place += size + 1
-        return found
+        asked = "".join(f"{blob}\n" for blob in dict.fromkeys(ids)).encode()
+        return parse_objects(self._ask("read files", "cat-file", "--batch", "--buffer", stdin=asked)) if asked else {}
 
     def _ask(self, doing: str, *args: str, stdin: bytes = b"", accept: Sequence[int] = (0,)) -> bytes:
-        code, out, said = foreign.ask(self._run, self._repository, args, stdin)
+        code, out, stderr = ask(self._repository, args, stdin)
         if code not in accept:
-            raise GitError(f"{doing} of {self.top}", said)
+            raise GitError(f"{doing} of {self.top}", stderr)
         return out
 
 
-def open_repository(folder: Path, run: foreign.Run) -> SourceRepository | None:
+def open_repository(folder: Path) -> SourceRepository | None:
     """The repository around `folder`, which may be a worktree or a submodule; None where there is none."""
     try:
         found = repositories.find_repository(folder)
     except OSError:
         return None
-    return SourceRepository(found, run) if found is not None else None
+    return SourceRepository(found) if found is not None else None
 
 
-def _is_out_of_order(steps: Sequence[Step]) -> bool:
-    """Whether a commit is newer than one that came after it."""
+def _is_out_of_order(commits: Sequence[LoggedCommit]) -> bool:
+    """Return True if a commit is newer than one that came after it."""
     seen: set[str] = set()
-    for step in steps:
-        seen.add(step.id)
-        if not seen.isdisjoint(step.parents):
+    for commit in commits:
+        seen.add(commit.id)
+        if not seen.isdisjoint(commit.parents):
             return True
     return False
 
 
-def _items(out: bytes) -> list[str]:
-    return [item for item in out.decode("utf-8", "surrogateescape").split("\0") if item]
-
-
-def _read_steps(items: Sequence[str]) -> Iterator[Step]:
-    head: list[str] | None = None
-    touches: list[Touch] = []
+def _read_touches(items: Iterable[str]) -> Iterator[Touch]:
     words = iter(items)
     for item in words:
-        if _HEAD.match(item):
-            if head is not None:
-                yield _step(head, touches)
-            head, touches = item[1:].split("\x1f", 4), []
-        elif (line := item.lstrip("\n")).startswith("::"):
+        line = item.lstrip("\n")
+        if line.startswith("::"):
             told = line.split(" ")  # of each parent and of the merge, its mode; of each its blob; what became of it
             *befores, after, _ = told[len(told) // 2 :]
-            touches.append(Touch(next(words), None, _blob(befores[0]), _blob(after), is_joined=len({*befores}) > 1))
+            yield Touch(next(words), None, _blob(befores[0]), _blob(after), is_joined=len({*befores}) > 1)
         elif line.startswith(":"):
             _, _, before, after, status = line.split(" ")
             old_path = next(words) if status[0] in "RC" else None
-            path = next(words)
-            copied = status[0] == "C"
-            touches.append(Touch(path, None if copied else old_path, None if copied else _blob(before), _blob(after)))
-    if head is not None:
-        yield _step(head, touches)
-
-
-def _step(head: Sequence[str], touches: Sequence[Touch]) -> Step:
-    commit_id, parents, at, author, subject = head
-    seconds = min(int(at or 0), _LAST_SECOND)
-    return Step(commit_id, tuple(parents.split()), seconds, author, subject, tuple(touches))
+            is_copy = status[0] == "C"
+            yield Touch(next(words), None if is_copy else old_path, None if is_copy else _blob(before), _blob(after))
 
 
 def _blob(blob: str) -> str | None:

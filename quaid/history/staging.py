@@ -1,4 +1,4 @@
-"""What a commit of ours is to hold, worked out on a private copy of the index; git runs through a callable.
+"""The content of Quaid's commit, worked out on a private copy of the index; git runs through a callable.
 
 Four versions of a note matter: the one in HEAD, the one in the user's index, and the edit's before and after.
 Where the first three agree, the note on disk is committed as it is. Where they do not, the user has changes of
@@ -7,19 +7,19 @@ their own in it; then only the difference from before to after is applied, to HE
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
 from quaid.errors import GitError
+from quaid.history.git_output import Version, hash_blob, join_items, parse_raw, split_items
 from quaid.history.index_lock import IndexLock
 from quaid.history.repository import Repository
 from quaid.model import Edit
@@ -41,15 +41,7 @@ class RunGit(Protocol):
 
 
 @dataclass(frozen=True)
-class Version:
-    """One file as a tree or an index has it."""
-
-    mode: str
-    blob: str
-
-
-@dataclass(frozen=True)
-class Entry:
+class IndexEntry:
     """A path's line in an index. `hidden` is skip-worktree or assume-unchanged: git does not look at the disk."""
 
     version: Version
@@ -58,7 +50,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Step:
+class CommitPart:
     """One path's part of the commit. Without a `blob` it is the edit's `after`, as found on disk."""
 
     path: str
@@ -67,24 +59,24 @@ class Step:
     blob: str | None = None
 
 
-class Verdict(Enum):
-    """Why an edit needs no step."""
+class Skip(Enum):
+    """The reason why an edit has no part in the commit."""
 
-    DONE = "HEAD has it already"
+    DONE = "HEAD already has it"
     LEFT = "it cannot be told apart from the user's own uncommitted work"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """`steps` make the commit; the paths in `left` stay uncommitted."""
+class CommitPlan:
+    """`parts` make the commit; the paths in `left` stay uncommitted."""
 
-    steps: list[Step] = field(default_factory=list)
+    parts: list[CommitPart] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Where one commit is put together: a private git directory at `folder`, whose index began as the user's.
+    """The place where one commit is put together: a private git directory at `folder`, whose index began as the user's.
 
     `base` is the commit HEAD was at, None before the first one.
     """
@@ -98,58 +90,66 @@ class Stage:
     def index(self) -> Path:
         return self.folder / "index"
 
-    def plan(self, edits: Mapping[str, Edit]) -> Plan:
+    def plan(self, edits: Mapping[str, Edit]) -> CommitPlan:
         """Decide for each path what is committed. Paths are git's, relative to the work tree."""
         for path in edits:
             self._check_not_nested(path)
         staged = self._list_staged()
         entries = list_entries(self.run, list(edits), self.index)
-        linked = {path for path in edits if self._is_linked(path)}
+        linked = {
+            path
+            for path in edits
+            if any(place.is_symlink() for place in (self.repository.top / path, *self._list_parents(path)))
+        }
         ignored = self._find_ignored([path for path in edits if path not in {*entries, *staged, *linked}])
-        self._start_from_base(is_clean=not staged)
-        plan = Plan()
+        if self.base is None:
+            self.run("begin an index", "read-tree", "--empty", index=self.index)
+        elif staged or not self.index.exists():
+            self.run("read HEAD", "read-tree", "--reset", self.base, index=self.index)
+        plan = CommitPlan()
         for path, edit in edits.items():
             entry = entries.get(path)
             head = staged.get(path, entry.version if entry and self.base else None)
-            found = Verdict.LEFT if path in ignored | linked else self._plan_edit(path, edit, head, entry)
-            if isinstance(found, Step):
-                plan.steps.append(found)
-            elif found is Verdict.LEFT:
+            found = Skip.LEFT if path in ignored | linked else self._plan_edit(path, edit, head, entry)
+            if isinstance(found, CommitPart):
+                plan.parts.append(found)
+            elif found is Skip.LEFT:
                 plan.left.append(path)
         return plan
 
-    def fill(self, steps: Iterable[Step]) -> None:
-        """Put the steps into the private index."""
-        steps = list(steps)
-        on_disk = [step for step in steps if step.blob is None and self.is_on_disk(step)]
-        self.put_from_disk([step.path for step in on_disk], self.index)
+    def fill(self, parts: Iterable[CommitPart]) -> None:
+        """Put the parts into the private index."""
+        parts = list(parts)
+        on_disk = [part for part in parts if part.blob is None and self.is_on_disk(part)]
+        self.put_from_disk([part.path for part in on_disk], self.index)
         # Looked at again, because somebody may have saved over a note while git was reading it.
-        read = {step.path for step in on_disk if self.is_on_disk(step)}
-        self.put_versions({step.path: self._get_version(step) for step in steps if step.path not in read}, self.index)
+        read = {part.path for part in on_disk if self.is_on_disk(part)}
+        self.put_versions({part.path: self._get_version(part) for part in parts if part.path not in read}, self.index)
 
     def put_from_disk(self, paths: Sequence[str], index: Path) -> None:
         """Make an index have these files as on disk, or not at all where there is no file."""
         if paths:
             args = ("update-index", "-z", "--add", "--remove", "--stdin")
-            self.run("update the index", *args, stdin=_join(paths), index=index)
+            self.run("update the index", *args, stdin=join_items(paths), index=index)
 
     def put_versions(self, versions: Mapping[str, Version | None], index: Path) -> None:
         """Make an index have these versions (None removes the path), whatever is on disk."""
         null = "0" * len(self.base or "")
         lines = [f"{v.mode} {v.blob}\t{path}" if v else f"0 {null}\t{path}" for path, v in versions.items()]
         if lines:
-            self.run("update the index", "update-index", "-z", "--add", "--index-info", stdin=_join(lines), index=index)
+            args = ("update-index", "-z", "--add", "--index-info")
+            self.run("update the index", *args, stdin=join_items(lines), index=index)
 
-    def is_on_disk(self, step: Step) -> bool:
-        """Whether the file is byte for byte what the edit made it, with the mode the step wants."""
-        path = self.repository.top / step.path
+    def is_on_disk(self, part: CommitPart) -> bool:
+        """Return True if the file is byte for byte what the edit made it, with the mode the part wants."""
+        path = self.repository.top / part.path
         try:
             mode = path.lstat().st_mode
-            if step.edit.after is None or not stat.S_ISREG(mode):
+            if part.edit.after is None or not stat.S_ISREG(mode):
                 return False
-            return bool(mode & stat.S_IXUSR) == (step.mode == EXECUTABLE) and files.read_file(path) == step.edit.after
+            return bool(mode & stat.S_IXUSR) == (part.mode == EXECUTABLE) and files.read_file(path) == part.edit.after
         except (FileNotFoundError, NotADirectoryError):
-            return step.edit.after is None
+            return part.edit.after is None
 
     def apply(self, version: Version, old: str, new: str) -> str | None:
         """The blob that `version` becomes when the change from `old` to `new` is made to it; None if they collide."""
@@ -158,48 +158,48 @@ class Stage:
         names = ("current", "old", "new")
         with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
             for name, blob in zip(names, (version.blob, old, new), strict=True):
-                (Path(folder) / name).write_bytes(self._read_blob(blob))
+                (Path(folder) / name).write_bytes(self.run("read a note", "cat-file", "blob", blob)[1])
             paths = [str(Path(folder) / name) for name in names]
             # Any other code counts conflicts, or says that a side is binary.
             code, merged = self.run("merge a note", "merge-file", "-p", "--quiet", *paths, accept=range(256))
         return self._store(merged) if code == 0 else None
 
     def is_empty(self) -> bool:
-        """Whether the private index is what HEAD has."""
+        """Return True if the private index is what HEAD has."""
         if self.base is None:
             return False
         args = ("diff-index", "--cached", "--quiet", self.base)
         return self.run("compare the index with HEAD", *args, index=self.index, accept=(0, 1))[0] == 0
 
-    def _plan_edit(self, path: str, edit: Edit, head: Version | None, entry: Entry | None) -> Step | Verdict:
+    def _plan_edit(self, path: str, edit: Edit, head: Version | None, entry: IndexEntry | None) -> CommitPart | Skip:
         if head is None:
             return self._plan_creation(path, edit, entry)
         if edit.after is not None and hash_blob(edit.after, head.blob) == head.blob:
-            return Verdict.DONE
+            return Skip.DONE
         if edit.before is None or entry is None or entry.unmerged or head.mode not in (NEW_FILE, EXECUTABLE):
-            return Verdict.LEFT
+            return Skip.LEFT
         is_ours = entry.version == head and self._is_version(path, edit.before, head)
         if edit.after is None:
-            return Step(path, edit, head.mode) if is_ours else Verdict.LEFT
+            return CommitPart(path, edit, head.mode) if is_ours else Skip.LEFT
         if is_ours and not entry.hidden:
-            step = Step(path, edit, head.mode)
-            if self.is_on_disk(step):
-                return step
+            part = CommitPart(path, edit, head.mode)
+            if self.is_on_disk(part):
+                return part
         return self._plan_merge(path, edit, head, entry)
 
-    def _plan_creation(self, path: str, edit: Edit, entry: Entry | None) -> Step | Verdict:
+    def _plan_creation(self, path: str, edit: Edit, entry: IndexEntry | None) -> CommitPart | Skip:
         if edit.before is None and edit.after is None:
-            return Verdict.DONE
+            return Skip.DONE
         if edit.before is not None or entry is not None:
-            return Verdict.LEFT
-        return Step(path, edit)
+            return Skip.LEFT
+        return CommitPart(path, edit)
 
-    def _plan_merge(self, path: str, edit: Edit, head: Version, entry: Entry) -> Step | Verdict:
+    def _plan_merge(self, path: str, edit: Edit, head: Version, entry: IndexEntry) -> CommitPart | Skip:
         old, new = self._store_both(path, edit, head)
         blob = self.apply(head, old, new)
         if blob is None or (entry.version != head and self.apply(entry.version, head.blob, blob) is None):
-            return Verdict.LEFT
-        return Verdict.DONE if blob == head.blob else Step(path, edit, head.mode, blob)
+            return Skip.LEFT
+        return Skip.DONE if blob == head.blob else CommitPart(path, edit, head.mode, blob)
 
     def _store_both(self, path: str, edit: Edit, head: Version) -> tuple[str, str]:
         """The blobs of before and after, in the form HEAD keeps."""
@@ -212,21 +212,18 @@ class Stage:
     def _is_version(self, path: str, data: bytes, version: Version) -> bool:
         return hash_blob(data, version.blob) == version.blob or self._store(data, path) == version.blob
 
-    def _get_version(self, step: Step) -> Version | None:
-        if step.edit.after is None:
+    def _get_version(self, part: CommitPart) -> Version | None:
+        if part.edit.after is None:
             return None
-        return Version(step.mode, step.blob or self._store(step.edit.after, step.path))
+        return Version(part.mode, part.blob or self._store(part.edit.after, part.path))
 
     def _store(self, data: bytes, path: str | None = None) -> str:
         """Write a blob; `path` is whose filters and line ends apply."""
         how = "--no-filters" if path is None else f"--path={path}"
         return self.run("store a note", "hash-object", "-w", "--stdin", how, stdin=data)[1].decode().strip()
 
-    def _read_blob(self, blob: str) -> bytes:
-        return self.run("read a note", "cat-file", "blob", blob)[1]
-
     def _list_staged(self) -> dict[str, Version | None]:
-        """What the user's index changes against HEAD, with HEAD's version of each."""
+        """Return HEAD's version of each path that the user's index changes."""
         if self.base is None:
             return {}
         # An intent to add has to show, or its empty blob would pass for what HEAD has.
@@ -234,27 +231,17 @@ class Stage:
         _, out = self.run("compare the index with HEAD", "diff-index", *args, index=self.index)
         return {path: old for path, old, _ in parse_raw(out)}
 
-    def _start_from_base(self, *, is_clean: bool) -> None:
-        """Make the private index HEAD's; `is_clean` says that it is so already."""
-        if self.base is None:
-            self.run("begin an index", "read-tree", "--empty", index=self.index)
-        elif not is_clean or not self.index.exists():
-            self.run("read HEAD", "read-tree", "--reset", self.base, index=self.index)
-
     def _find_ignored(self, paths: Sequence[str]) -> set[str]:
         if not paths:
             return set()
         args = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin", "--no-index")
-        _, out = self.run("read .gitignore", *args, stdin=_join(paths), accept=(0, 1))
+        _, out = self.run("read .gitignore", *args, stdin=join_items(paths), accept=(0, 1))
         return set(split_items(out))
 
     def _check_not_nested(self, path: str) -> None:
         for parent in self._list_parents(path):
             if (parent / ".git").exists():
                 raise GitError(f"commit {path}", f"it belongs to another repository, {parent}. Open a vault there.")
-
-    def _is_linked(self, path: str) -> bool:
-        return any(place.is_symlink() for place in (self.repository.top / path, *self._list_parents(path)))
 
     def _list_parents(self, path: str) -> list[Path]:
         """The folders between the work tree's top and the file."""
@@ -278,11 +265,11 @@ def guard_command(stage: Stage) -> str:
 
 
 def gave_way(stage: Stage) -> bool:
-    """Whether the guard of a commit let somebody else go first."""
+    """Return True if the guard of a commit let somebody else go first."""
     return (stage.folder / _GAVE_WAY).exists()
 
 
-def settle(stage: Stage, made: str, steps: Sequence[Step], subject: str, wait_s: float) -> str | None:
+def finish_commit(stage: Stage, made: str, parts: Sequence[CommitPart], subject: str, wait_s: float) -> str | None:
     """Make HEAD and the user's index know of the commit `made`, or take it back and raise.
 
     The lock of the index, taken before the commit, is waited for should somebody have removed it since. Returns its
@@ -296,11 +283,13 @@ def settle(stage: Stage, made: str, steps: Sequence[Step], subject: str, wait_s:
         return None
     try:
         IndexLock(stage.repository, stage.folder).wait(wait_s)
-        catch_up(stage, changes, steps)
+        update_users_index(stage, changes, parts)
     except BaseException:
         # An index that lags behind HEAD would undo the commit with the user's next one. Seconds old and known to
         # nobody, it goes, unless somebody has built on it already.
-        if _take_back(stage, commit_id):
+        target = ["HEAD", stage.base, commit_id] if stage.base else ["-d", "HEAD", commit_id]
+        args = ("update-ref", "-m", "quaid: the index was locked, commit taken back", *target)
+        if stage.run("take back a commit", *args, accept=(0, 1, 128))[0] == 0:
             raise
     if not is_detached:
         # Last, with the lock still ours: a git of the user's that has read the old index finds it locked, and gives up.
@@ -310,23 +299,13 @@ def settle(stage: Stage, made: str, steps: Sequence[Step], subject: str, wait_s:
 
 def read_changes(run: RunGit, commit: str) -> tuple[str, dict[str, tuple[Version | None, Version | None]]]:
     """A commit's full id, and what it changed: path to (old, new); of a merge, against its first parent."""
-    args = (
-        "diff-tree",
-        "--root",
-        "-m",
-        "-r",
-        "-z",
-        "--no-renames",
-        "--no-abbrev",
-        "--format=%H",
-        f"{commit}^{{commit}}",
-    )
-    commit_id, _, out = run("read a commit", *args)[1].partition(b"\0")
+    shape = ("--root", "-m", "-r", "-z", "--no-renames", "--no-abbrev", "--format=%H")
+    commit_id, _, out = run("read a commit", "diff-tree", *shape, f"{commit}^{{commit}}")[1].partition(b"\0")
     out = out.split(commit_id + b"\0", 1)[0]
     return commit_id.decode(), {path: (old, new) for path, old, new in parse_raw(out)}
 
 
-def list_entries(run: RunGit, paths: Sequence[str], index: Path | None = None) -> dict[str, Entry]:
+def list_entries(run: RunGit, paths: Sequence[str], index: Path | None = None) -> dict[str, IndexEntry]:
     """The lines that an index (None is the user's own) has for `paths`."""
     wanted = ("--", *paths) if len(paths) <= MAX_ARGUMENTS else ()
     args = ("ls-files", "-s", "-v", "-z", *wanted)
@@ -337,14 +316,16 @@ def list_entries(run: RunGit, paths: Sequence[str], index: Path | None = None) -
         head, _, path = line.partition("\t")
         if path in asked:
             tag, mode, blob, stage = head.split(" ")
-            entries[path] = Entry(Version(mode, blob), hidden=tag.islower() or tag == "S", unmerged=stage != "0")
+            entries[path] = IndexEntry(Version(mode, blob), hidden=tag.islower() or tag == "S", unmerged=stage != "0")
     return entries
 
 
-def catch_up(stage: Stage, changes: Mapping[str, tuple[Version | None, Version | None]], steps: Sequence[Step]) -> None:
+def update_users_index(
+    stage: Stage, changes: Mapping[str, tuple[Version | None, Version | None]], parts: Sequence[CommitPart]
+) -> None:
     """Make the user's own index follow a commit's `changes`, path to (old, new); what they staged stays staged.
 
-    Paths the commit changed beyond the steps, by a hook, are followed too: else the next `git commit` undid them. The
+    Paths the commit changed beyond the parts, by a hook, are followed too: else the next `git commit` undid them. The
     caller holds the lock of the index: a copy is changed and put in its place, as git does.
     """
     users, copy = stage.repository.git_dir / "index", stage.folder / "index.next"
@@ -353,7 +334,7 @@ def catch_up(stage: Stage, changes: Mapping[str, tuple[Version | None, Version |
     if users.exists():
         shutil.copy2(users, copy)
     entries = list_entries(stage.run, list(changes), copy)
-    by_path = {step.path: step for step in steps}
+    by_path = {part.path: part for part in parts}
     targets: dict[str, Version | None] = {}
     from_disk = []
     for path, (old, new) in changes.items():
@@ -361,34 +342,21 @@ def catch_up(stage: Stage, changes: Mapping[str, tuple[Version | None, Version |
         current = entry.version if entry else None
         if current == new or (entry and entry.unmerged):
             continue
-        step = by_path.get(path)
+        part = by_path.get(path)
         if current != old:
-            targets.update(_follow(stage, path, current, old, new))
-        elif step and not (entry and entry.hidden) and _makes(step, new) and stage.is_on_disk(step):
-            from_disk.append(step)
+            if current and old and new and (blob := stage.apply(current, old.blob, new.blob)):
+                targets[path] = Version(current.mode, blob)
+        elif part and not (entry and entry.hidden) and _makes(part, new) and stage.is_on_disk(part):
+            from_disk.append(part)
         else:
             targets[path] = new
     # Read from disk rather than set by name where possible: only so git remembers size and time of the file, and
     # need not read it again for every later status and commit.
-    stage.put_from_disk([step.path for step in from_disk], copy)
-    targets |= {step.path: changes[step.path][1] for step in from_disk if not stage.is_on_disk(step)}
+    stage.put_from_disk([part.path for part in from_disk], copy)
+    targets |= {part.path: changes[part.path][1] for part in from_disk if not stage.is_on_disk(part)}
     stage.put_versions(targets, copy)
     if from_disk or targets:
         copy.replace(users)
-
-
-def parse_raw(out: bytes) -> Iterator[tuple[str, Version | None, Version | None]]:
-    """(path, old, new) of each change in git's raw diff format with -z."""
-    fields = iter(split_items(out))
-    for head in fields:
-        old_mode, new_mode, old, new, _ = head.lstrip("\n:").split(" ")
-        yield next(fields), _parse_version(old_mode, old), _parse_version(new_mode, new)
-
-
-def hash_blob(data: bytes, like: str) -> str:
-    """The blob id of `data` as it is, no filter applied, in the hash that the id `like` is of."""
-    algorithm = hashlib.sha256 if len(like) == 64 else hashlib.sha1
-    return algorithm(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def _move_head(stage: Stage, commit_id: str, old: str, subject: str) -> bool:
@@ -396,44 +364,7 @@ def _move_head(stage: Stage, commit_id: str, old: str, subject: str) -> bool:
     return stage.run("move HEAD", *how, accept=(0, 1, 128))[0] == 0
 
 
-def _take_back(stage: Stage, commit_id: str) -> bool:
-    target = ["HEAD", stage.base, commit_id] if stage.base else ["-d", "HEAD", commit_id]
-    args = ("update-ref", "-m", "quaid: the index was locked, commit taken back", *target)
-    return stage.run("take back a commit", *args, accept=(0, 1, 128))[0] == 0
-
-
-def _follow(
-    stage: Stage, path: str, current: Version | None, old: Version | None, new: Version | None
-) -> dict[str, Version | None]:
-    if not (current and old and new):
-        return {}
-    blob = stage.apply(current, old.blob, new.blob)
-    return {path: Version(current.mode, blob)} if blob else {}
-
-
-def _makes(step: Step, version: Version | None) -> bool:
-    if step.edit.after is None or version is None:
-        return step.edit.after is None and version is None
-    return version.mode == step.mode and version.blob == hash_blob(step.edit.after, version.blob)
-
-
-def _parse_version(mode: str, blob: str) -> Version | None:
-    return None if mode == "000000" else Version(mode, blob)
-
-
-def _join(items: Sequence[str]) -> bytes:
-    return b"".join(item.encode("utf-8", "surrogateescape") + b"\0" for item in items)
-
-
-def split_items(out: bytes) -> list[str]:
-    """The items of output made with -z."""
-    return [item.decode("utf-8", "surrogateescape") for item in out.split(b"\0") if item]
-
-
-def parse_tree(out: bytes) -> Iterator[tuple[str, str]]:
-    """(path, blob id) of the regular files in what `git ls-tree -z` prints."""
-    for line in split_items(out):
-        head, _, path = line.partition("\t")
-        mode, _, blob = head.split(" ")
-        if mode.startswith("100"):
-            yield path, blob
+def _makes(part: CommitPart, version: Version | None) -> bool:
+    if part.edit.after is None or version is None:
+        return part.edit.after is None and version is None
+    return version.mode == part.mode and version.blob == hash_blob(part.edit.after, version.blob)

@@ -6,17 +6,19 @@ Every process runs in the work tree's top folder; paths go in and out vault-rela
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import filters, foreign, index_lock, private_git_dir
+from quaid.history import checkout, filters, index_lock, private_git_dir
 from quaid.history import repository as repositories
 from quaid.history.branches import Branches
+from quaid.history.git_output import parse_tree, split_items
 from quaid.history.git_process import (
     QUIET,
-    Call,
+    GitCall,
     LockHeldError,
     execute,
     explain,
@@ -25,16 +27,16 @@ from quaid.history.git_process import (
     user_locale,
 )
 from quaid.history.index_lock import IndexLock
-from quaid.history.lineage import Revision, find_note, is_meant, read_boundary, read_life
 from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
 from quaid.history.messages import grep_trailer as grep_option
+from quaid.history.note_history import Revision, find_note, is_meant, read_note_history
 from quaid.history.repository import Repository, RepositoryState
-from quaid.history.revisions import Revisions
+from quaid.history.revisions import Revisions, resolve
 from quaid.history.source_repository import SourceRepository, open_repository
-from quaid.history.staging import Stage, gave_way, guard_command, parse_tree, settle, split_items
+from quaid.history.staging import Stage, finish_commit, gave_way, guard_command
 from quaid.model import Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
-from quaid.vault import files, intention
+from quaid.vault import files, intent_log
 
 __all__ = ["Committed", "History", "Message", "RepositoryState"]
 
@@ -61,28 +63,28 @@ class History:
         return found.top if found else None
 
     @staticmethod
-    def find_checkout(path: Path, data: bytes) -> foreign.Checkout | None:
-        """What git knows of any file, holding `data`; None when it is in no repository."""
-        return foreign.find_checkout(path, data, execute)
+    def find_checkout(path: Path, data: bytes) -> checkout.Checkout | None:
+        """Return the checkout that any file, holding `data`, lies in; None when it is in no repository."""
+        return checkout.find_checkout(path, data)
 
     @staticmethod
     def open_source(folder: Path) -> SourceRepository | None:
         """The repository around any folder, to read its history; None where there is none."""
-        return open_repository(folder, execute)
+        return open_repository(folder)
 
     def create_repository(self) -> None:
         """Make the vault a repository with the branch main, unless one encloses it already.
 
         Raises:
-            GitError, GitMissingError: git would not or is not there.
+            GitError, GitMissingError: git refused or is not installed.
         """
         if repositories.find_repository(self._root) is None:
-            code, _, said = execute(["-C", str(self._root), "init", "-q", "-b", "main"], b"", {})
+            code, _, stderr = execute(["-C", str(self._root), "init", "-q", "-b", "main"], b"", {})
             if code:
-                raise explain("create a repository", said, self._root)
+                raise explain("create a repository", stderr, self._root)
 
     def state(self) -> RepositoryState:
-        """What the repository is in the middle of.
+        """Return the state of the repository: branch, commit, operation in progress.
 
         Raises:
             GitError: the vault is in no repository, or in a broken one.
@@ -105,12 +107,12 @@ class History:
 
     @property
     def git_dir(self) -> Path:
-        """Where the repository keeps what belongs to this work tree."""
+        """The folder of the repository that belongs to this work tree."""
         return self._repository.git_dir
 
     @property
     def is_lock_abandoned(self) -> bool:
-        """Whether the index is locked by a commit of ours whose process was killed: `recover` finishes it."""
+        """Return True if the index is locked by a commit of ours whose process was killed: `recover` finishes it."""
         return index_lock.is_abandoned(self._repository)
 
     def commit(
@@ -131,14 +133,14 @@ class History:
         Raises:
             GitError: git, a hook or the signing program refused, or an edit is inside a submodule.
             LockedError: another program was at work for longer than `git.wait_s`.
-            GitMissingError, DiskFullError, VaultReadOnlyError: as they say.
+            GitMissingError, DiskFullError, VaultReadOnlyError: nothing was committed.
         """
         by_path = {self._repository.to_git(edit.rel_path): edit for edit in edits}
         for attempt in range(ATTEMPTS):
             self.wait_until_ready()
             try:
                 self.recover()
-                with files.refusals(self._repository.top / ".git"):
+                with files.explaining(self._repository.top / ".git"):
                     is_hasty = attempt < HASTY_ATTEMPTS
                     return self._commit_once(by_path, message, author, merged, is_hasty=is_hasty)
             except _HeadMovedError:
@@ -146,10 +148,10 @@ class History:
         raise LockedError(f"Other commits keep arriving in {self._repository.top}")
 
     def recover(self) -> None:
-        """Finish what a killed process left half done; `commit` does it first, whoever opens a vault may. A user's
-        index that lags behind a commit of ours would undo it with the user's next commit.
+        """Finish what a killed process left half done; `commit` does it first. Else the user's index
+        would lag behind Quaid's commit, and undo it with the user's next one.
         """
-        with files.refusals(self._repository.top / ".git"):
+        with files.explaining(self._repository.top / ".git"):
             private_git_dir.recover(
                 self._run, self._repository, self.state().head, self._settings.wait_s, self._set_aside
             )
@@ -162,7 +164,7 @@ class History:
         """
         # As its owner would: what hangs on grafts or replaced objects is kept.
         args = ("-c", "gc.autoDetach=false", "-c", "core.fsmonitor=false", "gc", "--auto", "--quiet")
-        self._patiently(Call("pack the history", args, b"", {}))
+        self._run_patiently(GitCall("pack the history", args, b"", {}))
 
     def log(
         self,
@@ -199,14 +201,14 @@ class History:
                 break
         return kept[:limit]
 
-    def life(self, rel_path: str, note_id: str | None = None) -> list[Revision]:
-        """Every commit that changed a note, newest first, across renames (`lineage.read_life` says how)."""
-        return read_life(self._run, self._repository, rel_path, note_id) if self.state().head else []
+    def note_history(self, rel_path: str, note_id: str | None = None) -> list[Revision]:
+        """Every commit that changed a note, newest first, across renames."""
+        return read_note_history(self._run, self._repository, rel_path, note_id) if self.state().head else []
 
     @property
     def boundary(self) -> frozenset[str]:
         """The commits at which a shallow clone ends; none in a whole one."""
-        return read_boundary(self._repository)
+        return repositories.read_boundary(self._repository)
 
     def read_at(self, revision: str, rel_path: str) -> bytes | None:
         """A file as a checkout of `revision` would have it, None if it has none.
@@ -220,9 +222,9 @@ class History:
         path = self._repository.to_git(rel_path)
         args = ("ls-tree", "-z", "--full-tree", commit_id, "--", path)
         tree = dict(parse_tree(self._run("look for a note", *args)[1]))
-        if path not in tree:
+        if path not in tree or not tree[path].mode.startswith("100"):
             return None
-        return self._run("read a note", "cat-file", "--filters", f"--path={path}", tree[path])[1]
+        return self._run("read a note", "cat-file", "--filters", f"--path={path}", tree[path].blob)[1]
 
     def list_tree(self, revision: str) -> dict[str, str]:
         """Every regular file of the vault at `revision`: its path and blob id.
@@ -236,7 +238,7 @@ class History:
 
     @property
     def revisions(self) -> Revisions:
-        """What the vault was at any commit."""
+        """The vault as it was at any commit."""
         return Revisions(self._run, self._repository)
 
     @property
@@ -245,7 +247,7 @@ class History:
         return Branches(self._run, self._repository)
 
     def diff(self, commit_id: str) -> str:
-        """What a commit changed in the vault, as a patch; a merge against its first parent.
+        """Return the changes of a commit in the vault as a patch; a merge's against its first parent.
 
         Raises:
             GitError: there is no such commit.
@@ -274,12 +276,12 @@ class History:
         return None
 
     def has_commit(self, commit_id: str) -> bool:
-        """Whether git has this commit (it may have pruned it)."""
+        """Return True if git has this commit (it may have pruned it)."""
         args = ("cat-file", "-e", f"{commit_id}^{{commit}}")
         return self._run("look for a commit", *args, accept=(0, 1, 128))[0] == 0
 
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
-        """Which of these paths HEAD has, all when it is no commit; asked when they are gone from disk."""
+        """Return those of these paths, gone from disk, that HEAD has; all of them before the first commit."""
         if self.state().head is None:
             return set(rel_paths)
         return set(rel_paths) & self.list_tree("HEAD").keys()
@@ -309,22 +311,24 @@ class History:
         is_hasty: bool,
     ) -> Committed:
         base = self.state().head
-        with private_git_dir.open_workshop(self._repository, base) as (folder, handle):
+        with private_git_dir.open_private_git_dir(self._repository, base) as (folder, handle):
             if not is_hasty:
                 IndexLock(self._repository, folder).wait(self._settings.wait_s)
             stage = Stage(self._run, self._repository, folder, base)
             plan = stage.plan(edits)
             left = tuple(self._repository.to_vault(path) for path in plan.left)
-            if not plan.steps:
+            if not plan.parts:
                 return Committed(None, left)
-            stage.fill(plan.steps)
+            stage.fill(plan.parts)
             if merged is not None:
                 (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
                 (folder / "MERGE_MODE").write_text("no-ff", encoding="ascii")  # though it is ahead of HEAD
             made = self._create_commit(stage, message, self._identity(author), handle)
             if made is None:
                 return Committed(None, left)
-            commit_id = settle(stage, made, plan.steps, render(message).partition("\n")[0], self._settings.wait_s)
+            commit_id = finish_commit(
+                stage, made, plan.parts, render(message).partition("\n")[0], self._settings.wait_s
+            )
             if commit_id is None:
                 raise _HeadMovedError
             return Committed(commit_id, left)
@@ -350,7 +354,7 @@ class History:
         options = ("--edit", "--cleanup=verbatim", "--no-status", "--no-verbose", "--file=-")
         text = render(message).encode("utf-8", "replace")
         try:
-            _, out = self._patiently(Call("commit", [*config, "commit", *options], text, env, handles=(handle,)))
+            _, out = self._run_patiently(GitCall("commit", [*config, "commit", *options], text, env, handles=(handle,)))
         except GitError:
             if gave_way(stage) or self._has_moved(stage):
                 raise _HeadMovedError from None
@@ -367,13 +371,13 @@ class History:
 
     def _set_aside(self, stray: Path, error: GitError) -> None:
         reason = f"A commit that a killed process began could not be finished: {error}"
-        intention.set_aside(self._root, reason, leftover=stray)
+        intent_log.set_aside(self._root, reason, leftover=stray)
 
     def _identity(self, author: tuple[str, str] | None) -> dict[str, str]:
         ours = (self._settings.name, self._settings.email)
         name, email = author or ours
         identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
-        # A signature is the committer's: who has git sign has it sign as themselves.
+        # A signature is the committer's: a user who has git sign signs in their own name.
         if not (self._ask_config("--type=bool", "commit.gpgsign") == "true" and self._ask_config("user.email")):
             identity |= {"GIT_COMMITTER_NAME": ours[0], "GIT_COMMITTER_EMAIL": ours[1]}
         return identity
@@ -391,14 +395,10 @@ class History:
 
     def _resolve(self, revision: str) -> str | None:
         """The commit's id; None for HEAD before the first commit."""
-        args = ("rev-parse", "-q", "--verify", "--end-of-options", revision + "^{commit}")
-        code, out = self._run("read a revision", *args, accept=(0, 1, 128))
-        if code and revision == "HEAD" and self.state().head is None:
-            return None
-        if code:
+        commit_id = resolve(self._run, revision)
+        if commit_id is None and not (revision == "HEAD" and self.state().head is None):
             raise GitError(f"read {revision!r}", "there is no such revision")
-        # Git 2.30 prints --end-of-options back.
-        return out.decode().split()[-1]
+        return commit_id
 
     def _log(self, options: Sequence[str], paths: Sequence[str], *, everywhere: bool = False) -> list[Commit]:
         if self.state().head is None:
@@ -418,27 +418,20 @@ class History:
             env["GIT_INDEX_FILE"] = str(index)
             # Half of a split index would be in the user's git directory, where the commit does not look.
             config += ["-c", "core.splitIndex=false"]
-        return self._patiently(Call(doing, [*config, *args], stdin, env, accept))
+        return self._run_patiently(GitCall(doing, [*config, *args], stdin, env, accept))
 
-    def _patiently(self, call: Call) -> tuple[int, bytes]:
+    def _run_patiently(self, call: GitCall) -> tuple[int, bytes]:
         """Run git, again and again for `git.wait_s` while another program holds the lock it needs."""
         repositories.check_files(self._repository)
-        try:
-            return run_once(call, self._repository.top)
-        except LockHeldError:
-            from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
-
-        retrying = Retrying(
-            retry=retry_if_exception_type(LockHeldError),
-            stop=stop_after_delay(self._settings.wait_s),
-            wait=wait_fixed(repositories.POLL_S),
-            reraise=True,
-        )
-        try:
-            return retrying(run_once, call, self._repository.top)
-        except LockHeldError as error:
-            raise LockedError(*repositories.describe_lock(error)) from None
+        until = time.monotonic() + self._settings.wait_s
+        while True:
+            try:
+                return run_once(call, self._repository.top)
+            except LockHeldError as error:
+                if time.monotonic() >= until:
+                    raise LockedError(*repositories.describe_lock(error)) from None
+            time.sleep(repositories.POLL_S)
 
 
 class _HeadMovedError(Exception):
-    """Somebody committed or switched branches while a commit of ours was being made."""
+    """Somebody committed or switched branches while Quaid made a commit."""

@@ -18,8 +18,8 @@ from quaid.place import state_folder
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
-    from quaid.capture.learner import Extracted
-    from quaid.capture.transcripts import AgentsLog
+    from quaid.capture.extractor import ExtractResult
+    from quaid.capture.transcripts import AgentLog
     from quaid.memory import Memory
 
 LOCK_FILE = "worker.lock"
@@ -116,13 +116,13 @@ def _learn(memory: Memory, state: Path, item: queue.Item) -> int:
     return 0
 
 
-def _transcript_of(state: Path, item: queue.Item) -> AgentsLog:
-    from quaid.capture.transcripts import SPOOL, AgentsLog
+def _transcript_of(state: Path, item: queue.Item) -> AgentLog:
+    from quaid.capture.transcripts import SPOOL, AgentLog
     from quaid.hooks.transcripts import open_spooled, open_transcript
 
     if item.spooled:
-        return AgentsLog(item.transcript, lambda: open_spooled(item.transcript, state / queue.FOLDER), SPOOL)
-    return AgentsLog(item.transcript, lambda: open_transcript(item.transcript))
+        return AgentLog(item.transcript, lambda: open_spooled(item.transcript, state / queue.FOLDER), SPOOL)
+    return AgentLog(item.transcript, lambda: open_transcript(item.transcript))
 
 
 def _check_documents(memory: Memory, state: Path) -> None:
@@ -140,9 +140,9 @@ def _check_documents(memory: Memory, state: Path) -> None:
             lines += [f"- {doc}: {', '.join(files[:5])}" for doc, files in affected[:20]]
             deliver(memory.root, settings.notifications, "docs", "\n".join(lines))
             if found and settings.docs.update_on_compact:
-                from quaid.janitor.runner import Options
+                from quaid.janitor.runner import RunOptions
 
-                memory.janitor.run(Options(tasks=("docs_staleness",)))
+                memory.janitor.run(RunOptions(tasks=("docs_staleness",)))
     except QuaidError as error:
         log(f"The documents of what was edited could not be checked: {error}")
     queue.forget_edited(state)
@@ -156,7 +156,7 @@ def log(line: str) -> None:
     print(f"{when}  {escaped(' '.join(admit(line).text.split()))}", file=sys.stderr, flush=True)
 
 
-def _notify(memory: Memory, learned: list[Extracted]) -> None:
+def _notify(memory: Memory, learned: list[ExtractResult]) -> None:
     from datetime import UTC, datetime
 
     from quaid.janitor.news import overdue_in

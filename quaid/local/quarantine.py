@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from quaid.local import state_files
+from quaid.place import write_private
 from quaid.redaction import admit_all
 
 FOLDER = "quarantine"
@@ -36,7 +37,7 @@ def put(state: Path, found: Quarantined) -> Path:
     moment = datetime.fromisoformat(found.at)
     path = state / FOLDER / f"{moment:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}.json"
     text = json.dumps(admit_all(asdict(found))[0], ensure_ascii=False, indent=1) + "\n"
-    state_files.write(path, text)
+    write_private(path, text)
     return path
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from quaid.local import state_files
+from quaid.place import write_private
 from quaid.redaction import admit, admit_each
 
 FOLDER = "queue"
@@ -66,7 +67,7 @@ def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -
     """
     path = state / FOLDER / f"{state_files.name_of(session)}-{time.time_ns()}.jsonl"
     lines = [json.dumps({"session": session}), *(json.dumps(message) for message in admit_each(messages))]
-    state_files.write(path, "\n".join(lines) + "\n")
+    write_private(path, "\n".join(lines) + "\n")
     return path.name
 
 
@@ -206,7 +207,7 @@ def _give_up(path: Path) -> None:
 
 
 def _write(path: Path, item: Item) -> None:
-    state_files.write(path, json.dumps(asdict(replace(item, problem=admit(item.problem).text))))
+    write_private(path, json.dumps(asdict(replace(item, problem=admit(item.problem).text))))
 
 
 def _name(item: Item) -> str:

@@ -7,7 +7,6 @@ import fcntl
 import hashlib
 import os
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -56,18 +55,6 @@ def read(path: Path) -> bytes:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.EINVAL, "it is not a file")
         return file.read()
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file that only its owner reads, aside and renamed; its folder is made. Half a character is kept as JSON
-    writes it.
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{time.time_ns()}")
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(handle, "wb") as file:  # noqa: PTH123 - of a handle
-        file.write(text.encode("utf-8", "backslashreplace"))
-    aside.replace(path)
 
 
 def begin_anew(path: Path, longest: int) -> None:

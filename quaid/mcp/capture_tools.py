@@ -18,8 +18,8 @@ from quaid.mcp.workers import Workers
 from quaid.model import Kind, Turn
 
 if TYPE_CHECKING:
-    from quaid.capture.learner import Extracted
-    from quaid.capture.reader import Answered
+    from quaid.capture.conversation_reader import HostAnswer
+    from quaid.capture.extractor import ExtractResult
     from quaid.memory import Memory
 
 MAX_TRANSCRIPT = 30_000_000
@@ -70,7 +70,7 @@ class CaptureTools:
         answer: Answer = None,
         through: Through = None,
         trigger: Trigger = "Session",
-    ) -> Annotated[CallToolResult, results.ExtractResult]:
+    ) -> Annotated[CallToolResult, results.ExtractOutput]:
         """Keep a conversation and learn from it: facts, names, relations. The same session is never taken in twice.
 
         USE WHEN: the user asks you to remember this conversation, or gives you one; or before context is lost, where no
@@ -87,7 +87,7 @@ class CaptureTools:
         def extract(memory: Memory) -> CallToolResult:
             # What would end a heading is left out.
             options: dict[str, Any] = {"trigger": " ".join(trigger.replace("#", " ").split()) or "Session"}
-            options["answered"] = _answered(context, answer, through)
+            options["answer"] = _host_answer(context, answer, through)
             if transcript:
                 data = io.BytesIO(transcript.encode("utf-8", "replace"))
                 extracted = memory.extract(data, session=session, **options)
@@ -100,33 +100,33 @@ class CaptureTools:
             else:
                 extracted = _extract_kept(memory, session or "", options)
             # Where no model answered, the host's own is asked.
-            posed = memory.learner.pose(extracted.path) if extracted.waiting else None
-            return results.extract_result(extracted, posed)
+            prompt = memory.extractor.build_prompt(extracted.path) if extracted.waiting else None
+            return results.extract_result(extracted, prompt)
 
         return await self._workers.slow.run(with_retries(extract), reporter(context))
 
 
-def _answered(context: Context, answer: dict[str, Any] | None, through: int | None) -> Answered | None:
-    from quaid.capture.reader import Answered
+def _host_answer(context: Context, answer: dict[str, Any] | None, through: int | None) -> HostAnswer | None:
+    from quaid.capture.conversation_reader import HostAnswer
 
     if answer is None:
         return None
     params = context.session.client_params
     host = " ".join(params.client_info.name.split())[:60] if params else "the host"
-    return Answered(answer, f"the model of {host}", through)
+    return HostAnswer(answer, f"the model of {host}", through)
 
 
-def _extract_kept(memory: Memory, session: str, options: dict[str, Any]) -> Extracted:
+def _extract_kept(memory: Memory, session: str, options: dict[str, Any]) -> ExtractResult:
     """Learn from a conversation that is kept already.
 
     Raises:
         NoteNotFoundError: `session` is not one.
     """
-    from quaid.capture.learner import TakeIn
+    from quaid.capture.extractor import ExtractOptions
 
     document = memory.get(session).document
     if document.kind != Kind.EPISODE:
         raise NoteNotFoundError(session)
-    extracted = memory.learner.work_off(document.path, TakeIn(**options))
+    extracted = memory.extractor.extract_kept(document.path, ExtractOptions(**options))
     memory.sync()
     return extracted

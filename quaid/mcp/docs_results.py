@@ -44,7 +44,7 @@ class Passage(TypedDict):
     warning: NotRequired[str]
 
 
-class DocsSearchResult(TypedDict):
+class DocsSearchOutput(TypedDict):
     """The passages that answer a question, best first; `warning` says why they may be no answer."""
 
     notice: str
@@ -75,7 +75,7 @@ class ListedDoc(TypedDict):
     warning: NotRequired[str]
 
 
-class DocsListResult(TypedDict):
+class DocsListOutput(TypedDict):
     """The documents of one project or all. `problems` are registered documents and folders that are not there."""
 
     notice: str
@@ -85,7 +85,7 @@ class DocsListResult(TypedDict):
     problems: NotRequired[list[str]]
 
 
-class DocsReadResult(TypedDict):
+class DocsReadOutput(TypedDict):
     """A document, or as much of it as fits. `left_out` counts the lines below; `next_line` is where to read on."""
 
     notice: str
@@ -121,7 +121,7 @@ def search_result(found: DocsFound, fresh: dict[str, Freshness]) -> CallToolResu
         ))
         for hit in hits
     ]  # fmt: skip
-    return tool_result(DocsSearchResult(
+    return tool_result(DocsSearchOutput(
         notice=PREFACE,
         warning=warning,
         degraded=[one_line(sentence) for sentence in found.degraded],
@@ -157,7 +157,7 @@ def list_result(
         ))
         for (doc, freshness), title in zip(found, titles, strict=False)
     ]  # fmt: skip
-    return tool_result(DocsListResult(
+    return tool_result(DocsListOutput(
         notice=PREFACE,
         projects=listed_projects,
         docs=listed_docs,
@@ -195,7 +195,7 @@ def read_result(
     shown = below[: bisect(list(ends), MAX_NOTE)] or [f"{below[0][:MAX_NOTE]} …"]
     last_line = from_line - 1 + len(shown)
     left_out = len(lines) - last_line
-    return tool_result(DocsReadResult(
+    return tool_result(DocsReadOutput(
         notice=PREFACE,
         warning=_warning_of(freshness),
         id=one_line(doc.id),

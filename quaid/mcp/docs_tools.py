@@ -19,7 +19,7 @@ from quaid.mcp.toolbox import ADDS, READS, SETTLES, Tool, reporter, with_retries
 from quaid.mcp.workers import Workers
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Written
+    from quaid.capture.writer import WriteResult
     from quaid.memory import Memory
 
 INSTRUCTIONS = """
@@ -56,7 +56,7 @@ class DocsTools:
         query: Query,
         project: Project = None,
         limit: Annotated[int | None, Field(ge=1, le=50, description="At most so many passages.")] = None,
-    ) -> Annotated[CallToolResult, docs_results.DocsSearchResult]:
+    ) -> Annotated[CallToolResult, docs_results.DocsSearchOutput]:
         """Passages of the owner's project documentation that answer a question, best first.
 
         USE WHEN: you are about to explain, use or change how one of the owner's projects works: design, set-up,
@@ -79,7 +79,7 @@ class DocsTools:
         ref: Ref,
         project: Project = None,
         from_line: Annotated[int | None, Field(ge=1, description="Begin here: `next_line` of the part before.")] = None,
-    ) -> Annotated[CallToolResult, docs_results.DocsReadResult]:
+    ) -> Annotated[CallToolResult, docs_results.DocsReadOutput]:
         """One document of a project, from a line on, with what it is about and a warning where it is stale.
 
         USE WHEN: a passage of docs_search is not enough, or the user names a document.
@@ -99,7 +99,7 @@ class DocsTools:
 
     async def docs_list(
         self, context: Context, project: Project = None
-    ) -> Annotated[CallToolResult, docs_results.DocsListResult]:
+    ) -> Annotated[CallToolResult, docs_results.DocsListOutput]:
         """The projects and their documents: title, when each was last changed, and which their sources left behind.
 
         USE WHEN: you need to know which documents or projects there are, or the user asks what is out of date.
@@ -127,7 +127,7 @@ class DocsTools:
         sources: Annotated[
             Paths, Field(description="What it is about: files, folders or globs of the repository.")
         ] = None,
-    ) -> Annotated[CallToolResult, results.WriteResult]:
+    ) -> Annotated[CallToolResult, results.WriteOutput]:
         """Register a document with a project, and what it is about: it is told to be stale when that changes.
 
         USE WHEN: you wrote a document for the user, or they say which files one describes.
@@ -135,7 +135,7 @@ class DocsTools:
         TIPS: name the few files that it would have to change with, not all that it mentions.
         """
 
-        def register(memory: Memory) -> Written:
+        def register(memory: Memory) -> WriteResult:
             file = Path(path) if path.startswith("/") else memory.documentation.doc(path, project).file
             return memory.documentation.register(file, project, tuple(sources or ()))
 
@@ -149,7 +149,7 @@ class DocsTools:
         source_roots: Annotated[Paths, Field(description="Folders with its files, absolute: repositories.")] = None,
         patterns: Annotated[Paths, Field(description="Which files are documents. Default: *.md, docs/**/*.md.")] = None,
         exclude: Annotated[Paths, Field(description="Which of these are not.")] = None,
-    ) -> Annotated[CallToolResult, results.WriteResult]:
+    ) -> Annotated[CallToolResult, results.WriteOutput]:
         """Make a project, so that its documents are found and seen to be true. No file of its own is touched.
 
         USE WHEN: the user asks for it, or wants the documentation of a repository searched or watched.
@@ -159,7 +159,7 @@ class DocsTools:
             if not root.startswith(("/", "~/")):
                 raise BadInputError(f"{root} is not an absolute path, and a server has no folder. Give the whole path.")
 
-        def create(memory: Memory) -> Written:
+        def create(memory: Memory) -> WriteResult:
             from quaid.docs.registrar import NewProject
 
             lists = (tuple(given or ()) for given in (source_roots, patterns, exclude))
@@ -167,5 +167,5 @@ class DocsTools:
 
         return await self._write(create)
 
-    async def _write(self, job: Callable[[Memory], Written]) -> CallToolResult:
+    async def _write(self, job: Callable[[Memory], WriteResult]) -> CallToolResult:
         return results.write_result(await self._workers.writing.run(with_retries(job)))

@@ -58,10 +58,10 @@ def add_prompts(server: MCPServer, workers: Workers) -> None:
 
 def _instructions(memory: Memory, session: str) -> str:
     if not session:
-        from quaid.capture.extract import PROMPT
+        from quaid.capture.extraction import PROMPT
 
         return _REMEMBER.format(instructions=memory.models.prompt(PROMPT).system)
-    posed = memory.learner.pose(memory.get(session).document.path)
-    if posed is None:
+    prompt = memory.extractor.build_prompt(memory.get(session).document.path)
+    if prompt is None:
         raise BadInputError(f"All of session {session} was learned from already. See which wait with: quaid status")
-    return _ANSWER.format(question=posed.text, session=posed.session, through=posed.through)
+    return _ANSWER.format(question=prompt.text, session=prompt.session, through=prompt.through)

@@ -60,7 +60,7 @@ class RecallTools:
         at: At = None,
         as_of: AsOf = None,
         superseded: Superseded = False,
-    ) -> Annotated[CallToolResult, results.RecallResult]:
+    ) -> Annotated[CallToolResult, results.RecallOutput]:
         """What is remembered about people, preferences, plans, decisions and past conversations, best first.
 
         USE WHEN: the user mentions a person, place, pet or project by name; asks about the past, a preference, a plan
@@ -97,7 +97,7 @@ class RecallTools:
         kinds: Kinds = None,
         project: Project = None,
         superseded: Superseded = False,
-    ) -> Annotated[CallToolResult, results.RecallResult]:
+    ) -> Annotated[CallToolResult, results.RecallOutput]:
         """Memories that have these words, by words alone: no meaning, no graph.
 
         USE WHEN: you look for an exact term, a name, a number, an error message, or want to see all that mentions it.
@@ -110,7 +110,7 @@ class RecallTools:
             await self._workers.reading.run(lambda memory: memory.search(query, limit, door="mcp", **options))
         )
 
-    async def memory_get(self, ref: Ref) -> Annotated[CallToolResult, results.NoteResult]:
+    async def memory_get(self, ref: Ref) -> Annotated[CallToolResult, results.NoteOutput]:
         """One memory in whole: its text, dates, status and edges.
 
         USE WHEN: memory_recall gave an id and you need all of the note, who said it, or what replaced it; or you want
@@ -121,21 +121,21 @@ class RecallTools:
 
     async def memory_history(
         self, ref: Ref, limit: Annotated[int, Field(ge=1, le=100)] = 20
-    ) -> Annotated[CallToolResult, results.HistoryResult]:
+    ) -> Annotated[CallToolResult, results.HistoryOutput]:
         """The commits that made and changed one memory, newest first.
 
         USE WHEN: the user asks when or why something was remembered, changed or replaced.
         """
         return results.history_result(await self._workers.slow.run(lambda memory: memory.history(ref, limit)))
 
-    async def memory_stats(self) -> Annotated[CallToolResult, results.StatsResult]:
+    async def memory_stats(self) -> Annotated[CallToolResult, results.StatsOutput]:
         """What the memory is made of: notes by kind, people who speak in it, how much waits to be learned from.
 
         USE WHEN: the user asks about the memory itself. SKIP WHEN: they ask about what is in it.
         """
 
         def count(memory: Memory) -> CallToolResult:
-            from quaid.report.status import stats_of
+            from quaid.report.stats import stats_of
 
             return results.stats_result(stats_of(memory), len(memory.list_waiting()))
 

@@ -20,12 +20,12 @@ from quaid.model import Commit, Hit, Recall
 from quaid.text.quoting import MAX_TEXT, PREFACE, neutralise, render_memory_block
 
 if TYPE_CHECKING:
-    from quaid.capture.learner import Extracted
-    from quaid.capture.reader import Posed
-    from quaid.capture.writer import Written
+    from quaid.capture.conversation_reader import BuiltPrompt
+    from quaid.capture.extractor import ExtractResult
+    from quaid.capture.writer import WriteResult
     from quaid.docs.search import DocHit
     from quaid.index.views import NoteView
-    from quaid.report.status import Stats
+    from quaid.report.stats import Stats
 
 MAX_ANSWER = 20_000
 """Characters of memories in one answer; hosts cut or refuse much longer ones."""
@@ -67,7 +67,7 @@ class RecalledMemory(TypedDict):
     related_through: NotRequired[list[str]]
 
 
-class RecallResult(TypedDict):
+class RecallOutput(TypedDict):
     """The memories that answer a question, best first; `warning` says why they may be no answer."""
 
     notice: str
@@ -78,7 +78,7 @@ class RecallResult(TypedDict):
     left_out: NotRequired[int]
 
 
-class NoteResult(TypedDict):
+class NoteOutput(TypedDict):
     """One note, or one turn of a conversation. `left_out` counts the characters that did not fit."""
 
     notice: str
@@ -101,7 +101,7 @@ class NoteResult(TypedDict):
     left_out: NotRequired[int]
 
 
-class WriteResult(TypedDict):
+class WriteOutput(TypedDict):
     """What a write did: `outcome` is created, confirmed, linked, known, forgotten, restored, made, registered or
     unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them.
     """
@@ -117,7 +117,7 @@ class WriteResult(TypedDict):
     hint: NotRequired[str]
 
 
-class NotedResult(TypedDict):
+class NotedOutput(TypedDict):
     """How many lines wait for the next extraction."""
 
     waiting: int
@@ -138,7 +138,7 @@ class SkippedFact(TypedDict):
     reason: str
 
 
-class ExtractResult(TypedDict):
+class ExtractOutput(TypedDict):
     """What was kept of a conversation and learned from it. Where `waiting` is true nothing was learned from some of it:
     `problem` says why, and `question` is the prompt for whoever will answer it.
     """
@@ -170,14 +170,14 @@ class HistoryEntry(TypedDict):
     task: NotRequired[str]
 
 
-class HistoryResult(TypedDict):
+class HistoryOutput(TypedDict):
     """The commits that touched a note, newest first."""
 
     notice: str
     changes: list[HistoryEntry]
 
 
-class StatsResult(TypedDict):
+class StatsOutput(TypedDict):
     """What the memory is made of. `waiting` counts conversations that nothing was learned from yet."""
 
     vault: str
@@ -210,7 +210,7 @@ def recall_result(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
     named = {sentence.partition(":")[0]: sentence for sentence in sentences}
     degraded = [one_line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded] + [*more]
     warning = warning_of(found)
-    shape = RecallResult(
+    shape = RecallOutput(
         notice=PREFACE,
         warning=warning,
         degraded=degraded,
@@ -264,7 +264,7 @@ def warning_of(found: Recall) -> str:
 def note_result(view: NoteView) -> CallToolResult:
     document = view.document
     text = neutralise(view.text)
-    return tool_result(NoteResult(
+    return tool_result(NoteOutput(
         notice=PREFACE,
         id=one_line(document.id),
         kind=document.kind,
@@ -286,8 +286,8 @@ def note_result(view: NoteView) -> CallToolResult:
     ))  # fmt: skip
 
 
-def write_result(written: Written) -> CallToolResult:
-    return tool_result(WriteResult(
+def write_result(written: WriteResult) -> CallToolResult:
+    return tool_result(WriteOutput(
         outcome=written.outcome,
         id=one_line(written.id),
         path=one_line(written.path),
@@ -300,13 +300,13 @@ def write_result(written: Written) -> CallToolResult:
     ))  # fmt: skip
 
 
-def extract_result(done: Extracted, posed: Posed | None) -> CallToolResult:
-    """The result of an extraction, with the question for the host's model where `posed` is one."""
-    next_step = posed and (
+def extract_result(done: ExtractResult, prompt: BuiltPrompt | None) -> CallToolResult:
+    """The result of an extraction, with the question for the host's model where `prompt` is given."""
+    next_step = prompt and (
         "Answer `question` yourself, in the form it asks for, and call memory_extract with session "
-        f"{posed.session!r}, through {posed.through} and your answer."
+        f"{prompt.session!r}, through {prompt.through} and your answer."
     )
-    return tool_result(ExtractResult(
+    return tool_result(ExtractOutput(
         session=one_line(done.session),
         path=one_line(done.path),
         turns=done.turns,
@@ -320,8 +320,8 @@ def extract_result(done: Extracted, posed: Posed | None) -> CallToolResult:
         commit=done.commit or "",
         problem=str(done.problem or ""),
         next_step=next_step or "",
-        through=posed.through if posed else 0,
-        question=posed.text if posed else "",
+        through=prompt.through if prompt else 0,
+        question=prompt.text if prompt else "",
     ), keep=("facts", "waiting", "turns", "new_turns"))  # fmt: skip
 
 
@@ -336,13 +336,13 @@ def history_result(commits: Sequence[Commit]) -> CallToolResult:
         ))
         for commit in commits
     ]  # fmt: skip
-    return tool_result(HistoryResult(notice=PREFACE, changes=changes), keep=("changes",))
+    return tool_result(HistoryOutput(notice=PREFACE, changes=changes), keep=("changes",))
 
 
 def stats_result(stats: Stats, waiting: int) -> CallToolResult:
-    known = {key: value for key, value in asdict(stats).items() if key in StatsResult.__annotations__}
+    known = {key: value for key, value in asdict(stats).items() if key in StatsOutput.__annotations__}
     counted = {key: {one_line(name): number for name, number in known[key].items()} for key in ("types", "speakers")}
-    shape = cast("StatsResult", {**known, **counted, "waiting": waiting})
+    shape = cast("StatsOutput", {**known, **counted, "waiting": waiting})
     return tool_result(shape, keep=tuple(shape))
 
 

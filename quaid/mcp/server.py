@@ -39,7 +39,7 @@ from quaid.mcp.toolbox import select_tools
 from quaid.mcp.workers import Workers
 from quaid.mcp.write_tools import WriteTools
 from quaid.redaction import admit, admit_all
-from quaid.report.bug import refusal_of, write_report
+from quaid.report.bug_report import refusal_of, write_report
 from quaid.text.invisible import without_unseen
 
 Surface = Literal["default", "all"]

@@ -13,7 +13,7 @@ from quaid.mcp.toolbox import ADDS, REMOVES, SETTLES, Day, Name, Ref, Tool, pars
 from quaid.mcp.workers import Workers
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Written
+    from quaid.capture.writer import WriteResult
     from quaid.memory import Memory
 
 Category = Literal["fact", "preference", "belief", "experience", "event", "decision"]
@@ -54,7 +54,7 @@ class WriteTools:
         valid_from: Since = None,
         valid_until: Until = None,
         project: Project = None,
-    ) -> Annotated[CallToolResult, results.WriteResult]:
+    ) -> Annotated[CallToolResult, results.WriteOutput]:
         """Remember one fact for good. One that is known already is confirmed instead of stored twice.
 
         USE WHEN: the user asks you to remember something, corrects you, or tells a lasting preference, decision, date
@@ -81,7 +81,7 @@ class WriteTools:
         self,
         text: Annotated[str, Field(min_length=1, max_length=4_000, description="One line.")],
         session: Session = None,
-    ) -> Annotated[CallToolResult, results.NotedResult]:
+    ) -> Annotated[CallToolResult, results.NotedOutput]:
         """Note a line that must not be lost when this conversation is learned from at its end.
 
         USE WHEN: something matters now and its meaning will be clear only later: an insight, an open question, a thing
@@ -89,9 +89,9 @@ class WriteTools:
         SKIP WHEN: it is a plain fact: memory_store keeps that at once, and it can be recalled.
         """
         waiting = await self._workers.writing.run(lambda memory: memory.note(text, session))
-        return results.tool_result(results.NotedResult(waiting=waiting), keep=("waiting",))
+        return results.tool_result(results.NotedOutput(waiting=waiting), keep=("waiting",))
 
-    async def memory_forget(self, ref: Ref) -> Annotated[CallToolResult, results.WriteResult]:
+    async def memory_forget(self, ref: Ref) -> Annotated[CallToolResult, results.WriteOutput]:
         """Take one memory out: a fact, an entity, a conversation or one turn of it. git keeps it.
 
         USE WHEN: the user asks to forget something, or a memory proved wrong. Recall it first and give its id.
@@ -101,7 +101,7 @@ class WriteTools:
 
     async def memory_restore(
         self, ref: Annotated[str, Field(min_length=1, max_length=250, description="The whole id that was forgotten.")]
-    ) -> Annotated[CallToolResult, results.WriteResult]:
+    ) -> Annotated[CallToolResult, results.WriteOutput]:
         """Bring back a memory that was forgotten, as it was.
 
         USE WHEN: the user wants back what memory_forget took out.
@@ -116,12 +116,12 @@ class WriteTools:
             Field(min_length=1, max_length=100, description="A verb in snake_case: works_at, parent_of, caused_by."),
         ],
         object: Annotated[Name, Field(description="To whom or what.")],  # noqa: A002 - the word of the graph
-    ) -> Annotated[CallToolResult, results.WriteResult]:
+    ) -> Annotated[CallToolResult, results.WriteOutput]:
         """Connect two people or things in the graph of the memory.
 
         USE WHEN: the user tells how two named things are related and no fact says more than that.
         """
         return await self._write(lambda memory: memory.link(subject, relation, object))
 
-    async def _write(self, job: Callable[[Memory], Written]) -> CallToolResult:
+    async def _write(self, job: Callable[[Memory], WriteResult]) -> CallToolResult:
         return results.write_result(await self._workers.writing.run(with_retries(job)))

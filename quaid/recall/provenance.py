@@ -20,7 +20,7 @@ from quaid.vault import differences, files
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.history.lineage import Revision
+    from quaid.history.note_history import Revision
     from quaid.history.vault_history import History
     from quaid.index.documents import Document
     from quaid.index.views import NoteView
@@ -229,7 +229,7 @@ def _parted(links: Iterable[Related]) -> tuple[list[Related], list[Related]]:
 def _read_life(view: NoteView, history: History, root: Path, own_email: str, seen: Seen) -> _Life:
     document = view.document
     try:
-        revisions = history.life(document.path, None if document.id == document.path else document.id)
+        revisions = history.note_history(document.path, None if document.id == document.path else document.id)
         boundary = history.boundary
     except QuaidError as error:
         return _Life(remarks=[f"The history could not be read: {error}"], is_known=False)

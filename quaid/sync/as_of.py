@@ -198,7 +198,9 @@ def _list_contents(revisions: Revisions, point: Point, wanted: str) -> _Contents
         from quaid.history.revisions import no_vault_yet
 
         raise no_vault_yet(wanted)
-    return _Contents(revisions, point, notes, {files.shown(path): reason for path, reason in reasons.items() if reason})
+    return _Contents(
+        revisions, point, notes, {files.printable(path): reason for path, reason in reasons.items() if reason}
+    )
 
 
 def _touch(path: Path) -> bool:

@@ -22,7 +22,7 @@ from quaid.sqlite import BUSY_MS, heal, transaction, translated
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress, ignore_progress
 from quaid.trust import make_state_folder
-from quaid.vault.files import FileStat, Listed
+from quaid.vault.files import FileStat, NoteListing
 
 if TYPE_CHECKING:
     import apsw
@@ -95,7 +95,7 @@ class DerivedIndex(ABC):
         self._made_with = made_with
 
     @abstractmethod
-    def list_files(self, only: Collection[str] | None) -> Listed:
+    def list_files(self, only: Collection[str] | None) -> NoteListing:
         """Return the files that are there, key -> stat, and those that are passed over; all, or those in `only`."""
 
     @abstractmethod

@@ -47,18 +47,18 @@ class DocsIndex(DerivedIndex):
         made_with = f"{settings.docs.chunk_tokens} {settings.docs.overlap_tokens} {self._max_bytes}"
         super().__init__(root, DOCS_FILE, embedding, made_with)
 
-    def list_files(self, only: Collection[str] | None) -> files.Listed:
-        listed = files.Listed({}, {})
+    def list_files(self, only: Collection[str] | None) -> files.NoteListing:
+        listed = files.NoteListing({}, {})
         for doc_id in self._docs if only is None else self._docs.keys() & only:
             file = self._docs[doc_id]
             if file.rel_path.startswith("/") or ".." in file.rel_path.split("/") or "\0" in file.rel_path:
-                listed.passed_over[files.shown(doc_id)] = "lies outside of its folder"
+                listed.passed_over[files.printable(doc_id)] = "lies outside of its folder"
                 continue
             found = files.list_some(file.folder, [file.rel_path])
             for stat in found.notes.values():
                 listed.notes[doc_id] = stat
             for reason in found.passed_over.values():
-                listed.passed_over[files.shown(doc_id)] = reason
+                listed.passed_over[files.printable(doc_id)] = reason
         return listed
 
     def list_outdated(self, connection: apsw.Connection) -> Collection[str]:

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import LockedError, QuaidError, VaultNotFoundError
-from quaid.history.private_git_dir import process_exists
-from quaid.place import state_folder
+from quaid.place import process_exists, state_folder
 from quaid.settings import SyncSettings
 from quaid.sync.derived_index import SyncReport
 from quaid.sync.indexer import Indexer

@@ -56,7 +56,7 @@ class Indexer(DerivedIndex):
             raise VaultNotFoundError(self.root)
         return super().sync(options, progress)
 
-    def list_files(self, only: Collection[str] | None) -> files.Listed:
+    def list_files(self, only: Collection[str] | None) -> files.NoteListing:
         if only is not None:
             return files.list_some(self.root, only)
         try:

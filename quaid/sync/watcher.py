@@ -16,8 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quaid.history.private_git_dir import process_exists
-from quaid.place import CONFIG_FILE
+from quaid.place import CONFIG_FILE, process_exists
 from quaid.vault import layout
 
 if TYPE_CHECKING:

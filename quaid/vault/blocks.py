@@ -1,8 +1,7 @@
 """A markdown text by its lines: headings, code fences, tables, text, each with the lines it stands on.
 
-What a parser of markdown makes of a text no longer says where it stood. A line tells enough of what it is to cut a text
-without harming it: nothing that looks like a heading inside of code or a comment is one, and what has no end hides
-nothing.
+The tree of a markdown parser does not say on which lines a block stood, so lines are read instead: enough to cut a text
+without harming it. Nothing inside of code or a comment is a heading, and a fence without an end hides nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ _NO_TITLE = re.compile(r"(?: {4}|\t| {0,3}(?:[-*+][ \t]|\d{1,9}[.)][ \t]|[>|<]))
 _RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _COMMENT = re.compile(r" {0,3}<!--")
 _INLINE = re.compile(r"`+|\n|<!--")
-_LONGEST_TITLE = 3
-"""Lines: a longer paragraph above a line of dashes is no title to anybody but a parser."""
+_MAX_TITLE_LINES = 3
+"""Lines: a parser alone takes a longer paragraph above a line of dashes for a title."""
 
 BlockKind = Literal["heading", "text", "fence", "table"]
 
@@ -55,7 +54,7 @@ def split_blocks(lines: Sequence[str], first: int = 1) -> Iterator[Block]:
 
 
 def split_paragraphs(lines: Sequence[str], first: int = 1) -> Iterator[Block]:
-    """The same of a text that is no markdown: what stands between blank lines."""
+    """The same of a text that is not markdown: the paragraphs between blank lines."""
     begin = 0
     for place, line in enumerate([*lines, ""]):
         if not line.strip():
@@ -65,7 +64,7 @@ def split_paragraphs(lines: Sequence[str], first: int = 1) -> Iterator[Block]:
 
 
 def has_open_fence(lines: Sequence[str]) -> bool:
-    """Whether a line opens a code fence that nothing closes."""
+    """Return True if a line opens a code fence that nothing closes."""
     fences = [block for block in split_blocks(lines) if block.kind == "fence"]
     closed = {number for fence in fences for number in range(fence.first, fence.last + 1)}
     return any(_FENCE.match(line) for number, line in enumerate(lines, 1) if number not in closed)
@@ -147,12 +146,12 @@ class _Reader:
         self.place = end + 1
 
     def _is_underline(self, line: str) -> bool:
-        if self._begin < 0 or self.place - self._begin > _LONGEST_TITLE or not _UNDERLINE.match(line):
+        if self._begin < 0 or self.place - self._begin > _MAX_TITLE_LINES or not _UNDERLINE.match(line):
             return False
         return not _NO_TITLE.match(self._lines[self._begin])
 
     def _is_table(self) -> bool:
-        """Whether a row of names and one of dashes begin here."""
+        """Return True if a row of names and one of dashes begin here."""
         if "|" not in self._lines[self.place] or self.place + 1 == len(self._lines):
             return False
         dashes = self._lines[self.place + 1]

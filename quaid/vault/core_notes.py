@@ -13,8 +13,8 @@ from quaid.vault import headings, markdown, snippets
 
 LEARNED = "Learned"
 """The section that bullets go to where no other one is named; made when it is needed."""
-MOST_CHARACTERS = 8_000
-MOST_LINES = 200
+MAX_CHARACTERS = 8_000
+MAX_LINES = 200
 
 _DEEPER = re.compile(r"^ {0,3}#{3,6}[ \t]", re.MULTILINE)
 _ITEM = re.compile(r"[ \t]*[-*+][ \t]+\S|[ \t]+\S")
@@ -22,13 +22,13 @@ _BULLET = re.compile(r"(?<!\s)\s*[-*+]\s+")
 
 
 def is_long(text: str) -> bool:
-    """Whether a core note is longer than one should be that is read before every conversation."""
-    return len(text) > MOST_CHARACTERS or text.count("\n") > MOST_LINES
+    """Return True if a core note is longer than a note should be that is read before every conversation."""
+    return len(text) > MAX_CHARACTERS or text.count("\n") > MAX_LINES
 
 
 def section_titles(text: str) -> list[str]:
     """The headings below which a bullet can be put, `Learned` among them, there or not. One that has headings of its
-    own below it, or that is commented out, is none.
+    own below it, or that is commented out, is left out.
     """
     return list(dict.fromkeys([*(title for title, _ in _places(text)), LEARNED]))
 
@@ -39,7 +39,8 @@ def add_bullets(text: str | None, section: str, bullets: Sequence[str]) -> str:
     They go to the end of `section`, else of `## Learned`, which is made if it is not there.
     """
     text = text or ""
-    new = list(headings.unknown(map(headings.one_line, bullets), _said(text)))
+    known = {headings.text_key(_BULLET.sub("", line, count=1)) for line in text.splitlines()}
+    new = list(headings.drop_known(map(headings.one_line, bullets), known))
     if not new:
         return text
     lines = "\n".join(map(snippets.render_bullet, new))
@@ -47,25 +48,18 @@ def add_bullets(text: str | None, section: str, bullets: Sequence[str]) -> str:
     place = places.get(name_key(section), places.get(name_key(LEARNED)))
     if place is None:
         return headings.insert_block(text, len(text), f"## {LEARNED}\n\n{lines}")
-    before, after = text[:place], text[place:]
-    if not _ITEM.match(before[before.rstrip("\n").rfind("\n") + 1 :]):
-        return headings.insert_block(text, place, lines)
-    newline = headings.newline_of(text)
-    lines = lines.replace("\n", newline)
-    return f"{before}{lines}{newline}{after}" if before.endswith("\n") else f"{before}{newline}{lines}{after}"
+    last_line = text[:place].rstrip("\n").rpartition("\n")[2]
+    insert = headings.insert_lines if _ITEM.match(last_line) else headings.insert_block
+    return insert(text, place, lines)
 
 
 def _places(text: str) -> Iterator[tuple[str, int]]:
     """Each section that takes bullets, with the place behind its last line."""
     hidden = list(markdown.comments(text))
-    for stretch in headings.stretches(text):
-        title = headings.one_line(stretch.title)
-        place = headings.line_end(text, stretch.start + len(text[stretch.start : stretch.end].rstrip()) - 1)
-        if not title or _DEEPER.search(text[stretch.body : stretch.end]):
+    for section in headings.top_sections(text):
+        title = headings.one_line(section.title)
+        place = headings.content_end(text, section.start, section.end)
+        if not title or _DEEPER.search(text[section.body : section.end]):
             continue
-        if not any(start < stretch.start < end or start < place < end for start, end in hidden):
+        if not any(start < section.start < end or start < place < end for start, end in hidden):
             yield title, place
-
-
-def _said(text: str) -> set[str]:
-    return {headings.key(_BULLET.sub("", line, count=1)) for line in text.splitlines()}

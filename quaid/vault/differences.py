@@ -1,4 +1,4 @@
-"""What two versions of a note say differently, in words."""
+"""The differences between two versions of a note, in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from quaid.model import Kind
 from quaid.vault import episodes, frontmatter, layout, markdown
 
-LONGEST = 120
+MAX_QUOTED = 120
 """Characters of a value that are quoted."""
 _OWN = "\0"
 """Stands for an entity itself, whose edges must not change with its name."""
@@ -57,24 +57,20 @@ def _compare(rel_path: str, before: bytes | None, after: bytes | None, turn: int
 
 @lru_cache(maxsize=8)  # what one commit left is what the next one found
 def _take_apart(rel_path: str, data: bytes | None) -> dict[tuple[str, str], str]:
-    """What a version says, piece by piece: (what, which of several) -> words."""
+    """Return the pieces of a version: (what it is, which of several) -> words."""
     if data is None:
         return {}
     head = frontmatter.parse(data.decode("utf-8", "replace").replace("\r\n", "\n"))
     pieces = {(key, ""): _spoken(value) for key, value in head.fields.items()}
-    kind = layout.kind_of(rel_path, _text(head.fields.get("type")), head.fields)
+    note_type = head.fields.get("type")
+    kind = layout.kind_of(rel_path, note_type if isinstance(note_type, str) else None, head.fields)
     if kind is Kind.EPISODE:
-        return pieces | dict(_turns(head.body))
+        turns = episodes.parse_turns(head.body)
+        return pieces | {(f"{_TURN}{turn.number}", ""): turn.text for turn in turns if turn.number is not None}
     if kind in {Kind.FACT, Kind.ENTITY}:
         return pieces | dict(_statement(head.body, kind))
     lines = Counter(line.strip() for line in head.body.splitlines() if line.strip())
     return pieces | {(_LINE, f"{line}\0{i}"): line for line, times in lines.items() for i in range(times)}
-
-
-def _turns(body: str) -> Iterator[tuple[tuple[str, str], str]]:
-    for turn in episodes.parse_turns(body):
-        if turn.number is not None:
-            yield (f"{_TURN}{turn.number}", ""), turn.text
 
 
 def _statement(body: str, kind: Kind) -> Iterator[tuple[tuple[str, str], str]]:
@@ -107,19 +103,17 @@ def _sentence(what: str, before: str | None, after: str | None) -> str:
     if what == _EDGE:
         return f"edge {how}: {before or after}"
     if what.startswith(_TURN):
-        return f"turn {what.removeprefix(_TURN)} {_turn_change(before or '', after)}"
+        if before and after:
+            changed = f"{_quoted(before)} → {_quoted(after)}"
+        else:  # a forgotten turn is an empty one
+            changed = "removed" if after is None else "restored" if after else "forgotten"
+        return f"turn {what.removeprefix(_TURN)} {changed}"
     if what == _STATEMENT:
         is_reworded = before is not None and after is not None
         return f"{_quoted(before or '')} → {_quoted(after or '')}" if is_reworded else f"statement {how}"
     if before is None:
         return f"{what} set to {_short(after or '')}"
     return f"{what} removed, was {_short(before)}" if after is None else f"{what} {_short(before)} → {_short(after)}"
-
-
-def _turn_change(before: str, after: str | None) -> str:
-    if not after:
-        return "removed" if after is None else "forgotten"
-    return f"{_quoted(before)} → {_quoted(after)}" if before else "restored"
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -137,14 +131,10 @@ def _spoken(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _quoted(text: str) -> str:
     return f"“{_short(text)}”"
 
 
 def _short(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
+    return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1].rstrip() + "…"

@@ -18,7 +18,7 @@ shows neither. Lines that were escaped already get one more, so that reading tak
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -68,16 +68,6 @@ class _Block:
     number: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """`said_end` is where the line's words end: before its id, trailing blanks and newline."""
-
-    start: int
-    said_end: int
-    end: int
-    number: int | None
-
-
 def render_turns(turns: Sequence[Turn], first: int, started: datetime | None) -> str:
     """The blocks of `turns`, numbered from `first`, ending in a newline; empty for no turns.
 
@@ -107,10 +97,7 @@ def forget_turn(body: str, number: int) -> str:
     Raises:
         BadInputError: no turn has that number.
     """
-    blocks = [block for block in _find_blocks(body) if block.number == number]
-    if not blocks:
-        raise BadInputError(f"No turn is numbered {number} in this episode. Look at its block ids (^t{number}).")
-    for block in reversed(blocks):
+    for block in reversed(_find_turn(body, number)):
         if block.text_start < block.text_end:
             body = body[: block.text_start] + FORGOTTEN + body[block.text_end :]
     return body
@@ -122,10 +109,8 @@ def restore_turn(body: str, before: str, number: int) -> str:
     Raises:
         BadInputError: one of the two has no such turn.
     """
-    old = [block for block in _find_blocks(before) if block.number == number]
-    new = [block for block in _find_blocks(body) if block.number == number]
-    if not old or len(old) != len(new):
-        raise BadInputError(f"No turn is numbered {number} in this episode. Look at its block ids (^t{number}).")
+    old = _find_turn(before, number)
+    new = _find_turn(body, number, len(old))
     for then, now in zip(reversed(old), reversed(new), strict=True):
         body = body[: now.start] + before[then.start : then.end] + body[now.end :]
     return body
@@ -179,65 +164,54 @@ def _change_slashes(text: str, change: Callable[[str], str]) -> str:
     return "\n".join(lines)
 
 
-def _find_lines(body: str) -> Iterator[_Line]:
-    for found in _LINE.finditer(body):
-        line = found[0].rstrip("\r\n")
-        block_id = _ID.search(line)
-        said = line[: block_id.start()] if block_id else line
-        yield _Line(
-            start=found.start(),
-            said_end=found.start() + len(said.rstrip(" \t\r")),
-            end=found.start() + len(line.rstrip(" \t")),
-            number=int(block_id["number"]) if block_id else None,
-        )
-
-
 def _find_blocks(body: str) -> list[_Block]:
     blocks: list[_Block] = []
     waiting: list[_Block] = []
     current: _Block | None = None
     starts_paragraph = True
-    for line in _find_lines(body):
-        header = _HEADER.match(body, line.start, line.said_end) if starts_paragraph else None
-        words = (header.start("text") if header else line.start, line.said_end)
-        has_words = bool(body[words[0] : words[1]].strip(" \t\r"))
+    for found in _LINE.finditer(body):
+        line = found[0].rstrip("\r\n")
+        block_id = _ID.search(line)
+        words = line[: block_id.start()] if block_id else line
+        start, end = found.start(), found.start() + len(words.rstrip(" \t\r"))
+        header = _HEADER.match(body, start, end) if starts_paragraph else None
+        text_start = header.start("text") if header else start
+        has_words = bool(body[text_start:end].strip(" \t\r"))
         if header or (current is None and has_words):
-            current = _Block(line.start, line.said_end, words[0], words[0], header)
+            current = _Block(start, end, text_start, text_start, header)
             blocks.append(current)
             waiting += [current] if header else []
-        if current is not None:
-            _extend(current, line, words if has_words else None)
-        if line.number is not None and current is not None:
+        if current is not None and has_words:
+            if current.text_start == current.text_end:
+                current.text_start = text_start
+            current.text_end = current.end = end
+        if current is not None and block_id:
+            current.end = start + len(line.rstrip(" \t"))
             for block in (*waiting, current):
-                block.number = line.number
+                block.number = int(block_id["number"])
             waiting, current = [], None
-        starts_paragraph = line.number is not None or line.said_end == line.start
+        starts_paragraph = block_id is not None or end == start
     return blocks
 
 
-def _extend(block: _Block, line: _Line, words: tuple[int, int] | None) -> None:
-    if words is not None:
-        if block.text_start == block.text_end:
-            block.text_start = words[0]
-        block.text_end = block.end = words[1]
-    if line.number is not None:
-        block.end = line.end
+def _find_turn(body: str, number: int, count: int | None = None) -> list[_Block]:
+    """Return the blocks, at least one or exactly `count`, that have a turn's number."""
+    blocks = [block for block in _find_blocks(body) if block.number == number]
+    if not blocks or count not in (None, len(blocks)):
+        raise BadInputError(f"No turn is numbered {number} in this episode. Look at its block ids (^t{number}).")
+    return blocks
 
 
 def _to_turn(block: _Block, body: str, started: datetime | None) -> EpisodeTurn:
     raw = body[block.text_start : block.text_end].replace("\r\n", "\n")
     text = "" if raw == FORGOTTEN else _change_slashes(raw, lambda slashes: slashes[1:])
     header = block.header
+    speaker = re.sub(r"\\(.)", r"\1", header["speaker"]) if header else ""
     return EpisodeTurn(
         number=block.number,
-        speaker=_parse_speaker(header["speaker"]) if header else "",
+        speaker=" ".join(_LINK.sub(lambda link: link["shown"], speaker).split()),
         text=text,
         said_at=_parse_time(header["time"], started) if header and header["time"] else None,
         start=block.start,
         end=block.end,
     )
-
-
-def _parse_speaker(written: str) -> str:
-    plain = re.sub(r"\\(.)", r"\1", written)
-    return " ".join(_LINK.sub(lambda link: link["shown"], plain).split())

@@ -6,19 +6,20 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from quaid.errors import BadInputError, DiskFullError, NoteChangedError, VaultReadOnlyError
-from quaid.vault import exchange, layout
+from quaid.vault import file_swap, layout
 
 MAX_NAME_BYTES = 255
 
 
 class FileStat(NamedTuple):
-    """What the file system says about a note without reading it: a hint that it changed, never a proof.
+    """The data of a note in the file system, without reading it: a hint that it changed, never a proof.
 
     Change time and inode are in it because an editor may keep size and modification time (`cp -p`, rsync).
     """
@@ -30,20 +31,20 @@ class FileStat(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class NoteListing:
     """The notes of a vault, path -> stat, and what was passed over, path -> why."""
 
     notes: dict[str, FileStat]
     passed_over: dict[str, str]
 
 
-def list_notes(root: Path) -> Listed:
+def list_notes(root: Path) -> NoteListing:
     """Every markdown note under `root`. Symbolic links are never followed.
 
     Raises:
         FileNotFoundError: `root` itself is gone (an unmounted disk is not an empty vault).
     """
-    listed = Listed({}, {})
+    listed = NoteListing({}, {})
     pending = [("", str(root))]
     while pending:
         prefix, folder = pending.pop()
@@ -53,42 +54,42 @@ def list_notes(root: Path) -> Listed:
             if not prefix:
                 raise
             if error.errno != errno.ENOENT:
-                listed.passed_over[shown(prefix)] = f"cannot be opened ({error.strerror})"
+                listed.passed_over[printable(prefix)] = f"cannot be opened ({error.strerror})"
             continue
         with entries:
             _list_folder(entries, prefix, listed, pending)
     return listed
 
 
-def list_some(root: Path, rel_paths: Iterable[str]) -> Listed:
-    """Those of `rel_paths` that are there, judged as `list_notes` judges them."""
-    listed = Listed({}, {})
+def list_some(root: Path, rel_paths: Iterable[str]) -> NoteListing:
+    """List those of `rel_paths` that are there, by the rules of `list_notes`."""
+    listed = NoteListing({}, {})
     for rel_path in rel_paths:
         try:
             found = os.lstat(root / rel_path)
         except OSError:
             continue
         if not _is_linked(root, rel_path):
-            _judge(rel_path, found, listed)
+            _classify(rel_path, found, listed)
     return listed
 
 
 def why_passed_over(rel_path: str, mode: int) -> str | None:
-    """Why a file with a note's name is not read, None for a note. `mode` is that of `lstat`, or of a git tree, which
-    has the same bits for files and links.
+    """Return the reason why a file with a note's name is not read, None for a note. `mode` is that of `lstat`, or of a
+    git tree, which has the same bits for files and links.
     """
     if stat.S_ISLNK(mode):
         return "is a symbolic link; links are never followed"
     if not stat.S_ISREG(mode):
-        return "is no file"
+        return "is not a file"
     if layout.is_conflict_copy(rel_path):
         return "is a copy a sync tool made of a conflict; merge it into the note by hand"
     return None if is_unicode(rel_path) else "has a name that is not UTF-8"
 
 
 def read_note(root: Path, rel_path: str, limit: int | None = None) -> bytes | None:
-    """The file's bytes, None when it is gone. `O_NOFOLLOW`: a note swapped for a link is not read, nor does one
-    swapped for a pipe keep us waiting (`O_NONBLOCK`).
+    """The file's bytes, None when it is gone. `O_NOFOLLOW`: a note swapped for a link is not read, and
+    one swapped for a pipe is not waited for (`O_NONBLOCK`).
     """
     try:
         handle = os.open(root / rel_path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
@@ -104,7 +105,8 @@ def read_note(root: Path, rel_path: str, limit: int | None = None) -> bytes | No
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a file that is no note, read as `read_note` reads: neither through a link nor from a pipe or device.
+    """Return the bytes of a file that is not a note, read as `read_note` reads: neither through a link nor from a pipe
+    or device.
 
     Raises:
         FileNotFoundError: there is none.
@@ -117,7 +119,7 @@ def read_file(path: Path) -> bytes:
 
 
 def is_file_in(root: Path, rel_path: str) -> bool:
-    """Whether `rel_path` is a file below `root`, with no link on the way and nothing that leads out of it."""
+    """Return True if `rel_path` is a file below `root`, with no link on the way and nothing that leads out of it."""
     parts = PurePosixPath(rel_path).parts
     if not parts or ".." in parts or parts[0] == "/" or "\0" in rel_path:
         return False
@@ -128,7 +130,7 @@ def is_file_in(root: Path, rel_path: str) -> bool:
 
 
 def can_hold(root: Path, rel_path: str) -> bool:
-    """Whether a file could stand at `rel_path`, or does: its name fits, and nothing else is in the way."""
+    """Return True if a file could stand at `rel_path`, or does: its name fits, and nothing else is in the way."""
     *folders, _ = PurePosixPath(rel_path).parts
     if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in PurePosixPath(rel_path).parts):
         return False
@@ -167,9 +169,9 @@ def write_note(root: Path, rel_path: str, before: bytes | None, after: bytes | N
         else:
             _replace(root, rel_path, before, after)
     except (FileNotFoundError, FileExistsError) as error:
-        raise (NoteChangedError(rel_path) if path.parent.is_dir() else sentence(error, path)) from error
+        raise (NoteChangedError(rel_path) if path.parent.is_dir() else explain(error, path)) from error
     except OSError as error:
-        raise sentence(error, path) from error
+        raise explain(error, path) from error
 
 
 def iterate_leftovers(root: Path) -> Iterator[Path]:
@@ -180,7 +182,7 @@ def iterate_leftovers(root: Path) -> Iterator[Path]:
 
 
 def _list_folder(
-    entries: Iterable[os.DirEntry[str]], prefix: str, listed: Listed, pending: list[tuple[str, str]]
+    entries: Iterable[os.DirEntry[str]], prefix: str, listed: NoteListing, pending: list[tuple[str, str]]
 ) -> None:
     is_note_name, is_regular, notes = layout.is_note_name, stat.S_ISREG, listed.notes
     is_plain = prefix.isascii()
@@ -188,7 +190,7 @@ def _list_folder(
         name = entry.name
         try:
             found = entry.stat(follow_symlinks=False) if is_note_name(name) else None
-            # The ordinary note, ten thousand times in every sweep; whatever is odd about a file is judged below.
+            # The ordinary note, ten thousand times in every sweep; anything odd about a file is looked at below.
             is_ordinary = is_plain and name.isascii() and "conflict" not in name.lower()
             if found is not None and is_regular(found.st_mode) and is_ordinary:
                 notes[prefix + name] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
@@ -196,12 +198,12 @@ def _list_folder(
                 if not layout.skips_folder(name):
                     pending.append((f"{prefix}{name}/", entry.path))
             elif found is not None:
-                _judge(prefix + name, found, listed)
+                _classify(prefix + name, found, listed)
         except OSError:  # gone between listing and asking
             continue
 
 
-def _judge(rel_path: str, found: os.stat_result, listed: Listed) -> None:
+def _classify(rel_path: str, found: os.stat_result, listed: NoteListing) -> None:
     """Put a file with a note's name among the notes, or say why not."""
     if stat.S_ISDIR(found.st_mode):
         return
@@ -209,20 +211,20 @@ def _judge(rel_path: str, found: os.stat_result, listed: Listed) -> None:
     if reason is None:
         listed.notes[rel_path] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
     else:
-        listed.passed_over[shown(rel_path)] = reason
+        listed.passed_over[printable(rel_path)] = reason
 
 
 def is_unicode(rel_path: str) -> bool:
     return rel_path.isascii() or not any("\udc80" <= char <= "\udcff" for char in rel_path)
 
 
-def shown(rel_path: str) -> str:
+def printable(rel_path: str) -> str:
     """A path as text that can be stored, whatever bytes it has."""
     return rel_path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _is_linked(root: Path, rel_path: str) -> bool:
-    """Whether a folder between vault and file is a link: what is behind it is not of the vault."""
+    """Return True if a folder between vault and file is a link: what is behind it is not of the vault."""
     *folders, _vault = PurePosixPath(rel_path).parents
     return any((root / folder).is_symlink() for folder in folders)
 
@@ -232,10 +234,12 @@ def _remove(root: Path, rel_path: str, before: bytes | None) -> None:
     if before is None:
         if path.exists():
             raise NoteChangedError(rel_path)
-    elif not exchange.remove(path.with_name(layout.temporary_name(path.name)), path, before):
+    elif not file_swap.remove(path.with_name(layout.temporary_name(path.name)), path, before):
         raise NoteChangedError(rel_path)
     else:
-        _prune(path.parent, root)
+        with suppress(OSError):  # as git does: folders that a removal left empty go
+            for folder in takewhile(lambda folder: folder != root, path.parents):
+                folder.rmdir()
 
 
 def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> None:
@@ -248,27 +252,17 @@ def _replace(root: Path, rel_path: str, before: bytes | None, after: bytes) -> N
             file.flush()
             os.fsync(file.fileno())
         if before is None:
-            exchange.move_to_new(temporary, path)
+            file_swap.move_to_new(temporary, path)
         else:
             temporary.chmod(path.stat().st_mode & 0o7777)
-            if not exchange.replace(temporary, path, before, after):
+            if not file_swap.replace(temporary, path, before, after):
                 raise NoteChangedError(rel_path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _prune(folder: Path, root: Path) -> None:
-    """Remove folders a removal left empty, as git would."""
-    while folder != root:
-        try:
-            folder.rmdir()
-        except OSError:
-            return
-        folder = folder.parent
-
-
-def sentence(error: OSError, path: Path) -> Exception:
-    """The disk's refusal as one of Quaid's errors; anything unexpected as it is."""
+def explain(error: OSError, path: Path) -> Exception:
+    """Return the disk's refusal as one of Quaid's errors; an unexpected one unchanged."""
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return VaultReadOnlyError(path.parent, error.strerror or "no permission")
     if error.errno in {errno.EEXIST, errno.ENOTDIR}:
@@ -279,9 +273,9 @@ def sentence(error: OSError, path: Path) -> Exception:
 
 
 @contextmanager
-def refusals(path: Path) -> Iterator[None]:
-    """The disk's refusals in the block become Quaid's errors about `path`."""
+def explaining(path: Path) -> Iterator[None]:
+    """Raise the disk's refusals in the block as Quaid's errors about `path`."""
     try:
         yield
     except OSError as error:
-        raise sentence(error, path) from error
+        raise explain(error, path) from error

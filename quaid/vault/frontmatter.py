@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import frontmatter
 import yaml
@@ -33,9 +33,9 @@ _NOT_TEXT = re.compile(
 )
 # What YAML takes for a line break, or refuses, where JSON does not.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
-_DEEPEST = 100
+_MAX_DEPTH = 100
 """Levels of nesting: far more of them would overflow the stack of the YAML library, which kills the process."""
-_MOST_VALUES = 100_000
+_MAX_VALUES = 100_000
 """Values of one head, its aliases unfolded."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?\Z")
 
@@ -59,6 +59,14 @@ class Head:
     problems: tuple[str, ...] = ()
 
 
+class _Place(NamedTuple):
+    """The offsets of a head without its `---` lines, and of the body behind it."""
+
+    start: int
+    end: int
+    body: int
+
+
 class _NoteHandler(YAMLHandler):
     """python-frontmatter's YAML handler, but scalars stay strings and repeated keys are noticed."""
 
@@ -67,8 +75,10 @@ class _NoteHandler(YAMLHandler):
         self.repeated: list[str] = []
 
     def split(self, text: str) -> tuple[str, str]:
-        head, body = _split(text)
-        return text[head[0] : head[1]], text[body:]
+        place = _split(text)
+        if place is None:
+            raise ValueError("no frontmatter")
+        return text[place.start : place.end], text[place.body :]
 
     def load(self, fm: str, **_: object) -> dict[str, Any]:
         pairs = _pairs(_compose(fm))
@@ -79,25 +89,24 @@ class _NoteHandler(YAMLHandler):
 
 def parse(text: str) -> Head:
     """Read a note's head. Never fails: a broken head leaves its flat `key: value` lines and a problem."""
-    if not _OPEN.match(text):
-        return Head(body=text.removeprefix("\ufeff"))
-    if _close(text) is None:
-        looks_like_yaml = _FLAT_LINE.match(text, _OPEN.match(text).end())  # type: ignore[union-attr]
-        if not looks_like_yaml:
-            return Head(body=text.removeprefix("\ufeff"))
-        return Head(_salvage(text), text.removeprefix("\ufeff"), ("the frontmatter is never closed with ---",))
+    opening, whole = _OPEN.match(text), text.removeprefix("\ufeff")
+    if _split(text) is None:
+        if opening and _FLAT_LINE.match(text, opening.end()):
+            return Head(_salvage(text), whole, ("the frontmatter is never closed with ---",))
+        return Head(body=whole)
     handler = _NoteHandler()
     try:
         fields, body = frontmatter.parse(text, handler=handler)
     except yaml.YAMLError as error:
-        return Head(_salvage(text), text.removeprefix("\ufeff"), (f"the frontmatter is not YAML: {_say(error)}",))
+        return Head(_salvage(text), whole, (f"the frontmatter is not YAML: {_explain(error)}",))
     problems = tuple(f"the key {key!r} stands in the frontmatter more than once" for key in handler.repeated)
     return Head(fields, body, problems)
 
 
 def body_start(text: str) -> int:
     """The offset at which the body begins (0 when there is no head)."""
-    return _split(text)[1] if _OPEN.match(text) and _close(text) else 0
+    place = _split(text)
+    return place.body if place else 0
 
 
 def set_fields(text: str, changes: Mapping[str, Value | None]) -> str:
@@ -126,30 +135,26 @@ def render(fields: Mapping[str, Value | None]) -> str:
 
 def _compose(head: str) -> Any:
     """The head's mapping node, None when it has no keys."""
-    if sum(map(head.count, ("[", "{", "- ", "? "))) > _DEEPEST:
-        _check_depth(head)
+    if sum(map(head.count, ("[", "{", "- ", "? "))) > _MAX_DEPTH:
+        depth = 0
+        for event in yaml.parse(head, Loader=_BASE_LOADER):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _MAX_DEPTH:
+                raise yaml.YAMLError("it is nested too deeply")
     try:
         node = yaml.compose(head, Loader=_BASE_LOADER)
     except (UnicodeError, RecursionError) as error:
-        raise yaml.YAMLError(_say(error)) from error
+        raise yaml.YAMLError(_explain(error)) from error
     if node is not None and not isinstance(node, yaml.MappingNode):
         raise yaml.YAMLError("it is not a list of keys and values")
     return node
-
-
-def _check_depth(head: str) -> None:
-    depth = 0
-    for event in yaml.parse(head, Loader=_BASE_LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise yaml.YAMLError("it is nested too deeply")
 
 
 def _pairs(node: Any) -> list[tuple[str, Any]]:
     """Keys and values in their order."""
     if node is None:
         return []
-    left = iter(range(_MOST_VALUES))
+    left = iter(range(_MAX_VALUES))
     try:
         return [(_key_text(key), _plain_value(value, left)) for key, value in node.value]
     except RecursionError as error:
@@ -173,22 +178,15 @@ def _plain_value(node: Any, left: Iterator[int]) -> Any:
     return "" if node.tag == "tag:yaml.org,2002:null" else node.value
 
 
-def _close(text: str) -> re.Match[str] | None:
+def _split(text: str) -> _Place | None:
     opening = _OPEN.match(text)
-    return _CLOSE.search(text, opening.end()) if opening else None
-
-
-def _split(text: str) -> tuple[tuple[int, int], int]:
-    opening, closing = _OPEN.match(text), _close(text)
-    if opening is None or closing is None:
-        raise ValueError("no frontmatter")
-    after = closing.end() + 1
-    return (opening.end(), closing.start()), min(after, len(text))
+    closing = _CLOSE.search(text, opening.end()) if opening else None
+    return _Place(opening.end(), closing.start(), min(closing.end() + 1, len(text))) if opening and closing else None
 
 
 def _salvage(text: str) -> dict[str, Any]:
-    closing = _close(text)
-    head = text[: closing.start()] if closing else text[:4000].split("\n\n", 1)[0]
+    place = _split(text)
+    head = text[: place.end] if place else text[:4000].split("\n\n", 1)[0]
     fields: dict[str, Any] = {}
     for match in _FLAT_LINE.finditer(head):
         value = match[2].split(" #", 1)[0].strip().strip("\"'")
@@ -196,7 +194,7 @@ def _salvage(text: str) -> dict[str, Any]:
     return fields
 
 
-def _say(error: BaseException) -> str:
+def _explain(error: BaseException) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error) or type(error).__name__
     return f"{problem} (line {mark.line + 2})" if mark else str(problem).splitlines()[0]
@@ -208,20 +206,20 @@ def _newline(text: str) -> str:
 
 
 def _set_field(text: str, key: str, value: Value | None) -> str:
-    if _close(text) is None:
+    place = _split(text)
+    if place is None:
         raise FrontmatterBrokenError("the frontmatter is never closed with ---")
-    (start, end), _ = _split(text)
-    head = text[start:end]
+    head = text[place.start : place.end]
     try:
         node = _compose(head)
         before = _pairs(node)
     except yaml.YAMLError as error:
-        raise FrontmatterBrokenError(f"the frontmatter is not YAML: {_say(error)}") from error
+        raise FrontmatterBrokenError(f"the frontmatter is not YAML: {_explain(error)}") from error
     if node is not None and node.flow_style:
         raise FrontmatterBrokenError("the frontmatter is not a list of keys and values")
     changed = _changed(head, node.value if node else [], key, value, _newline(text))
     _check_changed(before, changed, key, value)
-    return text[:start] + changed + text[end:]
+    return text[: place.start] + changed + text[place.end :]
 
 
 def _changed(head: str, pairs: Sequence[tuple[Any, Any]], key: str, value: Value | None, newline: str) -> str:
@@ -229,7 +227,9 @@ def _changed(head: str, pairs: Sequence[tuple[Any, Any]], key: str, value: Value
     if len(found) > 1:
         raise FrontmatterBrokenError(f"the key {key!r} stands in the frontmatter more than once")
     if found and value is None:
-        return _without_lines(head, found[0][0].start_mark.index, _end(head, found[0][1]))
+        start, end = found[0][0].start_mark.index, _end(head, found[0][1])
+        line_end = head.find("\n", max(start, end))
+        return head[: head.rfind("\n", 0, start) + 1] + (head[line_end + 1 :] if line_end >= 0 else "")
     if found and value is not None:
         return _with_value(head, found[0][0], found[0][1], value, newline)
     if value is None:
@@ -257,14 +257,10 @@ def _as_read(value: Value | None) -> Any:
     return _inline(value) if isinstance(value, (bool, int, float)) else [str(item) for item in value]
 
 
-def _without_lines(head: str, start: int, end: int) -> str:
-    line_start = head.rfind("\n", 0, start) + 1
-    line_end = head.find("\n", max(start, end))
-    return head[:line_start] + (head[line_end + 1 :] if line_end >= 0 else "")
-
-
 def _end(head: str, node: Any) -> int:
-    """Where a value's own text ends. YAML's mark of a block is where the next thing begins, comments included."""
+    """Return the offset behind a value's own text. YAML's mark of a block is where the next thing begins, comments
+    included.
+    """
     start, end = int(node.start_mark.index), int(node.end_mark.index)
     if isinstance(node, yaml.ScalarNode):
         return max(start, len(head[:end].rstrip())) if node.style in {"|", ">"} else end

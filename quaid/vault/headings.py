@@ -24,7 +24,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TopSection:
     """A heading of level one or two and what stands under it: `text[start:end]`, from `body` on without the heading."""
 
     title: str
@@ -33,24 +33,24 @@ class Stretch:
     end: int
 
 
-def stretches(text: str) -> list[Stretch]:
-    """The stretches of a note in their order. What stands in the head or in a code fence is no heading."""
+def top_sections(text: str) -> list[TopSection]:
+    """Return the sections of levels one and two in their order. Lines in the head or a code fence are not headings."""
     found = list(_headings(text))
     ends = [*(heading.start() for heading in found[1:]), len(text)]
     return [
-        Stretch((heading["title"] or "").strip(), heading.start(), min(heading.end() + 1, end), end)
+        TopSection((heading["title"] or "").strip(), heading.start(), min(heading.end() + 1, end), end)
         for heading, end in zip(found, ends, strict=False)
     ]
 
 
-def insert_block(text: str, place: int, block: str) -> str:
-    """`text` with `block`, lines without a final newline, at `place`, a line's start or the end.
+def insert_block(text: str, offset: int, block: str) -> str:
+    """`text` with `block`, lines without a final newline, at `offset`, a line's start or the end.
 
     A blank line parts it from its neighbours. A missing final newline stays missing.
     """
     newline = newline_of(text)
     block = block.replace("\n", newline)
-    before, after = text[:place], text[place:]
+    before, after = text[:offset], text[offset:]
     written = before.removeprefix("\ufeff")
     if written and not written.endswith("\n"):
         return f"{before}{newline}{newline}{block}{after}"
@@ -59,8 +59,16 @@ def insert_block(text: str, place: int, block: str) -> str:
     return f"{before}{lead}{block}{newline}{trail}{after}"
 
 
+def insert_lines(text: str, offset: int, lines: str) -> str:
+    """`text` with `lines`, without a final newline, right behind the line that ends at `offset`."""
+    newline = newline_of(text)
+    lines = lines.replace("\n", newline)
+    before, after = text[:offset], text[offset:]
+    return f"{before}{lines}{newline}{after}" if before.endswith("\n") else f"{before}{newline}{lines}{after}"
+
+
 def ends_blank(text: str) -> bool:
-    """Whether what follows `text` stands behind a blank line, or first of all."""
+    """Return True if what follows `text` stands behind a blank line, or first of all."""
     return not text.removeprefix("\ufeff") or bool(_ENDS_BLANK.search(text))
 
 
@@ -68,9 +76,9 @@ def newline_of(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def line_end(text: str, place: int) -> int:
-    """The offset behind the line that `place` is in."""
-    return text.find("\n", place) + 1 or len(text)
+def content_end(text: str, start: int, end: int) -> int:
+    """Return the offset behind the last line of `text[start:end]` that is not blank."""
+    return text.find("\n", start + len(text[start:end].rstrip())) + 1 or len(text)
 
 
 def one_line(text: str) -> str:
@@ -82,21 +90,21 @@ def without_control(text: str) -> str:
     return _CONTROL.sub(" ", re.sub(r"\r\n?", "\n", text))
 
 
-def key(text: str) -> str:
-    """What texts that say the same share."""
+def text_key(text: str) -> str:
+    """Return the key that texts share which differ in case, white space or a final full stop only."""
     return notes.text_hash(one_line(text))
 
 
-def unknown(texts: Iterable[str], known: set[str]) -> Iterator[str]:
-    """Of `texts` those that say something and whose key is not `known`, each once."""
-    seen = {*known, key("")}
+def drop_known(texts: Iterable[str], known: set[str]) -> Iterator[str]:
+    """Yield those of `texts` that say something and whose key is not `known`, each once."""
+    seen = {*known, text_key("")}
     for text in texts:
-        if (its_key := key(text)) not in seen:
+        if (its_key := text_key(text)) not in seen:
             seen.add(its_key)
             yield text
 
 
-def change_slashes(grammar: re.Pattern[str], line: str, change: Callable[[str], str]) -> str:
+def change_escapes(grammar: re.Pattern[str], line: str, change: Callable[[str], str]) -> str:
     """`line` with `change` applied to the `slashes` before what looks like `grammar`, if it does.
 
     One more is written and one less read, so that a line which had some keeps them.
@@ -116,12 +124,15 @@ def _headings(text: str) -> Iterator[re.Match[str]]:
         if not fence:
             yield mark
         elif len(fence) < unclosed[fence[0]]:
-            closing = next((at for at in range(place, len(marks)) if _closes(marks[at], fence)), None)
+            closing = next(
+                (
+                    at
+                    for at in range(place, len(marks))
+                    if (marks[at]["fence"] or "").startswith(fence) and not marks[at]["info"].strip()
+                ),
+                None,
+            )
             if closing is None:  # it hides nothing: what is written behind it would never be found again
                 unclosed[fence[0]] = len(fence)
             else:
                 place = closing + 1
-
-
-def _closes(mark: re.Match[str], fence: str) -> bool:
-    return bool(mark["fence"]) and mark["fence"].startswith(fence) and not mark["info"].strip()

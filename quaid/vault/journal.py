@@ -11,13 +11,12 @@ heading or a fence gets a backslash before the mark, which markdown does not sho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from quaid.model import name_key
 from quaid.vault import headings
-from quaid.vault.headings import Stretch
 
 _TITLE = re.compile(r"(?P<day>\d{4}-\d\d-\d\d) - (?P<trigger>\S.*)")
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
@@ -26,7 +25,7 @@ _GRAMMAR = re.compile(r"(?P<lead>[ \t]*)(?P<slashes>\\*)(?=#{1,6}(?:\s|$)|```|~~
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """What was written on one day for one trigger, `text[start:end]` with its heading."""
+    """The paragraphs of one day and trigger, `text[start:end]` with their heading."""
 
     day: date
     trigger: str
@@ -36,7 +35,7 @@ class JournalEntry:
 
 
 def parse_entries(text: str) -> list[JournalEntry]:
-    """The dated entries in their order; the owner's other headings are none. Never raises."""
+    """The dated entries in their order; the owner's other headings are left out. Never raises."""
     return list(_entries(text))
 
 
@@ -55,25 +54,26 @@ def add_entry(text: str | None, trigger: str, when: datetime, paragraph: str) ->
     text, trigger, day = text or "", headings.one_line(trigger) or headings.NO_TRIGGER, when.date()
     entries = list(_entries(text))
     same = [entry for entry in entries if entry.day == day and name_key(entry.trigger) == name_key(trigger)]
-    known = {headings.key(known) for entry in same for known in entry.paragraphs}
+    known = {headings.text_key(known) for entry in same for known in entry.paragraphs}
     paragraphs = _split(headings.without_control(paragraph))
-    new = "\n\n".join(map(_escape, headings.unknown(paragraphs, known)))
+    fresh = headings.drop_known(paragraphs, known)
+    new = "\n\n".join(_change_escapes(paragraph, lambda slashes: slashes + "\\") for paragraph in fresh)
     if not new:
         return text
     if same:
-        place = headings.line_end(text, same[0].start + len(text[same[0].start : same[0].end].rstrip()))
+        place = headings.content_end(text, same[0].start, same[0].end)
         return headings.insert_block(text, place, new)
     return headings.insert_block(text, _place(entries, day, len(text)), f"## {day} - {trigger}\n\n{new}")
 
 
-def take_out(text: str, entries: Sequence[JournalEntry]) -> str:
+def remove_entries(text: str, entries: Sequence[JournalEntry]) -> str:
     """`text` without those of its entries."""
     for entry in sorted(entries, key=lambda entry: entry.start, reverse=True):
         text = text[: entry.start] + text[entry.end :]
     return text
 
 
-def put_in(text: str | None, written: str) -> str:
+def insert_entry(text: str | None, written: str) -> str:
     """`text`, a journal or the archive of one, with an entry as another one has it, heading included.
 
     Its lines stay as they are; it goes before the first that is not newer. One that is there is not put in again.
@@ -104,22 +104,16 @@ def _place(entries: list[JournalEntry], day: date, end: int) -> int:
 
 
 def _entries(text: str) -> Iterator[JournalEntry]:
-    for stretch in headings.stretches(text):
-        title = _TITLE.fullmatch(stretch.title)
-        day = _day(title["day"]) if title else None
+    for section in headings.top_sections(text):
+        title = _TITLE.fullmatch(section.title)
+        try:
+            day = date.fromisoformat(title["day"]) if title else None
+        except ValueError:
+            continue
         if title and day:
-            yield JournalEntry(day, title["trigger"], _paragraphs(text, stretch), stretch.start, stretch.end)
-
-
-def _day(written: str) -> date | None:
-    try:
-        return date.fromisoformat(written)
-    except ValueError:
-        return None
-
-
-def _paragraphs(text: str, stretch: Stretch) -> tuple[str, ...]:
-    return tuple(map(_unescape, _split(text[stretch.body : stretch.end].replace("\r\n", "\n"))))
+            written = _split(text[section.body : section.end].replace("\r\n", "\n"))
+            paragraphs = tuple(_change_escapes(paragraph, lambda slashes: slashes[1:]) for paragraph in written)
+            yield JournalEntry(day, title["trigger"], paragraphs, section.start, section.end)
 
 
 def _split(text: str) -> list[str]:
@@ -127,11 +121,5 @@ def _split(text: str) -> list[str]:
     return [paragraph for paragraph in _BETWEEN.split(lines.strip("\n")) if paragraph.strip()]
 
 
-def _escape(paragraph: str) -> str:
-    lines = paragraph.split("\n")
-    return "\n".join(headings.change_slashes(_GRAMMAR, line, lambda slashes: slashes + "\\") for line in lines)
-
-
-def _unescape(paragraph: str) -> str:
-    lines = paragraph.split("\n")
-    return "\n".join(headings.change_slashes(_GRAMMAR, line, lambda slashes: slashes[1:]) for line in lines)
+def _change_escapes(paragraph: str, change: Callable[[str], str]) -> str:
+    return "\n".join(headings.change_escapes(_GRAMMAR, line, change) for line in paragraph.split("\n"))

@@ -1,4 +1,4 @@
-"""Where things live in a vault, and what a path alone says about a note."""
+"""The places of things in a vault, and what a path alone says about a note."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _CONFLICT_COPY = re.compile(
 _FORBIDDEN = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f\x7f\ud800-\udfff]|%%+')
 _HIDDEN = re.compile(r"^[.~]")
 _HIDDEN_FILES = {".gitignore", ".gitattributes"}
-_LONGEST_NAME = 190
+_MAX_NAME_BYTES = 190
 """Bytes of an entity's name as a file; file systems take 255."""
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{20,24}\.tmp", re.DOTALL)
 _RESERVED = re.compile(r"^(con|prn|aux|nul|conin\$|conout\$|com[\d¹²³]|lpt[\d¹²³])(?= *(?:\.|$))", re.IGNORECASE)
 
 
 def kind_of(rel_path: str, note_type: str | None, keys: Container[str] = ()) -> Kind:
-    """What a note is: its folder decides, elsewhere its `type`.
+    """Return the kind of a note: its folder decides, elsewhere its `type`.
 
     `event` names both a fact type and an entity type; outside the two folders a `confidence` or `status` key
     (which only facts have) makes it a fact.
@@ -70,7 +70,7 @@ def project_of(rel_path: str) -> str | None:
 
 
 def is_tools_note(rel_path: str) -> bool:
-    """Whether a note tells how the tools of a project are reached."""
+    """Return True if a note tells how the tools of a project are reached."""
     return project_of(rel_path) is not None and rel_path.endswith("/TOOLS.md")
 
 
@@ -80,13 +80,13 @@ def is_note_name(name: str) -> bool:
 
 
 def is_note_path(rel_path: str) -> bool:
-    """Whether a listing of the vault would come across this file and take its name for a note's."""
+    """Return True if a listing of the vault would come across this file and take its name for a note's."""
     *folders, name = rel_path.split("/")
     return is_note_name(name) and not any(map(skips_folder, folders))
 
 
 def is_vault_path(rel_path: str) -> bool:
-    """Whether Quaid may write a file of this path: below the vault, and nothing on the way is hidden."""
+    """Return True if Quaid may write a file of this path: below the vault, and nothing on the way is hidden."""
     names = rel_path.split("/")
     is_plain = all(name and not name.startswith(".") for name in names) and "\0" not in rel_path
     return is_plain or rel_path in _HIDDEN_FILES
@@ -94,7 +94,7 @@ def is_vault_path(rel_path: str) -> bool:
 
 def is_conflict_copy(rel_path: str) -> bool:
     """A copy a sync tool made because two devices disagreed: reported, never indexed as memory."""
-    name = rel_path.rpartition("/")[2]  # asked of every note in every sweep: most are let go by the first test
+    name = rel_path.rpartition("/")[2]  # asked of every note in every sweep: the first test suffices for most
     return "conflict" in name.lower() and _CONFLICT_COPY.search(name) is not None
 
 
@@ -150,13 +150,13 @@ def entity_path(name: str) -> str:
     """`entities/Maya Chen.md`: the file name is the name, but what file systems and links refuse is replaced by its
     full-width twin, so that no two names share a file.
     """
-    cleaned = _FORBIDDEN.sub(_look_alike, unicodedata.normalize("NFC", name))
-    cleaned = _HIDDEN.sub(_look_alike, " ".join(cleaned.split())).rstrip(" .")
-    if len(cleaned.encode()) > _LONGEST_NAME:
+    cleaned = _FORBIDDEN.sub(_full_width, unicodedata.normalize("NFC", name))
+    cleaned = _HIDDEN.sub(_full_width, " ".join(cleaned.split())).rstrip(" .")
+    if len(cleaned.encode()) > _MAX_NAME_BYTES:
         cleaned = (
-            f"{cleaned.encode()[: _LONGEST_NAME - 9].decode(errors='ignore').rstrip(' .')} {session_tail(cleaned)}"
+            f"{cleaned.encode()[: _MAX_NAME_BYTES - 9].decode(errors='ignore').rstrip(' .')} {session_tail(cleaned)}"
         )
-    # Windows takes what stands before the first full stop for the device, whatever follows.
+    # Windows takes the part before the first full stop for the device.
     cleaned = _RESERVED.sub(r"\1_", cleaned) or "_"
     return f"entities/{cleaned}.md"
 
@@ -165,7 +165,7 @@ def snippets_path(core: str) -> str:
     """`SOUL.md` -> `snippets/SOUL.snippets.md`
 
     Raises:
-        BadInputError: `core` is no core note.
+        BadInputError: `core` is not a core note.
     """
     return f"snippets/{_core_stem(core)}.snippets.md"
 
@@ -174,31 +174,26 @@ def journal_path(core: str) -> str:
     """`SOUL.md` -> `journal/SOUL.journal.md`
 
     Raises:
-        BadInputError: `core` is no core note.
+        BadInputError: `core` is not a core note.
     """
     return f"journal/{_core_stem(core)}.journal.md"
 
 
 def _core_stem(core: str) -> str:
     if core not in CORE_FILES:
-        raise BadInputError(f"{core!r} is no core note. Snippets and journal are kept for {', '.join(CORE_FILES)}.")
+        raise BadInputError(f"{core!r} is not a core note. Snippets and journal are kept for {', '.join(CORE_FILES)}.")
     return core.removesuffix(".md")
 
 
-def _look_alike(refused: re.Match[str]) -> str:
+def _full_width(refused: re.Match[str]) -> str:
     return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else " " for char in refused[0])
-
-
-def cut(text: str, most: int) -> str:
-    """As much of `text` as fits `most` bytes: file systems count these, not characters."""
-    return os.fsencode(text)[:most].decode(errors="ignore")
 
 
 def temporary_name(name: str) -> str:
     """A hidden neighbour of `name` that no other process picks, shaped so that every listing skips it."""
-    return f".{cut(name, 100)}.{time.time_ns():x}{os.urandom(3).hex()}.tmp"
+    return f".{os.fsencode(name)[:100].decode(errors='ignore')}.{time.time_ns():x}{os.urandom(3).hex()}.tmp"
 
 
 def is_temporary_name(name: str) -> bool:
-    """Whether `temporary_name` made this name: nobody else's hidden files are ours to tidy away."""
+    """Return True if `temporary_name` made this name: nobody else's hidden files are ours to tidy away."""
     return _TEMPORARY.fullmatch(name) is not None

@@ -30,7 +30,7 @@ _LINE = (
 )
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _ESCAPED = {written: char for char, written in _ESCAPES.items()}
-_LONGEST_HOST = 24
+_MAX_HOST = 24
 
 
 class Ledger(NamedTuple):
@@ -47,22 +47,30 @@ def parse_ledger(data: bytes) -> Ledger:
     for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         if not line.strip():
             continue
-        parsed = _parse_line(line.removesuffix(b"\r"))
-        if parsed is None:
+        try:
+            found = re.fullmatch(_LINE, line.removesuffix(b"\r").decode())
+            note_id = re.sub(r"\\.?", lambda escape: _ESCAPED[escape[0]], found["id"]) if found else ""
+        except (UnicodeDecodeError, KeyError):
+            found = None
+        if found is None:
             broken += 1
-        else:
-            note_id, use = parsed
-            rows[note_id] = later(rows[note_id], use) if note_id in rows else use
+            continue
+        use = Use(int(found["accesses"]), found["last_access"] or None, float(found["strength"]))
+        rows[note_id] = later(rows[note_id], use) if note_id in rows else use
     return Ledger(rows, broken)
 
 
 def render_ledger(rows: Mapping[str, Use]) -> bytes:
     """The file of `rows`: equal rows give equal bytes, and a changed counter changes one line."""
-    return "".join(f"{_render_line(note_id, rows[note_id])}\n" for note_id in sorted(rows)).encode()
+    lines = []
+    for note_id, use in sorted(rows.items()):
+        written = re.sub(r"[\\\t\n\r]", lambda char: _ESCAPES[char[0]], note_id)
+        lines.append(f"{written}\t{use.accesses}\t{use.last_access or ''}\t{round(use.strength, 4) + 0.0:.4f}\n")
+    return "".join(lines).encode()
 
 
 def later(one: Use, other: Use) -> Use:
-    """Of two states of one counter on one device, the one that came after.
+    """Return the later of two states of one counter on one device.
 
     A recall raises `accesses`; between two recalls strength can only have been taken away.
     """
@@ -71,24 +79,28 @@ def later(one: Use, other: Use) -> Use:
 
 def merge_versions(one: Mapping[str, Use], other: Mapping[str, Use]) -> dict[str, Use]:
     """Two versions of the same device's ledger as one."""
-    merged = dict(one)
-    for note_id, use in other.items():
-        merged[note_id] = later(merged[note_id], use) if note_id in merged else use
-    return merged
+    return {**one, **{note_id: later(one.get(note_id, use), use) for note_id, use in other.items()}}
 
 
 def add_ledgers(ledgers: Iterable[Mapping[str, Use]]) -> dict[str, Use]:
-    """What all devices together know; the order of `ledgers` does not matter."""
+    """Return the sums over all devices; the order of `ledgers` does not matter."""
     uses: dict[str, list[Use]] = {}
     for rows in ledgers:
         for note_id, use in rows.items():
             uses.setdefault(note_id, []).append(use)
-    return {note_id: _add(same) for note_id, same in uses.items()}
+    return {
+        note_id: Use(
+            sum(use.accesses for use in same),
+            max((use.last_access for use in same if use.last_access), default=None),
+            round(math.fsum(use.strength for use in same), 4),
+        )
+        for note_id, same in uses.items()
+    }
 
 
 def device_name(host: str, token: str) -> str:
     """A device's name: what its owner calls the machine, and four characters that tell it from its namesakes."""
-    return f"{slug(host.partition('.')[0], _LONGEST_HOST)}-{token[:4]}"
+    return f"{slug(host.partition('.')[0], _MAX_HOST)}-{token[:4]}"
 
 
 def ledger_path(device: str) -> str:
@@ -115,25 +127,3 @@ def read_ledger(root: Path, device: str) -> Ledger:
     """The ledger of `device`; empty when it is gone."""
     data = files.read_note(root, ledger_path(device))
     return Ledger({}) if data is None else parse_ledger(data)
-
-
-def _add(uses: list[Use]) -> Use:
-    accesses = sum(use.accesses for use in uses)
-    last_access = max((use.last_access for use in uses if use.last_access), default=None)
-    return Use(accesses, last_access, round(math.fsum(use.strength for use in uses), 4))
-
-
-def _parse_line(line: bytes) -> tuple[str, Use] | None:
-    try:
-        found = re.fullmatch(_LINE, line.decode())
-        if found is None:
-            return None
-        note_id = re.sub(r"\\.?", lambda escape: _ESCAPED[escape[0]], found["id"])
-    except (UnicodeDecodeError, KeyError):
-        return None
-    return note_id, Use(int(found["accesses"]), found["last_access"] or None, float(found["strength"]))
-
-
-def _render_line(note_id: str, use: Use) -> str:
-    written = re.sub(r"[\\\t\n\r]", lambda char: _ESCAPES[char[0]], note_id)
-    return f"{written}\t{use.accesses}\t{use.last_access or ''}\t{round(use.strength, 4) + 0.0:.4f}"

@@ -1,4 +1,4 @@
-"""What markdown says once its markup is gone: plain text, links, edges, sections."""
+"""The text of markdown without its markup: plain text, links, edges, sections."""
 
 from __future__ import annotations
 
@@ -158,8 +158,8 @@ def without_comments(text: str) -> str:
 
 
 def comments(text: str) -> Iterator[tuple[int, int]]:
-    """Where stands what Obsidian (`%%…%%`) and markdown (`<!--…-->`) do not show. A pattern that looks for the end of
-    each takes quadratic time where there is none.
+    """Yield (start, end) of each comment, which Obsidian (`%%…%%`) or markdown (`<!--…-->`) does not show. A pattern
+    that looks for the end of each takes quadratic time where there is none.
     """
     place = 0
     never_closed: set[str] = set()
@@ -247,18 +247,18 @@ def _shown(match: re.Match[str]) -> str:
 
 
 @cache
-def _parser() -> Any:
+def _block_parser() -> Any:
     import mistune
 
-    # The block parser alone: sections need headings, fences and tables, never the inline markup within them.
-    return mistune.create_markdown(renderer=None, plugins=["table"])
+    # Not the inline parser: sections need headings, fences and tables, never the markup within them.
+    return mistune.create_markdown(renderer=None, plugins=["table"]).block
 
 
 def _blocks(body: str) -> list[dict[str, Any]]:
-    markdown = _parser()
-    state = markdown.block.state_cls()
+    parser = _block_parser()
+    state = parser.state_cls()
     state.process(_GAP.sub(_narrowed, body.replace("\r\n", "\n")))
-    markdown.block.parse(state)
+    parser.parse(state)
     return list(state.tokens)
 
 

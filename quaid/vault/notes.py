@@ -22,7 +22,7 @@ MEGABYTE = 1_000_000
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$")
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
-_MOST = 10**9
+_MAX_NUMBER = 10**9
 """No number in a head is larger: SQLite's whole numbers end at 2**63."""
 _MONTHS = (
     "January", "February", "March", "April", "May", "June",
@@ -140,7 +140,7 @@ def render_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def day(iso: str) -> str:
+def format_day(iso: str) -> str:
     """`2023-05-08T13:56:00Z` -> `8 May 2023`; anything else as it is."""
     match = re.match(r"(\d{4})-(\d\d)-(\d\d)", iso)
     if not match or not 1 <= int(match[2]) <= 12:
@@ -229,7 +229,7 @@ class _Fields:
             number = float(value)
         except ValueError:
             number = math.nan
-        if abs(number) <= _MOST:
+        if abs(number) <= _MAX_NUMBER:
             return number
         self.problems.append(f"{key} should be a number, is {value!r}")
         return None
@@ -261,7 +261,7 @@ _Shaped = tuple[str, tuple[Chunk, ...]]
 def _shape_fact(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
     text = markdown.plain(markdown.without_edges(body))
     if not text:
-        text = "; ".join(f"{e.subject} {e.relation.replace('_', ' ')} {e.object}" for e in markdown.edges(body)) or stem
+        text = "; ".join(map(_spoken, markdown.edges(body))) or stem
     keywords = " ".join([*fields.list("keywords"), *names[1:]])
     return text, tuple(Chunk(i, piece, "", keywords) for i, piece in enumerate(markdown.split_text(text)))
 
@@ -271,12 +271,9 @@ def _shape_entity(body: str, stem: str, names: Sequence[str], _fields: _Fields) 
     known = "; ".join(_spoken(edge) for edge in markdown.edges(body, stem))
     text = ". ".join(filter(None, (prose.removesuffix(".") if known else prose, known))) or stem
     # A name that the text has is not said twice: its note would be the best for any question that has the name.
-    context = ", ".join(name for name in names if not _is_said(name, text))
+    unsaid = (name for name in names if not re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", text))
+    context = ", ".join(unsaid)
     return text, tuple(Chunk(i, piece, context) for i, piece in enumerate(markdown.split_text(text)))
-
-
-def _is_said(name: str, text: str) -> bool:
-    return re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _spoken(edge: Edge) -> str:
@@ -289,7 +286,7 @@ def _shape_episode(body: str, stem: str, names: Sequence[str], fields: _Fields) 
     for turn in episodes.parse_turns(body, parse_time(started)):
         said_at = turn.said_at or started
         # "Caroline (8 May 2023)": of six forms tried on LoCoMo the one whose vectors find most (docs/recall.md).
-        context = " ".join(filter(None, (turn.speaker, f"({day(said_at)})" if said_at else "")))
+        context = " ".join(filter(None, (turn.speaker, f"({format_day(said_at)})" if said_at else "")))
         for piece in markdown.split_text(turn.text):
             chunks.append(Chunk(len(chunks), piece, context, "", turn.number, turn.speaker, said_at))
     if not chunks:
@@ -316,7 +313,7 @@ def _shape_title(_body: str, stem: str, names: Sequence[str], fields: _Fields) -
 
 
 def _shape_review(_body: str, _stem: str, _names: Sequence[str], _fields: _Fields) -> _Shaped:
-    return "", ()  # what is asked about a memory is none: a list of what was asked in vain would answer it
+    return "", ()  # a question about a memory is not one: a list of unanswered questions would answer them
 
 
 _SHAPES: dict[Kind, Callable[[str, str, Sequence[str], _Fields], _Shaped]] = {

@@ -18,7 +18,7 @@ from datetime import datetime
 
 from quaid.model import name_key
 from quaid.vault import headings
-from quaid.vault.headings import Stretch
+from quaid.vault.headings import TopSection
 
 _TITLE = re.compile(r"(?P<trigger>.*\S) - (?P<when>\d{4}-\d\d-\d\d \d\d:\d\d)")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -31,12 +31,15 @@ _GRAMMAR = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SnippetSection:
-    """The observations of one trigger, `text[start:end]` with its heading. `when` has no zone: it is as written."""
+    """The observations of one trigger, `text[start:end]`, from `body` on without the heading. `when` has no zone: it is
+    as written.
+    """
 
     trigger: str
     when: datetime
     bullets: tuple[str, ...]
     start: int
+    body: int
     end: int
 
 
@@ -50,8 +53,8 @@ class _Item:
 
 
 def parse_sections(text: str) -> list[SnippetSection]:
-    """The dated sections in their order; the owner's other headings are none. Never raises."""
-    return [section for section, _ in _sections(text)]
+    """The dated sections in their order; the owner's other headings are left out. Never raises."""
+    return list(_sections(text))
 
 
 def add_bullets(text: str | None, trigger: str, when: datetime, bullets: Sequence[str]) -> str:
@@ -66,20 +69,22 @@ def add_bullets(text: str | None, trigger: str, when: datetime, bullets: Sequenc
     Returns:
         The whole new text; `text` itself, or the empty text, when nothing is new.
     """
-    trigger = headings.one_line(trigger) or headings.NO_TRIGGER
+    text, trigger = text or "", headings.one_line(trigger) or headings.NO_TRIGGER
     same = [
-        (section, stretch)
-        for section, stretch in _sections(text or "")
+        section
+        for section in _sections(text)
         if section.when.date() == when.date() and name_key(section.trigger) == name_key(trigger)
     ]
-    known = {headings.key(bullet) for section, _ in same for bullet in section.bullets}
-    new = [render_bullet(bullet) for bullet in headings.unknown(map(headings.one_line, bullets), known)]
+    known = {headings.text_key(bullet) for section in same for bullet in section.bullets}
+    new = [render_bullet(bullet) for bullet in headings.drop_known(map(headings.one_line, bullets), known)]
     if not new:
-        return text or ""
-    if same:
-        return _extend(text or "", same[-1][1], new)
-    block = "\n".join([f"## {trigger} - {when.isoformat(' ')[:16]}", "", *new])
-    return headings.insert_block(text or "", len(text or ""), block)
+        return text
+    lines = "\n".join(new)
+    if not same:
+        return headings.insert_block(text, len(text), f"## {trigger} - {when.isoformat(' ')[:16]}\n\n{lines}")
+    if items := _items(text, same[-1]):
+        return headings.insert_lines(text, items[-1].end, lines)
+    return headings.insert_block(text, headings.content_end(text, same[-1].start, same[-1].end), lines)
 
 
 def remove_bullets(text: str, bullets: Collection[str]) -> str:
@@ -87,46 +92,42 @@ def remove_bullets(text: str, bullets: Collection[str]) -> str:
 
     A section that has nothing left goes with its last one; all else stays as it is.
     """
-    gone = set(map(headings.key, bullets))
-    for _, stretch in reversed(list(_sections(text))):
-        items = [item for item in _items(text, stretch) if headings.key(_said(item)) in gone]
-        kept = text[stretch.body : stretch.end]
+    gone = set(map(headings.text_key, bullets))
+    for section in reversed(list(_sections(text))):
+        items = [item for item in _items(text, section) if headings.text_key(_bullet_text(item)) in gone]
+        kept = text[section.body : section.end]
         for item in reversed(items):
-            kept = kept[: item.start - stretch.body] + kept[item.end - stretch.body :]
-        start = stretch.body if kept.strip() or not items else stretch.start
-        text = text[:start] + (kept if start == stretch.body else "") + text[stretch.end :]
+            kept = kept[: item.start - section.body] + kept[item.end - section.body :]
+        start = section.body if kept.strip() or not items else section.start
+        text = text[:start] + (kept if start == section.body else "") + text[section.end :]
     return text
 
 
 def render_bullet(bullet: str) -> str:
     """The list item of an observation of one line."""
-    return f"- {_escape(bullet)}"
+    return "- " + headings.change_escapes(_GRAMMAR, bullet, lambda slashes: slashes + "\\")
 
 
-def _sections(text: str) -> Iterator[tuple[SnippetSection, Stretch]]:
-    for stretch in headings.stretches(text):
-        title = _TITLE.fullmatch(stretch.title)
-        when = _moment(title["when"]) if title else None
+def _sections(text: str) -> Iterator[SnippetSection]:
+    for section in headings.top_sections(text):
+        title = _TITLE.fullmatch(section.title)
+        try:
+            when = datetime.fromisoformat(title["when"]) if title else None
+        except ValueError:
+            continue
         if title and when:
-            bullets = tuple(map(_said, _items(text, stretch)))
-            yield SnippetSection(title["trigger"], when, bullets, stretch.start, stretch.end), stretch
+            bullets = tuple(map(_bullet_text, _items(text, section)))
+            yield SnippetSection(title["trigger"], when, bullets, section.start, section.body, section.end)
 
 
-def _said(item: _Item) -> str:
-    return _unescape(" ".join(item.lines))
+def _bullet_text(item: _Item) -> str:
+    return headings.change_escapes(_GRAMMAR, " ".join(item.lines), lambda slashes: slashes[1:])
 
 
-def _moment(written: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(written)
-    except ValueError:
-        return None
-
-
-def _items(text: str, stretch: Stretch) -> list[_Item]:
+def _items(text: str, section: TopSection | SnippetSection) -> list[_Item]:
     items: list[_Item] = []
     is_open = is_after_blank = False
-    for line in _LINE.finditer(text, stretch.body, stretch.end):
+    for line in _LINE.finditer(text, section.body, section.end):
         words = line[0].strip()
         bullet = _BULLET.match(line[0].rstrip())
         is_open = bool(bullet) or (is_open and (not is_after_blank or not words or line[0][0] in " \t"))
@@ -137,23 +138,3 @@ def _items(text: str, stretch: Stretch) -> list[_Item]:
             items[-1].end = line.end()
         is_after_blank = not words
     return items
-
-
-def _extend(text: str, stretch: Stretch, new: Sequence[str]) -> str:
-    """`text` with list items behind the section's last one, and whatever follows that left where it is."""
-    items = _items(text, stretch)
-    if not items:
-        place = stretch.start + len(text[stretch.start : stretch.end].rstrip())
-        return headings.insert_block(text, headings.line_end(text, place), "\n".join(new))
-    newline = headings.newline_of(text)
-    lines = newline.join(new)
-    before, after = text[: items[-1].end], text[items[-1].end :]
-    return f"{before}{lines}{newline}{after}" if before.endswith("\n") else f"{before}{newline}{lines}"
-
-
-def _escape(bullet: str) -> str:
-    return headings.change_slashes(_GRAMMAR, bullet, lambda slashes: slashes + "\\")
-
-
-def _unescape(bullet: str) -> str:
-    return headings.change_slashes(_GRAMMAR, bullet, lambda slashes: slashes[1:])

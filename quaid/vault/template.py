@@ -1,4 +1,4 @@
-"""What `quaid init` puts into a folder, and only where nothing of that name is there."""
+"""The files that `quaid init` puts into a folder, where nothing of that name is there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def template_folder() -> Path:
 
 
 def plan_template(root: Path, *, adopt: bool) -> list[Edit]:
-    """The files to add. `adopt` leaves a folder that has notes already as much as possible as it is."""
+    """The files to add. `adopt` adds as little as possible to a folder that has notes already."""
     planned = []
     for source in sorted(template_folder().iterdir()):
         rel_path = _DOTTED.get(source.name, source.name)
@@ -31,5 +31,5 @@ def plan_template(root: Path, *, adopt: bool) -> list[Edit]:
 
 
 def has_notes(root: Path) -> bool:
-    """Whether a folder holds anything that is its owner's."""
+    """Return True if a folder holds anything that is its owner's."""
     return root.is_dir() and any(not entry.name.startswith(".git") for entry in root.iterdir())

@@ -1,7 +1,7 @@
 """The one order of a write: lock, finish what a killed write left, guard, write the files, commit.
 
 The steps and what a kill at each leaves behind: the intention is written to pending.json in the vault's state, then the
-files, then the commit, then the intention is removed. Whoever writes next finds a leftover intention and finishes it,
+files, then the commit, then the intention is removed. The next writer finds a leftover intention and finishes it,
 so the vault ends as if nothing had happened; a repeated call recognises its own `key` and does nothing twice. One that
 cannot be finished is undone and set aside: it must not be in the way of every later write.
 """
@@ -18,19 +18,19 @@ from typing import Protocol
 from quaid.errors import DiskFullError, GitMissingError, LockedError, NoteChangedError, QuaidError
 from quaid.model import Committed, Edit, Message
 from quaid.place import LOCK_FILE, state_folder
-from quaid.vault import displaced, exchange, files, intention
-from quaid.vault.intention import PENDING_FILE, Change, list_unfinished
+from quaid.vault import file_swap, files, intent_log, old_versions
+from quaid.vault.intent_log import PENDING_FILE, VaultChange, list_unfinished
 
-__all__ = ["PENDING_FILE", "Change", "apply", "begin", "finish_killed", "list_unfinished", "needs_recovery"]
+__all__ = ["PENDING_FILE", "VaultChange", "apply", "begin", "finish_killed", "list_unfinished", "needs_recovery"]
 
 MAX_WATCHED = 16
 """Old files that are held open until a write is over, of which there may be thousands."""
-_PASSING = (LockedError, NoteChangedError, DiskFullError, GitMissingError)
+_TEMPORARY = (LockedError, NoteChangedError, DiskFullError, GitMissingError)
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class History(Protocol):
-    """What a transaction asks of the git side of a vault."""
+    """The git side of a vault as a transaction needs it."""
 
     @property
     def git_dir(self) -> Path:
@@ -62,7 +62,7 @@ class History(Protocol):
 @contextmanager
 def begin(
     root: Path, history: History, wait_s: float, say: Callable[[str], None] | None = None
-) -> Iterator[Change | None]:
+) -> Iterator[VaultChange | None]:
     """Hold the vault's write lock while a change is planned and applied; the change that a killed process had begun
     and that was finished first, if any.
 
@@ -74,7 +74,7 @@ def begin(
         yield _recover(root, history)
 
 
-def apply(root: Path, change: Change, history: History) -> Committed:
+def apply(root: Path, change: VaultChange, history: History) -> Committed:
     """Write every file and commit, or leave everything as it was. The caller is within `begin`.
 
     Raises:
@@ -82,9 +82,9 @@ def apply(root: Path, change: Change, history: History) -> Committed:
         LockedError: an editor does not end saving one.
         QuaidError: the disk or git refused; the files are as before.
     """
-    displaced.look(root, history.git_dir)
-    with _watching(root, change.edits, history.git_dir) as old:
-        intention.write(root, change)
+    old_versions.set_aside_saved(root, history.git_dir)
+    with _holding_old_files(root, change.edits, history.git_dir) as old:
+        intent_log.write(root, change)
         done: list[Edit] = []
         try:
             for edit in change.edits:
@@ -93,15 +93,15 @@ def apply(root: Path, change: Change, history: History) -> Committed:
             committed = history.commit(change.edits, change.message, author=change.author, merged=change.merged)
         except BaseException:
             _roll_back(root, done)
-            intention.clear(root)
-            _bring_back(root, old)
+            intent_log.clear(root)
+            _restore_saved(root, old)
             raise
-        intention.clear(root)
-        _bring_back(root, old)
+        intent_log.clear(root)
+        _restore_saved(root, old)
     return committed
 
 
-def _recover(root: Path, history: History) -> Change | None:
+def _recover(root: Path, history: History) -> VaultChange | None:
     """Finish what a killed process began, and say what that was. The caller is within `begin`.
 
     What cannot be finished is set aside, as `list_unfinished` tells.
@@ -110,23 +110,24 @@ def _recover(root: Path, history: History) -> Change | None:
         LockedError, NoteChangedError: somebody is at work; the next writer finishes it.
         DiskFullError, VaultReadOnlyError, GitMissingError: nothing can be written.
     """
-    change = intention.read(root)
+    change = intent_log.read(root)
     if change is None:
         return None
-    finished: Change | None = change
+    finished: VaultChange | None = change
     try:
         history.recover()
         _finish(root, change, history)
     except QuaidError as error:
-        if _is_passing(error):
-            raise
+        cause = error.__cause__
+        if isinstance(error, _TEMPORARY) or (isinstance(cause, OSError) and cause.errno in _REFUSED):
+            raise  # the same may go through later
         _roll_back(root, change.edits)
         reason = f'"{change.message.subject}" could not be finished: {error}'
-        intention.set_aside(root, reason, change.edits, intention.locate(root))
+        intent_log.set_aside(root, reason, change.edits, intent_log.locate(root))
         finished = None
     for leftover in files.iterate_leftovers(root):
-        _tidy(root, leftover, change)
-    intention.clear(root)
+        _remove_leftover(root, leftover, change)
+    intent_log.clear(root)
     return finished
 
 
@@ -138,8 +139,8 @@ def finish_killed(root: Path, history: History, wait_s: float) -> None:
 
 
 def needs_recovery(root: Path) -> bool:
-    """Whether a killed write waits to be finished."""
-    return os.path.lexists(intention.locate(root))
+    """Return True if a killed write waits to be finished."""
+    return os.path.lexists(intent_log.locate(root))
 
 
 @contextmanager
@@ -159,28 +160,28 @@ def _locked(root: Path, wait_s: float) -> Iterator[None]:
     except Timeout as error:
         raise LockedError(f"Another Quaid is writing to {root}") from error
     except OSError as error:
-        raise files.sentence(error, path) from error
+        raise files.explain(error, path) from error
 
 
-def _finish(root: Path, change: Change, history: History) -> None:
+def _finish(root: Path, change: VaultChange, history: History) -> None:
     if all(history.read_at("HEAD", edit.rel_path) == edit.after for edit in change.edits):
         return
-    # What somebody has rewritten since then is theirs; the rest is finished.
+    # A file that somebody has rewritten since then is left alone; the rest is finished.
     ours = [edit for edit in change.edits if files.read_note(root, edit.rel_path) in (edit.before, edit.after)]
     missing = [edit for edit in ours if files.read_note(root, edit.rel_path) != edit.after]
-    with _watching(root, missing, history.git_dir) as old:
+    with _holding_old_files(root, missing, history.git_dir) as old:
         for edit in missing:
             files.write_note(root, edit.rel_path, edit.before, edit.after)
         if ours:
-            # A merge whose other side git has pruned meanwhile is a commit like any other.
+            # A merge whose other side git has pruned is a commit like any other.
             merged = change.merged if change.merged and history.has_commit(change.merged) else None
             history.commit(ours, change.message, author=change.author, merged=merged)
-        _bring_back(root, old)
+        _restore_saved(root, old)
 
 
 @contextmanager
-def _watching(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iterator[list[tuple[int, Edit]]]:
-    """The old files of `edits`, open, as soon as no editor is saving one of them.
+def _holding_old_files(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iterator[list[tuple[int, Edit]]]:
+    """Yield the old files of `edits`, open, as soon as no editor is saving one of them.
 
     Raises:
         NoteChangedError: a file is not what its edit was planned on.
@@ -191,8 +192,8 @@ def _watching(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iterator[list
         for edit in edits:
             with ExitStack() as looking:
                 handle = _open_old(root, edit, looking)
-                if handle is not None and exchange.is_written(handle) is None:
-                    displaced.keep(root, git_dir, edit)
+                if handle is not None and file_swap.is_written(handle) is None:
+                    old_versions.keep(root, git_dir, edit)
                 if handle is not None and len(held) < MAX_WATCHED:
                     stack.push(looking.pop_all())
                     held.append((handle, edit))
@@ -205,27 +206,27 @@ def _open_old(root: Path, edit: Edit, stack: ExitStack) -> int | None:
             raise NoteChangedError(edit.rel_path)
         return None
     try:
-        handle = stack.enter_context(exchange.opened(root / edit.rel_path))
+        handle = stack.enter_context(file_swap.opened(root / edit.rel_path))
     except FileNotFoundError as error:
         raise NoteChangedError(edit.rel_path) from error
-    if exchange.read_saved(handle, edit.rel_path) != edit.before:
+    if file_swap.read_saved(handle, edit.rel_path) != edit.before:
         raise NoteChangedError(edit.rel_path)
     return handle
 
 
-def _bring_back(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
-    """Look at the old files a last time: the text of an editor that had one open belongs to the note."""
-    for place in exchange.find_touched([(handle, edit.before or b"") for handle, edit in old]):
+def _restore_saved(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
+    """Look at the old files a last time: text that an editor saved into one belongs to the note."""
+    for place in file_swap.find_touched([(handle, edit.before or b"") for handle, edit in old]):
         handle, edit = old[place]
-        if exchange.is_at(handle, root / edit.rel_path):
+        if file_swap.is_at(handle, root / edit.rel_path):
             continue
         try:
-            data, now = exchange.read_saved(handle, edit.rel_path), files.read_note(root, edit.rel_path)
+            data, now = file_swap.read_saved(handle, edit.rel_path), files.read_note(root, edit.rel_path)
             if data not in (edit.before, now):
                 files.write_note(root, edit.rel_path, edit.before if now == edit.before else edit.after, data)
         except QuaidError as error:
             reason = f"An editor saved {edit.rel_path} while Quaid wrote it: {error}"
-            intention.set_aside(root, reason, [Edit(edit.rel_path, None, exchange.read_now(handle))])
+            intent_log.set_aside(root, reason, [Edit(edit.rel_path, None, file_swap.read_now(handle))])
 
 
 def _roll_back(root: Path, done: Sequence[Edit]) -> None:
@@ -234,16 +235,10 @@ def _roll_back(root: Path, done: Sequence[Edit]) -> None:
             files.write_note(root, edit.rel_path, edit.after, edit.before)
 
 
-def _is_passing(error: QuaidError) -> bool:
-    """Whether the same may go through later."""
-    cause = error.__cause__
-    return isinstance(error, _PASSING) or (isinstance(cause, OSError) and cause.errno in _REFUSED)
-
-
-def _tidy(root: Path, leftover: Path, change: Change) -> None:
+def _remove_leftover(root: Path, leftover: Path, change: VaultChange) -> None:
     """Remove what a killed write left of a file, unless it holds what nobody else has."""
     data = files.read_note(leftover.parent, leftover.name) or b""
     if any(text is not None and text.startswith(data) for edit in change.edits for text in (edit.before, edit.after)):
         leftover.unlink(missing_ok=True)
     else:
-        intention.set_aside(root, f"A killed write left {leftover.name}", leftover=leftover)
+        intent_log.set_aside(root, f"A killed write left {leftover.name}", leftover=leftover)

@@ -24,9 +24,9 @@ from nights import Scripted, answer_pairs, answer_review
 from scale import PEOPLE, generate, statement
 
 from quaid import Memory
-from quaid.capture.facts import FactDetails, plan_fact
-from quaid.janitor.runner import Options
-from quaid.janitor.worktree import open_bench
+from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.janitor.runner import RunOptions
+from quaid.janitor.worktree import open_worktree
 from quaid.model import Message
 from quaid.vault import transaction
 
@@ -67,7 +67,7 @@ def measure(notes: int, pending: int, keep: str | None) -> dict[str, float]:
             memory.sync()
             head = memory.git.state().head
             started = time.perf_counter()
-            with open_bench(root, "measured", head, memory.settings, memory.embedding):
+            with open_worktree(root, "measured", head, memory.settings, memory.embedding):
                 bench_s = time.perf_counter() - started
             now = datetime.now(UTC)
             first, first_s = run(memory, now)
@@ -93,12 +93,12 @@ def learn(memory: Memory, root: Path, count: int) -> None:
     told = [f"{statement(chance, 500_000 + number)}." for number in range(count)]
     planned = [plan_fact(text, FactDetails(speaker=chance.choice(PEOPLE), status="pending"), now)[1] for text in told]
     with transaction.begin(root, memory.git, 5):
-        transaction.apply(root, transaction.Change("facts", tuple(planned), Message("extract: facts")), memory.git)
+        transaction.apply(root, transaction.VaultChange("facts", tuple(planned), Message("extract: facts")), memory.git)
 
 
 def run(memory: Memory, now: datetime):
     started = time.perf_counter()
-    report = memory.janitor.run(Options(), now)
+    report = memory.janitor.run(RunOptions(), now)
     return report, time.perf_counter() - started
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.history.merge import merge_lines, take_back
+from quaid.history.merge import merge_lines, revert_change
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n", b"d"]), max_size=8).map(b"".join)
 
@@ -39,15 +39,15 @@ def note(status, text, remark="", more=""):
 def test_a_change_is_taken_back_and_what_came_after_it_stays():
     before, after = note("pending", "Maya drinks milk"), note("approved", "Maya drinks oat milk")
     now = note("active", "Maya drinks oat milk", "\nAsk her.\n", "pinned: true\n")
-    assert take_back(before, after, now) == note("active", "Maya drinks milk", "\nAsk her.\n", "pinned: true\n")
-    assert take_back(before, after, after) == before
-    assert take_back(before, after, note("active", "Maya drinks soy milk")) is None
+    assert revert_change(before, after, now) == note("active", "Maya drinks milk", "\nAsk her.\n", "pinned: true\n")
+    assert revert_change(before, after, after) == before
+    assert revert_change(before, after, note("active", "Maya drinks soy milk")) is None
     broken = b"---\nstatus: [\n---\nMaya drinks oat milk\n"
-    assert take_back(before, after, broken) == broken.replace(b"oat ", b"")
+    assert revert_change(before, after, broken) == broken.replace(b"oat ", b"")
 
 
 def test_a_key_that_came_with_the_change_goes_unless_it_was_changed_since():
     before, after = note("active", "A"), note("active", "B", more="confirmations: 2\n")
-    assert take_back(before, after, note("active", "B", "C\n", "confirmations: 2\n")) == note("active", "A", "C\n")
+    assert revert_change(before, after, note("active", "B", "C\n", "confirmations: 2\n")) == note("active", "A", "C\n")
     now = note("pinned", "B", more="confirmations: 3\n")
-    assert take_back(before, after, now) == note("pinned", "A", more="confirmations: 3\n")
+    assert revert_change(before, after, now) == note("pinned", "A", more="confirmations: 3\n")

@@ -25,8 +25,8 @@ NOT_SO_USED = {
     "quaid.capture.transcripts.codex._ITEMS_NOT_SAID": "holds a word whole, through a variable",
     "quaid.docs.validation._COMMENT": "sees a text up to its last -->",
     "quaid.docs.sources._SPAN": "sees _LONGEST_LINE characters",
-    "quaid.vault.journal._GRAMMAR": "matches at the beginning of a line, in headings.change_slashes",
-    "quaid.vault.snippets._GRAMMAR": "matches at the beginning of a line, in headings.change_slashes",
+    "quaid.vault.journal._GRAMMAR": "matches at the beginning of a line, in headings.change_escapes",
+    "quaid.vault.snippets._GRAMMAR": "matches at the beginning of a line, in headings.change_escapes",
 }
 """What would be slow if it searched in a long text, and why it never does."""
 

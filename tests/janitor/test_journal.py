@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from janitor_ground import NOW, Known, Scripted, carry_out, context_of
+from janitor_context import NOW, Known, carry_out, context_of
 from vault.test_snippets import PIECES
 
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import journal as task
-from quaid.vault.journal import archive_path, parse_entries, put_in, take_out
+from quaid.vault.journal import archive_path, insert_entry, parse_entries, remove_entries
 
 FILE = "journal/SOUL.journal.md"
 ENTRIES = {
@@ -26,10 +26,8 @@ SOUL = "# Soul\n\nCalm.\n"
 
 
 @pytest.fixture
-def service():
-    made = Scripted(journal=GOOD)
-    yield made
-    made.close()
+def service(scripted):
+    return scripted(journal=GOOD)
 
 
 @pytest.fixture
@@ -172,12 +170,12 @@ def test_what_is_moved_is_there_once_and_nothing_is_lost(journal, archive):
     moved = archive
     for entry in reversed(entries):
         written = journal[entry.start : entry.end]
-        moved = put_in(moved, written)
+        moved = insert_entry(moved, written)
         assert written.rstrip() in moved
-        assert put_in(moved, written) == moved
+        assert insert_entry(moved, written) == moved
     lines = iter(moved.splitlines())
     assert all(line in lines for line in archive.splitlines() if line.strip())
-    left = take_out(journal, entries)
+    left = remove_entries(journal, entries)
     kept = iter(journal.splitlines(keepends=True))
     assert all(line in kept for line in left.splitlines(keepends=True) if line != "\ufeff")  # which stays where it was
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from janitor_ground import Known, Scripted, carry_out, context_of
+from janitor_context import Known, carry_out, context_of
 from vault.test_snippets import PIECES, is_put_into, keys, soup
 
 from quaid.errors import ModelAnswerError
@@ -28,13 +28,6 @@ SNIPPETS = """## Compaction - 2026-02-12 14:30
 - Fires her kiln on Tuesdays, mostly, this time as well, at 1,240 degrees
 - Likes tea
 """
-
-
-@pytest.fixture
-def service():
-    made = Scripted()
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -260,4 +253,4 @@ def test_what_is_removed_is_gone_and_all_other_lines_stay(text, data):
 def test_a_section_goes_with_its_last_bullet_unless_its_owner_wrote_there():
     text = "# Mine\n\n## Reset - 2026-02-12 14:30\n\n- a\n\n## Compaction - 2026-02-13 14:30\nSaid:\n- b\n"
     assert remove_bullets(text, ["a", "b"]) == "# Mine\n\n## Compaction - 2026-02-13 14:30\nSaid:\n"
-    assert headings.stretches(remove_bullets(text, ["A."]))[1].title.startswith("Compaction")
+    assert headings.top_sections(remove_bullets(text, ["A."]))[1].title.startswith("Compaction")

@@ -85,7 +85,7 @@ def test_whatever_stands_there_each_paragraph_is_added_once_and_nothing_else_cha
     assert len(parse_entries(added)) <= len(parse_entries(text or "")) + 1
     said = headings.without_control(paragraph).split("\n\n")
     found = {key for entry in parse_entries(added) for key in keys(entry.paragraphs)}
-    assert keys(part for part in said if "\n" not in part) - {headings.key("")} <= found
+    assert keys(part for part in said if "\n" not in part) - {headings.text_key("")} <= found
 
 
 @given(st.lists(st.tuples(st.integers(1, 28), st.sampled_from(["Compaction", "Reset"])), max_size=8))

@@ -355,7 +355,7 @@ def test_a_time_reads_back_to_the_second(moment):
     ("iso", "said"), [("2023-05-08T13:56:00Z", "8 May 2023"), ("2023-13-08", "2023-13-08"), ("soon", "soon")]
 )
 def test_a_day_is_said_in_words(iso, said):
-    assert notes.day(iso) == said
+    assert notes.format_day(iso) == said
 
 
 @pytest.mark.parametrize(("one", "other", "same"), [

@@ -55,7 +55,7 @@ def is_put_into(before, after):
 
 
 def keys(bullets):
-    return {headings.key(bullet) for bullet in bullets}
+    return {headings.text_key(bullet) for bullet in bullets}
 
 
 def test_a_new_file_is_as_the_seeds_show_it():
@@ -153,7 +153,7 @@ def test_whatever_stands_there_each_bullet_is_added_once_and_nothing_else_change
     assert add_bullets(added, trigger, when, bullets) == added
     assert is_put_into(text or "", added)
     found = {key for section in parse_sections(added) for key in keys(section.bullets)}
-    assert keys(filter(headings.one_line, bullets)) - {headings.key("")} <= found
+    assert keys(filter(headings.one_line, bullets)) - {headings.text_key("")} <= found
     assert len(parse_sections(added)) <= len(parse_sections(text or "")) + 1
 
 
@@ -170,7 +170,7 @@ def test_the_files_are_those_of_the_core_notes_only():
     ]
     assert layout.journal_path("SOUL.md") == "journal/SOUL.journal.md"
     for name in ("soul.md", "../SOUL.md", "notes.md", ""):
-        with pytest.raises(BadInputError, match="no core note"):
+        with pytest.raises(BadInputError, match="not a core note"):
             layout.snippets_path(name)
-        with pytest.raises(BadInputError, match="no core note"):
+        with pytest.raises(BadInputError, match="not a core note"):
             layout.journal_path(name)

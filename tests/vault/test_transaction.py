@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from quaid.model import Edit, Message
 from quaid.place import state_folder
 from quaid.settings import GitSettings
 from quaid.vault import files, layout, transaction
-from quaid.vault.transaction import Change, apply, begin, needs_recovery
+from quaid.vault.transaction import VaultChange, apply, begin, needs_recovery
 
 OLD, NEW = b"---\nid: 1\n---\nold\n", b"---\nid: 1\n---\nnew\n"
 CHANGED, ADDED, GONE = Edit("a.md", OLD, NEW), Edit("facts/b.md", None, NEW), Edit("c.md", OLD, None)
@@ -37,7 +36,9 @@ class Vault:
         return subprocess.run(["git", *args], cwd=self.root, capture_output=True, check=True, text=True).stdout.strip()
 
     def change(self, *planned, key="call"):
-        return Change(key, planned or ALL, Message("remember: it", "because", (("Quaid-Fact", "1"),)), answer="told")
+        return VaultChange(
+            key, planned or ALL, Message("remember: it", "because", (("Quaid-Fact", "1"),)), answer="told"
+        )
 
     def data(self):
         return {path: files.read_note(self.root, path) for path in ("a.md", "facts/b.md", "c.md")}
@@ -59,12 +60,7 @@ AFTER = {"a.md": NEW, "facts/b.md": NEW, "c.md": None}
 
 
 @pytest.fixture
-def vault(tmp_path, monkeypatch):
-    for name in list(os.environ):
-        if name.startswith("GIT_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+def vault(calm, tmp_path):
     subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
     made = Vault(tmp_path)
     state_folder(tmp_path).mkdir(parents=True)
@@ -178,7 +174,7 @@ def kill_after(vault, monkeypatch, writes, *, committed=False):
     real_write, real_commit, done = files.write_note, vault.history.commit, []
 
     def write(root, rel_path, before, after):
-        if len(done) == writes:
+        if len(done) >= writes:  # nor is anything rolled back
             raise KilledError
         done.append(rel_path)
         real_write(root, rel_path, before, after)
@@ -186,16 +182,14 @@ def kill_after(vault, monkeypatch, writes, *, committed=False):
     def commit(*args, **options):
         if committed:
             real_commit(*args, **options)
+        done.extend(range(writes))
         raise KilledError
 
-    monkeypatch.setattr(transaction.files, "write_note", write)
-    monkeypatch.setattr(vault.history, "commit", commit)
-    monkeypatch.setattr(transaction, "_roll_back", lambda *_: None)
-    keep_intention(monkeypatch)
-    with pytest.raises(KilledError):
+    with monkeypatch.context() as killed, pytest.raises(KilledError):
+        killed.setattr(transaction.files, "write_note", write)
+        killed.setattr(vault.history, "commit", commit)
+        keep_intention(killed)
         apply(vault.root, vault.change(), vault.history)
-    monkeypatch.undo()
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2, 3])
@@ -365,18 +359,15 @@ def test_a_text_in_a_leftover_that_nobody_else_has_is_kept(vault, monkeypatch):
     vault.assert_tidy()
 
 
-def test_recovery_works_in_a_repository_without_a_commit(tmp_path, monkeypatch):
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+def test_recovery_works_in_a_repository_without_a_commit(calm, tmp_path, monkeypatch):
     subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
     state_folder(tmp_path).mkdir(parents=True)
     made = Vault(tmp_path)
     kill_after_change = made.change(ADDED)
-    monkeypatch.setattr(transaction, "_roll_back", lambda *_: None)
-    monkeypatch.setattr(transaction.files, "write_note", lambda *_: (_ for _ in ()).throw(KilledError))
-    keep_intention(monkeypatch)
-    with pytest.raises(KilledError):
+    with monkeypatch.context() as killed, pytest.raises(KilledError):
+        killed.setattr(transaction.files, "write_note", lambda *_: (_ for _ in ()).throw(KilledError))
+        keep_intention(killed)
         apply(tmp_path, kill_after_change, made.history)
-    monkeypatch.undo()
     assert recover(tmp_path, made.history).key == "call"
     assert made.history.read_at("HEAD", "facts/b.md") == NEW
 

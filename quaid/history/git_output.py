@@ -1,0 +1,81 @@
+"""The output of git as data: items, trees, raw diffs, logs and objects. Paths may hold bytes that are not UTF-8."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+SUBMODULE = "160000"
+"""The mode of an entry that is another repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One file as a tree or an index has it."""
+
+    mode: str
+    blob: str
+
+
+def split_items(out: bytes) -> list[str]:
+    """The items of output made with -z; empty ones are left out."""
+    return [item.decode("utf-8", "surrogateescape") for item in out.split(b"\0") if item]
+
+
+def join_items(items: Iterable[str]) -> bytes:
+    """The opposite of `split_items`: input for commands with -z."""
+    return b"".join(item.encode("utf-8", "surrogateescape") + b"\0" for item in items)
+
+
+def split_log(out: bytes, count: int) -> Iterator[tuple[list[str], list[str]]]:
+    """(`count` fields, all that follows them) of each commit that `git log -z` prints in a format that begins with a
+    slash as a field of its own. No path and no line of --raw is a slash, so the next one begins the next commit.
+    """
+    items = out.decode("utf-8", "surrogateescape").split("\0")
+    place = 0
+    while place < len(items) and items[place] == "/":
+        start = place + 1 + count
+        end = next((i for i in range(start, len(items)) if items[i] == "/"), len(items))
+        yield items[place + 1 : start], items[start:end]
+        place = end
+
+
+def parse_tree(out: bytes) -> Iterator[tuple[str, Version]]:
+    """(path, version) of each entry that `git ls-tree -z` prints."""
+    for line in split_items(out):
+        head, _, path = line.partition("\t")
+        mode, _, blob = head.split(" ")
+        yield path, Version(mode, blob)
+
+
+def parse_raw(out: bytes) -> Iterator[tuple[str, Version | None, Version | None]]:
+    """(path, old, new) of each change in git's raw diff format with -z."""
+    fields = iter(split_items(out))
+    for head in fields:
+        old_mode, new_mode, old, new, _ = head.lstrip("\n:").split(" ")
+        before, after = (
+            None if mode == "000000" else Version(mode, blob) for mode, blob in ((old_mode, old), (new_mode, new))
+        )
+        yield next(fields), before, after
+
+
+def parse_objects(out: bytes) -> dict[str, bytes]:
+    """Id -> content of each object that `git cat-file --batch` prints; those that are not there are left out."""
+    objects: dict[str, bytes] = {}
+    place = 0
+    while place < len(out):
+        end = out.index(b"\n", place)
+        words = out[place:end].split(b" ")
+        place = end + 1
+        if len(words) == 3:  # id, type, size
+            size = int(words[2])
+            objects[words[0].decode()] = out[place : place + size]
+            place += size + 1
+    return objects
+
+
+def hash_blob(data: bytes, like: str) -> str:
+    """The id of a blob of `data` as it is, no filter applied, in the hash that the id `like` is of."""
+    algorithm = hashlib.sha256 if len(like) == 64 else hashlib.sha1
+    return algorithm(b"blob %d\0" % len(data) + data).hexdigest()

@@ -1,0 +1,163 @@
+"""Exact pieces of a text, found and replaced: what a model proposes becomes bytes, and no other byte changes.
+
+A model is shown bare newlines, whatever the text has; its answer gets those of the place where it is put.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from quaid.vault import blocks, frontmatter, headings
+
+FindProblem = Callable[[str, str], str]
+"""(old, new) text, both with bare newlines -> the problem with that change, empty when there is none."""
+_SHORT, _LONG = 60, 200
+"""Characters that are quoted of a piece of text: to the model, and to who decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """`text[start:end]` is to read `new`."""
+
+    start: int
+    end: int
+    new: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SectionSpan:
+    """`text[start:end]`, a heading and all below it, headings of deeper levels among it.
+
+    `titles` is the path of headings, outermost first; empty for what stands before the first one. `body` is the offset
+    behind the heading, `next` that of the next heading of any level.
+    """
+
+    titles: tuple[str, ...]
+    level: int
+    start: int
+    body: int
+    next: int
+    end: int
+
+
+def text_start(text: str) -> int:
+    """Return the offset at which the text that may be changed begins: behind the head and the byte order mark."""
+    return frontmatter.body_start(text) or int(text.startswith("\ufeff"))
+
+
+def fit(
+    text: str, changes: Sequence[Mapping[str, Any]], find_problem: FindProblem | None = None
+) -> tuple[list[Replacement], list[str]]:
+    """The changes that can be made, in the order of their places, and what is wrong with the others.
+
+    Each has `find`, `replace`, `reason` and perhaps `section`, the heading of the only section it is looked for in.
+    """
+    found: list[Replacement] = []
+    problems: list[str] = []
+    start = text_start(text)
+    all_sections = list(sections(text))
+    for change in changes:
+        wanted, new = (change[key].replace("\r\n", "\n") for key in ("find", "replace"))
+        title = title_key(change.get("section") or "")
+        spans = [(s.start, s.end) for s in all_sections if s.titles and title_key(s.titles[-1]) == title]
+        if title and not spans:
+            problems.append(f"there is no heading {_quoted(title)}")
+            continue
+        places = {place for span in spans or [(start, len(text))] for place in _places(text, wanted, *span)}
+        place = min(places, default=(0, 0))
+        if len(places) != 1:
+            where = "its section" if spans else "the text"
+            problem = f"`find` occurs {len(places)} times in {where} and must occur once"
+        elif wanted == new:
+            problem = "`replace` says what `find` does"
+        else:
+            problem = find_problem(wanted, new) if find_problem is not None else ""
+        if not problem and any(other.start < place[1] and place[0] < other.end for other in found):
+            problem = "it overlaps with another change"
+        if problem:
+            problems.append(f"{problem}: {_quoted(wanted)}")
+        else:
+            found.append(Replacement(*place, _as_written(text, place, new), change["reason"]))
+    return sorted(found, key=lambda replacement: replacement.start), problems
+
+
+def apply(text: str, replacements: Sequence[Replacement]) -> str:
+    """`text` with `replacements`, which are sorted and do not overlap."""
+    for replacement in reversed(replacements):
+        text = text[: replacement.start] + replacement.new + text[replacement.end :]
+    return text
+
+
+def describe(text: str, replacement: Replacement) -> str:
+    """`- "Rent: 900" becomes "Rent: 950": the lease says so`."""
+    old = _quoted(text[replacement.start : replacement.end], _LONG)
+    changed = f"{old} becomes {_quoted(replacement.new, _LONG)}" if replacement.new.strip() else f"{old} goes"
+    return f"- {changed}: {replacement.reason}" if replacement.reason else f"- {changed}"
+
+
+def sections(text: str) -> Iterator[SectionSpan]:
+    """Yield the text before the first heading, if there is any, and the section of each heading."""
+    marks = list(_headings(text))
+    start = text_start(text)
+    first = marks[0][1] if marks else len(text)
+    if text[start:first].strip():
+        yield SectionSpan((), 0, start, start, first, first)
+    path: list[tuple[int, str]] = []
+    for place, (level, begin, body, title) in enumerate(marks):
+        path = [*(outer for outer in path if outer[0] < level), (level, title)]
+        following = marks[place + 1 :]
+        end = next((other[1] for other in following if other[0] <= level), len(text))
+        next_one = following[0][1] if following else len(text)
+        yield SectionSpan(tuple(title for _, title in path), level, begin, body, next_one, end)
+
+
+def has_open_fence(text: str) -> bool:
+    """Return True if a code fence is opened that nothing closes."""
+    return blocks.has_open_fence([line.removesuffix("\r") for line in _lines(text)])
+
+
+def title_key(title: str) -> str:
+    """Return the key that headings share which are written alike, with or without their marks."""
+    return headings.one_line(re.sub(r"^[ \t]*#{1,6}[ \t]+|(?<![ \t])[ \t]+#+[ \t]*$", "", title)).casefold()
+
+
+def _places(text: str, wanted: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Each place of `wanted` in `text[start:end]`, also where two of them overlap."""
+    if wanted.strip():
+        written = re.escape(wanted).replace("\\\n", r"(?:(?<!\r)\n|\r\n)")
+        yield from (place.span(1) for place in re.compile(f"(?=({written}))").finditer(text, start, end))
+
+
+def _as_written(text: str, place: tuple[int, int], new: str) -> str:
+    """`new` with the newlines of its place, and the end of the text left as it is."""
+    start, end = place
+    old = text[start:end]
+    if end == len(text) and (new.strip("\n") or not text[:start].endswith("\n")):
+        ending = old[len(old.rstrip("\r\n")) :].replace("\r\n", "\n")
+        new = new.rstrip("\n") + ending
+    after = text.find("\n", start)
+    line_end = after if after >= 0 else text.rfind("\n")
+    return new.replace("\n", "\r\n") if line_end > 0 and text[line_end - 1] == "\r" else new
+
+
+def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
+    """(level, start, start of what follows, title) of each heading, none in code."""
+    lines = _lines(text)
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=text_start(text)))
+    for block in blocks.split_blocks([line.removesuffix("\r") for line in lines]):
+        if block.kind == "heading":
+            yield block.level, starts[block.first - 1], min(starts[block.last], len(text)), block.title
+
+
+def _lines(text: str) -> list[str]:
+    return text[text_start(text) :].split("\n")
+
+
+def _quoted(text: str, most: int = _SHORT) -> str:
+    line = headings.one_line(text)
+    return f'"{line}"' if len(line) <= most else f'"{line[:most].rsplit(" ", 1)[0].rstrip(" ,;.")}…"'
