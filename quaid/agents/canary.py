@@ -240,10 +240,10 @@ def _hooks_in(plain: Any, plugin: Path | None = None) -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> Any:
-    held = config_files.read(path)
-    if held.data is None:
+    file = config_files.read(path)
+    if file.data is None:
         raise HostConfigError(path, "the plugin that is switched on is not there")
-    return config_entries.read(held.text, "json")
+    return config_entries.read(file.text, "json")
 
 
 def _remarks_on_openclaw(plain: Any) -> Iterator[Finding]:

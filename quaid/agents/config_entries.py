@@ -50,7 +50,7 @@ class RemoveResult:
     """The text without the entries, the names of those removed, and of those that were not as Quaid had left them."""
 
     text: str
-    taken: tuple[str, ...]
+    removed: tuple[str, ...]
     altered: tuple[str, ...]
 
 
@@ -90,19 +90,19 @@ def remove(
     """
     _check(text, syntax, entries)
     known = {entry.path: entry.value for entry in written if entry.kind != "item"}
-    taken, altered = [], []
+    removed, altered = [], []
     for entry in entries:
         places = list(find_places(read(text, syntax), entry))
         if not places:
             continue
-        taken.append(entry.name)
-        left = known.get(entry.path) if entry.kind != "item" else None
+        removed.append(entry.name)
+        before = known.get(entry.path) if entry.kind != "item" else None
         now = value_at(read(text, syntax), places[0])
-        if left is not None and not is_same(now, left["hooks"][0] if entry.kind == "hook" else left):
+        if before is not None and not is_same(now, before["hooks"][0] if entry.kind == "hook" else before):
             altered.append(entry.name)
         with _config_errors():
             text = _without(text, syntax, entry)
-    return RemoveResult(text, tuple(dict.fromkeys(taken)), tuple(altered))
+    return RemoveResult(text, tuple(dict.fromkeys(removed)), tuple(altered))
 
 
 def read(text: str, syntax: Syntax) -> Any:

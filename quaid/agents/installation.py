@@ -112,16 +112,18 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
     changes = []
     for target in host.targets(machine, options):
         file = config_files.read(target.path)
-        left = known.get(str(target.path))
+        receipt = known.get(str(target.path))
         # What an earlier call put in and this one does not: QUAID_HOME for a plugin, say.
         wanted = {(entry.path, entry.kind) for entry in target.wanted}
-        former = tuple(entry for entry in (left.entries if left else ()) if (entry.path, entry.kind) not in wanted)
+        former = tuple(
+            entry for entry in (receipt.entries if receipt else ()) if (entry.path, entry.kind) not in wanted
+        )
         try:
             merged = config_entries.merge(file.text, target.syntax, target.wanted, (*target.unwanted, *former))
         except ConfigTextError as error:
             raise HostConfigError(target.path, str(error)) from error
         if merged.changed:
-            is_empty = left is not None and left.backup is None and _is_blank(merged.text)
+            is_empty = receipt is not None and receipt.backup is None and _is_blank(merged.text)
             after = None if is_empty else merged.text.encode()
             changes.append(ConfigChange(target, file, merged.changed, after))
     done = changes if dry_run else _apply(machine, changes)
@@ -206,20 +208,20 @@ def _checked(machine: Machine, host: Host, options: InstallOptions) -> InstallOp
     return replace(options, plugin=has_plugin) if host.plugin == "always" else options
 
 
-def _plan_removal(target: Target, file: ConfigFile, left: Receipt | None) -> ConfigChange:
-    written = left.entries if left else ()
+def _plan_removal(target: Target, file: ConfigFile, receipt: Receipt | None) -> ConfigChange:
+    written = receipt.entries if receipt else ()
     wanted = (*target.wanted, *(entry for entry in written if entry.kind == "key"))
     try:
-        removed = config_entries.remove(file.text, target.syntax, wanted, written)
+        result = config_entries.remove(file.text, target.syntax, wanted, written)
     except ConfigTextError as error:
         raise HostConfigError(target.path, str(error)) from error
-    change = ConfigChange(target, file, removed.taken, removed.text.encode(), removed.altered)
-    if left is None:
+    change = ConfigChange(target, file, result.removed, result.text.encode(), result.altered)
+    if receipt is None:
         return change
-    if left.backup is None and _is_blank(removed.text):
+    if receipt.backup is None and _is_blank(result.text):
         return replace(change, after=None, exact=True)
-    backup = target.path.with_name(left.backup) if left.backup else None
-    if _is_untouched(file, left) and backup is not None and backup.is_file():
+    backup = target.path.with_name(receipt.backup) if receipt.backup else None
+    if _is_untouched(file, receipt) and backup is not None and backup.is_file():
         with suppress(QuaidError):
             return replace(change, after=config_files.read(backup).data, exact=True, backup=backup)
     return change
@@ -275,5 +277,5 @@ def _is_blank(text: str) -> bool:
     return "".join(text.removeprefix("\ufeff").split()) in {"", "{}"}
 
 
-def _is_untouched(file: ConfigFile, left: Receipt | None) -> bool:
-    return left is not None and left.after == receipts.fingerprint(file.data)
+def _is_untouched(file: ConfigFile, receipt: Receipt | None) -> bool:
+    return receipt is not None and receipt.after == receipts.fingerprint(file.data)

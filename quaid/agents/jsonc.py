@@ -202,9 +202,9 @@ class _Reader:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    said = _ESCAPE.sub(_unescape_one, text)
+    unescaped = _ESCAPE.sub(_unescape_one, text)
     # Two escapes of one character beyond the sixteenth bit become that character; a half alone stays as it is.
-    return said.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return unescaped.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _unescape_one(match: re.Match[str]) -> str:

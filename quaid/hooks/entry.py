@@ -41,8 +41,8 @@ def main(arguments: Sequence[str]) -> int:
     name = "".join(letters).strip("-")
     root, problem = None, ""
     try:
-        given = _read(sys.stdin.buffer) if name in EVENTS else {}
-        root = _find_vault(arguments, given)
+        event = _read(sys.stdin.buffer) if name in EVENTS else {}
+        root = _find_vault(arguments, event)
         if name == "work":
             from quaid.hooks.queue_worker import run_worker
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             from quaid.hooks.events import MAX_ANSWER, answer
 
-            _print(answer(name, root, given), name, MAX_ANSWER, as_text="--text" in arguments)
+            _print(answer(name, root, event), name, MAX_ANSWER, as_text="--text" in arguments)
     except QuaidError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
@@ -71,15 +71,15 @@ def _read(stream: Any) -> dict[str, Any]:
     if stream.isatty():
         return {}
     try:
-        given = json.loads(stream.read(MAX_INPUT))
+        event = json.loads(stream.read(MAX_INPUT))
     except ValueError:
         return {}
-    return given if isinstance(given, dict) else {}
+    return event if isinstance(event, dict) else {}
 
 
-def _find_vault(arguments: Sequence[str], given: dict[str, Any]) -> Path:
+def _find_vault(arguments: Sequence[str], event: dict[str, Any]) -> Path:
     named = arguments[arguments.index("--vault") + 1] if "--vault" in arguments[:-1] else None
-    cwd = given.get("cwd")
+    cwd = event.get("cwd")
     start = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") else None
     root, remark = trust.locate_vault(named, start=start)
     if remark:

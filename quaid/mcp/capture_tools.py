@@ -93,10 +93,10 @@ class CaptureTools:
                 extracted = memory.extract(data, session=session, **options)
             elif turns:
                 speakers = {"user": "User", "assistant": "Assistant"}
-                said = [
+                conversation = [
                     Turn(turn.get("speaker") or speakers[turn["role"]], turn["content"], turn["role"]) for turn in turns
                 ]
-                extracted = memory.extract(said, session=session, **options)
+                extracted = memory.extract(conversation, session=session, **options)
             else:
                 extracted = _extract_kept(memory, session or "", options)
             # Where no model answered, the host's own is asked.

@@ -300,25 +300,25 @@ def write_result(written: WriteResult) -> CallToolResult:
     ))  # fmt: skip
 
 
-def extract_result(done: ExtractResult, prompt: BuiltPrompt | None) -> CallToolResult:
+def extract_result(extracted: ExtractResult, prompt: BuiltPrompt | None) -> CallToolResult:
     """The result of an extraction, with the question for the host's model where `prompt` is given."""
     next_step = prompt and (
         "Answer `question` yourself, in the form it asks for, and call memory_extract with session "
         f"{prompt.session!r}, through {prompt.through} and your answer."
     )
     return tool_result(ExtractOutput(
-        session=one_line(done.session),
-        path=one_line(done.path),
-        turns=done.turns,
-        new_turns=done.new_turns,
-        waiting=done.waiting,
-        facts=[ExtractedFact(id=fact.id, text=one_line(fact.text), outcome=fact.outcome) for fact in done.facts],
-        names=[one_line(name) for name in done.entities],
-        not_kept=[SkippedFact(text=one_line(item.text), reason=item.reason) for item in done.left_out],
-        secrets_removed=dict(Counter(done.redacted)),
-        model=one_line(done.model),
-        commit=done.commit or "",
-        problem=str(done.problem or ""),
+        session=one_line(extracted.session),
+        path=one_line(extracted.path),
+        turns=extracted.turns,
+        new_turns=extracted.new_turns,
+        waiting=extracted.waiting,
+        facts=[ExtractedFact(id=fact.id, text=one_line(fact.text), outcome=fact.outcome) for fact in extracted.facts],
+        names=[one_line(name) for name in extracted.entities],
+        not_kept=[SkippedFact(text=one_line(item.text), reason=item.reason) for item in extracted.left_out],
+        secrets_removed=dict(Counter(extracted.redacted)),
+        model=one_line(extracted.model),
+        commit=extracted.commit or "",
+        problem=str(extracted.problem or ""),
         next_step=next_step or "",
         through=prompt.through if prompt else 0,
         question=prompt.text if prompt else "",
