@@ -87,7 +87,11 @@ def build_prompt_context(
         exclude_session=session or None,
         compacted_at=given.compacted_at,
     )
-    if settings.hooks.recall == "auto" and _is_in_doubt(found):
+    # Scores without vectors are lower, for good answers as for bad ones.
+    by_words = "vectors" in found.degraded
+    best = found.hits[0].score if found.hits else 0.0
+    is_in_doubt = best < MIN_SCORE_BY_WORDS if by_words else found.doubt is not None
+    if settings.hooks.recall == "auto" and is_in_doubt:
         return HookAnswer()
     new = [hit for hit in found.hits if not (is_kept and hit.id in given.ids)]
     longest = min(MAX_BLOCK, settings.hooks.recall_tokens * CHARACTERS_PER_TOKEN)
@@ -101,13 +105,6 @@ def build_prompt_context(
     if is_kept:
         sessions.give(state, session, [hit.id for hit in shown])
     return HookAnswer(text, notify_recalled(root, settings.notifications, shown))
-
-
-def _is_in_doubt(found: Recall) -> bool:
-    """Scores without vectors are lower, for good answers as for bad ones."""
-    if "vectors" in found.degraded:
-        return not found.hits or found.hits[0].score < MIN_SCORE_BY_WORDS
-    return found.doubt is not None
 
 
 def notify_recalled(root: Path, settings: NotificationSettings, hits: Sequence[Hit]) -> str:

@@ -109,6 +109,8 @@ def read_context(
     root: Path, index: apsw.Connection | None, owners: frozenset[str], now: datetime, cwd: str | None = None
 ) -> SessionContext:
     """What the vault at `root` has for one of `owners`; without an index, only what the files have."""
+    since = (now - timedelta(days=RECENT_DAYS)).date().isoformat()
+    newest = documents.list_latest_facts(index, visible_to(index, owners), MAX_RECENT) if index is not None else ()
     found = read_projects(root, cwd)
     return SessionContext(
         core=tuple(read_core_notes(root, owners)),
@@ -116,7 +118,11 @@ def read_context(
         project=found.notes,
         questions=tuple(_list_questions(root, owners)),
         queued=sum(1 for item in queue.waiting(state_folder(root)) if item.attempts),
-        recent=_list_recent(index, owners, now) if index is not None else (),
+        recent=tuple(
+            RecentFact(created[:10], text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
+            for number, (created, text) in enumerate(newest)
+            if created >= since or number < MIN_RECENT
+        ),
     )
 
 
@@ -188,14 +194,3 @@ def _list_questions(root: Path, owners: Collection[str]) -> Iterator[str]:
         if boxes and not any(box.strip() for box in boxes):
             title = _TITLE.search(text)
             yield (title[1] if title else path.stem)[:_MAX_TITLE]
-
-
-def _list_recent(index: apsw.Connection, owners: frozenset[str], now: datetime) -> tuple[RecentFact, ...]:
-    """Facts that were learned in the last days and hold, of those that `owners` may see."""
-    since = (now - timedelta(days=RECENT_DAYS)).date().isoformat()
-    newest = documents.list_latest_facts(index, visible_to(index, owners), MAX_RECENT)
-    return tuple(
-        RecentFact(created[:10], text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
-        for number, (created, text) in enumerate(newest)
-        if created >= since or number < MIN_RECENT
-    )

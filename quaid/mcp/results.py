@@ -210,40 +210,39 @@ def recall_result(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
     named = {sentence.partition(":")[0]: sentence for sentence in sentences}
     degraded = [one_line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded] + [*more]
     warning = warning_of(found)
+    memories = [
+        without_empty(RecalledMemory(
+            id=one_line(hit.id),
+            text=(f"{SUPERSEDED} " if hit.superseded else "") + neutralise(shorten(hit.text, MAX_TEXT)),
+            score=round(hit.score, 2),
+            kind=hit.kind,
+            date=day(hit.created),
+            origin=hit.provenance,
+            speaker=one_line(hit.speaker),
+            session=one_line(hit.session) if hit.kind == "turn" else "",
+            turn=hit.turn or 0,
+            project=one_line(hit.project),
+            valid_from=day(hit.valid_from),
+            valid_until=day(hit.valid_until),
+            superseded=hit.superseded,
+            pending=hit.status == "pending",
+            said_times=hit.stands_for if hit.stands_for > 1 else 0,
+            contradicts=list(hit.contradicts),
+            related_through=[one_line(name) for name in hit.via],
+        ))
+        for hit in hits
+    ]  # fmt: skip
     shape = RecallOutput(
         notice=PREFACE,
         warning=warning,
         degraded=degraded,
         as_of=f"{then['when']}, commit {then['commit'][:10]}" if isinstance(then, dict) else "",
-        memories=[_recalled_memory(hit) for hit in hits],
+        memories=memories,
         left_out=len(found.hits) - len(hits),
     )
     remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
     block = render_memory_block(hits, longest=2 * MAX_ANSWER)
     return tool_result(shape, text="\n".join([*remarks, block]).strip())
-
-
-def _recalled_memory(hit: Hit) -> RecalledMemory:
-    text = neutralise(shorten(hit.text, MAX_TEXT))
-    return without_empty(RecalledMemory(
-        id=one_line(hit.id),
-        text=f"{SUPERSEDED} {text}" if hit.superseded else text,
-        score=round(hit.score, 2),
-        kind=hit.kind,
-        date=day(hit.created),
-        origin=hit.provenance,
-        speaker=one_line(hit.speaker),
-        session=one_line(hit.session) if hit.kind == "turn" else "",
-        turn=hit.turn or 0,
-        project=one_line(hit.project),
-        valid_from=day(hit.valid_from),
-        valid_until=day(hit.valid_until),
-        superseded=hit.superseded,
-        pending=hit.status == "pending",
-        said_times=hit.stands_for if hit.stands_for > 1 else 0,
-        contradicts=list(hit.contradicts),
-        related_through=[one_line(name) for name in hit.via],
-    ))  # fmt: skip
 
 
 def warning_of(found: Recall) -> str:
