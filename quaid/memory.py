@@ -177,10 +177,10 @@ class Memory:
 
     def context(self, tokens: int | None = None, longest: int | None = None, cwd: str | None = None) -> str:
         """Return what an agent should know before it works in the folder `cwd`, in `tokens` and `longest` at most."""
-        from quaid.agents.session_context import tell
+        from quaid.agents.session_context import build_session_context as build
 
         most = self.settings.hooks.context_tokens if tokens is None else tokens
-        return self.answers.ask(lambda: tell(self.root, self.index(), self.answers.owners(), most, longest, cwd))
+        return self.answers.ask(lambda: build(self.root, self.index(), self.answers.owners(), most, longest, cwd))
 
     def index(self) -> apsw.Connection:
         """Return a read-only connection to the index, brought up to date, without what others keep private."""

@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from quaid.mcp.server import Server
-from quaid.mcp.workers import Desks
+from quaid.mcp.workers import Workers
 
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
     "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"},
@@ -30,12 +30,12 @@ def talk(root: Path, body: Callable[[Client], Awaitable[None]], surface: str = "
     """Run `body` with a client of a server in this very process."""
 
     async def run() -> None:
-        desks = Desks(root)
+        workers = Workers(root)
         try:
-            async with Client(Server(desks, surface), mode=mode) as client:
+            async with Client(Server(workers, surface), mode=mode) as client:
                 await body(client)
         finally:
-            desks.close()
+            workers.close()
 
     anyio.run(run)
 

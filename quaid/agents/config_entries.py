@@ -1,4 +1,4 @@
-"""What Quaid wants in a config, putting it in and taking it out: texts and plans only, no disk.
+"""The entries that Quaid has in a host's config: adding and removing them in its text.
 
 An entry is a value under a key of ours (a server's own), one string of a list that others fill too (a permission), or a
 hook, which hosts keep as `{"hooks": {EVENT: [{"matcher", "hooks": [HANDLER]}]}}` among the hooks of others.
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from quaid.agents import json_edit, jsonc, toml_edit
-from quaid.agents.json_edit import Step, same
+from quaid.agents.json_edit import Step, is_same
 
 Syntax = Literal["json", "comments", "json5", "toml"]
 Path = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One thing Quaid wants at `path`. Of a hook, `value` is the whole group with its one handler.
+class ConfigEntry:
+    """One thing that Quaid puts at `path`. Of a hook, `value` is the whole group with its one handler.
 
-    `like` tells a string that is ours whatever installation it names.
+    `like` is a pattern for strings that are Quaid's, whatever installation they name.
     """
 
     path: tuple[str, ...]
@@ -33,40 +33,42 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """For people: `mcpServers.quaid`."""
+        """The path for people: `mcpServers.quaid`."""
         return ".".join(self.path)
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """The text with all entries in it, and the names of those that were not there as they are now."""
+class MergeResult:
+    """The text with all entries in it, and the names of those that were missing or different."""
 
     text: str
     changed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
-    """The text without them, the names of those taken out, and of those that were not as Quaid had left them."""
+class RemoveResult:
+    """The text without the entries, the names of those removed, and of those that were not as Quaid had left them."""
 
     text: str
-    taken: tuple[str, ...]
+    removed: tuple[str, ...]
     altered: tuple[str, ...]
 
 
 class ConfigTextError(ValueError):
-    """A config that Quaid must not touch; the message says why, without the file's name."""
+    """The config cannot be edited; the message says why, without the file's name."""
 
 
-def merge(text: str, syntax: Syntax, wanted: Sequence[Entry], unwanted: Sequence[Entry] = ()) -> Merged:
-    """Put in what is wanted and take out what is not; done twice, nothing happens the second time.
+def merge(
+    text: str, syntax: Syntax, wanted: Sequence[ConfigEntry], unwanted: Sequence[ConfigEntry] = ()
+) -> MergeResult:
+    """Put in the entries that are wanted and remove those that are not. A second time changes nothing.
 
     Raises:
         ConfigTextError: the text is broken, or something of another type stands in the way.
     """
     _check(text, syntax, (*wanted, *unwanted))
     changed = []
-    with _refusing():
+    with _config_errors():
         for entry in unwanted:
             after = _without(text, syntax, entry)
             changed += [f"{entry.name} (taken out)"] if after != text else []
@@ -75,48 +77,50 @@ def merge(text: str, syntax: Syntax, wanted: Sequence[Entry], unwanted: Sequence
             after = _with(text, syntax, entry)
             changed += [entry.name] if after != text else []
             text = after
-    return Merged(text, tuple(dict.fromkeys(changed)))
+    return MergeResult(text, tuple(dict.fromkeys(changed)))
 
 
-def remove(text: str, syntax: Syntax, entries: Sequence[Entry], written: Sequence[Entry] = ()) -> Removed:
-    """Take the entries out, and what only held them. `written` are those that Quaid put in, as it did.
+def remove(
+    text: str, syntax: Syntax, entries: Sequence[ConfigEntry], written: Sequence[ConfigEntry] = ()
+) -> RemoveResult:
+    """Remove the entries, and what only held them. `written` are those that Quaid put in, as it did.
 
     Raises:
         ConfigTextError: the text is broken, or something of another type stands in the way.
     """
     _check(text, syntax, entries)
     known = {entry.path: entry.value for entry in written if entry.kind != "item"}
-    taken, altered = [], []
+    removed, altered = [], []
     for entry in entries:
-        places = list(find(read(text, syntax), entry))
+        places = list(find_places(read(text, syntax), entry))
         if not places:
             continue
-        taken.append(entry.name)
-        left = known.get(entry.path) if entry.kind != "item" else None
-        now = at(read(text, syntax), places[0])
-        if left is not None and not same(now, left["hooks"][0] if entry.kind == "hook" else left):
+        removed.append(entry.name)
+        before = known.get(entry.path) if entry.kind != "item" else None
+        now = value_at(read(text, syntax), places[0])
+        if before is not None and not is_same(now, before["hooks"][0] if entry.kind == "hook" else before):
             altered.append(entry.name)
-        with _refusing():
+        with _config_errors():
             text = _without(text, syntax, entry)
-    return Removed(text, tuple(dict.fromkeys(taken)), tuple(altered))
+    return RemoveResult(text, tuple(dict.fromkeys(removed)), tuple(altered))
 
 
 def read(text: str, syntax: Syntax) -> Any:
-    """What a config says; an empty one says `{}`.
+    """The values of a config, `{}` for an empty one.
 
     Raises:
         ConfigTextError: it is broken.
     """
-    with _refusing():
+    with _config_errors():
         if syntax == "toml":
             return toml_edit.read(text)
         jsonc.check(text, syntax)
         return json_edit.read(text)
 
 
-def find(plain: Any, entry: Entry) -> Iterator[Path]:
-    """The places where `entry` stands in a config, in whatever version Quaid or its owner left it."""
-    found = at(plain, entry.path)
+def find_places(plain: Any, entry: ConfigEntry) -> Iterator[Path]:
+    """The paths at which `entry` is in a config, in whatever version Quaid or its owner left it."""
+    found = value_at(plain, entry.path)
     if entry.kind == "key":
         if found is not None:
             yield entry.path
@@ -125,14 +129,14 @@ def find(plain: Any, entry: Entry) -> Iterator[Path]:
             if entry.kind == "hook":
                 handlers = item.get("hooks") if isinstance(item, dict) else None
                 for inner, handler in enumerate(handlers if isinstance(handlers, list) else ()):
-                    if _is_our_hook(handler, entry):
+                    if re.search(rf"quaid\S*\s+hook\s+{entry.like}\b", command_line(handler)):
                         yield (*entry.path, position, "hooks", inner)
             elif item == entry.value or (entry.like and isinstance(item, str) and re.search(entry.like, item)):
                 yield (*entry.path, position)
 
 
 def command_line(handler: Any) -> str:
-    """A hook's or server's command as one line, whether its arguments stand apart or not."""
+    """The command of a hook or server as one line, whether its arguments are a list or not."""
     if not isinstance(handler, dict):
         return ""
     arguments = handler.get("args")
@@ -140,19 +144,15 @@ def command_line(handler: Any) -> str:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
+def _config_errors() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
         raise ConfigTextError(str(error)) from error
 
 
-def _is_our_hook(handler: Any, entry: Entry) -> bool:
-    return re.search(rf"quaid\S*\s+hook\s+{entry.like}\b", command_line(handler)) is not None
-
-
-def at(plain: Any, path: Sequence[Step]) -> Any:
-    """What stands at `path`; None for nothing."""
+def value_at(plain: Any, path: Sequence[Step]) -> Any:
+    """The value at `path`; None where there is none."""
     for step in path:
         if isinstance(step, str):
             plain = plain.get(step) if isinstance(plain, dict) else None
@@ -161,13 +161,13 @@ def at(plain: Any, path: Sequence[Step]) -> Any:
     return plain
 
 
-def _check(text: str, syntax: Syntax, entries: Sequence[Entry]) -> None:
+def _check(text: str, syntax: Syntax, entries: Sequence[ConfigEntry]) -> None:
     plain = read(text, syntax)
     if not isinstance(plain, dict):
         raise ConfigTextError(f"it holds {_kind(plain)} where an object must be")
     for entry in entries:
         for depth in range(1, len(entry.path) + 1):
-            found = at(plain, entry.path[:depth])
+            found = value_at(plain, entry.path[:depth])
             wanted = list if depth == len(entry.path) and entry.kind != "key" else dict
             if depth == len(entry.path) and not isinstance(entry.value, dict) and entry.kind == "key":
                 continue
@@ -181,11 +181,11 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "nothing" if value is None else "a number")
 
 
-def _with(text: str, syntax: Syntax, entry: Entry) -> str:
+def _with(text: str, syntax: Syntax, entry: ConfigEntry) -> str:
     plain = read(text, syntax)
     if entry.kind == "key":
-        return _put(text, syntax, entry.path, entry.value, at(plain, entry.path))
-    places = list(find(plain, entry))
+        return _put(text, syntax, entry.path, entry.value, value_at(plain, entry.path))
+    places = list(find_places(plain, entry))
     if not places:
         return json_edit.append(text, entry.path, entry.value)
     for twice in reversed(places[1:]):
@@ -195,24 +195,24 @@ def _with(text: str, syntax: Syntax, entry: Entry) -> str:
 
 
 def _put(text: str, syntax: Syntax, path: Path, value: Any, present: Any) -> str:
-    """Set what differs, and leave what others added to our own table."""
+    """Set what differs, and leave what others have added to the table."""
     if isinstance(present, dict) and isinstance(value, dict):
         for key, item in value.items():
             text = _put(text, syntax, (*path, key), item, present.get(key))
         return text
-    if present is not None and same(present, value):
+    if present is not None and is_same(present, value):
         return text
     return toml_edit.put(text, path, value) if syntax == "toml" else json_edit.put(text, path, value)
 
 
-def _without(text: str, syntax: Syntax, entry: Entry) -> str:
-    for place in reversed(list(find(read(text, syntax), entry))):
+def _without(text: str, syntax: Syntax, entry: ConfigEntry) -> str:
+    for place in reversed(list(find_places(read(text, syntax), entry))):
         text = _pruned(text, syntax, place, len(entry.path))
     return text
 
 
 def _pruned(text: str, syntax: Syntax, place: Path, length: int) -> str:
-    """The text without what stands at `place`, and without what that leaves empty.
+    """The text without the value at `place`, and without what that leaves empty.
 
     A hook's group is empty when its list of handlers is; `length` is that of the entry's own path.
     """
@@ -220,8 +220,8 @@ def _pruned(text: str, syntax: Syntax, place: Path, length: int) -> str:
         return toml_edit.drop(text, place)
     text = json_edit.drop(text, place)
     place = place[:-1]
-    if len(place) > length and not at(json_edit.read(text), place):
+    if len(place) > length and not value_at(json_edit.read(text), place):
         text, place = json_edit.drop(text, place[:-1]), place[:-2]
-    while place and at(json_edit.read(text), place) in ({}, []):
+    while place and value_at(json_edit.read(text), place) in ({}, []):
         text, place = json_edit.drop(text, place), place[:-1]
     return text

@@ -1,7 +1,7 @@
-"""Reading and writing the configs of other programs: the only code of this room that touches the disk.
+"""Reading, replacing and backing up the config files of other programs.
 
-A link is followed, because people who keep their configs in a repository link them from there: the file behind it is
-replaced, the link stays.
+A link is followed, because people who keep their configs in a repository link to them: the file behind it is replaced,
+the link stays.
 """
 
 from __future__ import annotations
@@ -15,24 +15,26 @@ from pathlib import Path
 
 from quaid.errors import HostConfigError, LockedError
 
-LARGEST = 64_000_000
-"""Bytes. No config is near it; Claude Code's own grows to some megabytes."""
-_NO_ONE_ELSE = 0o600
+MAX_BYTES = 64_000_000
+"""Far more than any config has; that of Claude Code grows to some megabytes."""
+_PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A config as it was read. `target` is where it really lies, `data` is None when there is none."""
+class ConfigFile:
+    """A config as it was read. `target` is the file behind links, `data` is None where there is none."""
 
     path: Path
     target: Path
     data: bytes | None
-    mode: int = _NO_ONE_ELSE
+    mode: int = _PRIVATE
 
     @property
     def text(self) -> str:
-        """Raises:
-        HostConfigError: it is not UTF-8.
+        """The text, empty where there is no file.
+
+        Raises:
+            HostConfigError: it is not UTF-8.
         """
         try:
             return (self.data or b"").decode("utf-8")
@@ -40,82 +42,82 @@ class Held:
             raise HostConfigError(self.path, "it is not UTF-8 text") from error
 
 
-def read(path: Path) -> Held:
+def read(path: Path) -> ConfigFile:
     """The config at `path`, which may be missing.
 
     Raises:
-        HostConfigError: it is no file, too large, or cannot be read.
+        HostConfigError: it is not a file, too large, or cannot be read.
     """
     try:
         target = path.resolve()
         found = target.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise HostConfigError(path, "it is no file")
-        if found.st_size > LARGEST:
+            raise HostConfigError(path, "it is not a file")
+        if found.st_size > MAX_BYTES:
             raise HostConfigError(path, "it is larger than any config should be")
-        return Held(path, target, target.read_bytes(), stat.S_IMODE(found.st_mode))
+        return ConfigFile(path, target, target.read_bytes(), stat.S_IMODE(found.st_mode))
     except FileNotFoundError:
-        return Held(path, path.resolve(), None)
+        return ConfigFile(path, path.resolve(), None)
     except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
         raise HostConfigError(path, _reason(error)) from error
 
 
-def replace(held: Held, after: bytes | None) -> None:
-    """Put `after` in the place of what was read, in one step; None takes the file away.
+def replace(file: ConfigFile, after: bytes | None) -> None:
+    """Replace what was read by `after`, in one step; None removes the file.
 
     Raises:
         HostConfigError: it is read-only, or the disk refuses.
-        LockedError: another program wrote it meanwhile.
+        LockedError: another program has written it meanwhile.
     """
-    if held.data is not None and not held.mode & stat.S_IWUSR:
-        raise HostConfigError(held.path, "it is read-only")
-    temporary = held.target.with_name(f".{held.target.name}.quaid-{os.getpid()}")
+    if file.data is not None and not file.mode & stat.S_IWUSR:
+        raise HostConfigError(file.path, "it is read-only")
+    temporary = file.target.with_name(f".{file.target.name}.quaid-{os.getpid()}")
     try:
         if after is None:
-            _hold_against(held)
-            held.target.unlink()
+            _check_unchanged(file)
+            file.target.unlink()
             return
-        held.target.parent.mkdir(parents=True, exist_ok=True)
-        _write(temporary, after, held.mode)
-        _hold_against(held)
-        temporary.replace(held.target)
+        file.target.parent.mkdir(parents=True, exist_ok=True)
+        _write(temporary, after, file.mode)
+        _check_unchanged(file)
+        temporary.replace(file.target)
     except OSError as error:
-        raise HostConfigError(held.path, _reason(error)) from error
+        raise HostConfigError(file.path, _reason(error)) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
-def back_up(held: Held) -> Path | None:
-    """A copy beside the config, as private as it is; None where there is nothing to copy.
+def back_up(file: ConfigFile) -> Path | None:
+    """Copy the config to a file beside it, as private as it is, and return its path; None where there is nothing.
 
     Raises:
         HostConfigError: there is no room or no right to write there.
     """
-    if held.data is None:
+    if file.data is None:
         return None
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    names = (f"{held.path.name}.quaid-backup-{stamp}{suffix}" for suffix in ("", *(f"-{n}" for n in range(1, 100))))
+    names = (f"{file.path.name}.quaid-backup-{stamp}{suffix}" for suffix in ("", *(f"-{n}" for n in range(1, 100))))
     try:
-        copy = next(path for name in names if not (path := held.path.with_name(name)).exists())
-        _write(copy, held.data, held.mode)
+        copy = next(path for name in names if not (path := file.path.with_name(name)).exists())
+        _write(copy, file.data, file.mode)
     except OSError as error:
-        raise HostConfigError(held.path, f"no backup could be made: {_reason(error)}") from error
+        raise HostConfigError(file.path, f"no backup could be made: {_reason(error)}") from error
     return copy
 
 
-def _hold_against(held: Held) -> None:
-    now = held.target.read_bytes() if held.target.exists() else None
-    if now != held.data:
-        raise LockedError(f"{held.path} was written by another program meanwhile")
+def _check_unchanged(file: ConfigFile) -> None:
+    now = file.target.read_bytes() if file.target.exists() else None
+    if now != file.data:
+        raise LockedError(f"{file.path} was written by another program meanwhile")
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _NO_ONE_ELSE)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
     path.chmod(mode)
 
 

@@ -1,7 +1,7 @@
-"""Putting Quaid into the programs agents live in, and taking it out: plans from `hosts`, carried out here.
+"""Installing Quaid in the programs that agents live in, and uninstalling it: edits the configs as `hosts` says.
 
 All configs of a host are read and planned before the first is written, and what was written is put back when a later
-one cannot be: a host has Quaid wholly or not at all.
+one cannot be: Quaid is installed in a host completely or not at all.
 """
 
 from __future__ import annotations
@@ -18,44 +18,52 @@ from pathlib import Path
 from quaid import trust
 from quaid.agents import config_entries, config_files, receipts
 from quaid.agents.config_entries import ConfigTextError
-from quaid.agents.hosts import HOSTS, Host, Machine, Target, Wanted, left_behind
+from quaid.agents.config_files import ConfigFile
+from quaid.agents.hosts import HOSTS, Host, InstallOptions, Machine, Target, leftovers
 from quaid.agents.receipts import Receipt
 from quaid.errors import HostConfigError, HostNotFoundError, QuaidError, UsageError
 from quaid.place import CONFIG_FILE
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What becomes of one config. `after` is None where the file goes away, `exact` where it is as it once was."""
+class ConfigChange:
+    """A change of one config. `names` are those of its entries, `altered` those that were not as Quaid had left them.
 
-    path: Path
+    `after` is None where the file is removed. `exact`: it becomes what it was before Quaid, from `backup` if set.
+    """
+
+    target: Target
+    file: ConfigFile
     names: tuple[str, ...]
-    before: bytes | None
     after: bytes | None
     altered: tuple[str, ...] = ()
     exact: bool = False
     backup: Path | None = None
 
+    @property
+    def path(self) -> Path:
+        return self.target.path
+
     def diff(self) -> str:
-        """What changes, line by line, as `diff -u` shows it."""
-        before, after = ((data or b"").decode("utf-8", "replace") for data in (self.before, self.after))
+        """The change line by line, as `diff -u` shows it."""
+        before, after = ((data or b"").decode("utf-8", "replace") for data in (self.file.data, self.after))
         name = str(self.path)
         lines = difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), name, name)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class InstallResult:
     """What was done to a host, or would be, and what is left to its user."""
 
     host: Host
-    changes: tuple[Change, ...]
-    still_to_do: tuple[str, ...] = ()
+    changes: tuple[ConfigChange, ...]
+    next_steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a host is on this machine. `problem` is why that cannot be told."""
+class HostStatus:
+    """A host on this machine: whether it was found, and whether it has Quaid. `problem` is why that is not known."""
 
     host: Host
     found: bool
@@ -65,14 +73,14 @@ class Standing:
 
 
 def this_machine(folder: Path | None = None) -> Machine:
-    """The machine this runs on, seen from `folder` (the working one)."""
+    """This machine, with `folder` (default: the working one) for the configs of a project."""
     packaged = Path(str(package_files("quaid"))) / "data" / "hooks"
     plugins = packaged if packaged.is_dir() else Path(__file__).parents[1] / "hooks"
     return Machine(Path.home(), sys.platform, os.environ, folder or Path.cwd(), plugins)
 
 
 def our_command() -> tuple[str, ...]:
-    """What starts this installation from anywhere, without a PATH: its script, else its interpreter."""
+    """The command that starts this installation from anywhere, without a PATH: its script, else its interpreter."""
     script = Path(sys.executable).with_name("quaid")
     return (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-P", "-m", "quaid")
 
@@ -90,77 +98,92 @@ def find_host(name: str) -> Host:
     raise UsageError(f"There is no host {name!r}.{hint} There are: {', '.join(HOSTS)}.")
 
 
-def install(machine: Machine, host: Host, wanted: Wanted, *, dry_run: bool = False) -> Done:
-    """Put Quaid into a host's configs; where it is already nothing changes.
+def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: bool = False) -> InstallResult:
+    """Put Quaid into a host's configs; where it is already, nothing changes.
 
     Raises:
-        UsageError: the host knows no projects or no plugins.
+        UsageError: the host has no projects or no plugin.
         HostNotFoundError: it is not on this machine.
         UntrustedVaultError, ForeignVaultError: the vault may not be read.
         HostConfigError, LockedError: a config cannot be changed; none was.
     """
-    wanted = _held_against(machine, host, wanted)
+    options = _checked(machine, host, options)
     known = receipts.load(receipts_file(machine))
     changes = []
-    for target in host.targets(machine, wanted):
-        held = config_files.read(target.path)
-        left = known.get(str(target.path))
-        # What an earlier call wanted and this one does not: QUAID_HOME for a plugin, say.
-        names = {(entry.path, entry.kind) for entry in target.wanted}
-        former = tuple(entry for entry in (left.entries if left else ()) if (entry.path, entry.kind) not in names)
+    for target in host.targets(machine, options):
+        file = config_files.read(target.path)
+        receipt = known.get(str(target.path))
+        # What an earlier call put in and this one does not: QUAID_HOME for a plugin, say.
+        wanted = {(entry.path, entry.kind) for entry in target.wanted}
+        former = tuple(
+            entry for entry in (receipt.entries if receipt else ()) if (entry.path, entry.kind) not in wanted
+        )
         try:
-            merged = config_entries.merge(held.text, target.syntax, target.wanted, (*target.unwanted, *former))
+            merged = config_entries.merge(file.text, target.syntax, target.wanted, (*target.unwanted, *former))
         except ConfigTextError as error:
             raise HostConfigError(target.path, str(error)) from error
         if merged.changed:
-            is_empty = left is not None and left.backup is None and _is_blank(merged.text)
+            is_empty = receipt is not None and receipt.backup is None and _is_blank(merged.text)
             after = None if is_empty else merged.text.encode()
-            changes.append((target, held, Change(target.path, merged.changed, held.data, after)))
-    done = changes if dry_run else _carry_out(machine, changes)
-    return Done(host, tuple(change for _, _, change in done), host.still_to_do(wanted))
+            changes.append(ConfigChange(target, file, merged.changed, after))
+    done = changes if dry_run else _apply(machine, changes)
+    return InstallResult(host, tuple(done), host.next_steps(options))
 
 
-def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: bool = False) -> Done:
-    """Take Quaid out of a host's configs, in whichever way it was put in.
+def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: bool = False) -> InstallResult:
+    """Remove Quaid from a host's configs, in whichever way it was installed.
 
-    A config that nobody has touched since becomes what it was, byte by byte.
+    A config that nobody has changed since becomes what it was, byte by byte.
 
     Raises:
-        UsageError: the host knows no projects.
+        UsageError: the host has no projects.
         HostConfigError, LockedError: a config cannot be changed; none was.
     """
     if project and not host.has_projects:
         raise UsageError(f"{host.title} has one config for all projects. Leave --project out.")
     known = receipts.load(receipts_file(machine))
     changes = []
-    for target in _everywhere(machine, host, project=project):
-        held = config_files.read(target.path)
-        if held.data is None:
-            continue
-        change = _take_back(target, held, known.get(str(target.path)))
-        if change.names:
-            changes.append((target, held, change))
-    done = changes if dry_run else _carry_out(machine, changes)
-    still_to_do = left_behind(name for _, _, change in done for name in change.names)
-    return Done(host, tuple(change for _, _, change in done), still_to_do)
+    for target in _all_targets(machine, host, project=project):
+        file = config_files.read(target.path)
+        if file.data is not None:
+            change = _plan_removal(target, file, known.get(str(target.path)))
+            changes += [change] if change.names else []
+    done = changes if dry_run else _apply(machine, changes)
+    return InstallResult(host, tuple(done), leftovers(name for change in done for name in change.names))
 
 
-def survey(machine: Machine) -> tuple[Standing, ...]:
+def list_hosts(machine: Machine) -> tuple[HostStatus, ...]:
     """All hosts: which are on this machine, and which have Quaid."""
-    return tuple(_standing(machine, host) for host in HOSTS.values())
+    statuses = []
+    for host in HOSTS.values():
+        targets = _all_targets(machine, host, project=False)
+        installed, problem = False, ""
+        try:
+            installed = any(
+                any(config_entries.find_places(plain, entry))
+                for target in targets
+                for plain in [config_entries.read(config_files.read(target.path).text, target.syntax)]
+                for entry in target.wanted
+                if entry.kind != "item"
+            )
+        except (ConfigTextError, HostConfigError) as error:
+            problem = str(error)
+        found = any(mark.exists() for mark in host.marks(machine))
+        statuses.append(HostStatus(host, found, installed, tuple(target.path for target in targets), problem))
+    return tuple(statuses)
 
 
 def receipts_file(machine: Machine) -> Path:
-    """Where it is kept what was written where."""
+    """The path of the receipts."""
     default = machine.home / ".local" / "share"
     if machine.platform == "darwin":
         default = machine.application_folder()
     return machine.setting("XDG_DATA_HOME", default) / "quaid" / "installed.json"
 
 
-def _everywhere(machine: Machine, host: Host, *, project: bool) -> tuple[Target, ...]:
-    """The host's configs with all that Quaid may have put there, in whichever way."""
-    ways = [Wanted(our_command(), project=project, plugin=plugin) for plugin in {False, bool(host.plugin)}]
+def _all_targets(machine: Machine, host: Host, *, project: bool) -> tuple[Target, ...]:
+    """The host's configs with all entries that Quaid may have put there, in whichever way it was installed."""
+    ways = [InstallOptions(our_command(), project=project, plugin=plugin) for plugin in {False, bool(host.plugin)}]
     found: dict[Path, Target] = {}
     for target in (target for way in ways for target in host.targets(machine, way)):
         other = found.get(target.path)
@@ -169,118 +192,90 @@ def _everywhere(machine: Machine, host: Host, *, project: bool) -> tuple[Target,
     return tuple(found.values())
 
 
-def _standing(machine: Machine, host: Host) -> Standing:
-    targets = _everywhere(machine, host, project=False)
-    found = any(mark.exists() for mark in host.marks(machine))
-    paths = tuple(target.path for target in targets)
-    try:
-        installed = any(
-            next(
-                config_entries.find(config_entries.read(config_files.read(target.path).text, target.syntax), entry),
-                None,
-            )
-            for target in targets
-            for entry in target.wanted
-            if entry.kind != "item"
-        )
-    except ConfigTextError as error:
-        return Standing(host, found, installed=False, paths=paths, problem=str(error))
-    except HostConfigError as error:
-        return Standing(host, found, installed=False, paths=paths, problem=str(error))
-    return Standing(host, found, installed, paths)
-
-
-def _held_against(machine: Machine, host: Host, wanted: Wanted) -> Wanted:
-    """What is wanted, as far as the host can have it."""
-    brings_plugin = (machine.plugins / host.name).is_dir()
-    if wanted.project and not host.has_projects:
+def _checked(machine: Machine, host: Host, options: InstallOptions) -> InstallOptions:
+    """`options` after the check that the host can have them, with the plugin where it always comes."""
+    has_plugin = (machine.plugins / host.name).is_dir()
+    if options.project and not host.has_projects:
         raise UsageError(f"{host.title} has one config for all projects. Leave --project out.")
-    if wanted.plugin and host.plugin != "asked":
+    if options.plugin and host.plugin != "asked":
         raise UsageError(f"{host.title} has no plugin to choose. Leave --plugin out.")
-    if wanted.plugin and not brings_plugin:
-        raise UsageError(f"This installation of Quaid brings no plugin for {host.title}. Leave --plugin out.")
-    if wanted.vault and (wanted.vault / CONFIG_FILE).exists():
-        trust.check(wanted.vault)
-    if not wanted.project and not any(mark.exists() for mark in host.marks(machine)):
+    if options.plugin and not has_plugin:
+        raise UsageError(f"This installation of Quaid has no plugin for {host.title}. Leave --plugin out.")
+    if options.vault and (options.vault / CONFIG_FILE).exists():
+        trust.check(options.vault)
+    if not options.project and not any(mark.exists() for mark in host.marks(machine)):
         raise HostNotFoundError(host.title, host.marks(machine)[0])
-    return replace(wanted, plugin=brings_plugin) if host.plugin == "always" else wanted
+    return replace(options, plugin=has_plugin) if host.plugin == "always" else options
 
 
-def _take_back(target: Target, held: config_files.Held, left: Receipt | None) -> Change:
-    written = left.entries if left else ()
+def _plan_removal(target: Target, file: ConfigFile, receipt: Receipt | None) -> ConfigChange:
+    written = receipt.entries if receipt else ()
     wanted = (*target.wanted, *(entry for entry in written if entry.kind == "key"))
     try:
-        removed = config_entries.remove(held.text, target.syntax, wanted, written)
+        result = config_entries.remove(file.text, target.syntax, wanted, written)
     except ConfigTextError as error:
         raise HostConfigError(target.path, str(error)) from error
-    change = Change(target.path, removed.taken, held.data, removed.text.encode(), removed.altered)
-    if left is None:
+    change = ConfigChange(target, file, result.removed, result.text.encode(), result.altered)
+    if receipt is None:
         return change
-    if left.backup is None and _is_blank(removed.text):
+    if receipt.backup is None and _is_blank(result.text):
         return replace(change, after=None, exact=True)
-    backup = target.path.with_name(left.backup) if left.backup else None
-    if _is_as_left(held, left) and backup is not None and backup.is_file():
+    backup = target.path.with_name(receipt.backup) if receipt.backup else None
+    if _is_untouched(file, receipt) and backup is not None and backup.is_file():
         with suppress(QuaidError):
             return replace(change, after=config_files.read(backup).data, exact=True, backup=backup)
     return change
 
 
-def _carry_out(
-    machine: Machine, changes: Sequence[tuple[Target, config_files.Held, Change]]
-) -> list[tuple[Target, config_files.Held, Change]]:
-    """Back up, write, remember. Whatever fails, what was written before is put back."""
-    done: list[tuple[Target, config_files.Held, Change]] = []
+def _apply(machine: Machine, changes: Sequence[ConfigChange]) -> list[ConfigChange]:
+    """Back up, write and save receipts. Whatever fails, what was written before is put back."""
+    done: list[ConfigChange] = []
     known = receipts.load(receipts_file(machine))
     try:
-        for target, held, change in changes:
-            # As we left it, its backup is there already, or there was nothing to keep.
-            is_kept = change.exact or _is_as_left(held, known.get(str(target.path)))
-            kept = change if is_kept else replace(change, backup=config_files.back_up(held))
-            done.append((target, held, kept))
-            config_files.replace(held, change.after)
+        for change in changes:
+            # A file as Quaid left it has its backup already, or there was nothing to keep.
+            has_backup = change.exact or _is_untouched(change.file, known.get(str(change.path)))
+            done.append(change if has_backup else replace(change, backup=config_files.back_up(change.file)))
+            config_files.replace(change.file, change.after)
         if done:
-            _remember(machine, done)
+            _save_receipts(machine, done)
     except QuaidError:
-        for _, held, change in done:
+        for change in done:
             with suppress(QuaidError):
-                config_files.replace(replace(held, data=change.after), held.data)
+                config_files.replace(replace(change.file, data=change.after), change.file.data)
             if change.backup and not change.exact:
                 change.backup.unlink(missing_ok=True)
         raise
-    for _, _, change in done:
-        if change.exact and change.backup:  # it stands in its place again
+    for change in done:
+        if change.exact and change.backup:  # its content is in the config again
             change.backup.unlink(missing_ok=True)
     return done
 
 
-def _remember(machine: Machine, done: Sequence[tuple[Target, config_files.Held, Change]]) -> None:
+def _save_receipts(machine: Machine, done: Sequence[ConfigChange]) -> None:
     path = receipts_file(machine)
     known = receipts.load(path)
-    for target, held, change in done:
-        name = str(target.path)
-        before = known.pop(name, None)
-        if not _is_installed(target, change):
+    for change in done:
+        target = change.target
+        before = known.pop(str(target.path), None)
+        if change.after is None or change.exact:
+            continue
+        plain = config_entries.read(change.after.decode(), target.syntax)
+        if not any(any(config_entries.find_places(plain, entry)) for entry in target.wanted):
             continue
         after, backup = receipts.fingerprint(change.after), change.backup.name if change.backup else None
-        if before is not None and _is_as_left(held, before):
+        if before is not None and _is_untouched(change.file, before):
             backup = before.backup
         elif before is not None:
-            after = ""  # somebody was: no backup is what it would be without Quaid
-        known[name] = Receipt(after, backup, target.wanted)
+            after = ""  # somebody has changed it: no backup equals the file without Quaid
+        known[str(target.path)] = Receipt(after, backup, target.wanted)
     receipts.save(path, known)
 
 
 def _is_blank(text: str) -> bool:
-    """Whether nobody would miss it: no entry and no comment."""
+    """Return whether the text holds no entry and no comment."""
     return "".join(text.removeprefix("\ufeff").split()) in {"", "{}"}
 
 
-def _is_as_left(held: config_files.Held, left: Receipt | None) -> bool:
-    return left is not None and left.after == receipts.fingerprint(held.data)
-
-
-def _is_installed(target: Target, change: Change) -> bool:
-    if change.after is None or change.exact:
-        return False
-    plain = config_entries.read(change.after.decode(), target.syntax)
-    return any(next(config_entries.find(plain, entry), None) for entry in target.wanted)
+def _is_untouched(file: ConfigFile, receipt: Receipt | None) -> bool:
+    return receipt is not None and receipt.after == receipts.fingerprint(file.data)

@@ -1,4 +1,4 @@
-"""Changing one thing in JSON of any dialect: every other byte stays, and what is added looks like what is there."""
+"""Editing one value in JSON of any dialect: every other byte stays, and what is added looks like what is there."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Step = str | int
 
 
 def read(text: str) -> Any:
-    """What the text says, as Python has it; an empty text says `{}`.
+    """The values of the text in Python, `{}` for an empty text.
 
     Raises:
-        JsonError: it is no JSON.
+        JsonError: it is not JSON.
     """
     plain = read_plain(text)
     if plain is not None:
@@ -28,24 +28,26 @@ def read(text: str) -> Any:
 
 
 def put(text: str, path: Sequence[str | int], value: Any) -> str:
-    """Set what stands at `path`; what is missing on the way is made. Of a key given twice the last counts.
+    """Set the value at `path`; missing objects on the way are made. Of a key that is there twice, the last counts.
 
     Raises:
-        JsonError: the text is no JSON.
-        TypeError: something else than an object stands on the way.
+        JsonError: the text is not JSON.
+        TypeError: something else than an object is on the way.
     """
     root = parse(text)
-    if root is None:
-        return _begin(text, _nest(path, value))
+    if root is None:  # nothing but comments
+        newline = "\r\n" if "\r\n" in text else "\n"
+        before = text if not text.strip("\ufeff") or text.endswith("\n") else text + newline
+        return before + _Style(newline, "  ").render(_nest(path, value), "") + newline
     found = _descend(root, path)
     node, rest = found[-1], path[len(found) - 1 :]
-    if rest and node.plain is None:  # nothing is a fine place to begin
+    if rest and node.plain is None:  # null is replaced
         value, rest = _nest(rest, value), ()
     if rest and not isinstance(node.plain, dict):
         raise TypeError(f"only an object can hold {rest[0]!r}")
     if rest:
         return _insert(text, root, node, str(rest[0]), _nest(rest[1:], value))
-    if same(node.plain, value):
+    if is_same(node.plain, value):
         return text
     style = _Style.of(text, root)
     shown = style.render(value, _indent_of_line(text, node.start)) if _has_lines(text, root) else _inline(value)
@@ -53,7 +55,7 @@ def put(text: str, path: Sequence[str | int], value: Any) -> str:
 
 
 def append(text: str, path: Sequence[Step], value: Any) -> str:
-    """Add one more to the list at `path`, which is made when it is missing."""
+    """Append to the list at `path`, which is made where it is missing."""
     root = parse(text)
     found = _descend(root, path) if root is not None else []
     if root is None or len(found) <= len(path) or found[-1].plain is None:
@@ -62,7 +64,7 @@ def append(text: str, path: Sequence[Step], value: Any) -> str:
 
 
 def drop(text: str, path: Sequence[Step]) -> str:
-    """Take out what stands at `path`, however often its key is given; the text as it is when there is nothing."""
+    """Remove the value at `path`, however often its key is there."""
     root = parse(text)
     found = _descend(root, path) if root is not None else []
     if len(found) <= len(path):
@@ -73,13 +75,13 @@ def drop(text: str, path: Sequence[Step]) -> str:
     return drop(after, path) if is_twice else after
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two values say the same; 1 is not true, and the order of keys says nothing."""
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are equal; 1 is not true, and the order of keys does not count."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _descend(root: Node, path: Sequence[Step]) -> list[Node]:
-    """The values on the way, the root first, as far as there are any."""
+    """The values along `path`, the root first, as far as there are any."""
     nodes = [root]
     for step in path:
         position = _last(nodes[-1], step)
@@ -90,7 +92,7 @@ def _descend(root: Node, path: Sequence[Step]) -> list[Node]:
 
 
 def _last(node: Node, step: Step) -> int:
-    """Where in a container the step leads, -1 for nowhere."""
+    """The position to which the step leads in a container, -1 for none."""
     if isinstance(step, int):
         return step if isinstance(node.plain, list) and step < len(node.items) else -1
     return next((i for i in reversed(range(len(node.items))) if node.items[i].key == step), -1)
@@ -104,7 +106,7 @@ def _nest(path: Sequence[Step], value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """How the text is written: `newline`, and one step of indentation."""
+    """How the text is laid out: `newline`, and `unit`, one level of indentation."""
 
     newline: str
     unit: str
@@ -116,7 +118,7 @@ class _Style:
         return cls(newline, first or "  ")
 
     def render(self, value: Any, indent: str) -> str:
-        """The value from the second line on after `indent`; what is simple stays on one line."""
+        """The value, its second and further lines after `indent`; lists of simple values stay on one line."""
         if not isinstance(value, dict | list) or not value:
             return _inline(value)
         if isinstance(value, list) and not any(isinstance(item, dict | list) for item in value):
@@ -139,15 +141,8 @@ def _inline(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _begin(text: str, value: Any) -> str:
-    """A file without a value, perhaps with a comment or two, gets one."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    before = text if not text.strip("\ufeff") or text.endswith("\n") else text + newline
-    return before + _Style(newline, "  ").render(value, "") + newline
-
-
 def _insert(text: str, root: Node, node: Node, key: str | None, value: Any) -> str:
-    """Put one more into a container, at its end."""
+    """Add a member at the end of a container."""
     name = "" if key is None else f"{_inline(key)}: "
     if not node.items:
         return _insert_first(text, root, node, name, value)
@@ -178,7 +173,7 @@ def _insert_first(text: str, root: Node, node: Node, name: str, value: Any) -> s
 
 
 def _cut(text: str, node: Node, position: int) -> str:
-    """Take one out of a container, its line with it when it had one to itself."""
+    """Remove a member of a container, with its line where it had one to itself."""
     item = node.items[position]
     end = item.value.end if item.comma is None else item.comma + 1
     start = _start_of_line(text, node.start, item.start, end)
@@ -198,7 +193,7 @@ def _cut(text: str, node: Node, position: int) -> str:
 
 
 def _start_of_line(text: str, container: int, start: int, end: int) -> int:
-    """Where the line break before `start` is, if the lines of `start` to `end` hold nothing else; else `start`."""
+    """Where the line break before `start` is if the lines of `start` to `end` hold nothing else; else `start`."""
     indent = _indent_before(text, start)
     if indent is None:
         return start
@@ -212,7 +207,7 @@ def _start_of_line(text: str, container: int, start: int, end: int) -> int:
 
 
 def _indent_before(text: str, position: int) -> str | None:
-    """The space before the first thing on its line; None when it is not the first."""
+    """The space before what begins its line at `position`; None where it does not begin it."""
     line = text[text.rfind("\n", 0, position) + 1 : position]
     return line if not line.strip(" \t") and "\n" in text[:position] else None
 
@@ -223,10 +218,8 @@ def _indent_of_line(text: str, position: int) -> str:
 
 
 def _end_of_line(text: str, position: int, limit: int) -> int:
-    """Behind the comments that share a line with what ends at `position`, before what closes the container."""
-    for piece in tokens(text[position:limit]):
-        if piece.kind != "comment" or "\n" in text[position : position + piece.start]:
-            break
-        end = position + piece.end
-        return _end_of_line(text, end, limit)
-    return position
+    """The position behind the comments that share a line with what ends at `position`, before `limit`."""
+    piece = next(tokens(text[position:limit]), None)
+    if piece is None or piece.kind != "comment" or "\n" in text[position : position + piece.start]:
+        return position
+    return _end_of_line(text, position + piece.end, limit)

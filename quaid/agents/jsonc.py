@@ -1,7 +1,7 @@
-"""Reading JSON, JSON with comments and JSON5, each value with the place it stands at, so that it can be edited there.
+"""Parsing JSON, JSON with comments and JSON5 into values with their positions, so that they can be edited in the text.
 
-One grammar for all three, the widest: what a host itself would refuse is for `dialects` to say. No library does it:
-jsonc-edit starts node and fetches a package, json-five was last released in 2024 and builds on two parsers more.
+One grammar for all three, the widest: `check` says what a host would refuse. No library does it: jsonc-edit starts node
+and downloads a package, json-five was last released in 2024 and depends on two more parsers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 Dialect = Literal["json", "comments", "json5"]
-"""What a host understands of it: plain JSON, with comments, or all of JSON5."""
+"""What a host can read: plain JSON, JSON with comments, or all of JSON5."""
 
 _TOKEN = re.compile(
     r"""(?P<space>[\s\ufeff]+)|(?P<comment>//[^\n\r\u2028\u2029]*|/\*.*?\*/)|(?P<mark>[{}\[\]:,])
@@ -26,12 +26,12 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.D
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
 _LINE_ENDS = ("\n", "\r", "\r\n", "\u2028", "\u2029")
 _LITERALS = {"true": True, "false": False, "null": None}
-_DEEPEST = 100
+_MAX_DEPTH = 100
 _CLOSING = {"{": "}", "[": "]"}
 
 
 class JsonError(ValueError):
-    """The text is not what it claims to be; the message says where, for people."""
+    """The text is not valid; the message says where."""
 
     def __init__(self, text: str, position: int, problem: str) -> None:
         line = text.count("\n", 0, position) + 1
@@ -41,18 +41,19 @@ class JsonError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing in an object or list. `start` is where its key begins, in a list its value."""
+    """A member of an object or list. `start` is where its key begins, in a list its value; `comma` is where the comma
+    behind it is.
+    """
 
     start: int
     key: str | None
     value: Node
     comma: int | None
-    """Where the comma behind it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value, from `start` to before `end`. `plain` is what it says, as Python has it."""
+    """A value, from `start` to before `end`. `plain` is the value in Python."""
 
     start: int
     end: int
@@ -61,7 +62,7 @@ class Node:
 
 
 class Token(NamedTuple):
-    """A piece of the text that is no white space; comments are pieces too."""
+    """A piece of the text that is not white space; comments are pieces too."""
 
     kind: str
     text: str
@@ -70,7 +71,7 @@ class Token(NamedTuple):
 
 
 def parse(text: str) -> Node | None:
-    """The value the text holds; None when there is none, only space and comments.
+    """Parse the text; None where it holds only space and comments.
 
     Raises:
         JsonError: it is neither JSON nor JSON5.
@@ -85,7 +86,7 @@ def parse(text: str) -> Node | None:
 
 
 def read_plain(text: str) -> Any:
-    """What plain JSON says, a hundred times as fast as `parse`; None for what is something else, or says `null`."""
+    """The value of plain JSON, a hundred times as fast as `parse`; None for anything else, and for `null`."""
     try:
         return json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
@@ -93,10 +94,10 @@ def read_plain(text: str) -> Any:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """All of the text but white space.
+    """The pieces of the text without white space.
 
     Raises:
-        JsonError: a string or a comment that does not end, or a stray character.
+        JsonError: a string or a comment does not end, or there is a stray character.
     """
     position = 0
     while position < len(text):
@@ -111,10 +112,10 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def check(text: str, dialect: Dialect) -> None:
-    """Hold the text against what its host can read.
+    """Check that a host can read the text.
 
     Raises:
-        JsonError: the host would refuse it.
+        JsonError: it cannot.
     """
     if dialect == "json5" or read_plain(text) is not None or parse(text) is None:
         return
@@ -130,11 +131,11 @@ def check(text: str, dialect: Dialect) -> None:
         json.loads("".join(bare))
     except ValueError as error:
         position = getattr(error, "pos", 0)
-        raise JsonError(text, position, "this program reads plain JSON only, and this is none") from error
+        raise JsonError(text, position, "this program reads plain JSON only, and this is not plain JSON") from error
 
 
 class _Reader:
-    """Recursive descent. Comments are passed over here: an edit finds them between the values."""
+    """A recursive descent parser. It skips comments: an edit finds them between the values."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -144,7 +145,7 @@ class _Reader:
     def value(self, depth: int) -> Node:
         piece = self.take()
         if piece.text in _CLOSING:
-            if depth >= _DEEPEST:
+            if depth >= _MAX_DEPTH:
                 raise JsonError(self.text, piece.start, "nested too deep")
             return self.container(piece, depth)
         if piece.kind == "string":
@@ -152,7 +153,10 @@ class _Reader:
         if piece.text in _LITERALS:
             return Node(piece.start, piece.end, _LITERALS[piece.text])
         if piece.kind == "word" and _NUMBER.fullmatch(piece.text):
-            return Node(piece.start, piece.end, _number(piece.text))
+            digits = piece.text.lstrip("+-")
+            is_whole = digits.isdecimal() and len(digits) < 1000
+            number = int(digits, 16) if digits[:2] in {"0x", "0X"} else int(digits) if is_whole else float(digits)
+            return Node(piece.start, piece.end, -number if piece.text.startswith("-") else number)
         raise JsonError(self.text, piece.start, f"a value is missing before {piece.text[:20]}")
 
     def container(self, opening: Token, depth: int) -> Node:
@@ -195,20 +199,12 @@ class _Reader:
         return JsonError(self.text, self.token.start if self.token else len(self.text), problem)
 
 
-def _number(text: str) -> float:
-    digits = text.lstrip("+-")
-    sign = -1 if text.startswith("-") else 1
-    if digits[:2] in {"0x", "0X"}:
-        return sign * int(digits, 16)
-    return sign * (int(digits) if digits.isdecimal() and len(digits) < 1000 else float(digits))
-
-
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    said = _ESCAPE.sub(_unescape_one, text)
+    unescaped = _ESCAPE.sub(_unescape_one, text)
     # Two escapes of one character beyond the sixteenth bit become that character; a half alone stays as it is.
-    return said.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return unescaped.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _unescape_one(match: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
-"""Starting what a host would start, and looking at what it does: MCP by lines of JSON-RPC, hooks by their payload.
+"""Running the commands that a host would run, to see how they behave: MCP servers by JSON-RPC, hooks by their payload.
 
-Spoken by hand on purpose: a client library would bring its own ideas of how to find and mend things.
+The protocol is spoken by hand: a client library would start servers in its own way and hide their faults.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from quaid.errors import HookProofError
 PROTOCOL = "2025-11-25"
 """The last revision that begins with a handshake; every host of today speaks it or one before it."""
 BARE_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
-"""What programs started from a desktop know."""
+"""The PATH of programs that are started from a desktop."""
 ANSWER_S = 60.0
-"""A server has so long to start and answer, and a hook whose config says nothing."""
-ENDING_S = 10.0
-"""A server whose host is gone and that stays is one more of hundreds."""
-_MOST_SAID = 300
+"""The time for a server to start and answer, and for a hook whose config names none."""
+EXIT_S = 10.0
+"""The time for a server to end when its host is gone: one that stays would be one of hundreds."""
+_MAX_ERROR = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a host's config says it starts."""
+    """A command that a host runs: its words, its environment beside the host's own, and its time."""
 
     words: tuple[str, ...]
     environ: Mapping[str, str]
     timeout_s: float
 
     @classmethod
-    def of(cls, said: Any) -> Command:
-        """A server or a hook as configs have them. A hook without `args` is a line for the shell.
+    def from_config(cls, handler: Any) -> Command:
+        """The command of a server or hook as configs have it. A hook without `args` is a line for the shell.
 
         Raises:
             HookProofError: it names no command.
         """
-        command, arguments = said.get("command"), said.get("args")
+        command, arguments = handler.get("command"), handler.get("args")
         if not isinstance(command, str) or not command:
-            raise HookProofError("Its config names no command. Put it right with: quaid install")
-        is_line = said.get("type") == "command" and not isinstance(arguments, list)
+            raise HookProofError("Its config names no command. Correct that with: quaid install")
+        is_line = handler.get("type") == "command" and not isinstance(arguments, list)
         words = ("/bin/sh", "-c", command) if is_line else (command, *map(str, arguments or ()))
-        environ = said.get("env") if isinstance(said.get("env"), dict) else {}
+        environ = handler.get("env") if isinstance(handler.get("env"), dict) else {}
         # Hosts count a hook's time in seconds and a server's in whatever they like.
-        limit = said.get("timeout") if said.get("type") == "command" else None
+        limit = handler.get("timeout") if handler.get("type") == "command" else None
         return cls(words, environ, float(limit) if isinstance(limit, int | float) else ANSWER_S)
 
-    def elsewhere(self) -> Command:
-        """The same, for whichever vault the environment names: what it says of the vault itself is left out."""
+    def without_vault(self) -> Command:
+        """The same command without the vault that it names, so that the environment can name another."""
         words = list(self.words)
         while "--vault" in words[:-1]:
             at = words.index("--vault")
@@ -66,50 +66,46 @@ class Command:
 
 
 def list_tools(command: Command, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The tools of an MCP server that is started, greeted, asked and let go.
+    """Start an MCP server, greet it, and return the names of its tools.
 
     Raises:
-        HookProofError: it does not start, says nothing or something else, or does not end when nobody listens.
+        HookProofError: it does not start, does not answer by the protocol, or does not end with its input.
     """
-    with tempfile.TemporaryFile() as complaints, _started(command, environ, complaints) as process:
+    with tempfile.TemporaryFile() as errors, _start(command, environ, errors) as process:
         alarm = threading.Timer(command.timeout_s, process.kill)
         alarm.start()
         try:
-            tools = _converse(process)
-            process.wait(ENDING_S)
+            client = {"name": "quaid-doctor", "version": "1"}
+            hello = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client}
+            _ask(process, 1, "initialize", hello)
+            _send(process, {"method": "notifications/initialized"})
+            tools = tuple(tool["name"] for tool in _ask(process, 2, "tools/list", {})["tools"])
+            assert process.stdin
+            process.stdin.close()
+            process.wait(EXIT_S)
         except subprocess.TimeoutExpired as error:
-            raise HookProofError(f"{command} answers, and does not end within {ENDING_S:g} s of its input.") from error
+            raise HookProofError(f"{command} answers, and does not end within {EXIT_S:g} s of its input.") from error
         except (ValueError, KeyError, TypeError, OSError) as error:
-            raise HookProofError(f"{command} {_reason(error)}{_said(complaints)}.") from error
+            raise HookProofError(f"{command} {_reason(error)}{_last_line(errors)}.") from error
         finally:
             alarm.cancel()
             process.kill()
     return tools
 
 
-def _converse(process: subprocess.Popen[bytes]) -> tuple[str, ...]:
-    asked = {"protocolVersion": PROTOCOL, "capabilities": {}}
-    _ask(process, 1, "initialize", {**asked, "clientInfo": {"name": "quaid-doctor", "version": "1"}})
-    _send(process, {"method": "notifications/initialized"})
-    tools = tuple(tool["name"] for tool in _ask(process, 2, "tools/list", {})["tools"])
-    assert process.stdin
-    process.stdin.close()
-    return tools
-
-
 def run_hook(command: Command, payload: Mapping[str, object], environ: Mapping[str, str]) -> str:
-    """What a hook prints when it is told `payload`, as its host would.
+    """Return what a hook prints when it is given `payload`, as its host would.
 
     Raises:
         HookProofError: it does not start, fails, or takes longer than its host waits.
     """
-    with tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile() as errors:
         try:
             done = subprocess.run(
                 command.words,
                 input=json.dumps(payload).encode(),
                 stdout=subprocess.PIPE,
-                stderr=complaints,
+                stderr=errors,
                 env={**environ, **command.environ},
                 timeout=command.timeout_s,
                 check=False,
@@ -119,17 +115,17 @@ def run_hook(command: Command, payload: Mapping[str, object], environ: Mapping[s
         except OSError as error:
             raise HookProofError(f"{command} cannot be started ({error.strerror}).") from error
         if done.returncode:
-            raise HookProofError(f"{command} leaves with exit code {done.returncode}{_said(complaints)}.")
+            raise HookProofError(f"{command} leaves with exit code {done.returncode}{_last_line(errors)}.")
     return done.stdout.decode("utf-8", "replace")
 
 
-def _started(command: Command, environ: Mapping[str, str], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(command: Command, environ: Mapping[str, str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             command.words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=complaints,
+            stderr=errors,
             env={**environ, **command.environ},
             bufsize=0,
         )
@@ -159,13 +155,13 @@ def _ask(process: subprocess.Popen[bytes], number: int, method: str, params: Map
 
 def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"says something that is no JSON ({error.doc.strip()[:60]!r})"
+        return f"says something that is not JSON ({error.doc.strip()[:60]!r})"
     if isinstance(error, ValueError):
         return str(error)
     return "ends before it is asked" if isinstance(error, OSError) else "answers in a form that is not MCP's"
 
 
-def _said(complaints: IO[bytes]) -> str:
-    complaints.seek(0)
-    lines = complaints.read().decode("utf-8", "replace").strip().splitlines()
-    return f": {lines[-1][:_MOST_SAID].rstrip('.')}" if lines else ""
+def _last_line(errors: IO[bytes]) -> str:
+    errors.seek(0)
+    lines = errors.read().decode("utf-8", "replace").strip().splitlines()
+    return f": {lines[-1][:_MAX_ERROR].rstrip('.')}" if lines else ""

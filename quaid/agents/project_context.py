@@ -1,7 +1,7 @@
-"""What a session is told of the projects before it starts: a line each, and the notes of the one it works in.
+"""What a session's context says of projects: a line for each, and the notes of the one that the session works in.
 
-It has a moment: reading YAML and looking for secrets take ten times as long as all else, so what was made of a file is
-kept until the file is another. How many documents there are and which are stale is what the last look at them found.
+Reading YAML and looking for secrets take ten times as long as all else, so what was made of a file is kept until the
+file changes. How many documents there are and which are stale is what the last check of them found.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,49 +24,51 @@ from quaid.place import DOCS_FILE, LOCAL_FILE, state_folder
 from quaid.vault import files, markdown
 from quaid.vault.markdown import text_of_note
 
-MOST_TOLD = 12
-"""Projects with a line of their own."""
-MOST_STALE = 3
-LONGEST_ABOUT = 140
-LONGEST_NOTE = 100_000
-"""Bytes of a file that are read."""
+MAX_PROJECTS = 12
+"""Projects that have a line of their own."""
+MAX_STALE = 3
+MAX_ABOUT = 140
+MAX_NOTE = 100_000
+"""Bytes that are read of a file."""
 NOTES = ("TOOLS.md", "AGENTS.md")
-"""What an agent reads that works in a project, beside PROJECT.md in its home."""
+"""The notes beside PROJECT.md that an agent reads in the project."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
 @dataclass(frozen=True, slots=True)
-class ToldProjects:
-    """`lines` are one for each project, the one that a session works in first; `notes` are (path, text) of that one."""
+class ProjectContext:
+    """`lines` has one for each project, that of the session first; `notes` are (path, text) of that project."""
 
     lines: tuple[str, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
 
 
-def tell_projects(root: Path, cwd: str | None = None, most: int | None = MOST_TOLD) -> ToldProjects:
-    """The active projects of the vault at `root`, `most` of them with a line of their own (None: all), for a session
-    that works in the folder `cwd`.
+def read_projects(root: Path, cwd: str | None = None, most: int | None = MAX_PROJECTS) -> ProjectContext:
+    """Return the active projects of the vault at `root`, `most` of them with a line of their own (None: all), for a
+    session that works in the folder `cwd`.
     """
     names = sorted(path.parent.name for path in root.glob("projects/*/PROJECT.md"))
     if not names:
-        return ToldProjects()
-    made = _Made(root)
-    found = {name: made.of(f"projects/{name}/PROJECT.md", _Reading(root, name)) for name in names}
+        return ProjectContext()
+    cache = _FileCache(root)
+    found = {name: cache.get(f"projects/{name}/PROJECT.md", partial(_read_project, name)) for name in names}
     projects = {name: project for name, project in found.items() if project and project["state"] == "active"}
     here = _find_owner(root, projects, cwd) if cwd and cwd.startswith("/") else None
-    notes = [(path, made.of(path, _safe)) for path in (f"projects/{here}/{note}" for note in NOTES) if here]
-    made.keep(names)
+    notes = [
+        (path, cache.get(path, _without_secrets)) for path in (f"projects/{here}/{note}" for note in NOTES) if here
+    ]
+    cache.save(names)
     ordered = sorted(projects, key=lambda name: (name != here, name))
     docs, stale = _count_docs(root)
     lines = [
         _line(name, projects[name], docs[name], stale.get(name, ()), is_here=name == here) for name in ordered[:most]
     ]
     lines += [f"and {len(ordered) - len(lines)} more: quaid project list"] if len(ordered) > len(lines) else []
-    return ToldProjects(tuple(lines), tuple((path, text) for path, text in notes if text))
+    return ProjectContext(tuple(lines), tuple((path, text) for path, text in notes if text))
 
 
-class _Made:
-    """What was made of files, by their bytes. Where it cannot be kept it is made anew each time."""
+class _FileCache:
+    """What was made of files, by their bytes. Where it cannot be stored, it is made anew each time."""
 
     def __init__(self, root: Path) -> None:
         from quaid.local.doc_cache import ProjectNotes
@@ -77,10 +80,11 @@ class _Made:
         with suppress(QuaidError):
             self._known = self._store.read()
 
-    def of(self, path: str, make: Callable[[str], Any]) -> Any:
+    def get(self, path: str, make: Callable[[str], Any]) -> Any:
+        """What `make` makes of the text at `path`; None where there is no such file."""
         try:
-            data = files.read_note(self._root, path, LONGEST_NOTE) if files.is_file_in(self._root, path) else None
-        except OSError:  # not ours to read
+            data = files.read_note(self._root, path, MAX_NOTE) if files.is_file_in(self._root, path) else None
+        except OSError:  # no permission to read it
             data = None
         if data is None:
             return None
@@ -93,47 +97,36 @@ class _Made:
         self._new[path] = key, json.dumps(made)
         return json.loads(self._new[path][1])
 
-    def keep(self, names: Sequence[str]) -> None:
-        """Keep what is new, and let go of the projects that are not among `names`."""
+    def save(self, names: Sequence[str]) -> None:
+        """Store what is new, and remove the projects that are not among `names`."""
         gone = [path for path in self._known if path.split("/")[1] not in names]
         if self._new or gone:
             with suppress(QuaidError):
                 self._store.keep(self._new, gone)
 
 
-class _Reading:
-    """Reads one PROJECT.md."""
+def _read_project(name: str, text: str) -> dict[str, Any]:
+    """What the lines about a project need of its PROJECT.md; `about` is the first sentence below the title."""
+    from quaid.docs import registry
 
-    def __init__(self, root: Path, name: str) -> None:
-        self._root, self._name = root, name
-
-    def __call__(self, text: str) -> dict[str, Any]:
-        from quaid.docs import registry
-
-        project = registry.parse_project(self._name, text.encode())
-        about = _about(text)
-        return {
-            "label": _safe(project.label),
-            "state": project.state,
-            "roots": list(project.source_roots),
-            "about": "" if about == registry.ABOUT.format(label=project.label) else about,
-        }
+    project = registry.parse_project(name, text.encode())
+    section = next(iter(markdown.sections(_without_secrets(text))), None)
+    paragraph = section.text.split("\n\n")[0] if section is not None and len(section.heading) <= 1 else ""
+    about = " ".join(_SENTENCE.split(paragraph, maxsplit=1)[0].split())
+    if len(about) > MAX_ABOUT:
+        about = f"{about[:MAX_ABOUT].rsplit(' ', 1)[0]} …"
+    return {
+        "label": _without_secrets(project.label),
+        "state": project.state,
+        "roots": list(project.source_roots),
+        "about": "" if about == registry.ABOUT.format(label=project.label) else about,
+    }
 
 
-def _safe(text: str) -> str:
-    """What a file says, without secrets."""
+def _without_secrets(text: str) -> str:
     from quaid.redaction import admit
 
     return text_of_note(admit(text).text)
-
-
-def _about(text: str) -> str:
-    """The first sentence below the title."""
-    section = next(iter(markdown.sections(_safe(text))), None)
-    if section is None or len(section.heading) > 1:
-        return ""
-    sentence = " ".join(_SENTENCE.split(section.text.split("\n\n")[0], maxsplit=1)[0].split())
-    return sentence if len(sentence) <= LONGEST_ABOUT else f"{sentence[:LONGEST_ABOUT].rsplit(' ', 1)[0]} …"
 
 
 def _find_owner(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
@@ -142,32 +135,28 @@ def _find_owner(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None
 
     # Judged anew each time: what is kept of PROJECT.md says nothing about what may be read today.
     judged = {name: check_roots(root, project["roots"]) for name, project in projects.items()}
-    readable = {name: {"roots": [str(r.folder) for r in roots if not r.problem]} for name, roots in judged.items()}
-    return _find_among(root, readable, cwd)
-
-
-def _find_among(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
+    folders = {name: [str(r.folder) for r in roots if not r.problem] for name, roots in judged.items()}
     try:
-        return _innermost(root, projects, cwd) or _find_by_worktree(root, projects, cwd)
-    except (OSError, ValueError):  # no folder's name
+        if found := _innermost(root, folders, cwd):
+            return found
+        from quaid.history.repository import find_twin
+
+        twin = find_twin(Path(cwd), (Path(folder) for listed in folders.values() for folder in listed))
+        return None if twin is None else _innermost(root, folders, str(twin))
+    except (OSError, ValueError):  # not a valid name of a folder
         return None
 
 
-def _innermost(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
+def _innermost(root: Path, folders: Mapping[str, Sequence[str]], cwd: str) -> str | None:
+    """The project with the innermost folder around `cwd`."""
     here = os.path.realpath(cwd)
-    folders = (
-        (name, folder) for name, project in projects.items() for folder in [root / "projects" / name, *project["roots"]]
+    real = (
+        (name, os.path.realpath(folder))
+        for name, listed in folders.items()
+        for folder in (str(root / "projects" / name), *listed)
     )
-    real = ((name, os.path.realpath(folder)) for name, folder in folders)
     around = [(-len(folder), name) for name, folder in real if f"{here}/".startswith(f"{folder}/")]
     return min(around)[1] if around else None  # of two with the same root the first, as everywhere
-
-
-def _find_by_worktree(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
-    from quaid.history.repository import find_twin
-
-    twin = find_twin(Path(cwd), (Path(folder) for project in projects.values() for folder in project["roots"]))
-    return None if twin is None else _innermost(root, projects, str(twin))
 
 
 def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:
@@ -185,7 +174,7 @@ def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:
     reader.close()
     with suppress(QuaidError):
         for doc, (_, found) in DocChecks(state_folder(root) / LOCAL_FILE).read().items():
-            with suppress(ValueError, TypeError, KeyError):  # what cannot be read tells nothing
+            with suppress(ValueError, TypeError, KeyError):  # it cannot be read
                 if json.loads(found)["status"] == "stale":
                     project, path = doc.split("/", 2)[1:] if doc.startswith("projects/") else doc.split(":", 1)
                     stale.setdefault(project, []).append(path)
@@ -195,9 +184,9 @@ def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:
 def _line(name: str, project: Mapping[str, Any], docs: int, stale: Sequence[str], *, is_here: bool) -> str:
     label = f" ({project['label']})" if project["label"].casefold() != name else ""
     here = ", where this session works" if is_here else ""
-    told = [project["about"].rstrip(".")] if project["about"] else []
+    parts = [project["about"].rstrip(".")] if project["about"] else []
     if docs or stale:
-        shown = ", ".join(stale[:MOST_STALE]) + (" …" if len(stale) > MOST_STALE else "")
+        shown = ", ".join(stale[:MAX_STALE]) + (" …" if len(stale) > MAX_STALE else "")
         counted = [f"{docs} {'doc' if docs == 1 else 'docs'}"] if docs else []
-        told.append(", ".join([*counted, *([f"{len(stale)} stale ({shown})"] if stale else [])]))
-    return f"{name}{label}{here}" + (f": {'. '.join(told)}" if told else "")
+        parts.append(", ".join([*counted, *([f"{len(stale)} stale ({shown})"] if stale else [])]))
+    return f"{name}{label}{here}" + (f": {'. '.join(parts)}" if parts else "")

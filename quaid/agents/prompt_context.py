@@ -1,37 +1,62 @@
-"""What of the memory goes before a prompt: what answers the question in it and its session has not been given."""
+"""What the hook of a prompt injects: the memories that answer its question and that its session does not have yet.
+
+The import is light: most prompts of a session ask nothing of a memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.agents.question import question_in
-from quaid.agents.session_context import CHARACTERS_PER_TOKEN
-from quaid.local import sessions
-from quaid.model import Hit, Recall
-from quaid.place import state_folder
-from quaid.text.quoting import MAX_BLOCK, neutralise, render_memory_block
+from quaid.text.stop_words import STOP_WORDS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from quaid.model import Hit, Recall
     from quaid.settings import NotificationSettings, Settings
 
-MOST_HITS = 8
-WORDS_GATE = 0.65
+MAX_HITS = 8
+MIN_SCORE_BY_WORDS = 0.65
 """A best score under this is doubt where there were no vectors: 65 of 80 questions about a conversation pass, 4 of 16
 prompts that have nothing to do with it.
 """
-_TOLD = 60
+MAX_QUESTION = 1_000
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")  # noqa: RUF001
+_COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?:\s|\Z)|[!#<])")
+_FILLER_WORDS = frozenset(
+    """ok okay k kk yes yep yeah y no nope n sure fine thanks thank thx ty please great good nice cool perfect awesome
+    excellent right correct exactly agreed done continue proceed go ahead next again stop wait hi hello hey bye lgtm
+    looks works working try retry run fix undo redo more less now then also too all both first second last one two three
+    a b c d approve approved confirm confirmed ship merge commit push test tests it's that's let's don't didn't
+    """.split()  # noqa: SIM905
+)
+_MAX_NEWS = 60
+"""Characters of each memory in the news."""
 
 
-class Prompted(NamedTuple):
-    """`text` goes before the prompt, `news` is for the person at the terminal; both may be empty."""
+class HookAnswer(NamedTuple):
+    """What a hook injects: `text` is for the agent, `news` for the person at the terminal; both may be empty."""
 
     text: str = ""
     news: str = ""
 
 
-def before_prompt(
+def question_in(prompt: str) -> str | None:
+    """Return what of `prompt` can be asked of a memory; None for commands, and for `ok`, `yes` and the like."""
+    if _COMMAND.match(prompt):
+        return None
+    words = [word.lower() for word in _WORD.findall(prompt[:MAX_QUESTION])]
+    if all(word in STOP_WORDS or word in _FILLER_WORDS or word.isdigit() for word in words):
+        return None
+    if len(prompt) <= MAX_QUESTION:
+        return prompt
+    # What is pasted stands mostly in the middle.
+    return f"{prompt[: MAX_QUESTION // 2]}\n{prompt[-MAX_QUESTION // 2 :]}"
+
+
+def build_prompt_context(
     root: Path,
     settings: Settings,
     recall: Callable[..., Recall],
@@ -39,63 +64,61 @@ def before_prompt(
     session: str,
     *,
     is_kept: bool = True,
-) -> Prompted:
+) -> HookAnswer:
     """Return what `recall` of the memory at `root` finds for `prompt`. A program that keeps what goes before its
     prompts (`is_kept`) is given nothing that `session` was given since it began or was compacted.
     """
+    from quaid.local import sessions
+    from quaid.place import state_folder
+    from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+    from quaid.text.quoting import MAX_BLOCK, render_memory_block
+
     question = question_in(prompt)
     if question is None or settings.hooks.recall == "off":
-        return Prompted()
+        return HookAnswer()
     state = state_folder(root)
     given = sessions.read(state, session)
     found = recall(
         question,
-        MOST_HITS,
+        MAX_HITS,
         session=session or None,
         door="hook",
         depth="fast",
         exclude_session=session or None,
         compacted_at=given.compacted_at,
     )
-    if settings.hooks.recall == "auto" and _is_in_doubt(found):
-        return Prompted()
+    # Scores without vectors are lower, for good answers as for bad ones.
+    by_words = "vectors" in found.degraded
+    best = found.hits[0].score if found.hits else 0.0
+    is_in_doubt = best < MIN_SCORE_BY_WORDS if by_words else found.doubt is not None
+    if settings.hooks.recall == "auto" and is_in_doubt:
+        return HookAnswer()
     new = [hit for hit in found.hits if not (is_kept and hit.id in given.ids)]
     longest = min(MAX_BLOCK, settings.hooks.recall_tokens * CHARACTERS_PER_TOKEN)
-    shown, text = _fitting(new, longest)
-    if not shown:
-        return Prompted()
+    # What is left out for length is not given.
+    for count in range(len(new), 0, -1):
+        shown, text = new[:count], render_memory_block(new[:count], longest=10**9)
+        if len(text) <= longest:
+            break
+    else:
+        return HookAnswer()
     if is_kept:
         sessions.record(state, session, [hit.id for hit in shown])
-    return Prompted(text, announce(root, settings.notifications, shown))
+    return HookAnswer(text, notify_recalled(root, settings.notifications, shown))
 
 
-def _is_in_doubt(found: Recall) -> bool:
-    """Scores without vectors are lower, for good answers as for bad ones."""
-    if "vectors" in found.degraded:
-        return not found.hits or found.hits[0].score < WORDS_GATE
-    return found.doubt is not None
-
-
-def _fitting(hits: Sequence[Hit], longest: int) -> tuple[Sequence[Hit], str]:
-    """As many of `hits` as the block has room for: what is left out for length is not given."""
-    for count in range(len(hits), 0, -1):
-        text = render_memory_block(hits[:count], longest=10**9)
-        if len(text) <= longest:
-            return hits[:count], text
-    return (), ""
-
-
-def announce(root: Path, settings: NotificationSettings, hits: Sequence[Hit]) -> str:
-    """News of what an agent was given: into the news file at once, and as a text for whoever has a terminal to show it
-    at. No popup at every prompt, and no waiting for a webhook.
+def notify_recalled(root: Path, settings: NotificationSettings, hits: Sequence[Hit]) -> str:
+    """Write into the news file which `hits` an agent was given, and return the same for a terminal, empty where it is
+    not wanted. No popup at every prompt, and no waiting for a webhook.
     """
     from quaid.local.notifications import deliver, level_of, list_channels
+    from quaid.text.quoting import neutralise
 
     level = level_of(settings, "retrieval")
     if level == "off" or not hits:
         return ""
-    told = "Quaid recalled 1 memory." if len(hits) == 1 else f"Quaid recalled {len(hits)} memories."
+    news = "Quaid recalled 1 memory." if len(hits) == 1 else f"Quaid recalled {len(hits)} memories."
     if level == "full":
-        told += "".join(f"\n- {' '.join(hit.text.split())[:_TOLD]} ({hit.score:.2f})" for hit in hits)
-    deliver(root, settings, "retrieval", told, only=("file",))
-    return neutralise(told) if "terminal" in list_channels(settings) else ""
+        news += "".join(f"\n- {' '.join(hit.text.split())[:_MAX_NEWS]} ({hit.score:.2f})" for hit in hits)
+    deliver(root, settings, "retrieval", news, only=("file",))
+    return neutralise(news) if "terminal" in list_channels(settings) else ""

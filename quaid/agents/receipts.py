@@ -1,7 +1,7 @@
-"""What `quaid install` wrote into which config, so that `uninstall` can take back just that.
+"""Receipts: what `quaid install` wrote into which config, so that `uninstall` can remove exactly that.
 
-A receipt holds the hash of the file as it was left and the name of the backup of the file as it was found: while nobody
-has touched the file since, taking back is putting the backup in its place. Lost receipts cost that exactness, no more.
+A receipt holds the hash of the file as Quaid left it and the name of the backup of the file as Quaid found it: while
+nobody has changed the file, to uninstall is to put the backup in its place. Lost receipts cost that exactness, no more.
 """
 
 from __future__ import annotations
@@ -13,37 +13,39 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from quaid.agents import config_files
-from quaid.agents.config_entries import Entry
+from quaid.agents.config_entries import ConfigEntry
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """`after` is the hash of what was written, empty where no backup is what the file would be without Quaid.
-
-    `backup` is the name of the copy beside it, None where there was no file.
+    """`after` is the hash of what was written, empty where no backup equals the file without Quaid. `backup` names the
+    copy beside the file, None where there was no file.
     """
 
     after: str
     backup: str | None
-    entries: tuple[Entry, ...]
+    entries: tuple[ConfigEntry, ...]
 
 
 def fingerprint(data: bytes | None) -> str:
-    """The hash receipts know a file by; empty for none."""
+    """The hash by which receipts know a file; empty where there is none."""
     return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
 def load(path: Path) -> dict[str, Receipt]:
-    """All receipts by the config's path; none where there are none, or none that can be read."""
+    """All receipts by the config's path; empty where there are none that can be read."""
     try:
-        said = json.loads(config_files.read(path).text or "{}")
+        stored = json.loads(config_files.read(path).text or "{}")
         return {
             name: Receipt(
                 one["after"],
                 one["backup"],
-                tuple(Entry(tuple(item["path"]), item["value"], item["kind"], item["like"]) for item in one["entries"]),
+                tuple(
+                    ConfigEntry(tuple(item["path"]), item["value"], item["kind"], item["like"])
+                    for item in one["entries"]
+                ),
             )
-            for name, one in said["files"].items()
+            for name, one in stored["files"].items()
         }
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
@@ -55,5 +57,5 @@ def save(path: Path, receipts: Mapping[str, Receipt]) -> None:
     Raises:
         HostConfigError, LockedError
     """
-    said = {"v": 1, "files": {name: asdict(receipt) for name, receipt in receipts.items()}}
-    config_files.replace(config_files.read(path), (json.dumps(said, ensure_ascii=False, indent=1) + "\n").encode())
+    stored = {"v": 1, "files": {name: asdict(receipt) for name, receipt in receipts.items()}}
+    config_files.replace(config_files.read(path), (json.dumps(stored, ensure_ascii=False, indent=1) + "\n").encode())

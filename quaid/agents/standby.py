@@ -1,7 +1,7 @@
-"""A process that has the memory open answers for those that just start: `quaid mcp` stands by for hooks.
+"""The standby: a process that has the memory open, `quaid mcp`, answers for hooks, which have no time to open it.
 
 Each listens on a socket of its own in a folder that only this user can enter, so several stand by without knowing of
-each other, and one that was killed leaves a name that nobody answers to. Who asks and gets no answer does it alone.
+each other, and one that was killed leaves a name that nobody answers to. A hook without an answer goes on alone.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 
 CONNECT_S = 0.05
 ANSWER_S = 1.0
-LONGEST_LINE = 200_000
+MAX_LINE = 200_000
 
 Respond = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 class Standby:
-    """Listens until it is closed. `respond` is called in a thread of its own, one question at a time."""
+    """Listens until it is closed. `respond` is called in a thread of its own, with one question at a time."""
 
     def __init__(self, root: Path, respond: Respond) -> None:
         self._respond = respond
@@ -35,10 +35,10 @@ class Standby:
         self._thread = threading.Thread(target=self._listen, name="standby", daemon=True)
 
     def start(self) -> bool:
-        """Whether it listens now; where it cannot, hooks do without."""
+        """Begin to listen. Return whether that worked; where it did not, hooks do without."""
         try:
             self._path.parent.mkdir(mode=0o700, exist_ok=True)
-            if not _is_ours(self._path.parent):
+            if not _is_private(self._path.parent):
                 return False
             self._path.unlink(missing_ok=True)
             self._socket.bind(str(self._path))
@@ -61,17 +61,17 @@ class Standby:
                 connection, _ = self._socket.accept()
             except OSError:  # closed
                 return
-            with connection, suppress(Exception):  # whoever asked hears nothing and does it alone
+            with connection, suppress(Exception):  # the hook gets no answer and goes on alone
                 connection.settimeout(ANSWER_S)
                 question = json.loads(_read_line(connection))
                 connection.sendall(json.dumps(self._respond(question)).encode() + b"\n")
 
 
 def ask(root: Path, question: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answer of whoever stands by for the vault at `root`; None when nobody does, in time."""
+    """Return the answer of a process that stands by for the vault at `root`; None where none answers in time."""
     folder = _folder(root)
     try:
-        if not _is_ours(folder):
+        if not _is_private(folder):
             return None
         names = sorted(folder.glob("*.sock"), key=lambda path: path.stat().st_mtime, reverse=True)
     except OSError:
@@ -83,7 +83,7 @@ def ask(root: Path, question: Mapping[str, Any]) -> dict[str, Any] | None:
             with suppress(OSError):
                 path.unlink()
         except (OSError, ValueError):
-            return None  # it is busy: the next would be no quicker than doing it alone
+            return None  # it is busy, and to ask another would take longer than to go on alone
     return None
 
 
@@ -99,7 +99,7 @@ def _ask(path: Path, question: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _read_line(connection: socket.socket) -> bytes:
     line = b""
-    while not line.endswith(b"\n") and len(line) < LONGEST_LINE:
+    while not line.endswith(b"\n") and len(line) < MAX_LINE:
         received = connection.recv(65_536)
         if not received:
             break
@@ -108,15 +108,15 @@ def _read_line(connection: socket.socket) -> bytes:
 
 
 def _folder(root: Path) -> Path:
-    """Its name is short, as that of a socket may have a hundred bytes; and it is off the vault, which may lie on a disk
-    that knows no sockets. Who is another owner has another: they must not answer for each other.
+    """The folder of a vault's sockets. Its name is short, as a socket's may have a hundred bytes. It is outside of
+    the vault, which may lie on a disk without sockets. Each owner has another: they must not answer for each other.
     """
     base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - nobody else can enter
     whose = os.fsencode(root.resolve()) + b"\0" + os.fsencode(os.environ.get("QUAID_OWNER", ""))
     return Path(base) / f"quaid-{os.getuid()}-{hashlib.sha256(whose).hexdigest()[:12]}"
 
 
-def _is_ours(folder: Path) -> bool:
-    """Whether nobody else can have put anything there."""
+def _is_private(folder: Path) -> bool:
+    """Return whether nobody else can have put anything into the folder."""
     about = folder.lstat()
     return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o077

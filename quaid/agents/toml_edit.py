@@ -1,12 +1,13 @@
-"""Changing one table of a TOML text. A new table is added at the end and a whole one cut out, as a person would do it;
-what cannot be done so is left to tomlkit. Either way the result is read again and must say just what was meant.
+"""Editing one table of a TOML text. A new table is added at the end and a whole one cut out, as a person would do it;
+what cannot be done so is left to tomlkit. Either way the result is read again and must hold exactly what was meant.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 Step = str | int
@@ -14,10 +15,10 @@ _HEADING = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
 def read(text: str) -> Any:
-    """What the text says.
+    """The values of the text.
 
     Raises:
-        ValueError: it is no TOML; the message says where.
+        ValueError: it is not TOML; the message says where.
     """
     import tomllib
 
@@ -25,54 +26,50 @@ def read(text: str) -> Any:
 
 
 def put(text: str, path: Sequence[Step], value: Any) -> str:
-    """Set what stands at `path`: a table where there is none, or one value of a table that is there.
+    """Set the value at `path`: a table where there is none, or one value of a table that is there.
 
     Raises:
         ValueError: the text is written so that nothing can be added to it safely.
     """
     keys = [str(step) for step in path]
     wanted = read(text)
-    inner: Any = wanted
+    table: Any = wanted
     for key in keys[:-1]:
-        inner = inner.setdefault(key, {})
-    is_new = keys[-1] not in inner
-    inner[keys[-1]] = value
-    tries = (_added, _put_by_tomlkit) if is_new and isinstance(value, dict) else (_put_by_tomlkit,)
-    return _first_that_says(wanted, [attempt(text, keys, value) for attempt in tries])
+        table = table.setdefault(key, {})
+    is_new = keys[-1] not in table
+    table[keys[-1]] = value
+    ways = (_append_table, _put_by_tomlkit) if is_new and isinstance(value, dict) else (_put_by_tomlkit,)
+    return _first_equal_to([wanted], (way(text, keys, value) for way in ways))
 
 
 def drop(text: str, path: Sequence[Step]) -> str:
-    """Take out what stands at `path`; the text as it is when there is nothing.
+    """Remove the value at `path`, if there is one.
 
     Raises:
-        ValueError: it is written so that it cannot be taken out safely.
+        ValueError: it is written so that it cannot be removed safely.
     """
     keys = [str(step) for step in path]
-    wanted = read(text)
-    tables = [wanted]
+    wanted, pruned = read(text), read(text)
+    table = wanted
     for key in keys[:-1]:
-        tables.append(tables[-1].get(key, {}))
-    if keys[-1] not in tables[-1]:
+        table = table.get(key, {})
+    if keys[-1] not in table:
         return text
-    del tables[-1][keys[-1]]
+    del table[keys[-1]]
     # A table that only its children's headings made is gone with the last of them.
-    pruned = read(text)
     _prune(pruned, keys)
-    return _first_that_says((wanted, pruned), [_cut(text, keys), _drop_by_tomlkit(text, keys)])
+    return _first_equal_to([wanted, pruned], (way(text, keys) for way in (_cut, _drop_by_tomlkit)))
 
 
-def _first_that_says(wanted: Any, texts: Sequence[str | None]) -> str:
-    accepted = wanted if isinstance(wanted, tuple) else (wanted,)
+def _first_equal_to(wanted: Sequence[Any], texts: Iterable[str | None]) -> str:
     for text in texts:
-        try:
-            if text is not None and read(text) in accepted:
+        with suppress(ValueError):
+            if text is not None and read(text) in wanted:
                 return text
-        except ValueError:
-            continue
     raise ValueError("the table is written in a way that cannot be edited without touching the rest")
 
 
-def _added(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str:
+def _append_table(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[{'.'.join(keys)}]", *(f"{key} = {json.dumps(item, ensure_ascii=False)}" for key, item in value.items())]
     bare = text.removeprefix("\ufeff")

@@ -46,14 +46,14 @@ def run_doctor(
             fetch_model(invocation, memory, force=True)
     findings = examine(root)
     if hooks:
-        from quaid.agents.canary import prove
+        from quaid.agents.canary import check_hosts
         from quaid.agents.installation import this_machine
 
         def recall(root: Path, query: str) -> Recall:
             with Memory.open(root) as memory:
                 return memory.recall(query)
 
-        findings += prove(this_machine(), invocation.say, lambda folder: Memory.create(folder)[0].close(), recall)
+        findings += check_hosts(this_machine(), invocation.say, lambda folder: Memory.create(folder)[0].close(), recall)
     ok = all(finding.level != "error" for finding in findings)
     shape = {"ok": ok, "vault": root, "findings": [asdict(finding) for finding in findings]}
     invocation.tell(lambda: render_findings(findings), **shape)

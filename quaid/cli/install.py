@@ -12,7 +12,7 @@ from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import clipped, coloured, columns, count, line_width, lines, styled, wrapped
 
 if TYPE_CHECKING:
-    from quaid.agents.installation import Change, Done, Standing
+    from quaid.agents.installation import ConfigChange, HostStatus, InstallResult
 
 _HOST = typer.Argument(
     metavar="HOST", help="claude-code, claude-desktop, cursor, windsurf, vscode, codex, gemini or openclaw."
@@ -43,7 +43,7 @@ def run_install(
       quaid install cursor --vault ~/work-memory
     """
     from quaid.agents import installation
-    from quaid.agents.hosts import Wanted
+    from quaid.agents.hosts import InstallOptions
     from quaid.cli.consent import ask_about_models
     from quaid.config import load_settings
     from quaid.place import CONFIG_FILE
@@ -52,7 +52,7 @@ def run_install(
     invocation: Invocation = ctx.obj
     machine = installation.this_machine()
     if host is None:
-        standings = installation.survey(machine)
+        standings = installation.list_hosts(machine)
         invocation.tell(lambda: render_survey(standings), hosts=[shape_of_standing(one) for one in standings])
         return
     # The vault is written into the host's config: no folder that an agent works in can choose another.
@@ -61,7 +61,7 @@ def run_install(
         invocation.say(remark)
     if invocation.vault:
         check(vault)
-    wanted = Wanted(installation.our_command(), vault, project, plugin)
+    wanted = InstallOptions(installation.our_command(), vault, project, plugin)
     done = installation.install(machine, installation.find_host(host), wanted, dry_run=dry_run)
     invocation.tell(lambda: render_installed(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
     if not (vault / CONFIG_FILE).is_file():
@@ -93,7 +93,7 @@ def run_uninstall(
     invocation.tell(lambda: render_uninstalled(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
 
 
-def shape_of_done(done: Done, *, dry_run: bool) -> dict[str, object]:
+def shape_of_done(done: InstallResult, *, dry_run: bool) -> dict[str, object]:
     """What was done to a program's configs, as JSON."""
     return {
         "host": done.host.name,
@@ -110,11 +110,11 @@ def shape_of_done(done: Done, *, dry_run: bool) -> dict[str, object]:
             }
             for change in done.changes
         ],
-        "still_to_do": done.still_to_do,
+        "still_to_do": done.next_steps,
     }
 
 
-def shape_of_standing(standing: Standing) -> dict[str, object]:
+def shape_of_standing(standing: HostStatus) -> dict[str, object]:
     """A program that agents run in, as JSON."""
     return {
         "name": standing.host.name,
@@ -126,12 +126,12 @@ def shape_of_standing(standing: Standing) -> dict[str, object]:
     }
 
 
-def _backup(change: Change) -> Path | None:
+def _backup(change: ConfigChange) -> Path | None:
     """The copy of a config as it was before, if it is still there."""
     return change.backup if change.backup and change.backup.exists() else None
 
 
-def render_survey(standings: tuple[Standing, ...]) -> str:
+def render_survey(standings: tuple[HostStatus, ...]) -> str:
     """One line a program that agents run in."""
     rows = []
     for one in standings:
@@ -145,13 +145,13 @@ def render_survey(standings: tuple[Standing, ...]) -> str:
     return lines(columns(rows), ending)
 
 
-def _next_step(standing: Standing) -> str:
+def _next_step(standing: HostStatus) -> str:
     if standing.problem or standing.installed or not standing.found:
         return standing.problem
     return f"quaid install {standing.host.name}"
 
 
-def render_installed(done: Done, *, dry_run: bool) -> str:
+def render_installed(done: InstallResult, *, dry_run: bool) -> str:
     """What `quaid install` did, and what is left to the user."""
     title = done.host.title
     if not done.changes:
@@ -159,7 +159,7 @@ def render_installed(done: Done, *, dry_run: bool) -> str:
     if dry_run:
         return f"Quaid would be installed in {title}. Nothing was changed.\n\n{_render_diffs(done)}"
     told = [f"{styled('Quaid is installed in ' + title, 'bold')}.", *_render_changes(done), "", "Left to you:"]
-    for number, step in enumerate(done.still_to_do, 1):
+    for number, step in enumerate(done.next_steps, 1):
         # A sentence, and below it the command to type, if there is one, in one piece.
         sentence, _, command = step.partition("\n")
         told.append(wrapped(sentence, "     ").replace("     ", f"  {number}. ", 1))
@@ -167,7 +167,7 @@ def render_installed(done: Done, *, dry_run: bool) -> str:
     return "\n".join([*told, "", "Prove that it works with: quaid doctor --hooks"])
 
 
-def render_uninstalled(done: Done, *, dry_run: bool) -> str:
+def render_uninstalled(done: InstallResult, *, dry_run: bool) -> str:
     """What `quaid uninstall` did."""
     title = done.host.title
     if not done.changes:
@@ -178,11 +178,11 @@ def render_uninstalled(done: Done, *, dry_run: bool) -> str:
     if altered := [name for change in done.changes for name in change.altered]:
         told.append(f"  Not as Quaid had left it, and taken out all the same: {'; '.join(_join_hooks(altered))}")
     told += ["", f"{title} notices when it is started again."]
-    told += [f"  {line}" for step in done.still_to_do for line in step.splitlines()]
+    told += [f"  {line}" for step in done.next_steps for line in step.splitlines()]
     return "\n".join(told)
 
 
-def _render_changes(done: Done) -> list[str]:
+def _render_changes(done: InstallResult) -> list[str]:
     told = []
     for change in done.changes:
         home = Path.home()
@@ -202,7 +202,7 @@ def _join_hooks(names: Sequence[str]) -> list[str]:
     return [*([f"{count(len(hooks), 'hook')}: {', '.join(hooks)}"] if hooks else []), *others]
 
 
-def _render_diffs(done: Done) -> str:
+def _render_diffs(done: InstallResult) -> str:
     """The diffs; a config of one line would fill the screen, so lines are cut."""
     most = 2 * line_width()
     rows = [row for change in done.changes for row in change.diff().splitlines()]

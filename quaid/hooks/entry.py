@@ -1,6 +1,6 @@
-"""`quaid hook EVENT`: where an agent's program begins and ends.
+"""`quaid hook EVENT`, which programs call that agents live in: reads the event, prints the answer.
 
-Whatever happens in here, the agent goes on: the answer is given within a moment or not at all, and the exit code is 0.
+Whatever happens here, the agent goes on: the answer comes within a moment or not at all, and the exit code is 0.
 Nothing is imported that the event at hand does not need.
 """
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quaid import trust
 from quaid.errors import QuaidError
@@ -22,9 +22,12 @@ from quaid.place import state_folder
 from quaid.redaction import admit
 from quaid.text.invisible import escaped
 
+if TYPE_CHECKING:
+    from quaid.agents.prompt_context import HookAnswer
+
 NO_HOOKS = "QUAID_NO_HOOKS"
-"""Set for the models that Quaid itself asks: what they are told must not be answered from memory, nor be learned."""
-LONGEST_INPUT = 64_000_000
+"""Set for the models that Quaid itself asks: their prompts are not answered from memory, nor learned from."""
+MAX_INPUT = 64_000_000
 EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "stop", "session-end")
 
 
@@ -33,22 +36,23 @@ def main(arguments: Sequence[str]) -> int:
     if os.environ.get(NO_HOOKS):
         return 0
     started = time.perf_counter()
-    name = _in_kebab_case(arguments[0]) if arguments else ""
+    # `SessionStart`, as Claude Code calls it, is `session-start`.
+    letters = (f"-{letter.lower()}" if letter.isupper() else letter for letter in "".join(arguments[:1]))
+    name = "".join(letters).strip("-")
     root, problem = None, ""
     try:
-        given = _read(sys.stdin.buffer) if name in EVENTS else {}
-        root = _find_vault(arguments, given)
+        event = _read(sys.stdin.buffer) if name in EVENTS else {}
+        root = _find_vault(arguments, event)
         if name == "work":
-            from quaid.hooks.work import work
+            from quaid.hooks.queue_worker import run_worker
 
-            work(root)
+            run_worker(root)
         elif name not in EVENTS:
             problem = f"there is no event {name!r}; known are {', '.join(EVENTS)}"
         else:
             from quaid.hooks.events import MAX_ANSWER, answer
 
-            told = answer(name, root, given)
-            _print(told, name, MAX_ANSWER, as_text="--text" in arguments)
+            _print(answer(name, root, event), name, MAX_ANSWER, as_text="--text" in arguments)
     except QuaidError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
@@ -62,25 +66,20 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _in_kebab_case(name: str) -> str:
-    """`SessionStart`, as Claude Code calls it, is `session-start`."""
-    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).strip("-")
-
-
 def _read(stream: Any) -> dict[str, Any]:
-    """What the program tells; nothing where it tells nothing that can be read."""
+    """The event as the program describes it; empty where it cannot be read."""
     if stream.isatty():
         return {}
     try:
-        given = json.loads(stream.read(LONGEST_INPUT))
+        event = json.loads(stream.read(MAX_INPUT))
     except ValueError:
         return {}
-    return given if isinstance(given, dict) else {}
+    return event if isinstance(event, dict) else {}
 
 
-def _find_vault(arguments: Sequence[str], given: dict[str, Any]) -> Path:
+def _find_vault(arguments: Sequence[str], event: dict[str, Any]) -> Path:
     named = arguments[arguments.index("--vault") + 1] if "--vault" in arguments[:-1] else None
-    cwd = given.get("cwd")
+    cwd = event.get("cwd")
     start = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") else None
     root, remark = trust.locate_vault(named, start=start)
     if remark:
@@ -89,17 +88,17 @@ def _find_vault(arguments: Sequence[str], given: dict[str, Any]) -> Path:
     return root
 
 
-def _print(told: Any, name: str, limit: int, *, as_text: bool) -> None:
-    """The answer in the form of Claude Code's hooks, or the bare text. Too long an answer is none."""
+def _print(answer: HookAnswer, name: str, limit: int, *, as_text: bool) -> None:
+    """Print the answer as Claude Code's hooks do, or its bare text; nothing where that is longer than `limit`."""
     if as_text:
-        shown = told.text
+        shown = answer.text
     else:
         output: dict[str, Any] = {}
-        if told.text:
+        if answer.text:
             event = "".join(part.capitalize() for part in name.split("-"))
-            output["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": told.text}
-        if told.news:
-            output["systemMessage"] = told.news
+            output["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": answer.text}
+        if answer.news:
+            output["systemMessage"] = answer.news
         shown = json.dumps(output, ensure_ascii=False) if output else ""
     if shown and len(shown) <= limit:
         sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace") + b"\n")

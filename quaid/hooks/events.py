@@ -1,4 +1,4 @@
-"""What each event means: give the agent something from memory, or leave something for the worker."""
+"""The answer to each event: inject context from memory, or queue something for the worker."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from quaid.agents.question import question_in
-from quaid.hooks.transcripts import open_own
+from quaid.agents.prompt_context import HookAnswer, question_in
+from quaid.hooks.transcripts import open_transcript
 from quaid.local import queue
 from quaid.place import INDEX_FILE, state_folder
 from quaid.redaction import admit
@@ -19,28 +19,21 @@ if TYPE_CHECKING:
 
 Event = Mapping[str, Any]
 _GIVES_CONTEXT = frozenset({"startup", "clear", "compact", ""})
-"""A session that is resumed or forked has what it was given before."""
+"""Sources of a session that has no context yet: one that is resumed or forked has what it was given before."""
 _LOSES_CONTEXT = frozenset({"clear", "compact"})
-_WRITING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
-_FORGETFUL = frozenset({"openclaw"})
-"""Programs that show their model what goes before a prompt once, and do not keep it."""
-_LONGEST_FIELD = 4_000
+_EDITING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+_SHOW_ONCE = frozenset({"openclaw"})
+"""Programs that show their model the context of a prompt once, and do not keep it."""
+_MAX_FIELD = 4_000
 WAIT_MS = 500
-"""For another process that is indexing."""
+"""How long another process that is indexing is waited for."""
 
 MAX_ANSWER = 8_000
 """Characters. Claude Code takes 10,000 and shows its agent a fifth of what is longer."""
 
 
-class Told(NamedTuple):
-    """`text` is for the agent, `news` for the person at the terminal."""
-
-    text: str = ""
-    news: str = ""
-
-
-def answer(name: str, root: Path, event: Event) -> Told:
-    """What the agent is told at the event `name` in the vault at `root`."""
+def answer(name: str, root: Path, event: Event) -> HookAnswer:
+    """Return what the event `name` injects into the agent's session, for the vault at `root`."""
     state = state_folder(root)
     session = admit(_field(event, "session_id")).text
     if name == "session-start":
@@ -48,18 +41,18 @@ def answer(name: str, root: Path, event: Event) -> Told:
     if name == "user-prompt-submit":
         return _prompt(root, session, event)
     if name == "post-tool-use":
-        _edited(state, session, event)
+        _note_edit(state, session, event)
     elif name == "stop":
         _queue(state, session, event, "idle", "session")
     elif name == "pre-compact":
         _end(root, state, session, event, "compaction")
     elif name == "session-end":
         _end(root, state, session, event, "session")
-    return Told()
+    return HookAnswer()
 
 
-def _begin(root: Path, state: Path, session: str, event: Event) -> Told:
-    from quaid.hooks.work import start_worker
+def _begin(root: Path, state: Path, session: str, event: Event) -> HookAnswer:
+    from quaid.hooks.queue_worker import start_worker
 
     source = _field(event, "source")
     if session and source in _LOSES_CONTEXT:
@@ -71,24 +64,24 @@ def _begin(root: Path, state: Path, session: str, event: Event) -> Told:
     if queue.is_any(state) or queue.has_edited(state):
         start_worker(root)  # what was never ended, or left by a worker that was killed
     if source not in _GIVES_CONTEXT:
-        return Told()
+        return HookAnswer()
     from quaid.config import load_settings
 
     settings = load_settings(root)
-    return Told(_context(root, settings, _field(event, "cwd"))) if settings.hooks.context else Told()
+    return HookAnswer(_context(root, settings, _field(event, "cwd"))) if settings.hooks.context else HookAnswer()
 
 
 def _context(root: Path, settings: Settings, cwd: str) -> str:
-    """From whoever stands by, else from the index, brought up to date where it must be."""
+    """The context of a session: from the standby, else from the index, brought up to date where it must be."""
     from quaid.agents.standby import ask
 
     tokens, longest = settings.hooks.context_tokens, MAX_ANSWER - 200
-    told = ask(root, {"context": tokens, "longest": longest, "cwd": cwd})
-    if told is not None:
-        return str(told.get("text", ""))
+    answered = ask(root, {"context": tokens, "longest": longest, "cwd": cwd})
+    if answered is not None:
+        return str(answered.get("text", ""))
     from datetime import UTC, datetime
 
-    from quaid.agents.session_context import is_current, tell
+    from quaid.agents.session_context import build_session_context, is_current
     from quaid.config import own_names
     from quaid.index import database
     from quaid.index.reader import IndexReader
@@ -103,14 +96,14 @@ def _context(root: Path, settings: Settings, cwd: str) -> str:
         if is_behind:
             reader.close()
             _bring_up_to_date(root, settings)
-        return tell(root, reader.open(), own_names(root, settings), tokens, longest, cwd)
+        return build_session_context(root, reader.open(), own_names(root, settings), tokens, longest, cwd)
     finally:
         reader.close()
 
 
 def _bring_up_to_date(root: Path, settings: Settings) -> None:
-    """Read what has changed, and embed nothing: there is no time for that. What keeps the index from it, `quaid status`
-    tells; the session begins with what there is.
+    """Sync without embedding, for which there is no time. Where that fails, the session begins with what there is, and
+    `quaid status` tells why.
     """
     from dataclasses import replace
 
@@ -125,31 +118,31 @@ def _bring_up_to_date(root: Path, settings: Settings) -> None:
         Indexer(root, quick, Embedding(root, quick.embedding)).sync(options)
 
 
-def _prompt(root: Path, session: str, event: Event) -> Told:
+def _prompt(root: Path, session: str, event: Event) -> HookAnswer:
     prompt = event.get("prompt")
     if not isinstance(prompt, str) or question_in(prompt) is None:
-        return Told()
+        return HookAnswer()
     from quaid.agents.standby import ask
 
-    if len(prompt) > 2 * _LONGEST_FIELD:
-        prompt = f"{prompt[:_LONGEST_FIELD]}\n{prompt[-_LONGEST_FIELD:]}"
-    is_kept = event.get("host") not in _FORGETFUL
-    told = ask(root, {"prompt": prompt, "session": session, "is_kept": is_kept})
-    if told is not None:
-        return Told(str(told.get("text", "")), str(told.get("news", "")))
+    if len(prompt) > 2 * _MAX_FIELD:
+        prompt = f"{prompt[:_MAX_FIELD]}\n{prompt[-_MAX_FIELD:]}"
+    is_kept = event.get("host") not in _SHOW_ONCE
+    answered = ask(root, {"prompt": prompt, "session": session, "is_kept": is_kept})
+    if answered is not None:
+        return HookAnswer(str(answered.get("text", "")), str(answered.get("news", "")))
     return _recall_alone(root, prompt, session, is_kept=is_kept)
 
 
-def _recall_alone(root: Path, prompt: str, session: str, *, is_kept: bool) -> Told:
-    """Without a process that has the embedding model loaded: by words and graph, which is what there is time for."""
+def _recall_alone(root: Path, prompt: str, session: str, *, is_kept: bool) -> HookAnswer:
+    """The context of a prompt by words and graph alone: there is no time to load an embedding model."""
     from dataclasses import replace
 
-    from quaid.agents.prompt_context import before_prompt
+    from quaid.agents.prompt_context import build_prompt_context
     from quaid.config import load_settings
 
     settings = load_settings(root)
     if settings.hooks.recall == "off":
-        return Told()
+        return HookAnswer()
     from quaid.memory import Memory
 
     quick = replace(
@@ -158,49 +151,47 @@ def _recall_alone(root: Path, prompt: str, session: str, *, is_kept: bool) -> To
         models=replace(settings.models, provider="none"),
     )
     with Memory(root, quick) as memory:
-        return Told(*before_prompt(memory.root, memory.settings, memory.recall, prompt, session, is_kept=is_kept))
+        return build_prompt_context(memory.root, memory.settings, memory.recall, prompt, session, is_kept=is_kept)
 
 
-def _edited(state: Path, session: str, event: Event) -> None:
+def _note_edit(state: Path, session: str, event: Event) -> None:
     given = event.get("tool_input")
-    if event.get("tool_name") not in _WRITING_TOOLS or not isinstance(given, Mapping):
+    if event.get("tool_name") not in _EDITING_TOOLS or not isinstance(given, Mapping):
         return
     path = given.get("file_path") or given.get("notebook_path")
-    if isinstance(path, str) and 0 < len(path) <= _LONGEST_FIELD and not admit(path).redacted:
+    if isinstance(path, str) and 0 < len(path) <= _MAX_FIELD and not admit(path).redacted:
         queue.note_edited(state, path, session)
 
 
 def _end(root: Path, state: Path, session: str, event: Event, reason: str) -> None:
-    """The worker takes the conversation in, and looks after the documents of what was edited in it."""
+    """Have the worker learn from the conversation and check the documents about the files that were edited in it."""
     if _queue(state, session, event, "now", reason) or queue.has_edited(state):
-        from quaid.hooks.work import start_worker
+        from quaid.hooks.queue_worker import start_worker
 
         start_worker(root)
 
 
 def _queue(state: Path, session: str, event: Event, when: queue.When, reason: str) -> bool:
-    """Leave the conversation for the worker: the program's own transcript, else a copy of the messages it gives.
-    Whether there was one.
+    """Queue the conversation: the program's own transcript, else a copy of the messages it gives. Return whether there
+    was one.
     """
-    transcript = event.get("transcript_path")
-    messages = event.get("messages")
+    transcript, messages = event.get("transcript_path"), event.get("messages")
     spooled = False
     if isinstance(transcript, str) and transcript:
         try:
-            open_own(transcript).close()
+            open_transcript(transcript).close()
         except FileNotFoundError:
-            return False  # the end of a session in which nothing was said
-        path = str(Path(transcript).absolute())  # the worker stands elsewhere
+            return False  # nothing was said in the session
+        path = str(Path(transcript).absolute())  # the worker runs in another folder
     elif isinstance(messages, list) and messages and session:
         path = queue.spool(state, session, [message for message in messages if isinstance(message, dict)])
         spooled = True
     else:
         return False
-    item = queue.Item(session or path, path, when, reason, time.time(), spooled=spooled)
-    queue.put(state, item)
+    queue.put(state, queue.Item(session or path, path, when, reason, time.time(), spooled=spooled))
     return True
 
 
 def _field(event: Event, name: str) -> str:
     value = event.get(name)
-    return value[:_LONGEST_FIELD] if isinstance(value, str) else ""
+    return value[:_MAX_FIELD] if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""The tool that takes a conversation in: with the owner's model, or with the answer of the host's own."""
+"""The tool memory_extract: learns from a conversation, with the owner's model or with the answer of the host's own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 
 from quaid.errors import BadInputError, NoteNotFoundError
 from quaid.mcp import results
-from quaid.mcp.toolbox import ASKS_A_MODEL, Tool, patiently, telling
-from quaid.mcp.workers import Desks
+from quaid.mcp.toolbox import ASKS_A_MODEL, Tool, reporter, with_retries
+from quaid.mcp.workers import Workers
 from quaid.model import Kind, Turn
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from quaid.capture.extractor import ExtractResult
     from quaid.memory import Memory
 
-LONGEST_TRANSCRIPT = 30_000_000
+MAX_TRANSCRIPT = 30_000_000
 """Characters."""
 
 
-class Said(TypedDict):
+class TurnInput(TypedDict):
     """One turn of a conversation."""
 
     role: Literal["user", "assistant"]
@@ -34,11 +34,13 @@ class Said(TypedDict):
     speaker: NotRequired[Annotated[str, Field(max_length=200)]]
 
 
-Transcript = Annotated[str, Field(max_length=LONGEST_TRANSCRIPT, description=(
+Transcript = Annotated[str, Field(max_length=MAX_TRANSCRIPT, description=(
     "A conversation as text: 'Name: what was said' line by line, JSON lines with role and content, or the log or "
     "export of an agent as it is."
 ))]  # fmt: skip
-Turns = Annotated[list[Said] | None, Field(max_length=20_000, description="Instead: the conversation turn by turn.")]
+Turns = Annotated[
+    list[TurnInput] | None, Field(max_length=20_000, description="Instead: the conversation turn by turn.")
+]
 Session = Annotated[
     str | None, Field(max_length=300, description="Its id. Alone with an answer: a conversation that is kept.")
 ]
@@ -50,11 +52,11 @@ Through = Annotated[int | None, Field(ge=1, description="With an answer: the las
 Trigger = Annotated[str, Field(max_length=60, description="The occasion, such as Compaction.")]
 
 
-class Learning:
-    """Takes conversations in."""
+class CaptureTools:
+    """memory_extract."""
 
-    def __init__(self, desks: Desks) -> None:
-        self._desks = desks
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
 
     def tools(self) -> Iterator[Tool]:
         yield Tool(self.memory_extract, "Learn from a conversation", ASKS_A_MODEL, is_default=True)
@@ -68,7 +70,7 @@ class Learning:
         answer: Answer = None,
         through: Through = None,
         trigger: Trigger = "Session",
-    ) -> Annotated[CallToolResult, results.Learned]:
+    ) -> Annotated[CallToolResult, results.ExtractOutput]:
         """Keep a conversation and learn from it: facts, names, relations. The same session is never taken in twice.
 
         USE WHEN: the user asks you to remember this conversation, or gives you one; or before context is lost, where no
@@ -82,59 +84,49 @@ class Learning:
         if transcript and turns:
             raise BadInputError("transcript and turns are two forms of one conversation. Give one of them.")
 
-        def learn(memory: Memory) -> CallToolResult:
-            how: dict[str, Any] = {"trigger": _trigger(trigger), "answer": _host_answer(context, answer, through)}
+        def extract(memory: Memory) -> CallToolResult:
+            # What would end a heading is left out.
+            options: dict[str, Any] = {"trigger": " ".join(trigger.replace("#", " ").split()) or "Session"}
+            options["answer"] = _host_answer(context, answer, through)
             if transcript:
-                done = memory.extract(io.BytesIO(transcript.encode("utf-8", "replace")), session=session, **how)
+                data = io.BytesIO(transcript.encode("utf-8", "replace"))
+                extracted = memory.extract(data, session=session, **options)
             elif turns:
-                done = memory.extract([_turn(said) for said in turns], session=session, **how)
+                speakers = {"user": "User", "assistant": "Assistant"}
+                conversation = [
+                    Turn(turn.get("speaker") or speakers[turn["role"]], turn["content"], turn["role"]) for turn in turns
+                ]
+                extracted = memory.extract(conversation, session=session, **options)
             else:
-                done = _work_off(memory, session or "", how)
-            return _answer(memory, done)
+                extracted = _extract_kept(memory, session or "", options)
+            # Where no model answered, the host's own is asked.
+            prompt = memory.extractor.build_prompt(extracted.path) if extracted.waiting else None
+            return results.extract_result(extracted, prompt)
 
-        return await self._desks.slow.do(patiently(learn), telling(context))
+        return await self._workers.slow.run(with_retries(extract), reporter(context))
 
 
 def _host_answer(context: Context, answer: dict[str, Any] | None, through: int | None) -> HostAnswer | None:
     from quaid.capture.conversation_reader import HostAnswer
 
-    return None if answer is None else HostAnswer(answer, f"the model of {_client(context)}", through)
-
-
-def _client(context: Context) -> str:
-    """What the host calls itself, on one short line."""
+    if answer is None:
+        return None
     params = context.session.client_params
-    return " ".join(params.client_info.name.split())[:60] if params else "the host"
+    host = " ".join(params.client_info.name.split())[:60] if params else "the host"
+    return HostAnswer(answer, f"the model of {host}", through)
 
 
-def _turn(said: Said) -> Turn:
-    usual = "User" if said["role"] == "user" else "Assistant"
-    return Turn(said.get("speaker") or usual, said["content"], said["role"])
+def _extract_kept(memory: Memory, session: str, options: dict[str, Any]) -> ExtractResult:
+    """Learn from a conversation that is kept already.
 
-
-def _trigger(name: str) -> str:
-    """One line without what would end a heading."""
-    return " ".join(name.replace("#", " ").split()) or "Session"
-
-
-def _work_off(memory: Memory, session: str, how: dict[str, Any]) -> ExtractResult:
+    Raises:
+        NoteNotFoundError: `session` is not one.
+    """
     from quaid.capture.extractor import ExtractOptions
 
     document = memory.get(session).document
     if document.kind != Kind.EPISODE:
         raise NoteNotFoundError(session)
-    done = memory.extractor.extract_kept(document.path, ExtractOptions(**how))
+    extracted = memory.extractor.extract_kept(document.path, ExtractOptions(**options))
     memory.sync()
-    return done
-
-
-def _answer(memory: Memory, done: ExtractResult) -> CallToolResult:
-    """What was done. Where no model answered the caller is given the question."""
-    posed = memory.extractor.build_prompt(done.path) if done.waiting else None
-    next_step = (
-        f"Answer `question` yourself, in the form it asks for, and call memory_extract with session "
-        f"{posed.session!r}, through {posed.through} and your answer."
-        if posed
-        else ""
-    )
-    return results.learned(done, posed, next_step)
+    return extracted

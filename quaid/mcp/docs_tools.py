@@ -1,6 +1,6 @@
-"""Tools for the documents of projects: docs_search, docs_read, docs_list, docs_register, project_create.
+"""The tools for documents of projects: docs_search, docs_read, docs_list, docs_register, project_create.
 
-None of them brings a document up to date: that is the owner's to decide.
+None of them updates a document: that is for the owner to decide.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pydantic import Field
 
 from quaid.errors import BadInputError
 from quaid.mcp import docs_results, results
-from quaid.mcp.toolbox import ADDS, READS, SETTLES, Tool, patiently, telling
-from quaid.mcp.workers import Desks
+from quaid.mcp.toolbox import ADDS, READS, SETTLES, Tool, reporter, with_retries
+from quaid.mcp.workers import Workers
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
@@ -36,17 +36,16 @@ File = Annotated[str, Field(min_length=1, max_length=500, description="The file:
 Paths = Annotated[list[Annotated[str, Field(min_length=1, max_length=500)]] | None, Field(max_length=100)]
 
 
-class Documenting:
-    """Reads documents, and writes the registry of them."""
+class DocsTools:
+    """Tools that read documents and write their registry. `has_projects`: whether they are offered unasked."""
 
-    def __init__(self, desks: Desks) -> None:
-        self._desks = desks
-        self.is_of_use = any(desks.root.glob("projects/*/PROJECT.md"))
-        """Whether there is any project: who has none is shown none of this unasked."""
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self.has_projects = any(workers.root.glob("projects/*/PROJECT.md"))
 
     def tools(self) -> Iterator[Tool]:
-        yield Tool(self.docs_search, "Search project documents", READS, is_default=self.is_of_use)
-        yield Tool(self.docs_read, "Read a project document", READS, is_default=self.is_of_use)
+        yield Tool(self.docs_search, "Search project documents", READS, is_default=self.has_projects)
+        yield Tool(self.docs_read, "Read a project document", READS, is_default=self.has_projects)
         yield Tool(self.docs_list, "List project documents", READS)
         yield Tool(self.docs_register, "Register a document", SETTLES)
         yield Tool(self.project_create, "Make a project", ADDS)
@@ -57,7 +56,7 @@ class Documenting:
         query: Query,
         project: Project = None,
         limit: Annotated[int | None, Field(ge=1, le=50, description="At most so many passages.")] = None,
-    ) -> Annotated[CallToolResult, docs_results.Searched]:
+    ) -> Annotated[CallToolResult, docs_results.DocsSearchOutput]:
         """Passages of the owner's project documentation that answer a question, best first.
 
         USE WHEN: you are about to explain, use or change how one of the owner's projects works: design, set-up,
@@ -70,9 +69,9 @@ class Documenting:
         """
 
         def search(memory: Memory) -> CallToolResult:
-            return docs_results.searched(*memory.documentation.search(query, project, limit))
+            return docs_results.search_result(*memory.documentation.search(query, project, limit))
 
-        return await self._desks.documents.do(search, telling(context))
+        return await self._workers.documents.run(search, reporter(context))
 
     async def docs_read(
         self,
@@ -80,7 +79,7 @@ class Documenting:
         ref: Ref,
         project: Project = None,
         from_line: Annotated[int | None, Field(ge=1, description="Begin here: `next_line` of the part before.")] = None,
-    ) -> Annotated[CallToolResult, docs_results.ReadDoc]:
+    ) -> Annotated[CallToolResult, docs_results.DocsReadOutput]:
         """One document of a project, from a line on, with what it is about and a warning where it is stale.
 
         USE WHEN: a passage of docs_search is not enough, or the user names a document.
@@ -94,13 +93,13 @@ class Documenting:
 
             doc, text, redacted = memory.documentation.read(name, project)
             ((_, freshness),) = memory.documentation.check_docs([doc])
-            return docs_results.read(doc, title_of(doc), text, redacted, freshness, from_line or first_line)
+            return docs_results.read_result(doc, title_of(doc), text, redacted, freshness, from_line or first_line)
 
-        return await self._desks.documents.do(read, telling(context))
+        return await self._workers.documents.run(read, reporter(context))
 
     async def docs_list(
         self, context: Context, project: Project = None
-    ) -> Annotated[CallToolResult, docs_results.Listed]:
+    ) -> Annotated[CallToolResult, docs_results.DocsListOutput]:
         """The projects and their documents: title, when each was last changed, and which their sources left behind.
 
         USE WHEN: you need to know which documents or projects there are, or the user asks what is out of date.
@@ -114,10 +113,10 @@ class Documenting:
             projects = [documentation.project(project)] if project else documentation.projects()
             catalogue = documentation.catalogue(project)
             found = documentation.check_docs(catalogue.docs, is_all=project is None)
-            titles = [title_of(doc) for doc, _ in found[: docs_results.MOST_LISTED]]
-            return docs_results.listed(projects, found, titles, catalogue)
+            titles = [title_of(doc) for doc, _ in found[: docs_results.MAX_LISTED]]
+            return docs_results.list_result(projects, found, titles, catalogue)
 
-        return await self._desks.documents.do(list_docs, telling(context))
+        return await self._workers.documents.run(list_docs, reporter(context))
 
     async def docs_register(
         self,
@@ -128,7 +127,7 @@ class Documenting:
         sources: Annotated[
             Paths, Field(description="What it is about: files, folders or globs of the repository.")
         ] = None,
-    ) -> Annotated[CallToolResult, results.Changed]:
+    ) -> Annotated[CallToolResult, results.WriteOutput]:
         """Register a document with a project, and what it is about: it is told to be stale when that changes.
 
         USE WHEN: you wrote a document for the user, or they say which files one describes.
@@ -150,7 +149,7 @@ class Documenting:
         source_roots: Annotated[Paths, Field(description="Folders with its files, absolute: repositories.")] = None,
         patterns: Annotated[Paths, Field(description="Which files are documents. Default: *.md, docs/**/*.md.")] = None,
         exclude: Annotated[Paths, Field(description="Which of these are not.")] = None,
-    ) -> Annotated[CallToolResult, results.Changed]:
+    ) -> Annotated[CallToolResult, results.WriteOutput]:
         """Make a project, so that its documents are found and seen to be true. No file of its own is touched.
 
         USE WHEN: the user asks for it, or wants the documentation of a repository searched or watched.
@@ -158,7 +157,7 @@ class Documenting:
         """
         for root in source_roots or ():
             if not root.startswith(("/", "~/")):
-                raise BadInputError(f"{root} is no absolute path, and a server is in no folder. Give the whole path.")
+                raise BadInputError(f"{root} is not an absolute path, and a server has no folder. Give the whole path.")
 
         def create(memory: Memory) -> WriteResult:
             from quaid.docs.registrar import NewProject
@@ -169,4 +168,4 @@ class Documenting:
         return await self._write(create)
 
     async def _write(self, job: Callable[[Memory], WriteResult]) -> CallToolResult:
-        return results.changed(await self._desks.writing.do(patiently(job)))
+        return results.write_result(await self._workers.writing.run(with_retries(job)))

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP, for this machine alone: loopback, a token, and no page of a browser."""
+"""MCP over streamable HTTP, for programs on this machine only: loopback, a token, and no pages of a browser."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NoReturn
 from quaid.errors import BadInputError
 from quaid.local import state_files
 from quaid.mcp.server import Server, Surface
-from quaid.mcp.stdio import leave, leave_on_signals
-from quaid.mcp.workers import Desks
+from quaid.mcp.stdio import shut_down, shut_down_on_signals
+from quaid.mcp.workers import Workers
 from quaid.place import state_folder
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ PORT = 7437
 PATH = "/mcp"
 TOKEN_FILE = "mcp-token"  # noqa: S105 - a name, not the token
 TOKEN_VARIABLE = "QUAID_MCP_TOKEN"  # noqa: S105
-SHORTEST_TOKEN = 16
-LARGEST_BODY = 64 * 2**20
+MIN_TOKEN = 16
+MAX_BODY = 64 * 2**20
 REQUEST_S = 10.0
-"""A request has to be there in whole by then. Who connects and stays silent would hold one of a few hundred places."""
+"""The time for a whole request. A client that connects and stays silent would hold one of a few hundred places."""
 
 
 def serve_http(root: Path, surface: Surface, port: int) -> NoReturn:
-    """Serve until told to stop; then leave with 0. `port` 0 is any that is free.
+    """Serve until told to stop; then exit with 0. `port` 0 takes any that is free.
 
     Raises:
-        BadInputError: the port cannot be had, or the token is none.
+        BadInputError: the port cannot be used, or the token is not valid.
     """
     import anyio
     import uvicorn
@@ -45,27 +45,27 @@ def serve_http(root: Path, surface: Surface, port: int) -> NoReturn:
     token = find_token(root)
     with closing(listen(port)) as listening:
         port = listening.getsockname()[1]
-        desks = Desks(root)
+        workers = Workers(root)
         config = uvicorn.Config(
-            make_app(desks, surface, token, port),
-            http=_impatient(),
+            make_app(workers, surface, token, port),
+            http=_protocol_with_timeout(),
             ws="none",
             log_level="warning",
             timeout_graceful_shutdown=1,
         )
         print(f"Serving {root} at http://{HOST}:{port}{PATH}", file=sys.stderr)
-        print(f"Its token is {where_token_is(root)}. Stop with Ctrl-C.", file=sys.stderr)
+        print(f"Its token is {token_location(root)}. Stop with Ctrl-C.", file=sys.stderr)
 
         async def serve() -> None:
-            leave_on_signals(desks)
+            shut_down_on_signals(workers)
             await uvicorn.Server(config).serve([listening])
 
         anyio.run(serve)
-    leave(desks)
+    shut_down(workers)
 
 
-def _impatient() -> type[asyncio.Protocol]:
-    """Uvicorn's protocol, which waits for ever for a first request, with a limit to that."""
+def _protocol_with_timeout() -> type[asyncio.Protocol]:
+    """Uvicorn's protocol, which waits forever for a first request, with a limit to that."""
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -98,22 +98,22 @@ def _impatient() -> type[asyncio.Protocol]:
     return Impatient
 
 
-def make_app(desks: Desks, surface: Surface, token: str, port: int) -> Starlette:
-    """The ASGI application. It answers who has the token and asks this very address, from no page of another."""
+def make_app(workers: Workers, surface: Surface, token: str, port: int) -> Starlette:
+    """The ASGI application. It answers who has the token and asks this very address, and no page of another."""
     from mcp.server.auth.settings import AuthSettings
     from mcp.server.transport_security import TransportSecuritySettings
 
     hosts = [f"{name}:{port}" for name in (HOST, "localhost")]
     origins = [f"http://{host}" for host in hosts]
     server = Server(
-        desks,
+        workers,
         surface,
-        token_verifier=_OneToken(token),
+        token_verifier=_OwnerToken(token),
         auth=AuthSettings(issuer_url=origins[0], resource_server_url=None),  # type: ignore[arg-type] # a URL as text
     )
     security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
     return server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=security, max_request_body_size=LARGEST_BODY, host=HOST
+        streamable_http_path=PATH, transport_security=security, max_request_body_size=MAX_BODY, host=HOST
     )
 
 
@@ -121,7 +121,7 @@ def listen(port: int) -> socket.socket:
     """A socket on loopback.
 
     Raises:
-        BadInputError: the port cannot be had.
+        BadInputError: the port cannot be used.
     """
     if not 0 <= port <= 65535:
         raise BadInputError(f"There is no port {port}: it must be between 0 and 65535. 0 takes any that is free.")
@@ -133,7 +133,7 @@ def listen(port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         reason = error.strerror or str(error)
-        raise BadInputError(f"Port {port} of {HOST} cannot be had ({reason}). Give another: --port 0") from error
+        raise BadInputError(f"Port {port} of {HOST} cannot be used ({reason}). Give another: --port 0") from error
     return listening
 
 
@@ -143,28 +143,29 @@ def find_token(root: Path) -> str:
     Raises:
         BadInputError: it is so short that it can be guessed, or cannot be kept.
     """
-    given = os.environ.get(TOKEN_VARIABLE)
+    token = os.environ.get(TOKEN_VARIABLE)
     path = state_folder(root) / TOKEN_FILE
-    try:
-        token = given if given is not None else _kept_token(path)
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be used ({error.strerror}). Set {TOKEN_VARIABLE} instead.") from error
-    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+    if token is None:
+        try:
+            token = _read_or_make_token(path)
+        except OSError as error:
+            raise BadInputError(f"{path} cannot be used ({error.strerror}). Set {TOKEN_VARIABLE} instead.") from error
+    if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise BadInputError(
-            f"The token is {where_token_is(root)} and must be {SHORTEST_TOKEN} or more letters, digits and signs, "
+            f"The token is {token_location(root)} and must be {MIN_TOKEN} or more letters, digits and signs, "
             "without spaces. Make one with: openssl rand -hex 32"
         )
     return token
 
 
-def where_token_is(root: Path) -> str:
-    """For whoever has to find it: the token itself is shown to nobody."""
+def token_location(root: Path) -> str:
+    """A phrase that tells where the token is: the token itself is never shown."""
     if TOKEN_VARIABLE in os.environ:
         return f"the one in ${TOKEN_VARIABLE}"
     return f"in {state_folder(root) / TOKEN_FILE}"
 
 
-def _kept_token(path: Path) -> str:
+def _read_or_make_token(path: Path) -> str:
     """The token in the file. One that others could read is replaced."""
     if path.exists() and path.stat().st_mode & 0o077:
         path.unlink()
@@ -178,8 +179,8 @@ def _kept_token(path: Path) -> str:
     return token
 
 
-class _OneToken:
-    """The token verifier of a server that has one owner."""
+class _OwnerToken:
+    """A token verifier that knows one token."""
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()

@@ -1,4 +1,4 @@
-"""What a host may attach to a conversation by address: notes, core notes, projects, and what is recent."""
+"""The resources that a host may attach to a conversation: notes, core notes, projects, and recent facts."""
 
 from __future__ import annotations
 
@@ -7,59 +7,90 @@ from typing import TYPE_CHECKING
 from mcp.server import MCPServer
 
 from quaid.errors import NoteNotFoundError
-from quaid.mcp.workers import Desks
+from quaid.mcp.results import one_line
+from quaid.mcp.workers import Workers
 from quaid.model import CORE_FILES, Kind
 from quaid.text.quoting import PREFACE, neutralise
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from quaid.memory import Memory
 
 MARKDOWN = "text/markdown"
-MOST_RECENT = 30
+MAX_RECENT = 30
 _RECENT = (
     "doc_id IN (SELECT doc_id FROM documents WHERE kind = 'fact' AND superseded_by IS NULL AND created IS NOT NULL "
     "ORDER BY created DESC LIMIT :most)"
 )
 
 
-def add_resources(server: MCPServer, desks: Desks) -> None:
+def add_resources(server: MCPServer, workers: Workers) -> None:
     """Register the `memory://` resources."""
 
     @server.resource("memory://recent", title="Recent memories", mime_type=MARKDOWN)
     async def recent() -> str:
         """The facts that were learned last, newest first."""
-        return await desks.reading.do(_list_recent)
+        from quaid.index import documents
+
+        def list_recent(memory: Memory) -> str:
+            index = memory.index()
+            found = documents.find_documents(index, _RECENT, {"most": MAX_RECENT})
+            newest = sorted(found, key=lambda fact: fact.created or "", reverse=True)
+            lines = [
+                f"- {(fact.created or '')[:10]} {one_line(documents.text_of(index, fact.doc_id))} ({fact.id})"
+                for fact in newest
+            ]
+            return "\n".join([PREFACE, "", *lines])
+
+        return await workers.reading.run(list_recent)
 
     @server.resource("memory://facts/{id}", title="A fact", mime_type=MARKDOWN)
     async def fact(id: str) -> str:  # noqa: A002 - the name in the address
         """One fact's note, by its id or a part of it."""
-        return await desks.reading.do(lambda memory: _read(memory, id, Kind.FACT))
+        return await workers.reading.run(lambda memory: _read_note(memory, id, Kind.FACT))
 
     @server.resource("memory://entities/{name}", title="A person, place or thing", mime_type=MARKDOWN)
     async def entity(name: str) -> str:
         """The note of what is called so, by a name or an alias."""
-        return await desks.reading.do(lambda memory: _read(memory, name, Kind.ENTITY))
+        return await workers.reading.run(lambda memory: _read_note(memory, name, Kind.ENTITY))
 
     @server.resource("memory://core/{file}", title="A core note", mime_type=MARKDOWN)
     async def core(file: str) -> str:
         """SOUL.md, USER.md, MEMORY.md or AGENTS.md."""
-        return await desks.reading.do(lambda memory: _read_core(memory, file))
+        if file not in CORE_FILES:
+            raise NoteNotFoundError(file)
+        return await workers.reading.run(lambda memory: _read_file(memory, file))
 
     @server.resource("memory://projects", title="Projects", mime_type=MARKDOWN)
     async def projects() -> str:
         """The active projects: what each is, how many documents it has, and which of them are stale."""
-        return await desks.reading.do(lambda memory: _list_projects(memory.root))
+        from quaid.agents.project_context import read_projects
+
+        found = await workers.reading.run(lambda memory: read_projects(memory.root, most=None))
+        return "\n".join([PREFACE, "", *(f"- {one_line(line)}" for line in found.lines)])
 
     @server.resource("memory://projects/{name}", title="A project", mime_type=MARKDOWN)
     async def project(name: str) -> str:
         """The PROJECT.md of one project, and how fresh its documents are."""
-        return await desks.documents.do(lambda memory: _read_project(memory, name))
+        return await workers.documents.run(lambda memory: _read_project(memory, name))
 
 
-def _read(memory: Memory, reference: str, kind: Kind) -> str:
+def _read_file(memory: Memory, path: str) -> str:
     """The note as its file has it, disarmed.
+
+    Raises:
+        NoteNotFoundError: there is none that the caller may see.
+    """
+    from quaid.recall.visibility import may_see
+    from quaid.vault import files
+
+    data = files.read_note(memory.root, path)
+    if data is None or not may_see(path, data, memory.answers.owners()):
+        raise NoteNotFoundError(path)
+    return neutralise(data.decode("utf-8", "replace"))
+
+
+def _read_note(memory: Memory, reference: str, kind: Kind) -> str:
+    """The file of the note that `reference` names.
 
     Raises:
         NoteNotFoundError: no note of that kind is called so.
@@ -72,33 +103,11 @@ def _read(memory: Memory, reference: str, kind: Kind) -> str:
     document = named[0] if len(named) == 1 else documents.resolve_one(index, reference)
     if document.kind != kind:
         raise NoteNotFoundError(reference)
-    return _text(memory, document.path)
-
-
-def _read_core(memory: Memory, file: str) -> str:
-    if file not in CORE_FILES:
-        raise NoteNotFoundError(file)
-    return _text(memory, file)
-
-
-def _text(memory: Memory, path: str) -> str:
-    from quaid.recall.visibility import may_see
-    from quaid.vault import files
-
-    data = files.read_note(memory.root, path)
-    if data is None or not may_see(path, data, memory.answers.owners()):
-        raise NoteNotFoundError(path)
-    return neutralise(data.decode("utf-8", "replace"))
-
-
-def _list_projects(root: Path) -> str:
-    from quaid.agents.project_context import tell_projects
-
-    return "\n".join([PREFACE, "", *(f"- {_on_one_line(told)}" for told in tell_projects(root, most=None).lines)])
+    return _read_file(memory, document.path)
 
 
 def _read_project(memory: Memory, name: str) -> str:
-    """As the file has it, disarmed.
+    """The PROJECT.md and a list of the project's documents.
 
     Raises:
         NoteNotFoundError: there is no such project.
@@ -111,27 +120,5 @@ def _read_project(memory: Memory, name: str) -> str:
     except BadInputError as error:
         raise NoteNotFoundError(name) from error
     found = memory.documentation.check(project=project.name)
-    docs = [f"- {_on_one_line(f'{doc.id}: {describe(freshness)}')}" for doc, freshness in found]
-    return "\n".join([_text(memory, project.path).rstrip(), "", "## Documents", "", *docs])
-
-
-def _list_recent(memory: Memory) -> str:
-    from quaid.index import documents
-
-    index = memory.index()
-    found = documents.find_documents(index, _RECENT, {"most": MOST_RECENT})
-    newest = sorted(found, key=lambda document: document.created or "", reverse=True)
-    lines = [
-        f"- {(document.created or '')[:10]} {_one_line(index, document.doc_id)} ({document.id})" for document in newest
-    ]
-    return "\n".join([PREFACE, "", *lines])
-
-
-def _one_line(index: object, doc_id: int) -> str:
-    from quaid.index import documents
-
-    return _on_one_line(documents.text_of(index, doc_id))  # type: ignore[arg-type]
-
-
-def _on_one_line(text: str) -> str:
-    return " ".join(neutralise(text).split())
+    docs = [f"- {one_line(f'{doc.id}: {describe(freshness)}')}" for doc, freshness in found]
+    return "\n".join([_read_file(memory, project.path).rstrip(), "", "## Documents", "", *docs])

@@ -1,20 +1,22 @@
-"""What tools answer: shapes that are good to read as JSON, for many hosts show the model that and nothing else.
+"""The results of tools: JSON that reads well, for many hosts show their model that and nothing else.
 
-A field that does not apply is left out. All text from the vault is disarmed: it is data, and nobody's instruction.
+A field that does not apply is left out. All text from the vault is disarmed: it is data, never an instruction.
 """
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
 
 from mcp.types import CallToolResult, TextContent
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from quaid.model import Commit, Edge, Hit, Recall
+from quaid.model import Commit, Hit, Recall
 from quaid.text.quoting import MAX_TEXT, PREFACE, neutralise, render_memory_block
 
 if TYPE_CHECKING:
@@ -25,13 +27,15 @@ if TYPE_CHECKING:
     from quaid.index.views import NoteView
     from quaid.report.stats import Stats
 
-LONGEST_ANSWER = 20_000
+MAX_ANSWER = 20_000
 """Characters of memories in one answer; hosts cut or refuse much longer ones."""
-LONGEST_NOTE = 20_000
+MAX_NOTE = 20_000
 LOW_SCORE = 0.6
-"""Memories that score less than this on average are no good answer."""
+"""Memories that score less than this on average are not a good answer."""
 SUPERSEDED = "[superseded]"
 
+KEEP = ("memories", "text", "score")
+"""Fields that are shown even where they are empty."""
 _DEGRADED = {
     "vectors": "vectors: found by words and graph only, not by meaning",
     "model": "model: the order is not a model's, none judged in time",
@@ -41,7 +45,7 @@ Shape = TypeVar("Shape", bound=Mapping[str, Any])
 AnyHit = TypeVar("AnyHit", "Hit", "DocHit")
 
 
-class Remembered(TypedDict):
+class RecalledMemory(TypedDict):
     """A memory that was found. `date` is when it was said or written; `origin` whose word it is."""
 
     id: str
@@ -63,18 +67,18 @@ class Remembered(TypedDict):
     related_through: NotRequired[list[str]]
 
 
-class Recalled(TypedDict):
+class RecallOutput(TypedDict):
     """The memories that answer a question, best first; `warning` says why they may be no answer."""
 
     notice: str
     warning: NotRequired[str]
     degraded: NotRequired[list[str]]
     as_of: NotRequired[str]
-    memories: list[Remembered]
+    memories: list[RecalledMemory]
     left_out: NotRequired[int]
 
 
-class Note(TypedDict):
+class NoteOutput(TypedDict):
     """One note, or one turn of a conversation. `left_out` counts the characters that did not fit."""
 
     notice: str
@@ -97,7 +101,7 @@ class Note(TypedDict):
     left_out: NotRequired[int]
 
 
-class Changed(TypedDict):
+class WriteOutput(TypedDict):
     """What a write did: `outcome` is created, confirmed, linked, known, forgotten, restored, made, registered or
     unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them.
     """
@@ -113,13 +117,13 @@ class Changed(TypedDict):
     hint: NotRequired[str]
 
 
-class Noted(TypedDict):
+class NotedOutput(TypedDict):
     """How many lines wait for the next extraction."""
 
     waiting: int
 
 
-class LearnedFact(TypedDict):
+class ExtractedFact(TypedDict):
     """A fact of a conversation: `outcome` is created, confirmed or known."""
 
     id: str
@@ -127,14 +131,14 @@ class LearnedFact(TypedDict):
     outcome: str
 
 
-class NotKept(TypedDict):
+class SkippedFact(TypedDict):
     """A statement that was not kept, and why."""
 
     text: str
     reason: str
 
 
-class Learned(TypedDict):
+class ExtractOutput(TypedDict):
     """What was kept of a conversation and learned from it. Where `waiting` is true nothing was learned from some of it:
     `problem` says why, and `question` is the prompt for whoever will answer it.
     """
@@ -144,9 +148,9 @@ class Learned(TypedDict):
     turns: int
     new_turns: int
     waiting: bool
-    facts: list[LearnedFact]
+    facts: list[ExtractedFact]
     names: NotRequired[list[str]]
-    not_kept: NotRequired[list[NotKept]]
+    not_kept: NotRequired[list[SkippedFact]]
     secrets_removed: NotRequired[dict[str, int]]
     model: NotRequired[str]
     commit: NotRequired[str]
@@ -156,7 +160,7 @@ class Learned(TypedDict):
     question: NotRequired[str]
 
 
-class Change(TypedDict):
+class HistoryEntry(TypedDict):
     """One commit that touched a note."""
 
     commit: str
@@ -166,14 +170,14 @@ class Change(TypedDict):
     task: NotRequired[str]
 
 
-class History(TypedDict):
+class HistoryOutput(TypedDict):
     """The commits that touched a note, newest first."""
 
     notice: str
-    changes: list[Change]
+    changes: list[HistoryEntry]
 
 
-class Numbers(TypedDict):
+class StatsOutput(TypedDict):
     """What the memory is made of. `waiting` counts conversations that nothing was learned from yet."""
 
     vault: str
@@ -191,54 +195,58 @@ class Numbers(TypedDict):
     newest: NotRequired[str]
 
 
-def answer(shape: Mapping[str, Any], text: str | None = None) -> CallToolResult:
-    """`shape` for hosts that read JSON, and for others `text`, or the same JSON on one line."""
-    content = TextContent(type="text", text=text if text is not None else to_json(shape).decode())
-    return CallToolResult(content=[content], structured_content=dict(shape))
+def tool_result(shape: Shape, keep: Sequence[str] = KEEP, text: str | None = None) -> CallToolResult:
+    """`shape` without its empty fields, and for hosts that do not read JSON `text`, by default the JSON on one line."""
+    structured = without_empty(shape, keep)
+    content = TextContent(type="text", text=text if text is not None else to_json(structured).decode())
+    return CallToolResult(content=[content], structured_content=dict(structured))
 
 
-def recalled(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
-    """An answer with what its reader must know of it; `more` are sentences about what was missing."""
-    hits = fitting(found.hits, MAX_TEXT)
-    warning, degraded = warn(found), [*list_degraded(found), *more]
-    shape = bare(Recalled(
+def recall_result(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
+    """The result of a recall. `more` are sentences about what was missing, beside those in `found`."""
+    hits = fit(found.hits, MAX_TEXT)
+    then = found.trace.get("as_of")
+    sentences = [str(sentence) for sentence in cast("Sequence[object]", found.trace.get("degraded", ()))]
+    named = {sentence.partition(":")[0]: sentence for sentence in sentences}
+    degraded = [one_line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded] + [*more]
+    warning = warning_of(found)
+    memories = [
+        without_empty(RecalledMemory(
+            id=one_line(hit.id),
+            text=(f"{SUPERSEDED} " if hit.superseded else "") + neutralise(shorten(hit.text, MAX_TEXT)),
+            score=round(hit.score, 2),
+            kind=hit.kind,
+            date=day(hit.created),
+            origin=hit.provenance,
+            speaker=one_line(hit.speaker),
+            session=one_line(hit.session) if hit.kind == "turn" else "",
+            turn=hit.turn or 0,
+            project=one_line(hit.project),
+            valid_from=day(hit.valid_from),
+            valid_until=day(hit.valid_until),
+            superseded=hit.superseded,
+            pending=hit.status == "pending",
+            said_times=hit.stands_for if hit.stands_for > 1 else 0,
+            contradicts=list(hit.contradicts),
+            related_through=[one_line(name) for name in hit.via],
+        ))
+        for hit in hits
+    ]  # fmt: skip
+    shape = RecallOutput(
         notice=PREFACE,
         warning=warning,
         degraded=degraded,
-        as_of=_as_of(found),
-        memories=[remembered(hit) for hit in hits],
+        as_of=f"{then['when']}, commit {then['commit'][:10]}" if isinstance(then, dict) else "",
+        memories=memories,
         left_out=len(found.hits) - len(hits),
-    ))  # fmt: skip
+    )
     remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
-    block = render_memory_block([*hits], longest=2 * LONGEST_ANSWER)
-    return answer(shape, "\n".join([*remarks, block]).strip())
+    block = render_memory_block(hits, longest=2 * MAX_ANSWER)
+    return tool_result(shape, text="\n".join([*remarks, block]).strip())
 
 
-def remembered(hit: Hit) -> Remembered:
-    text = hit.text if len(hit.text) <= MAX_TEXT else f"{hit.text[:MAX_TEXT].rstrip()} …"
-    return bare(Remembered(
-        id=line(hit.id),
-        text=f"{SUPERSEDED} {neutralise(text)}" if hit.superseded else neutralise(text),
-        score=round(hit.score, 2),
-        kind=hit.kind,
-        date=day(hit.created),
-        origin=hit.provenance,
-        speaker=line(hit.speaker),
-        session=line(hit.session) if hit.kind == "turn" else "",
-        turn=hit.turn or 0,
-        project=line(hit.project),
-        valid_from=day(hit.valid_from),
-        valid_until=day(hit.valid_until),
-        superseded=hit.superseded,
-        pending=hit.status == "pending",
-        said_times=hit.stands_for if hit.stands_for > 1 else 0,
-        contradicts=list(hit.contradicts),
-        related_through=[line(name) for name in hit.via],
-    ))  # fmt: skip
-
-
-def warn(found: Recall) -> str:
-    """Why an answer may be none, and what to do about it; empty when it looks good."""
+def warning_of(found: Recall) -> str:
+    """A sentence that says why an answer may be wrong and what to do about it; empty when it looks good."""
     if not found.hits:
         return (
             "Nothing relevant was found. Ask again with names, other words or no dates; else say that you do not know."
@@ -252,126 +260,112 @@ def warn(found: Recall) -> str:
     )
 
 
-def list_degraded(found: Recall) -> list[str]:
-    """One sentence for each thing that was missing."""
-    told = [str(sentence) for sentence in cast("Sequence[object]", found.trace.get("degraded", ()))]
-    named = {sentence.partition(":")[0]: sentence for sentence in told}
-    return [line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded]
-
-
-def note(view: NoteView) -> CallToolResult:
+def note_result(view: NoteView) -> CallToolResult:
     document = view.document
     text = neutralise(view.text)
-    shape = bare(Note(
+    return tool_result(NoteOutput(
         notice=PREFACE,
-        id=line(document.id),
+        id=one_line(document.id),
         kind=document.kind,
-        path=line(document.path),
-        title=line(document.title) if document.kind != "fact" else "",
-        type=line(document.type),
-        status=line(document.status),
-        speaker=line(document.speaker),
-        session=line(document.session),
+        path=one_line(document.path),
+        title=one_line(document.title) if document.kind != "fact" else "",
+        type=one_line(document.type),
+        status=one_line(document.status),
+        speaker=one_line(document.speaker),
+        session=one_line(document.session),
         turn=view.turn or 0,
         date=day(document.created),
         valid_from=day(document.valid_from),
         valid_until=day(document.valid_until),
-        superseded_by=line(document.superseded_by),
+        superseded_by=one_line(document.superseded_by),
         confirmations=document.confirmations,
-        text=text[:LONGEST_NOTE],
-        edges=[render_edge(edge) for edge in view.edges],
-        left_out=max(0, len(text) - LONGEST_NOTE),
+        text=text[:MAX_NOTE],
+        edges=[one_line(f"{edge.subject} {edge.relation} {edge.object}") for edge in view.edges],
+        left_out=max(0, len(text) - MAX_NOTE),
     ))  # fmt: skip
-    return answer(shape)
 
 
-def changed(written: WriteResult) -> CallToolResult:
-    shape = bare(Changed(
+def write_result(written: WriteResult) -> CallToolResult:
+    return tool_result(WriteOutput(
         outcome=written.outcome,
-        id=line(written.id),
-        path=line(written.path),
-        text=line(written.text)[:MAX_TEXT],
+        id=one_line(written.id),
+        path=one_line(written.path),
+        text=one_line(written.text)[:MAX_TEXT],
         commit=written.commit or "",
-        new_notes=[line(path) for path in written.created],
-        uncommitted=[line(path) for path in written.left],
+        new_notes=[one_line(path) for path in written.created],
+        uncommitted=[one_line(path) for path in written.left],
         secrets_removed=dict(Counter(written.redacted)),
         hint=written.hint or "",
     ))  # fmt: skip
-    return answer(shape)
 
 
-def learned(done: ExtractResult, posed: BuiltPrompt | None, next_step: str) -> CallToolResult:
-    shape = bare(Learned(
-        session=line(done.session),
-        path=line(done.path),
-        turns=done.turns,
-        new_turns=done.new_turns,
-        waiting=done.waiting,
-        facts=[LearnedFact(id=fact.id, text=line(fact.text), outcome=fact.outcome) for fact in done.facts],
-        names=[line(name) for name in done.entities],
-        not_kept=[NotKept(text=line(item.text), reason=item.reason) for item in done.left_out],
-        secrets_removed=dict(Counter(done.redacted)),
-        model=line(done.model),
-        commit=done.commit or "",
-        problem=str(done.problem or ""),
-        next_step=next_step,
-        through=posed.through if posed else 0,
-        question=posed.text if posed else "",
+def extract_result(extracted: ExtractResult, prompt: BuiltPrompt | None) -> CallToolResult:
+    """The result of an extraction, with the question for the host's model where `prompt` is given."""
+    next_step = prompt and (
+        "Answer `question` yourself, in the form it asks for, and call memory_extract with session "
+        f"{prompt.session!r}, through {prompt.through} and your answer."
+    )
+    return tool_result(ExtractOutput(
+        session=one_line(extracted.session),
+        path=one_line(extracted.path),
+        turns=extracted.turns,
+        new_turns=extracted.new_turns,
+        waiting=extracted.waiting,
+        facts=[ExtractedFact(id=fact.id, text=one_line(fact.text), outcome=fact.outcome) for fact in extracted.facts],
+        names=[one_line(name) for name in extracted.entities],
+        not_kept=[SkippedFact(text=one_line(item.text), reason=item.reason) for item in extracted.left_out],
+        secrets_removed=dict(Counter(extracted.redacted)),
+        model=one_line(extracted.model),
+        commit=extracted.commit or "",
+        problem=str(extracted.problem or ""),
+        next_step=next_step or "",
+        through=prompt.through if prompt else 0,
+        question=prompt.text if prompt else "",
     ), keep=("facts", "waiting", "turns", "new_turns"))  # fmt: skip
-    return answer(shape)
 
 
-def history(commits: Sequence[Commit]) -> CallToolResult:
+def history_result(commits: Sequence[Commit]) -> CallToolResult:
     changes = [
-        bare(Change(
+        without_empty(HistoryEntry(
             commit=commit.id[:10],
             when=commit.when,
-            author=line(commit.author),
-            what=line(commit.subject),
-            task=line(" ".join(commit.trailers.get("Quaid-Task", ()))),
+            author=one_line(commit.author),
+            what=one_line(commit.subject),
+            task=one_line(" ".join(commit.trailers.get("Quaid-Task", ()))),
         ))
         for commit in commits
     ]  # fmt: skip
-    return answer(History(notice=PREFACE, changes=changes))
+    return tool_result(HistoryOutput(notice=PREFACE, changes=changes), keep=("changes",))
 
 
-def numbers(stats: Stats, waiting: int) -> CallToolResult:
-    known = {key: value for key, value in asdict(stats).items() if key in Numbers.__annotations__}
-    counted = {key: {line(name): number for name, number in known[key].items()} for key in ("types", "speakers")}
-    return answer(bare(cast("Numbers", {**known, **counted, "waiting": waiting}), keep=(*known, "waiting")))
+def stats_result(stats: Stats, waiting: int) -> CallToolResult:
+    known = {key: value for key, value in asdict(stats).items() if key in StatsOutput.__annotations__}
+    counted = {key: {one_line(name): number for name, number in known[key].items()} for key in ("types", "speakers")}
+    shape = cast("StatsOutput", {**known, **counted, "waiting": waiting})
+    return tool_result(shape, keep=tuple(shape))
 
 
-def render_edge(edge: Edge) -> str:
-    return line(f"{edge.subject} {edge.relation} {edge.object}")
-
-
-def fitting(hits: Sequence[AnyHit], longest: int) -> list[AnyHit]:
+def fit(hits: Sequence[AnyHit], longest: int) -> Sequence[AnyHit]:
     """The first of `hits` that fit into an answer, one at least, when of each text `longest` characters are shown."""
-    room = LONGEST_ANSWER
-    fit: list[AnyHit] = []
-    for hit in hits:
-        room -= min(len(hit.text), longest)
-        if room < 0 and fit:
-            break
-        fit.append(hit)
-    return fit
+    ends = accumulate(min(len(hit.text), longest) for hit in hits)
+    return hits[: max(1, bisect(list(ends), MAX_ANSWER))]
 
 
-def _as_of(found: Recall) -> str:
-    then = found.trace.get("as_of")
-    return f"{then['when']}, commit {then['commit'][:10]}" if isinstance(then, dict) else ""
+def shorten(text: str, longest: int) -> str:
+    """`text`, cut with an ellipsis where it is longer than `longest` characters."""
+    return text if len(text) <= longest else f"{text[:longest].rstrip()} …"
 
 
-def bare(shape: Shape, keep: Sequence[str] = ("memories", "text", "score")) -> Shape:
-    """`shape` without the fields that say nothing, but for those to `keep`."""
+def without_empty(shape: Shape, keep: Sequence[str] = KEEP) -> Shape:
+    """`shape` without its empty fields, except those in `keep`."""
     return cast("Shape", {key: value for key, value in shape.items() if value or key in keep})
 
 
-def line(text: str | None) -> str:
+def one_line(text: str | None) -> str:
     """A text from the vault on one line, disarmed."""
     return " ".join(neutralise(text or "").split())
 
 
 def day(moment: str | None) -> str:
     """The day of a moment in ISO 8601."""
-    return line(moment)[:10]
+    return one_line(moment)[:10]

@@ -1,4 +1,4 @@
-"""The MCP server of one vault, for both protocol eras, whatever carries it."""
+"""The MCP server of one vault, for both eras of the protocol and any transport."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from io import TextIOWrapper
 from itertools import chain
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal
 
 import anyio
 from mcp.server import MCPServer
@@ -31,13 +31,13 @@ from pydantic_core import to_json
 from quaid import __version__
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.mcp import docs_tools
-from quaid.mcp.capture_tools import Learning
+from quaid.mcp.capture_tools import CaptureTools
 from quaid.mcp.prompts import add_prompts
-from quaid.mcp.recall_tools import Asking
+from quaid.mcp.recall_tools import RecallTools
 from quaid.mcp.resources import add_resources
-from quaid.mcp.toolbox import offered
-from quaid.mcp.workers import Desks
-from quaid.mcp.write_tools import Keeping
+from quaid.mcp.toolbox import select_tools
+from quaid.mcp.workers import Workers
+from quaid.mcp.write_tools import WriteTools
 from quaid.redaction import admit, admit_all
 from quaid.report.bug_report import refusal_of, write_report
 from quaid.text.invisible import without_unseen
@@ -61,53 +61,52 @@ DAY_MS = 24 * 60 * 60 * 1000
 _SETTLED: tuple[CacheableMethod, ...] = (
     "server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list",
 )  # fmt: skip
-"""Answered the same as long as a server runs."""
-Answer = TypeVar("Answer")
+"""Methods whose answer stays the same as long as a server runs."""
 
 WARM_AFTER_S = 0.05
-"""The answer to the first request goes out before anything heavy begins."""
+"""Seconds after the first answer, which goes out before anything heavy begins."""
 
 
 class Server(MCPServer[Any]):
-    """An MCPServer at whose boundary Quaid's refusals become sentences, bugs are kept and masked, and nothing goes out
-    that acts on a terminal or is not seen.
+    """An MCPServer whose answers hold no secrets and no characters that are invisible or act on a terminal. Errors of
+    Quaid are told as sentences; bugs are reported to a file and told without details.
     """
 
-    def __init__(self, desks: Desks, surface: Surface = "default", **options: Any) -> None:
-        documenting = docs_tools.Documenting(desks)
+    def __init__(self, workers: Workers, surface: Surface = "default", **options: Any) -> None:
+        documents = docs_tools.DocsTools(workers)
         super().__init__(
             "quaid",
             title="Quaid",
             version=__version__,
-            instructions=INSTRUCTIONS.format(more=docs_tools.INSTRUCTIONS if documenting.is_of_use else ""),
+            instructions=INSTRUCTIONS.format(more=docs_tools.INSTRUCTIONS if documents.has_projects else ""),
             log_level="WARNING",
             cache_hints=dict.fromkeys(_SETTLED, CacheHint(DAY_MS, "public")),
             middleware=[self._warm],
             **options,
         )
-        self._desks = desks
-        rooms = (Asking(desks), Keeping(desks), Learning(desks), documenting)
-        known = list(chain.from_iterable(room.tools() for room in rooms))
+        self._workers = workers
+        groups = (RecallTools(workers), WriteTools(workers), CaptureTools(workers), documents)
+        known = list(chain.from_iterable(group.tools() for group in groups))
         self._known = {tool.name for tool in known}
         self._arguments: dict[str, frozenset[str]] = {}
-        for tool in offered(known, everything=surface == "all"):
+        for tool in select_tools(known, everything=surface == "all"):
             self.add_tool(tool.call, tool.name, tool.title, tool.description, tool.annotations)
-        add_resources(self, desks)
-        add_prompts(self, desks)
+        add_resources(self, workers)
+        add_prompts(self, workers)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool; no secret is in its answer, whatever the vault holds.
+        """Call a tool. Its answer holds no secret, whatever the vault holds.
 
         Raises:
             ToolError: one sentence that the model should read.
         """
         try:
             await self._check(name, arguments)
-            return _admitted(_seen(await super().call_tool(name, arguments, context)))
+            return _redacted(_visible(await super().call_tool(name, arguments, context)))
         except ToolError as error:
-            raise ToolError(without_unseen(self._sentence(error, name))) from None
+            raise ToolError(self._explain(error, name)) from None
 
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
@@ -118,14 +117,16 @@ class Server(MCPServer[Any]):
             ResourceError: one sentence.
         """
         try:
-            found = _seen(await super().read_resource(uri, context))
+            found = _visible(await super().read_resource(uri, context))
         except ResourceError as error:
             is_absent = isinstance(_refusal(error), (NoteNotFoundError, AmbiguousReferenceError))
             kind = ResourceNotFoundError if is_absent or isinstance(error, ResourceNotFoundError) else ResourceError
-            raise kind(without_unseen(self._sentence(error, str(uri)[:200]))) from None
+            raise kind(self._explain(error, str(uri)[:200])) from None
         if isinstance(found, InputRequiredResult):
             return found
-        return [replace(part, content=_safe_text(part.content)) for part in found]
+        return [
+            replace(part, content=admit(part.content).text) if isinstance(part.content, str) else part for part in found
+        ]
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
@@ -136,9 +137,9 @@ class Server(MCPServer[Any]):
             MCPError: one sentence.
         """
         try:
-            prompt = _seen(await super().get_prompt(name, arguments, context))
+            prompt: GetPromptResult | InputRequiredResult = _visible(await super().get_prompt(name, arguments, context))
         except ValueError as error:
-            raise MCPError(INVALID_PARAMS, without_unseen(self._sentence(error, name))) from None
+            raise MCPError(INVALID_PARAMS, self._explain(error, name)) from None
         if isinstance(prompt, GetPromptResult):
             for message in prompt.messages:
                 if isinstance(message.content, TextContent):
@@ -148,11 +149,11 @@ class Server(MCPServer[Any]):
     async def serve(self, read: TextIOWrapper, write: TextIOWrapper) -> None:
         """Serve one client over these streams, until there is nothing more to read."""
         lowlevel = self._lowlevel_server
-        async with stdio_server(anyio.wrap_file(read), anyio.wrap_file(write)) as (asked, answered):
-            await lowlevel.run(asked, answered, lowlevel.create_initialization_options())
+        async with stdio_server(anyio.wrap_file(read), anyio.wrap_file(write)) as (requests, responses):
+            await lowlevel.run(requests, responses, lowlevel.create_initialization_options())
 
     async def _check(self, name: str, arguments: dict[str, Any]) -> None:
-        """An argument that no tool looks at would be one that fails silently."""
+        """Refuse arguments that the tool does not look at: they would fail silently."""
         if not self._arguments:
             tools = await self.list_tools()
             self._arguments = {tool.name: frozenset(tool.input_schema.get("properties", ())) for tool in tools}
@@ -165,79 +166,69 @@ class Server(MCPServer[Any]):
             shown = ", ".join(admit(argument[:80]).text for argument in unknown[:5])
             raise ToolError(f"{name} takes no {shown}; it takes {', '.join(sorted(self._arguments[name]))}.")
 
-    def _sentence(self, error: Exception, what: str) -> str:
-        """A failure as its reader is told it: what Quaid refuses in its words, a bug as no more than that."""
-        return admit(self._explain(error, what)).text
-
     def _explain(self, error: Exception, what: str) -> str:
+        """A failure as the model reads it: an error of Quaid in its own words, a bug without any detail."""
+        return without_unseen(admit(self._sentence(error, what)).text)
+
+    def _sentence(self, error: Exception, what: str) -> str:
         if (refusal := _refusal(error)) is not None:
             return str(refusal)
-        if isinstance(error.__cause__, ValidationError) and isinstance(error, ToolError):
-            return f"{what} cannot be called so. {_problems(error.__cause__)}"
+        invalid = error.__cause__
+        if isinstance(invalid, ValidationError) and isinstance(error, ToolError):
+            # What was given is left out: it may be long, and the model knows it.
+            found = invalid.errors(include_url=False, include_context=False, include_input=False)
+            problems = [f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}" for item in found[:5]]
+            return f"{what} cannot be called so. {'; '.join(dict.fromkeys(problems))}."
         bug = _bug(error)
         if bug is None:
             return str(error)
-        if isinstance(bug, Exception) and (refusal := refusal_of(bug, self._desks.root)) is not None:
+        if isinstance(bug, Exception) and (refusal := refusal_of(bug, self._workers.root)) is not None:
             return str(refusal)
-        path = write_report(bug, ["mcp", what], self._desks.root)
+        path = write_report(bug, ["mcp", what], self._workers.root)
         return f"This is a bug in Quaid ({type(bug).__name__} in {what}). The report is in {path}"
 
     async def _warm(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         answer = await call_next(ctx)
-        asyncio.get_running_loop().call_later(WARM_AFTER_S, self._desks.warm)
+        asyncio.get_running_loop().call_later(WARM_AFTER_S, self._workers.warm)
         return answer
 
 
-def _seen(answer: Answer) -> Answer:
-    """`answer` without the characters that act on a terminal or are not seen, in all its texts."""
-    return cast("Answer", _clean(answer))
-
-
-def _clean(value: Any) -> Any:
+def _visible(value: Any) -> Any:
+    """`value` without the characters that are invisible or act on a terminal, in all its texts."""
     if isinstance(value, str):
         return without_unseen(value)
     if isinstance(value, BaseModel):
-        return value.model_copy(update={name: _clean(getattr(value, name)) for name in type(value).model_fields})
+        return value.model_copy(update={name: _visible(getattr(value, name)) for name in type(value).model_fields})
     if isinstance(value, ReadResourceContents):
-        return replace(value, content=_clean(value.content))
+        return replace(value, content=_visible(value.content))
     if isinstance(value, dict):
-        return {_clean(name): _clean(item) for name, item in value.items()}
-    return [_clean(item) for item in value] if isinstance(value, list) else value
+        return {_visible(name): _visible(item) for name, item in value.items()}
+    return [_visible(item) for item in value] if isinstance(value, list) else value
 
 
-def _admitted(answer: CallToolResult | InputRequiredResult) -> CallToolResult | InputRequiredResult:
-    if not isinstance(answer, CallToolResult):
-        return answer
-    safe, redacted = admit_all(answer.structured_content)
-    for part in answer.content:
+def _redacted(result: CallToolResult | InputRequiredResult) -> CallToolResult | InputRequiredResult:
+    """`result` without secrets, in the structured content and in its texts alike."""
+    if not isinstance(result, CallToolResult):
+        return result
+    structured = result.structured_content
+    result.structured_content, redacted = admit_all(structured)
+    for part in result.content:
         if isinstance(part, TextContent):
-            is_same = redacted and part.text == to_json(answer.structured_content).decode()
-            part.text = to_json(safe).decode() if is_same else admit(part.text).text
-    answer.structured_content = safe
-    return answer
-
-
-def _safe_text(content: str | bytes) -> str | bytes:
-    return admit(content).text if isinstance(content, str) else content
+            is_same = redacted and part.text == to_json(structured).decode()
+            part.text = to_json(result.structured_content).decode() if is_same else admit(part.text).text
+    return result
 
 
 def _refusal(error: BaseException | None) -> QuaidError | None:
-    """What Quaid itself said, wherever the protocol's own errors have wrapped it."""
+    """The error of Quaid that the protocol's own errors have wrapped; None where there is none."""
     while error is not None and not isinstance(error, QuaidError):
         error = error.__cause__
     return error
 
 
 def _bug(error: Exception) -> BaseException | None:
-    """What nobody foresaw, inside the protocol's own errors; None where it refuses by itself."""
+    """The unforeseen error inside the protocol's own errors; None where the protocol itself refuses."""
     cause = error.__cause__
     if isinstance(error, (ToolError, ResourceError)):
         return cause if isinstance(error, (UnexpectedToolError, UnexpectedResourceError)) else None
     return cause and cause.__cause__  # a prompt that fails is wrapped twice, one that does not exist once
-
-
-def _problems(error: ValidationError) -> str:
-    """What is wrong with which argument, without the argument: it may be long, and is known."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    said = [f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}" for problem in found[:5]]
-    return "; ".join(dict.fromkeys(said)) + "."

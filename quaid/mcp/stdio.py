@@ -1,4 +1,4 @@
-"""MCP over stdin and stdout, which carry the protocol and nothing else, and a process that never stays behind."""
+"""MCP over stdin and stdout, which carry nothing but the protocol, and a process that never outlives its host."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from quaid.errors import UsageError
 
 if TYPE_CHECKING:
     from quaid.mcp.server import Surface
-    from quaid.mcp.workers import Desks
+    from quaid.mcp.workers import Workers
 
 HOST_EVERY_S = 1.0
-"""So often is looked whether the host is still there."""
+"""How often it is checked that the host still runs."""
 _ESCAPE = re.compile(
     r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
@@ -31,16 +31,16 @@ _ESCAPE = re.compile(
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class Wire(NamedTuple):
-    """The streams that the host reads and writes."""
+class Streams(NamedTuple):
+    """What the host writes (`input`) and reads (`output`)."""
 
     input: TextIOWrapper
     output: TextIOWrapper
 
 
-class _Asked(TextIOWrapper):
-    """Lines of JSON. Half a character, which some hosts leave when they cut a text, is replaced: a message that cannot
-    be parsed has no id, and whoever sent it would wait for an answer for ever.
+class JsonLines(TextIOWrapper):
+    """Lines of JSON, with half surrogate pairs replaced. Some hosts leave one where they cut a text, and a message that
+    cannot be parsed has no id, so its sender would wait for the answer forever.
     """
 
     def readline(self, size: int = -1) -> str:  # type: ignore[override]
@@ -49,27 +49,33 @@ class _Asked(TextIOWrapper):
 
 
 def serve_stdio(root: Path, surface: Surface) -> NoReturn:
-    """Serve until stdin ends, the host dies or a signal comes; then leave with 0.
+    """Serve until stdin ends, the host dies or a signal comes; then exit with 0.
 
     Raises:
         UsageError: there is no stdin or stdout.
     """
     # Before anything is imported that may print.
-    wire = claim_wire()
+    streams = claim_streams()
     import anyio
 
     from quaid.mcp.server import Server
-    from quaid.mcp.workers import Desks
+    from quaid.mcp.workers import Workers
 
-    desks = Desks(root)
-    server = Server(desks, surface)
+    def watch_host(host: int) -> None:
+        while os.getppid() == host:
+            time.sleep(HOST_EVERY_S)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    workers = Workers(root)
+    server = Server(workers, surface)
     gc.freeze()
-    gc.set_threshold(10_000)  # this one runs for days
-    _leave_with_host()
+    gc.set_threshold(10_000)  # a server runs for days
+    # Another child of a host that died may hold our stdin open.
+    threading.Thread(target=watch_host, args=(os.getppid(),), name="quaid-host", daemon=True).start()
 
     async def serve() -> None:
-        leave_on_signals(desks)
-        await server.serve(wire.input, wire.output)
+        shut_down_on_signals(workers)
+        await server.serve(streams.input, streams.output)
 
     try:
         anyio.run(serve)
@@ -78,25 +84,24 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
         if bug is not None:
             from quaid.report.bug_report import write_report
 
-            print(
-                f"quaid: This is a bug in Quaid. The report is in {write_report(bug, ['mcp'], root)}", file=sys.stderr
-            )
-    leave(desks)
+            report = write_report(bug, ["mcp"], root)
+            print(f"quaid: This is a bug in Quaid. The report is in {report}", file=sys.stderr)
+    shut_down(workers)
 
 
-def claim_wire() -> Wire:
-    """Take stdin and stdout for the protocol. Whatever else reads or writes them, this process, a library in C or a
-    child, gets an end of file, and stderr.
+def claim_streams() -> Streams:
+    """Take stdin and stdout for the protocol. Whatever else uses them (a library in C, a child) reads
+    an end of file and writes to stderr.
 
     Raises:
-        UsageError: there is none.
+        UsageError: one of them is closed.
     """
     try:
-        reading, writing = _above_standard(0), _above_standard(1)
+        reading, writing = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3) for descriptor in (0, 1))
     except OSError as error:
         raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http") from error
-    wire = Wire(
-        _Asked(os.fdopen(reading, "rb"), encoding="utf-8", errors="replace"),
+    streams = Streams(
+        JsonLines(os.fdopen(reading, "rb"), encoding="utf-8", errors="replace"),
         TextIOWrapper(os.fdopen(writing, "wb"), encoding="utf-8", errors="replace"),
     )
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -108,41 +113,26 @@ def claim_wire() -> Wire:
         os.dup2(nothing, 2)
     os.close(nothing)
     sys.stdout = sys.stderr
-    return wire
+    return streams
 
 
-def leave_on_signals(desks: Desks) -> None:
-    """Leave when told to. By the event loop: a handler of signals may find a lock held by what it interrupts."""
+def shut_down_on_signals(workers: Workers) -> None:
+    """Shut down on a signal, by the event loop: a signal handler may need a lock that what it interrupts holds."""
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
-        loop.add_signal_handler(number, leave, desks)
+        loop.add_signal_handler(number, shut_down, workers)
 
 
-def leave(desks: Desks) -> NoReturn:
-    """End the process, and every one it has started. What is under way has a moment; what is cut off is finished by the
-    next writer. No thread that waits for a model or for stdin holds it up. Only for the main thread.
+def shut_down(workers: Workers) -> NoReturn:
+    """End the process and every one that it has started; call it from the main thread only. What is under way has a
+    moment, and what is cut off is finished by the next writer. A thread that waits for a model or stdin is not waited
+    for.
     """
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    desks.close()
+    workers.close()
     if claude_code := sys.modules.get("quaid.llm.claude_code"):
         claude_code.kill_all()
     with suppress(OSError):
         sys.stderr.flush()
     os._exit(0)
-
-
-def _leave_with_host() -> None:
-    """Another child of a host that died may hold our stdin open."""
-    host = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == host:
-            time.sleep(HOST_EVERY_S)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, name="quaid-host", daemon=True).start()
-
-
-def _above_standard(descriptor: int) -> int:
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)

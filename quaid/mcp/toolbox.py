@@ -1,4 +1,4 @@
-"""What a tool is, and the little that all of them share."""
+"""What a tool is, and what all of them share: annotations, arguments, progress, retries, dates."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from quaid.errors import BadInputError, LockedError
-from quaid.mcp.worker import Tell
+from quaid.mcp.worker import Reporter
 from quaid.text.dates import parse_day
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
 
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 ATTEMPTS = 3
 """Each waits as long as `git.wait_s` says."""
 
@@ -39,13 +39,13 @@ Day = Annotated[str | None, Field(max_length=60)]
 
 
 class Tool(NamedTuple):
-    """A function that is offered as a tool; its name is that of the function, its description the docstring."""
+    """A function that is select_tools as a tool; its name is that of the function, its description the docstring."""
 
     call: Callable[..., Awaitable[Any]]
     title: str
     annotations: ToolAnnotations
     is_default: bool = False
-    """Whether it is offered without `--tools all`."""
+    """Whether it is select_tools without `--tools all`."""
 
     @property
     def name(self) -> str:
@@ -56,40 +56,40 @@ class Tool(NamedTuple):
         return inspect.getdoc(self.call) or ""
 
 
-def offered(tools: Iterable[Tool], *, everything: bool) -> list[Tool]:
-    """Those to offer, the default ones first: a host that shows only some shows these."""
+def select_tools(tools: Iterable[Tool], *, everything: bool) -> list[Tool]:
+    """The tools to offer, the default ones first: a host that shows only some shows these."""
     return sorted((tool for tool in tools if everything or tool.is_default), key=lambda tool: not tool.is_default)
 
 
-def telling(context: Context) -> Tell:
-    """Passes what is said on as progress, which by the protocol must always grow."""
+def reporter(context: Context) -> Reporter:
+    """Return what reports messages as progress, whose count must always grow by the protocol."""
     count = 0
 
-    async def tell(message: str) -> None:
+    async def report(message: str) -> None:
         nonlocal count
         count += 1
         await context.report_progress(count, None, message)
 
-    return tell
+    return report
 
 
-def patiently(job: Callable[[Memory], Done]) -> Callable[[Memory], Done]:
-    """`job`, tried again while others write: ten servers that are told something at once stand in a queue."""
+def with_retries(job: Callable[[Memory], Result]) -> Callable[[Memory], Result]:
+    """`job`, tried again while others write: ten servers that write at once have to queue."""
 
-    def do(memory: Memory) -> Done:
+    def run(memory: Memory) -> Result:
         for _ in range(ATTEMPTS - 1):
             with suppress(LockedError):
                 return job(memory)
         return job(memory)
 
-    return do
+    return run
 
 
 def parse_period(first: str | None, last: str | None) -> dict[str, date | None]:
-    """`first` and `last` of `RecallOptions`.
+    """Return `first` and `last` of `RecallOptions`.
 
     Raises:
-        UsageError: one of them is no date.
+        UsageError: one of them is not a date.
         BadInputError: nothing lies between them.
     """
     since, until = parse_date(first, end=False), parse_date(last, end=True)

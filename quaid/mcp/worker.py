@@ -1,4 +1,4 @@
-"""Work on the vault beside the event loop: each desk is one thread, and the Memory that belongs to it."""
+"""A worker: one thread beside the event loop, with a Memory of its own, that does jobs one after the other."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from quaid.memory import Memory
 
-Done = TypeVar("Done")
-Tell = Callable[[str], Awaitable[None]]
-"""Shows whoever waits what is being done."""
+Result = TypeVar("Result")
+Reporter = Callable[[str], Awaitable[None]]
+"""Shows the one who waits what is being done."""
 
-LOOK_S = 0.25
-"""So often is looked at how far a job is."""
-TELL_AGAIN_S = 5.0
-"""A host takes one that is silent for long for dead."""
+POLL_S = 0.25
+"""How often a job's progress is looked at."""
+REPEAT_S = 5.0
+"""How often it is reported at the least: a host takes a server that is silent for long for dead."""
 
 
 class StoppedError(BaseException):
-    """Nobody waits for the job any more. No handler of ordinary failures may take it for one."""
+    """The job is not wanted any more. Not an `Exception`: no handler of ordinary failures may catch it."""
 
 
 class _Progress:
-    """What a job says of itself in its own thread, and whether it is still wanted."""
+    """How far a job is, written by its own thread, and whether it is still wanted."""
 
     def __init__(self) -> None:
-        self.said = ""
+        self.text = ""
         self.is_stopped = False
 
     def update(self, what: str, done: int, total: int) -> None:
@@ -37,65 +37,62 @@ class _Progress:
     def say(self, text: str) -> None:
         if self.is_stopped:
             raise StoppedError
-        self.said = text
+        self.text = text
 
 
-class Desk:
-    """Jobs one after the other. The Memory is opened by the first of them."""
+class Worker:
+    """Does jobs one after the other. The first of them opens the Memory."""
 
     def __init__(self, name: str, open_memory: Callable[[], Memory]) -> None:
         self._open_memory = open_memory
         self._memory: Memory | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"quaid-{name}")
-        self._at_work: set[_Progress] = set()
+        self._running: set[_Progress] = set()
 
-    async def do(self, job: Callable[[Memory], Done], tell: Tell | None = None) -> Done:
-        """What `job` makes of the Memory. Cancelled, it is stopped where it next says how far it is."""
+    async def run(self, job: Callable[[Memory], Result], report: Reporter | None = None) -> Result:
+        """Return what `job` makes of the Memory, and `report` its progress meanwhile.
+
+        A call that is cancelled stops the job where it next says how far it is.
+        """
         progress = _Progress()
         future = asyncio.wrap_future(self.submit(job, progress))
+        reported, silent_s = "", 0.0
         try:
-            if tell is not None:
-                await _follow(future, progress, tell)
+            while report is not None and not future.done():
+                await asyncio.wait({future}, timeout=POLL_S)
+                silent_s += POLL_S
+                if progress.text != reported or silent_s >= REPEAT_S:
+                    reported, silent_s = progress.text, 0.0
+                    await report(reported or "Working")
             return await future
         except asyncio.CancelledError:
             progress.is_stopped = True
             future.cancel()
             raise
 
-    def submit(self, job: Callable[[Memory], Done], progress: _Progress | None = None) -> Future[Done]:
-        """Have `job` done in its turn; for whoever is in no event loop."""
-        return self._thread.submit(self._do, job, progress or _Progress())
+    def submit(self, job: Callable[[Memory], Result], progress: _Progress | None = None) -> Future[Result]:
+        """Queue `job`, for callers outside of the event loop."""
+        return self._thread.submit(self._run, job, progress or _Progress())
 
     def close(self) -> Future[None]:
-        """Stop what can be stopped and close the Memory as soon as the thread comes round to it. No job comes after."""
-        for progress in tuple(self._at_work):
+        """Stop the running job, take no more, and close the Memory as soon as the thread is free."""
+        for progress in tuple(self._running):
             progress.is_stopped = True
         closed = self._thread.submit(self._close)
         self._thread.shutdown(wait=False)
         return closed
 
-    def _do(self, job: Callable[[Memory], Done], progress: _Progress) -> Done:
+    def _run(self, job: Callable[[Memory], Result], progress: _Progress) -> Result:
         if self._memory is None:
             self._memory = self._open_memory()
         self._memory.report_to(progress.update, progress.say)
-        self._at_work.add(progress)
+        self._running.add(progress)
         try:
             progress.say("")
             return job(self._memory)
         finally:
-            self._at_work.discard(progress)
+            self._running.discard(progress)
 
     def _close(self) -> None:
         if self._memory is not None:
             self._memory.close()
-
-
-async def _follow(future: asyncio.Future[Done], progress: _Progress, tell: Tell) -> None:
-    """Pass on what the job says, and that it is still at it, until it is done."""
-    told, silent_s = "", 0.0
-    while not future.done():
-        await asyncio.wait({future}, timeout=LOOK_S)
-        silent_s += LOOK_S
-        if progress.said != told or silent_s >= TELL_AGAIN_S:
-            told, silent_s = progress.said, 0.0
-            await tell(told or "Working")

@@ -1,6 +1,6 @@
-"""What a server works with: desks for what is quick, what writes, what takes long and documents, and what runs beside.
+"""The worker threads of a server, one each for quick reads, writes, slow jobs and documents, and what runs beside them.
 
-A recall never waits behind a commit, an extraction or documents that are indexed: those have desks of their own.
+A recall never waits behind a commit, an extraction or documents that are indexed: those have workers of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from quaid.agents.standby import ANSWER_S, Standby
 from quaid.errors import QuaidError
 from quaid.local.locks import is_extracting, try_lock
-from quaid.mcp.worker import LOOK_S, Desk, Tell
+from quaid.mcp.worker import POLL_S, Reporter, Worker
 from quaid.place import state_folder
 from quaid.text.invisible import escaped
 
@@ -25,78 +25,80 @@ if TYPE_CHECKING:
     from quaid.memory import Memory
     from quaid.sync.follow import Follower
 
-LONGEST_WAIT_S = 60.0
-"""A recall waits this long for an extraction under way."""
+MAX_WAIT_S = 60.0
+"""A recall waits so long for an extraction under way."""
 WATCH_LOCK = "following.lock"
 WATCH_EVERY_S = 5.0
-"""So often a server looks whether somebody follows the vault."""
+"""How often a server looks whether another process follows the vault."""
 CLOSE_S = 1.0
 
 
-class Desks:
-    """The desks of one vault."""
+class Workers:
+    """The workers of one vault, the thread that follows it, and the standby that answers hooks."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.state = state_folder(root)
-        self.reading = Desk("reading", self._open)
-        self.writing = Desk("writing", self._open)
-        self.slow = Desk("slow", self._open)
-        self.documents = Desk("documents", self._open)
+        self.reading = Worker("reading", self._open)
+        self.writing = Worker("writing", self._open)
+        self.slow = Worker("slow", self._open)
+        self.documents = Worker("documents", self._open)
         self._watch = _Watch(root)
         self._standby = Standby(root, self._answer_hook)
         self._is_warm = False
         self._gave_up = False
 
     def warm(self) -> None:
-        """Load the embedding model, bring the index up to date, stand by for hooks and see to it that somebody follows
-        the vault; once. What fails here is told to whoever asks.
+        """Load the embedding model, bring the index up to date, stand by for hooks and see that the vault is followed;
+        once. What fails here fails again, and is told, when somebody asks.
         """
+
+        def warm(memory: Memory) -> None:
+            memory.warm()
+            memory.index()
+
         if not self._is_warm:
             self._is_warm = True
-            self.reading.submit(_warm)
+            self.reading.submit(warm)
             self._standby.start()
             self._watch.start()
 
-    async def wait_for_extractions(self, tell: Tell) -> bool:
-        """Wait for extractions under way, for one that never ends only once; whether none is left."""
+    async def wait_for_extractions(self, report: Reporter) -> bool:
+        """Wait for extractions under way, only once for one that never ends. Return whether none is left."""
         waited_s = 0.0
         while is_extracting(self.state):
-            if self._gave_up or waited_s >= LONGEST_WAIT_S:
+            if self._gave_up or waited_s >= MAX_WAIT_S:
                 self._gave_up = True
                 return False
             if waited_s % 1.0 == 0:
-                await tell(f"Waiting for a conversation that is being learned from, {waited_s:.0f} s so far")
-            await asyncio.sleep(LOOK_S)
-            waited_s += LOOK_S
+                await report(f"Waiting for a conversation that is being learned from, {waited_s:.0f} s so far")
+            await asyncio.sleep(POLL_S)
+            waited_s += POLL_S
         self._gave_up = False
         return True
 
     def close(self) -> None:
-        """What is under way has a second to come to an end."""
-        self._is_warm = True  # too late for that
+        """Stop everything; what is under way has a second to end."""
+        self._is_warm = True  # from here on it must not begin
         self._standby.close()
         self._watch.stop()
-        wait([desk.close() for desk in (self.writing, self.slow, self.documents, self.reading)], CLOSE_S)
+        wait([worker.close() for worker in (self.writing, self.slow, self.documents, self.reading)], CLOSE_S)
         self._watch.join()
 
-    def _answer_hook(self, asked: dict[str, Any]) -> dict[str, str]:
-        """The context of a session that begins, or what goes before a prompt: its hook has no time to load a model."""
+    def _answer_hook(self, question: dict[str, Any]) -> dict[str, str]:
+        """Answer a hook, which has no time to load a model, with the context of its session or of its prompt."""
 
         def answer(memory: Memory) -> dict[str, str]:
-            from quaid.agents.prompt_context import before_prompt
+            from quaid.agents.prompt_context import build_prompt_context
 
-            if "context" in asked:
-                return {"text": memory.context(asked["context"], asked["longest"], asked.get("cwd"))}
-            is_kept = bool(asked.get("is_kept", True))
-            return before_prompt(
-                memory.root,
-                memory.settings,
-                memory.recall,
-                str(asked["prompt"]),
-                str(asked.get("session")),
-                is_kept=is_kept,
-            )._asdict()
+            if "context" in question:
+                return {"text": memory.context(question["context"], question["longest"], question.get("cwd"))}
+            prompt, session = str(question["prompt"]), str(question.get("session"))
+            is_kept = bool(question.get("is_kept", True))
+            context = build_prompt_context(
+                memory.root, memory.settings, memory.recall, prompt, session, is_kept=is_kept
+            )
+            return context._asdict()
 
         return self.reading.submit(answer).result(ANSWER_S)
 
@@ -107,7 +109,7 @@ class Desks:
 
 
 class _Watch:
-    """Follows the vault while nobody else does: of many servers one, and when it goes another."""
+    """Follows the vault while no other process does: of many servers one, and another when that one ends."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -157,8 +159,3 @@ class _Watch:
         if text != self._said:
             print(escaped(f"quaid: {text}"), file=sys.stderr)
         self._said = text
-
-
-def _warm(memory: Memory) -> None:
-    memory.warm()
-    memory.index()

@@ -1,4 +1,4 @@
-"""Tools that write one thing: store, note, forget, restore, create_edge."""
+"""The tools that write one thing: memory_store, memory_note, memory_forget, memory_restore, memory_create_edge."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from quaid.mcp import results
-from quaid.mcp.toolbox import ADDS, REMOVES, SETTLES, Day, Name, Ref, Tool, parse_date, patiently
-from quaid.mcp.workers import Desks
+from quaid.mcp.toolbox import ADDS, REMOVES, SETTLES, Day, Name, Ref, Tool, parse_date, with_retries
+from quaid.mcp.workers import Workers
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
@@ -31,11 +31,11 @@ Project = Annotated[str | None, Field(max_length=200, description="The project i
 Session = Annotated[str | None, Field(max_length=300, description="Only for this session; else for any.")]
 
 
-class Keeping:
-    """Each call is one commit, and `memory_restore` or `git revert` takes it back."""
+class WriteTools:
+    """Tools whose every call is one commit, which `memory_restore` or `git revert` takes back."""
 
-    def __init__(self, desks: Desks) -> None:
-        self._desks = desks
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
 
     def tools(self) -> Iterator[Tool]:
         yield Tool(self.memory_store, "Remember a fact", ADDS, is_default=True)
@@ -54,7 +54,7 @@ class Keeping:
         valid_from: Since = None,
         valid_until: Until = None,
         project: Project = None,
-    ) -> Annotated[CallToolResult, results.Changed]:
+    ) -> Annotated[CallToolResult, results.WriteOutput]:
         """Remember one fact for good. One that is known already is confirmed instead of stored twice.
 
         USE WHEN: the user asks you to remember something, corrects you, or tells a lasting preference, decision, date
@@ -81,18 +81,17 @@ class Keeping:
         self,
         text: Annotated[str, Field(min_length=1, max_length=4_000, description="One line.")],
         session: Session = None,
-    ) -> Annotated[CallToolResult, results.Noted]:
+    ) -> Annotated[CallToolResult, results.NotedOutput]:
         """Note a line that must not be lost when this conversation is learned from at its end.
 
         USE WHEN: something matters now and its meaning will be clear only later: an insight, an open question, a thing
         to follow up.
         SKIP WHEN: it is a plain fact: memory_store keeps that at once, and it can be recalled.
         """
-        return results.answer(
-            results.Noted(waiting=await self._desks.writing.do(lambda memory: memory.note(text, session)))
-        )
+        waiting = await self._workers.writing.run(lambda memory: memory.note(text, session))
+        return results.tool_result(results.NotedOutput(waiting=waiting), keep=("waiting",))
 
-    async def memory_forget(self, ref: Ref) -> Annotated[CallToolResult, results.Changed]:
+    async def memory_forget(self, ref: Ref) -> Annotated[CallToolResult, results.WriteOutput]:
         """Take one memory out: a fact, an entity, a conversation or one turn of it. git keeps it.
 
         USE WHEN: the user asks to forget something, or a memory proved wrong. Recall it first and give its id.
@@ -102,7 +101,7 @@ class Keeping:
 
     async def memory_restore(
         self, ref: Annotated[str, Field(min_length=1, max_length=250, description="The whole id that was forgotten.")]
-    ) -> Annotated[CallToolResult, results.Changed]:
+    ) -> Annotated[CallToolResult, results.WriteOutput]:
         """Bring back a memory that was forgotten, as it was.
 
         USE WHEN: the user wants back what memory_forget took out.
@@ -117,7 +116,7 @@ class Keeping:
             Field(min_length=1, max_length=100, description="A verb in snake_case: works_at, parent_of, caused_by."),
         ],
         object: Annotated[Name, Field(description="To whom or what.")],  # noqa: A002 - the word of the graph
-    ) -> Annotated[CallToolResult, results.Changed]:
+    ) -> Annotated[CallToolResult, results.WriteOutput]:
         """Connect two people or things in the graph of the memory.
 
         USE WHEN: the user tells how two named things are related and no fact says more than that.
@@ -125,4 +124,4 @@ class Keeping:
         return await self._write(lambda memory: memory.link(subject, relation, object))
 
     async def _write(self, job: Callable[[Memory], WriteResult]) -> CallToolResult:
-        return results.changed(await self._desks.writing.do(patiently(job)))
+        return results.write_result(await self._workers.writing.run(with_retries(job)))

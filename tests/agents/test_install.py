@@ -13,39 +13,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from agents.test_jsonc import OBJECTS, json5_texts
+from host_configs import QUAID, config, install, machine_at
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from json5_texts import OBJECTS, json5_texts
 from vaults import trust_vault
 
 from quaid.agents import config_files, installation, json_edit
-from quaid.agents.hosts import HOSTS, Machine, Wanted
+from quaid.agents.hosts import HOSTS, Machine
 from quaid.cli.main import main
 from quaid.errors import LockedError, QuaidError, UntrustedVaultError
 
-QUAID = ("/opt/quaid/bin/quaid",)
-PATHS = {
-    "claude-code": ".claude.json",
-    "claude-desktop": ".config/Claude/claude_desktop_config.json",
-    "cursor": ".cursor/mcp.json",
-    "windsurf": ".codeium/windsurf/mcp_config.json",
-    "vscode": ".config/Code/User/mcp.json",
-    "codex": ".codex/config.toml",
-    "gemini": ".gemini/settings.json",
-    "openclaw": ".openclaw/openclaw.json",
-}
 KEYS = {"vscode": ("servers",), "codex": ("mcp_servers",), "openclaw": ("plugins", "entries")}
 EVENTS = ["SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop", "SessionEnd"]
-
-
-def machine_at(home, platform="linux", environ=None):
-    for path in PATHS.values():
-        (home / path).parent.mkdir(parents=True, exist_ok=True)
-    (home / ".claude").mkdir(exist_ok=True)
-    (home / "plugins" / "claude-code").mkdir(parents=True, exist_ok=True)
-    (home / "plugins" / "openclaw").mkdir(exist_ok=True)
-    (home / "project").mkdir(exist_ok=True)
-    return Machine(home, platform, environ or {}, home / "project", home / "plugins")
 
 
 @pytest.fixture
@@ -53,16 +33,8 @@ def machine(tmp_path):
     return machine_at(tmp_path)
 
 
-def install(machine, name, command=QUAID, **options):
-    return installation.install(machine, HOSTS[name], Wanted(command, **options))
-
-
 def uninstall(machine, name, **options):
     return installation.uninstall(machine, HOSTS[name], **options)
-
-
-def config(machine, name):
-    return machine.home / PATHS[name]
 
 
 def read(path):
@@ -166,7 +138,7 @@ class TestHosts:
         install(machine, "claude-code", plugin=True)
         done = uninstall(machine, "claude-code")
         assert everything(machine.home) == before
-        assert done.still_to_do[0].endswith("claude plugin marketplace remove quaid")
+        assert done.next_steps[0].endswith("claude plugin marketplace remove quaid")
 
     def test_openclaw_keeps_what_its_user_grants(self, machine):
         path = config(machine, "openclaw")
@@ -213,7 +185,7 @@ class TestKeeping:
                 if receipts_are_lost:
                     installation.receipts_file(machine).unlink()
                 uninstall(machine, name)
-                assert json_edit.same(read(path), before)
+                assert json_edit.is_same(read(path), before)
                 if before or not receipts_are_lost:
                     assert path.read_bytes() == text.encode()
                 assert len(list(path.parent.iterdir())) == (3 if receipts_are_lost else 1)
@@ -334,7 +306,7 @@ class TestRefusing:
         ("cursor", b'{"mcpServers": {}', "line 1, column 18: the end is missing"),
         ("cursor", b"\xff\xfe{}", "it is not UTF-8 text"),
         ("claude-desktop", b'{"mcpServers": {}} // mine', "a comment, and this program reads plain JSON only"),
-        ("gemini", b'{"a": 1,}', "this program reads plain JSON only, and this is none"),
+        ("gemini", b'{"a": 1,}', "this program reads plain JSON only, and this is not plain JSON"),
         ("openclaw", b"{plugins: {load: {paths: 'x'}}}", "plugins.load.paths is text where a list must be"),
         ("codex", b"mcp_servers = 3", "mcp_servers is a number where an object must be"),
         ("codex", b"a = ", "Invalid value"),
@@ -377,7 +349,7 @@ class TestRefusing:
 
     def test_a_folder_or_a_loop_is_no_config(self, machine):
         config(machine, "cursor").mkdir()
-        with pytest.raises(QuaidError, match="it is no file"):
+        with pytest.raises(QuaidError, match="it is not a file"):
             install(machine, "cursor")
         config(machine, "windsurf").symlink_to(config(machine, "windsurf"))
         with pytest.raises(QuaidError, match=r"(?i)symlink|symbolic"):

@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from agents.test_install import config, install, machine_at
+from host_configs import config, install, machine_at
 from vaults import trust_vault
 
 from quaid import Memory
@@ -51,7 +51,7 @@ def recall(root, query):
         return memory.recall(query)
 
 
-class Ground:
+class Installation:
     def __init__(self, folder):
         self.home = folder
         self.machine = machine_at(folder)
@@ -71,25 +71,25 @@ class Ground:
     def install(self, name, **options):
         install(self.machine, name, (str(self.script),), **options)
 
-    def prove(self):
-        return {found.name: found for found in canary.prove(self.machine, lambda _: None, create, recall)}
+    def check(self):
+        return {found.name: found for found in canary.check_hosts(self.machine, lambda _: None, create, recall)}
 
 
 @pytest.fixture
-def ground(tmp_path, monkeypatch):
+def installation(tmp_path, monkeypatch):
     monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
-    monkeypatch.setattr(canary, "LONGEST_WAIT_S", 15.0)
-    return Ground(tmp_path)
+    monkeypatch.setattr(canary, "MAX_WAIT_S", 15.0)
+    return Installation(tmp_path)
 
 
 class TestTheWholeWay:
-    def test_a_word_goes_in_and_is_found(self, ground, tmp_path):
+    def test_a_word_goes_in_and_is_found(self, installation, tmp_path):
         vault = tmp_path / "mine"
         vault.mkdir()
         (vault / "quaid.toml").touch()
         trust_vault(vault)
-        ground.install("claude-code", vault=vault)
-        found = ground.prove()
+        installation.install("claude-code", vault=vault)
+        found = installation.check()
         assert {name: one.level for name, one in found.items()} == {
             "claude-code: server": "ok",
             "claude-code: hooks": "ok",
@@ -98,7 +98,7 @@ class TestTheWholeWay:
         assert found["claude-code: hooks"].sentence.startswith(
             "6 installed; a conversation was taken in and found again"
         )
-        started = ground.seen.read_text()
+        started = installation.seen.read_text()
         assert [line.split()[:2] for line in started.splitlines()][1:] == [
             ["hook", "session-start"],
             ["hook", "session-end"],
@@ -107,69 +107,69 @@ class TestTheWholeWay:
         assert "quaid-canary-" in started
         assert [path.name for path in vault.iterdir()] == ["quaid.toml"]
 
-    def test_every_server_is_asked_as_its_host_would(self, ground):
+    def test_every_server_is_asked_as_its_host_would(self, installation):
         for name in HOSTS:
             if name != "claude-code":
-                ground.install(name)
-        found = ground.prove()
+                installation.install(name)
+        found = installation.check()
         assert {name for name, one in found.items() if one.level == "ok"} == {
             f"{name}: server" for name in HOSTS if name not in {"claude-code", "openclaw"}
         }
         assert found["openclaw: plugin"].level == "warning"
         assert found["openclaw: plugin"].next_step.endswith("hooks.allowConversationAccess true")
-        bare = [line for line in ground.seen.read_text().splitlines() if line.endswith(f" {probe.BARE_PATH}")]
+        bare = [line for line in installation.seen.read_text().splitlines() if line.endswith(f" {probe.BARE_PATH}")]
         assert len(bare) == len([host for host in HOSTS.values() if host.has_windows]) == 4
 
-    def test_a_plugin_is_looked_into(self, ground):
-        folder = ground.machine.plugins / "claude-code"
-        ground.install("claude-code", plugin=True)
-        assert "the plugin that is switched on is not there" in ground.prove()["claude-code"].sentence
+    def test_a_plugin_is_looked_into(self, installation):
+        folder = installation.machine.plugins / "claude-code"
+        installation.install("claude-code", plugin=True)
+        assert "the plugin that is switched on is not there" in installation.check()["claude-code"].sentence
         (folder / ".mcp.json").write_text(
-            json.dumps({"mcpServers": {"quaid": {"command": str(ground.script), "args": ["mcp"]}}})
+            json.dumps({"mcpServers": {"quaid": {"command": str(installation.script), "args": ["mcp"]}}})
         )
         hook = {"type": "command", "command": '"${CLAUDE_PLUGIN_ROOT}/../../bin/quaid" hook session-end'}
         (folder / "hooks").mkdir()
         (folder / "hooks" / "hooks.json").write_text(json.dumps({"hooks": {"SessionEnd": [{"hooks": [hook]}]}}))
-        found = ground.prove()
+        found = installation.check()
         assert {name: one.level for name, one in found.items()} == {
             "claude-code: server": "ok",
             "claude-code: hooks": "ok",
         }
 
-    def test_the_folders_own_config_is_proven_too(self, ground):
-        ground.install("claude-code", project=True)
-        config(ground.machine, "cursor").write_text("{")
-        found = ground.prove()
+    def test_the_folders_own_config_is_proven_too(self, installation):
+        installation.install("claude-code", project=True)
+        config(installation.machine, "cursor").write_text("{")
+        found = installation.check()
         assert found["claude-code, this folder: server"].level == "ok"
         assert found["cursor"].level == "error"
 
-    def test_nothing_installed_is_said(self, ground):
-        assert [one.sentence for one in ground.prove().values()] == ["Quaid is installed in no program."]
+    def test_nothing_installed_is_said(self, installation):
+        assert [one.sentence for one in installation.check().values()] == ["Quaid is installed in no program."]
 
 
 class TestWhatIsWrong:
     @pytest.mark.parametrize(("behaviour", "problem"), [
         ({"before_server": "sys.exit('no module named quaid')"}, ": no module named quaid."),
-        ({"before_server": "print('Welcome!', flush=True)"}, "says something that is no JSON ('Welcome!')"),
+        ({"before_server": "print('Welcome!', flush=True)"}, "says something that is not JSON ('Welcome!')"),
         ({"tools": ("docs_search",)}, "answers without the tool memory_recall"),
         ({"before_server": "import time; time.sleep(60)"}, "ends, or says nothing in time"),
         ({"after_server": "import time; time.sleep(60)"}, "does not end within"),
         ({"before_server": "print('[]', flush=True)"}, "answers in a form that is not MCP's"),
     ])  # fmt: skip
-    def test_a_server_is_told_what_it_does_wrong(self, ground, monkeypatch, behaviour, problem):
-        monkeypatch.setattr(probe, "ENDING_S", 0.3)
+    def test_a_server_is_told_what_it_does_wrong(self, installation, monkeypatch, behaviour, problem):
+        monkeypatch.setattr(probe, "EXIT_S", 0.3)
         monkeypatch.setattr(probe, "ANSWER_S", 1.5)
-        ground.install("cursor")
-        ground.behave(**behaviour)
-        finding = ground.prove()["cursor: server"]
+        installation.install("cursor")
+        installation.behave(**behaviour)
+        finding = installation.check()["cursor: server"]
         assert finding.level == "error"
         assert problem in finding.sentence
         assert finding.next_step == "quaid install cursor"
 
-    def test_a_server_that_is_gone(self, ground):
-        ground.install("codex")
-        ground.script.unlink()
-        assert "cannot be started (No such file or directory)" in ground.prove()["codex: server"].sentence
+    def test_a_server_that_is_gone(self, installation):
+        installation.install("codex")
+        installation.script.unlink()
+        assert "cannot be started (No such file or directory)" in installation.check()["codex: server"].sentence
 
     @pytest.mark.parametrize(("behaviour", "problem"), [
         ("sys.exit('broken')", "leaves with exit code 1: broken"),
@@ -177,20 +177,20 @@ class TestWhatIsWrong:
         ("print('hello')", "prints what no host takes for a hook's answer: 'hello"),
         ("told['hook_event_name'] == 'SessionEnd' and sys.exit(0)", "nothing finds it"),
     ])  # fmt: skip
-    def test_a_hook_is_told_what_it_does_wrong(self, ground, monkeypatch, behaviour, problem):
-        monkeypatch.setattr(canary, "LONGEST_WAIT_S", 0.3)
-        ground.install("claude-code")
-        path = ground.home / ".claude" / "settings.json"
+    def test_a_hook_is_told_what_it_does_wrong(self, installation, monkeypatch, behaviour, problem):
+        monkeypatch.setattr(canary, "MAX_WAIT_S", 0.3)
+        installation.install("claude-code")
+        path = installation.home / ".claude" / "settings.json"
         path.write_text(path.read_text().replace('"timeout": 10', '"timeout": 1'))
-        ground.behave(before_hook=behaviour)
-        finding = ground.prove()["claude-code: hooks"]
+        installation.behave(before_hook=behaviour)
+        finding = installation.check()["claude-code: hooks"]
         assert finding.level == "error"
         assert problem in finding.sentence
 
-    def test_hooks_that_never_hand_a_conversation_over(self, ground):
-        ground.install("claude-code")
-        path = ground.home / ".claude" / "settings.json"
+    def test_hooks_that_never_hand_a_conversation_over(self, installation):
+        installation.install("claude-code")
+        path = installation.home / ".claude" / "settings.json"
         said = json.loads(path.read_text())
         del said["hooks"]["SessionEnd"], said["hooks"]["PreCompact"]
         path.write_text(json.dumps(said))
-        assert "no conversation would be learned from" in ground.prove()["claude-code: hooks"].sentence
+        assert "no conversation would be learned from" in installation.check()["claude-code: hooks"].sentence

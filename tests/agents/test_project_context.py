@@ -9,14 +9,15 @@ import pytest
 from source_repos import SourceRepo
 from vaults import Vault
 
-from quaid.agents.project_context import MOST_TOLD, ToldProjects, tell_projects
-from quaid.agents.session_context import CHARACTERS_PER_TOKEN, Context, Recent, render
+from quaid.agents.project_context import MAX_PROJECTS, ProjectContext, read_projects
+from quaid.agents.session_context import RecentFact, SessionContext, render_context
 from quaid.agents.standby import ask
 from quaid.docs import registry
 from quaid.docs.registrar import NewProject
 from quaid.hooks.events import answer
-from quaid.mcp.workers import Desks
+from quaid.mcp.workers import Workers
 from quaid.place import state_folder
+from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 
 KEY = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
@@ -34,12 +35,12 @@ def studio(vault: Vault, tmp_path: Path) -> SourceRepo:
     return repo
 
 
-def told(vault: Vault, cwd: Path | str | None = None) -> ToldProjects:
-    return tell_projects(vault.root, None if cwd is None else str(cwd))
+def told(vault: Vault, cwd: Path | str | None = None) -> ProjectContext:
+    return read_projects(vault.root, None if cwd is None else str(cwd))
 
 
 def test_a_vault_without_projects_is_left_alone(vault: Vault) -> None:
-    assert told(vault, vault.root) == ToldProjects()
+    assert told(vault, vault.root) == ProjectContext()
     assert not (state_folder(vault.root) / "local.db").exists()
 
 
@@ -107,18 +108,18 @@ def test_notes_are_read_once_and_seen_when_they_change(vault: Vault, studio: Sou
 
 
 def test_the_hook_that_begins_a_session_tells_it(vault: Vault, studio: SourceRepo, monkeypatch) -> None:
-    monkeypatch.setattr("quaid.hooks.work.start_worker", lambda _: None)
+    monkeypatch.setattr("quaid.hooks.queue_worker.start_worker", lambda _: None)
     vault.write("projects/studio/AGENTS.md", "# Agents\n\nAsk before you fire.\n")
     event = {"source": "startup", "cwd": str(studio.path)}
     alone = answer("session-start", vault.root, event).text
     assert "- studio (The studio), where this session works: " in alone
     assert "## projects/studio/AGENTS.md\n# Agents\n\nAsk before you fire." in alone
-    desks = Desks(vault.root)
+    workers = Workers(vault.root)
     try:
-        desks.warm()
+        workers.warm()
         assert ask(vault.root, {"context": 1_500, "longest": 7_800, "cwd": str(studio.path)}) == {"text": alone}
     finally:
-        desks.close()
+        workers.close()
 
 
 def test_a_secret_is_neither_told_nor_kept(vault: Vault, studio: SourceRepo) -> None:
@@ -143,14 +144,15 @@ def test_broken_and_foreign_files_are_no_trouble(vault: Vault, studio: SourceRep
 
 
 def test_many_projects_leave_room_for_the_rest(vault: Vault) -> None:
-    for number in range(MOST_TOLD + 3):
+    for number in range(MAX_PROJECTS + 3):
         vault.write(f"projects/p{number:02}/PROJECT.md", f"# P\n\n{'Pots and pans. ' * 30}\n")
     lines = told(vault).lines
-    assert len(lines) == MOST_TOLD + 1
+    assert len(lines) == MAX_PROJECTS + 1
     assert lines[-1] == "and 3 more: quaid project list"
     notes = (("projects/p00/TOOLS.md", "\n".join(["Use this tool."] * 900)),)
-    text = render(
-        Context((("USER.md", "Maya.\n" * 900),), lines, (), 0, (Recent("2026-11-20", "A fact."),), notes), 1_500
+    text = render_context(
+        SessionContext((("USER.md", "Maya.\n" * 900),), lines, (), 0, (RecentFact("2026-11-20", "A fact."),), notes),
+        1_500,
     )
     assert len(text) <= 1_500 * CHARACTERS_PER_TOKEN
     assert [line for line in text.splitlines() if line.startswith("## ")][2:] == [

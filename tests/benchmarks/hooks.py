@@ -24,7 +24,7 @@ from machine import describe_machine
 from scale import generate
 
 from quaid import Memory
-from quaid.agents.prompt_context import before_prompt
+from quaid.agents.prompt_context import build_prompt_context
 from quaid.agents.standby import Standby
 from quaid.local import queue
 from quaid.place import STATE_DIR
@@ -106,7 +106,7 @@ def answer(memory: Memory, asked: dict) -> dict[str, str]:
     """As `quaid mcp` answers."""
     if "context" in asked:
         return {"text": memory.context(asked["context"], asked["longest"], asked["cwd"])}
-    return before_prompt(memory.root, memory.settings, memory.recall, **asked)._asdict()
+    return build_prompt_context(memory.root, memory.settings, memory.recall, **asked)._asdict()
 
 
 def begin(root: Path) -> None:

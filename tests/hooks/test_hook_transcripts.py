@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import socket
+import tempfile
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hooks.test_hooks import talk
+from hook_sessions import talk
 from vaults import Vault, copy_vault
 
 from quaid.errors import BadInputError
 from quaid.hooks import transcripts
 from quaid.hooks.events import answer
-from quaid.hooks.work import work
+from quaid.hooks.queue_worker import run_worker
 from quaid.local import queue
 from quaid.local.queue import Item
 from quaid.place import state_folder
@@ -31,7 +33,6 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCLAW_STATE_DIR"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("quaid.hooks.work.start_worker", lambda _: None)
     return copy_vault(tmp_path / "vault")
 
 
@@ -48,13 +49,13 @@ def end(vault: Vault, path: object, **more: Any) -> None:
 
 
 def put(vault: Vault, **fields: Any) -> Path:
-    """An item that somebody wrote into the queue."""
+    """An item that somebody wrote into the queue, under the name that Quaid would give it."""
     item = {**asdict(Item("s1", "", "now", "session", 1.0)), **fields}
-    try:
-        name = queue._name(Item(**item))
-    except (AttributeError, TypeError):
-        name = "x.json"
-    return vault.write_state(f"queue/{name.replace('/', '')}", json.dumps(item))
+    name = "x.json"
+    with tempfile.TemporaryDirectory() as other, suppress(AttributeError, TypeError, OSError):
+        queue.put(Path(other), Item(**item))
+        name = next(Path(other, queue.FOLDER).iterdir()).name
+    return vault.write_state(f"queue/{name}", json.dumps(item))
 
 
 def episodes(vault: Vault) -> list[str]:
@@ -96,7 +97,7 @@ def test_the_worker_reads_no_other_file_whatever_the_queue_says(vault: Vault, ow
         for fields in ({}, {"when": "idle"}, {"spooled": True}):
             put(vault, transcript=str(path), **fields)
             before = path.lstat() if path.is_absolute() else None
-            assert work(vault.root, idle_s=0.0) == 0, name
+            assert run_worker(vault.root, idle_s=0.0) == 0, name
             assert before is None or path.lstat().st_ino == before.st_ino
     assert episodes(vault) == []
 
@@ -108,7 +109,7 @@ def test_the_worker_reads_no_other_file_whatever_the_queue_says(vault: Vault, ow
 def test_what_no_agent_writes_is_no_conversation(vault: Vault, own: Path, content: str) -> None:
     (own / "s1.jsonl").write_text(content)
     end(vault, own / "s1.jsonl")
-    assert work(vault.root) == 0
+    assert run_worker(vault.root) == 0
     assert episodes(vault) == []
     (failed,) = queue.failed(state_folder(vault.root))
     assert "quaid extract" in failed.problem
@@ -121,7 +122,7 @@ def test_a_file_that_is_exchanged_for_a_link_is_not_followed(vault: Vault, own: 
     end(vault, session)
     session.unlink()
     session.symlink_to(outside)
-    assert work(vault.root) == 0
+    assert run_worker(vault.root) == 0
     assert episodes(vault) == []
 
 
@@ -137,13 +138,13 @@ def test_each_programs_own_sessions_are_taken_in(vault: Vault, tmp_path: Path, m
     for place in places:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(data)
-        with transcripts.open_own(str(place)) as opened:
+        with transcripts.open_transcript(str(place)) as opened:
             assert opened.read() == data
     linked = tmp_path / "dotfiles"
     (home / ".claude").rename(linked)
     (home / ".claude").symlink_to(linked)
     end(vault, places[0])
-    assert work(vault.root) == 1
+    assert run_worker(vault.root) == 1
     assert "quokka" in episodes(vault)[0]
 
 
@@ -153,7 +154,7 @@ def test_messages_of_a_program_without_transcripts_are_taken_in(vault: Vault) ->
         {"role": "assistant", "content": "Lovely!"},
     ]
     answer("session-end", vault.root, {"session_id": "s1", "messages": said})
-    assert work(vault.root) == 1
+    assert run_worker(vault.root) == 1
     assert "quokka" in episodes(vault)[0]
     assert not list((state_folder(vault.root) / "queue").glob("*.jsonl"))
 
@@ -196,5 +197,5 @@ def test_a_session_in_which_nothing_was_said_is_no_trouble(vault: Vault, own: Pa
 def test_an_item_under_another_name_does_not_keep_the_worker_busy(vault: Vault) -> None:
     item = Item("s1", "/nowhere.jsonl", "now", "session", 1.0)
     vault.write_state("queue/other.now.json", json.dumps(asdict(item)))
-    assert work(vault.root) == 0
+    assert run_worker(vault.root) == 0
     assert queue.waiting(state_folder(vault.root)) == []

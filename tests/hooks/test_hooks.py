@@ -17,29 +17,16 @@ from pathlib import Path
 
 import pytest
 from capture.test_real_data import needs
+from hook_sessions import TALK, state, talk
 from vaults import assert_verified, wait_for
 
-from quaid.agents.prompt_context import before_prompt
-from quaid.agents.question import question_in
+from quaid.agents.prompt_context import build_prompt_context, question_in
 from quaid.agents.standby import Standby, ask
 from quaid.hooks import entry, events
-from quaid.hooks.work import start_worker, work
+from quaid.hooks.queue_worker import run_worker, start_worker
 from quaid.local import queue, sessions
-from quaid.place import state_folder
 
 COMMAND = [sys.executable, "-m", "quaid"]
-TALK = [
-    {"type": "user", "message": {"role": "user", "content": "We adopted a quokka called Biscuit."}},
-    {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "How lovely!"}]}},
-]
-
-
-@pytest.fixture(autouse=True)
-def no_worker(monkeypatch):
-    """Workers are started by the tests that are about them."""
-    started = []
-    monkeypatch.setattr("quaid.hooks.work.start_worker", started.append)
-    return started
 
 
 @pytest.fixture
@@ -73,23 +60,6 @@ def call(monkeypatch, capsys, home):
     return lambda event, *arguments, **given: hook(monkeypatch, capsys, event, *arguments, **given)
 
 
-def state(home):
-    return state_folder(home.root)
-
-
-def talk(path, session="s1", turns=TALK):
-    """A session as Claude Code keeps it: in its own folder, whatever folder `path` has."""
-    path = path.parent / "claude/projects/-x" / path.name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [
-        {**turn, "uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, "sessionId": session,
-         "timestamp": f"2026-11-20T14:0{n}:00Z", "isSidechain": False, "cwd": "/x", "version": "2.1.329"}
-        for n, turn in enumerate(turns)
-    ]  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return str(path)
-
-
 class TestSessionStart:
     @pytest.mark.parametrize("name", ["session-start", "SessionStart"])
     def test_it_begins_with_the_context(self, call, name):
@@ -118,12 +88,12 @@ class TestSessionStart:
         assert "potter" in call("session-start", source="compact")
         assert "oat milk" in call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
 
-    def test_it_wakes_the_worker_when_something_was_left(self, call, home, tmp_path, no_worker):
+    def test_it_wakes_the_worker_when_something_was_left(self, call, home, tmp_path, started):
         call("session-start", source="startup")
-        assert no_worker == []
+        assert started == []
         call("stop", transcript_path=talk(tmp_path / "t.jsonl"))
         call("session-start", source="startup")
-        assert no_worker == [home.root]
+        assert started == [home.root]
 
     def test_a_long_memory_is_cut_to_what_is_taken(self, call, home, monkeypatch):
         monkeypatch.setenv("QUAID_HOOKS_CONTEXT_TOKENS", "100000")
@@ -176,14 +146,17 @@ class TestPrompt:
             monkeypatch.setattr(type(memory), "recall", lambda *_, **__: found)
             assert (
                 "drinks milk"
-                in before_prompt(memory.root, memory.settings, memory.recall, "what about the milk", "s1").text
+                in build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s1").text
             )
             memory.settings = replace(memory.settings, hooks=replace(memory.settings.hooks, recall="auto"))
-            assert before_prompt(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text == ""
+            assert (
+                build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
+                == ""
+            )
             found = replace(found, degraded=("vectors",), hits=(replace(found.hits[0], score=0.66),))
             assert (
                 "drinks milk"
-                in before_prompt(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
+                in build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
             )
 
     def test_a_huge_prompt_is_asked_by_its_beginning_and_end(self, call):
@@ -194,7 +167,7 @@ class TestPrompt:
     def test_the_session_itself_is_no_memory(self, call, home, tmp_path):
         path = talk(tmp_path / "t.jsonl")
         call("session-end", transcript_path=path)
-        assert work(home.root) == 1
+        assert run_worker(home.root) == 1
         assert call("user-prompt-submit", prompt="What is our quokka called?") == ""
         assert "Biscuit" in call("user-prompt-submit", prompt="What is our quokka called?", session_id="s2")
 
@@ -213,17 +186,17 @@ class TestPrompt:
 
 
 class TestQueue:
-    def test_conversations_are_queued_for_the_reason_they_were_reported(self, call, home, tmp_path, no_worker):
+    def test_conversations_are_queued_for_the_reason_they_were_reported(self, call, home, tmp_path, started):
         one, two = talk(tmp_path / "1.jsonl"), talk(tmp_path / "2.jsonl")
         call("stop", transcript_path=one)
-        assert no_worker == []
+        assert started == []
         assert [item.when for item in queue.waiting(state(home))] == ["idle"]
         call("pre-compact", transcript_path=one, trigger="auto")
         call("session-end", transcript_path=two, session_id="s2", reason="other")
         call("session-end", transcript_path=str(tmp_path / "none.jsonl"), session_id="s3", reason="other")
         found = [(item.session, item.when, item.reason, item.transcript) for item in queue.waiting(state(home))]
         assert found == [("s1", "now", "compaction", one), ("s2", "now", "session", two)]
-        assert no_worker == [home.root, home.root]
+        assert started == [home.root, home.root]
 
     def test_a_program_without_transcripts_gives_its_messages(self, call, home):
         messages = [
@@ -232,7 +205,7 @@ class TestQueue:
             "no message",
         ]
         call("pre-compact", messages=messages)
-        assert work(home.root) == 1
+        assert run_worker(home.root) == 1
         with home.memory() as memory:
             assert [hit.session for hit in memory.recall("what is the quokka called").hits][:1] == ["s1"]
         assert list((state(home) / "queue").glob("*.json*")) == []
@@ -305,7 +278,7 @@ class TestNothingStandsInTheWay:
         path = talk(tmp_path / "gone.jsonl")
         call("session-end", transcript_path=path)
         Path(path).unlink()
-        work(home.root)
+        run_worker(home.root)
         assert main(["status"]) == 0
         assert "1 conversation of agents could not be taken in" in capsys.readouterr().out
         main(["doctor"])
@@ -334,10 +307,10 @@ class TestWork:
         path = talk(tmp_path / "t.jsonl")
         call("stop", transcript_path=path)
         call("pre-compact", transcript_path=path)
-        assert work(home.root) == 1
+        assert run_worker(home.root) == 1
         head = home.head()
         call("session-end", transcript_path=path)
-        work(home.root)
+        run_worker(home.root)
         assert home.head() == head
         assert not queue.is_any(state(home))
         with home.memory() as memory:
@@ -346,10 +319,10 @@ class TestWork:
     def test_what_grows_later_is_added(self, call, home, tmp_path):
         path = talk(tmp_path / "t.jsonl", turns=TALK[:1])
         call("pre-compact", transcript_path=path)
-        work(home.root)
+        run_worker(home.root)
         talk(tmp_path / "t.jsonl")
         call("session-end", transcript_path=path)
-        work(home.root)
+        run_worker(home.root)
         (episode,) = [text for name, text in home.notes().items() if name.startswith("episodes/")]
         assert episode.count(b"quokka") == 1
         assert b"How lovely!" in episode
@@ -357,9 +330,9 @@ class TestWork:
     def test_one_that_was_never_ended_waits_until_it_is_silent(self, call, home, tmp_path):
         path = talk(tmp_path / "t.jsonl")
         call("stop", transcript_path=path)
-        assert work(home.root) == 0
+        assert run_worker(home.root) == 0
         assert queue.is_any(state(home))
-        assert work(home.root, idle_s=0) == 1
+        assert run_worker(home.root, idle_s=0) == 1
         assert not queue.is_any(state(home))
 
     def test_what_was_injected_is_not_learned(self, call, home, tmp_path):
@@ -369,7 +342,7 @@ class TestWork:
             {"type": "user", "message": {"role": "user", "content": f"{told}\nBuy a quokka."}},
         ]
         call("session-end", transcript_path=talk(tmp_path / "t.jsonl", turns=turns))
-        work(home.root)
+        run_worker(home.root)
         (episode,) = [text for name, text in home.notes().items() if name.startswith("episodes/")]
         assert b"Buy a quokka." in episode
         assert b"oat milk" not in episode
@@ -377,7 +350,7 @@ class TestWork:
     def test_a_session_in_which_nothing_was_said_is_done(self, call, home, tmp_path):
         turns = [{"type": "user", "isMeta": True, "message": {"role": "user", "content": "Caveat"}}]
         call("session-end", transcript_path=talk(tmp_path / "t.jsonl", turns=turns))
-        assert work(home.root) == 0
+        assert run_worker(home.root) == 0
         assert not queue.is_any(state(home))
         assert queue.failed(state(home)) == []
 
@@ -388,14 +361,14 @@ class TestWork:
         Path(gone).unlink()
         call("session-end", transcript_path=unreadable, session_id="b")
         call("session-end", transcript_path=talk(tmp_path / "t.jsonl"), session_id="c")
-        assert work(home.root) == 1
+        assert run_worker(home.root) == 1
         assert sorted(item.session for item in queue.failed(state(home))) == ["a", "b"]
         assert "gone.jsonl" in capsys.readouterr().err
 
     def test_what_is_not_wanted_is_taken_out(self, call, home, tmp_path, monkeypatch):
         monkeypatch.setenv("QUAID_HOOKS_EXTRACT", "false")
         call("session-end", transcript_path=talk(tmp_path / "t.jsonl"))
-        assert work(home.root) == 0
+        assert run_worker(home.root) == 0
         assert not queue.is_any(state(home))
         assert not [name for name in home.notes() if name.startswith("episodes/")]
 
@@ -417,7 +390,7 @@ class TestWork:
         time.sleep(0.15)
         worker.send_signal(signal.SIGKILL)
         worker.wait()
-        work(home.root)
+        run_worker(home.root)
         assert not queue.is_any(state(home))
         assert len([name for name in home.notes() if name.startswith("episodes/")]) == 1
         home.assert_sound()
@@ -442,8 +415,7 @@ def test_the_whole_way_as_programs_call_it(home, tmp_path):
 
 
 class TestStandby:
-    def test_who_has_the_memory_open_answers(self, home, monkeypatch, tmp_path, call):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    def test_who_has_the_memory_open_answers(self, home, sockets, call):
         assert ask(home.root, {}) is None
         standing = Standby(home.root, lambda asked: {"text": f"for {asked.get('prompt') or asked['longest']}"})
         assert standing.start()
@@ -452,13 +424,12 @@ class TestStandby:
         assert call("session-start", "--text", source="startup").strip() == f"for {events.MAX_ANSWER - 200}"
         standing.close()
         assert ask(home.root, {"prompt": "milk"}) is None
-        assert not list(tmp_path.rglob("*.sock"))
+        assert not list(sockets.rglob("*.sock"))
 
-    def test_a_dead_one_is_passed_over(self, home, monkeypatch, tmp_path):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    def test_a_dead_one_is_passed_over(self, home, sockets):
         standing = Standby(home.root, lambda asked: {"text": "here"})
         standing.start()
-        folder = next(tmp_path.glob("quaid-*"))
+        folder = next(sockets.glob("quaid-*"))
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dead:
             dead.bind(str(folder / "1.sock"))
         os.utime(folder / "1.sock", (2**31, 2**31))
@@ -466,8 +437,7 @@ class TestStandby:
         assert not (folder / "1.sock").exists()
         standing.close()
 
-    def test_one_that_hangs_is_not_waited_for(self, home, monkeypatch, tmp_path, call):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    def test_one_that_hangs_is_not_waited_for(self, home, monkeypatch, sockets, call):
         monkeypatch.setattr("quaid.agents.standby.ANSWER_S", 0.05)
         leave = threading.Event()
         standing = Standby(home.root, lambda _: leave.wait(5) and {})
@@ -476,20 +446,18 @@ class TestStandby:
         leave.set()
         standing.close()
 
-    def test_a_folder_that_others_can_enter_is_not_trusted(self, home, monkeypatch, tmp_path):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    def test_a_folder_that_others_can_enter_is_not_trusted(self, home, sockets):
         standing = Standby(home.root, lambda _: {"text": "here"})
         standing.start()
-        next(tmp_path.glob("quaid-*")).chmod(0o777)
+        next(sockets.glob("quaid-*")).chmod(0o777)
         assert ask(home.root, {}) is None
         assert not Standby(home.root, lambda _: {}).start()
         standing.close()
 
-    def test_what_is_no_question_harms_nobody(self, home, monkeypatch, tmp_path):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    def test_what_is_no_question_harms_nobody(self, home, sockets):
         standing = Standby(home.root, lambda asked: {"text": asked["prompt"]})
         standing.start()
-        path = next(tmp_path.rglob("*.sock"))
+        path = next(sockets.rglob("*.sock"))
         for data in (b"\n", b"{\n", b"[]\n", b'{"x": 1}\n'):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
                 client.connect(str(path))
@@ -504,6 +472,8 @@ def test_a_session_is_given_nothing_it_could_not_be_shown(home, monkeypatch):
         home.write_fact(f"pot{number}", f"Maya made the blue pot number {number} " + "with much care " * 30)
     monkeypatch.setenv("QUAID_HOOKS_RECALL_TOKENS", "300")
     with home.memory() as memory:
-        told = before_prompt(memory.root, memory.settings, memory.recall, "Which blue pots did Maya make?", "s1").text
+        told = build_prompt_context(
+            memory.root, memory.settings, memory.recall, "Which blue pots did Maya make?", "s1"
+        ).text
         assert 0 < told.count("[MEMORY]") < 8
         assert len(sessions.read(state(home), "s1").ids) == told.count("[MEMORY]")

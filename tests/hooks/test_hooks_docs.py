@@ -7,13 +7,13 @@ import subprocess
 import sys
 
 import pytest
+from hook_sessions import state
 from source_repos import SourceRepo
 from vaults import wait_for
 
 from quaid.docs.registrar import NewProject
-from quaid.hooks.work import work
+from quaid.hooks.queue_worker import run_worker
 from quaid.local import queue
-from quaid.place import state_folder
 
 
 @pytest.fixture
@@ -33,10 +33,6 @@ def home(vault, repo, monkeypatch):
     return vault
 
 
-def state(home):
-    return state_folder(home.root)
-
-
 def news(home):
     path = state(home) / "log" / "news.log"
     return path.read_text() if path.exists() else ""
@@ -54,7 +50,7 @@ def fresh(home):
 def test_an_edited_source_is_told_of_and_waits_for_its_commit(home, repo):
     edit(home, repo.write("src/reach.py", "LIMIT = 20\n"))
     edit(home, "/etc/passwd")
-    work(home.root)
+    run_worker(home.root)
     assert "What 1 document tells of was edited.\n  - code:docs/reach.md: src/reach.py" in news(home)
     assert not queue.has_edited(state(home))
     assert fresh(home).edited == ("src/reach.py",)
@@ -64,7 +60,7 @@ def test_an_edited_source_is_told_of_and_waits_for_its_commit(home, repo):
 
 def test_an_edited_document_can_be_found_at_once(home, repo):
     edit(home, repo.write("docs/reach.md", "# Reach\n\nAll wombats are counted by `src/reach.py`.\n"))
-    work(home.root)
+    run_worker(home.root)
     assert news(home) == ""
     with home.memory() as memory:
         found, _ = memory.documentation.search("wombats")
@@ -76,7 +72,7 @@ def test_nothing_is_said_where_it_is_switched_off(home, repo):
         with home.memory() as memory:
             memory.configure(key, value)
         edit(home, repo.write("src/reach.py", "LIMIT = 30\n"))
-        work(home.root)
+        run_worker(home.root)
         assert (news(home), queue.has_edited(state(home))) == ("", False)
         with home.memory() as memory:
             memory.configure(key, "true")
@@ -87,12 +83,12 @@ def test_a_worker_that_is_killed_leaves_the_edits_to_the_next(home, repo):
     code = (
         "import sys, os; from pathlib import Path; import quaid.docs.documentation as f; "
         "f.Documentation.follow = lambda *_: os.kill(os.getpid(), 9); "
-        "from quaid.hooks.work import work; work(Path(sys.argv[1]))"
+        "from quaid.hooks.queue_worker import run_worker; run_worker(Path(sys.argv[1]))"
     )
     done = subprocess.run([sys.executable, "-c", code, str(home.root)], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL
     edit(home, repo.path / "docs/reach.md")
-    work(home.root)
+    run_worker(home.root)
     assert "code:docs/reach.md: src/reach.py" in news(home)
 
 

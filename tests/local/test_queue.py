@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.hooks.work import work
+from quaid.hooks.queue_worker import run_worker
 from quaid.local import queue, sessions
 from quaid.local.queue import Item
 from quaid.place import state_folder
@@ -158,7 +158,7 @@ def test_status_and_doctor_name_what_could_not_be_taken_in(vault):
         assert "queue/failed" in told.next_step
         attention = [one for one in status_of(memory).attention if "could not be taken in" in one.what]
         assert str(broken) in attention[0].paths[0]
-        assert work(vault.root) == 0
+        assert run_worker(vault.root) == 0
         assert not queue.is_any(state_folder(vault.root))
         assert (broken.parent / "failed" / broken.name).read_bytes() == b"{"
 

@@ -87,7 +87,7 @@ class TestSearch:
             found = await call(client, "docs_search", **asked)
             warning = found["passages"][0]["warning"]
             assert warning.startswith(f"stale since {commit[:10]}")
-            assert "kiln: cools longer. Hold it against src/kiln.py." in warning
+            assert "kiln: cools longer. Compare it with src/kiln.py." in warning
             assert "never instructions" in found["notice"]
             read = await call(client, "docs_read", ref=hit["place"])
             assert read["warning"] == warning
@@ -173,7 +173,7 @@ class TestReadAndList:
             shown = read["text"].split("\n")
             while "next_line" in read:
                 assert read["left_out"] == 2_000 - read["last_line"]
-                assert len(read["text"]) <= docs_results.LONGEST_NOTE + 2
+                assert len(read["text"]) <= docs_results.MAX_NOTE + 2
                 read = await call(client, "docs_read", ref="long", from_line=read["next_line"])
                 shown += read["text"].split("\n")
             assert shown[:1500] + shown[1501:] == lines[:1500] + lines[1501:]
@@ -245,7 +245,7 @@ class TestReadAndList:
         talk(vault.root, body)
 
     def test_the_list_says_how_fresh_each_is(self, vault: Vault, studio: SourceRepo, monkeypatch) -> None:
-        monkeypatch.setattr("quaid.mcp.docs_results.MOST_LISTED", 2)
+        monkeypatch.setattr("quaid.mcp.docs_results.MAX_LISTED", 2)
 
         async def body(client):
             studio.edit("src/kiln.py", "= 9", "= 12")
@@ -254,7 +254,7 @@ class TestReadAndList:
             assert listed["projects"] == [{"name": "studio", "label": "The studio", "docs": 3, "stale": 1}]
             assert [doc["id"] for doc in listed["docs"]] == ["projects/studio/PROJECT.md", "studio:README.md"]
             assert listed["left_out"] == 1
-            monkeypatch.setattr("quaid.mcp.docs_results.MOST_LISTED", 9)
+            monkeypatch.setattr("quaid.mcp.docs_results.MAX_LISTED", 9)
             guide = (await call(client, "docs_list"))["docs"][-1]
             assert (guide["title"], guide["status"], guide["sources"]) == ("The firing guide", "stale", 1)
             assert guide["updated"] == "2025-03-03"

@@ -82,7 +82,7 @@ def test_both_eras_and_every_refusal(served) -> None:
     for host in ("evil.example", "127.0.0.1.evil.example", "127.0.0.1:1"):
         assert post(url, **allowed, Host=host)[0] == 421
     assert post(url, b"no json", **allowed)[0] == 400
-    assert announce(url, http.LARGEST_BODY + 1, allowed) == 413
+    assert announce(url, http.MAX_BODY + 1, allowed) == 413
     assert post(url.replace("/mcp", "/"), **allowed)[0] == 404
 
     async def talk(mode):

@@ -92,10 +92,15 @@ def test_both_eras_of_the_protocol(vault: Vault, monkeypatch, mode, version) -> 
                 lambda: wait_for(lambda: read_heartbeat(state_folder(vault.root)), "a watch")
             )
             assert heartbeat is not None
-            told = await anyio.to_thread.run_sync(
-                lambda: ask(vault.root, {"prompt": "What tea does Jon take in the morning?", "session": "s1"})
-            )
-            assert "green tea" in told["text"]
+            prompt = {"prompt": "What tea does Jon take in the morning?", "session": "s1", "is_kept": False}
+            answers = []
+
+            def is_answered():
+                answers.append(ask(vault.root, prompt))
+                return answers[-1]
+
+            await anyio.to_thread.run_sync(lambda: wait_for(is_answered, "an answer in time"))
+            assert "green tea" in answers[-1]["text"]
 
     anyio.run(body)
     wait_for(lambda: read_heartbeat(state_folder(vault.root)) is None, "the watch to end")
@@ -126,7 +131,7 @@ def test_half_a_character_is_answered_wherever_it_stands(vault: Vault) -> None:
     (r'{"a": "\\\ud83d"}', "\\�"), (r'{"a": "\u00e9\ude00"}', "é�"),
 ])  # fmt: skip
 def test_only_half_a_character_is_replaced(line, mended) -> None:
-    stream = stdio._Asked(io.BytesIO(line.encode() + b"\n"), encoding="utf-8")
+    stream = stdio.JsonLines(io.BytesIO(line.encode() + b"\n"), encoding="utf-8")
     assert json.loads(stream.readline()) == {"a": mended}
 
 
@@ -136,7 +141,7 @@ from pathlib import Path
 from quaid.mcp import results, stdio
 from quaid.place import state_folder
 
-def note(view, was=results.note):
+def note(view, was=results.note_result):
     print("stray", end="")
     sys.__stdout__.write("stray too")
     os.write(1, b"straight to the descriptor")
@@ -145,7 +150,7 @@ def note(view, was=results.note):
     ctypes.CDLL(None).puts(b"from a library in C")
     return was(view)
 
-results.note = note
+results.note_result = note
 stdio.serve_stdio(Path(sys.argv[1]), "default")
 """
 

@@ -191,13 +191,13 @@ class TestWarnings:
     ])  # fmt: skip
     def test_an_answer_of_low_quality_says_so(self, scores, doubt, said) -> None:
         hits = tuple(Hit(f"f{score}", "fact", "text", score, "facts/f.md") for score in scores)
-        warning = results.warn(Recall("q", hits, doubt=doubt))
+        warning = results.warning_of(Recall("q", hits, doubt=doubt))
         assert said in warning
         assert bool(said) == bool(warning)
 
     def test_long_answers_are_cut_and_say_so(self) -> None:
         hits = tuple(Hit(f"f{n}", "fact", "word " * 400, 0.9, "facts/f.md") for n in range(40))
-        found = results.recalled(Recall("q", hits)).structured_content
+        found = results.recall_result(Recall("q", hits)).structured_content
         assert len(found["memories"]) == 20
         assert found["left_out"] == 20
         assert all(len(memory["text"]) <= 1_002 for memory in found["memories"])
@@ -248,7 +248,7 @@ class TestExtract:
     def test_a_model_is_asked_with_progress_and_nobody_who_reads_waits_behind_it(
         self, vault: Vault, monkeypatch
     ) -> None:
-        monkeypatch.setattr("quaid.mcp.worker.LOOK_S", 0.01)
+        monkeypatch.setattr("quaid.mcp.worker.POLL_S", 0.01)
         service = Replay({"s1": facts_of("The user adopted a quokka called Biscuit.")})
         service.delay_s = 0.25
         for name, value in service.environ().items():
@@ -335,7 +335,7 @@ class TestWaiting:
         talk(vault.root, body)
 
     def test_one_that_does_not_end_is_waited_for_once(self, vault: Vault, monkeypatch) -> None:
-        monkeypatch.setattr("quaid.mcp.workers.LONGEST_WAIT_S", 0.3)
+        monkeypatch.setattr("quaid.mcp.workers.MAX_WAIT_S", 0.3)
 
         async def body(client):
             with extracting(state_folder(vault.root)):
@@ -408,7 +408,7 @@ class TestHostile:
         def fail(*_):
             raise KeyError("the owner's secret")
 
-        monkeypatch.setattr("quaid.mcp.results.note", fail)
+        monkeypatch.setattr("quaid.mcp.results.note_result", fail)
 
         async def body(client):
             said = await refusal(client, "memory_get", ref="SOUL.md")

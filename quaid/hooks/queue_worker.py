@@ -1,6 +1,6 @@
-"""The worker: takes in what hooks have left in the queue, beside whatever the agent does, and ends.
+"""The worker process that hooks start: learns from the conversations in the queue, checks documents, and ends.
 
-One at a time in a vault; it is started by hooks and outlives the program that they belong to.
+There is one at a time in a vault, and it outlives the program that the hooks belong to.
 """
 
 from __future__ import annotations
@@ -20,48 +20,46 @@ from quaid.text.invisible import escaped
 if TYPE_CHECKING:
     from quaid.capture.extractor import ExtractResult
     from quaid.capture.transcripts import AgentLog
-    from quaid.docs.catalogue import Doc
-    from quaid.docs.freshness import Freshness
     from quaid.memory import Memory
 
 LOCK_FILE = "worker.lock"
 LOG_FILE = "worker.log"
-MAX_LOG_BYTES = 1_000_000
+MAX_LOG = 1_000_000
 RETRY_S = 300.0
-"""After a failure; after the second one twice as long."""
+"""The wait after a failure; after the second one twice as long."""
 
 
 def start_worker(root: Path) -> None:
-    """Start a worker for the vault at `root` and do not wait for it. It ends at once where one is at work."""
+    """Start a worker for the vault at `root` without waiting for it. It ends at once where another one runs."""
     log = state_folder(root) / "log" / LOG_FILE
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state_files.rotate(log, MAX_LOG_BYTES)
+    state_files.rotate(log, MAX_LOG)
     # -P: the folder that the agent works in may hold a quaid/ or a json.py of its own.
-    argv = [sys.executable, "-P", "-m", "quaid.hooks.work", str(root)]
+    argv = [sys.executable, "-P", "-m", "quaid.hooks.queue_worker", str(root)]
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         (os.POSIX_SPAWN_OPEN, 2, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
     ]
-    # A session of its own: the terminal that is closed takes the agent's program along, not the worker.
+    # A session of its own: a terminal that is closed ends the agent's program, but not the worker.
     os.posix_spawn(sys.executable, argv, os.environ, file_actions=files, setsid=True)
 
 
-def work(root: Path, *, idle_s: float | None = None) -> int:
-    """Take in what is due; how many conversations were. 0 as well where another worker is at it.
+def run_worker(root: Path, *, idle_s: float | None = None) -> int:
+    """Learn from the conversations that are due, and return how many there were; 0 too where another worker runs.
 
-    `idle_s` overrules `hooks.idle_minutes`: a conversation that was never ended is due when it has been silent so long.
+    `idle_s` overrides `hooks.idle_minutes`: a conversation that never ended is due when it has been silent so long.
     """
     from quaid.local import sessions
     from quaid.memory import Memory
 
     state = state_folder(root)
-    taken = 0
+    count = 0
     with Memory.open(root) as memory:
         hooks = memory.settings.hooks
         silent_s = hooks.idle_minutes * 60.0 if idle_s is None else idle_s
         queue.set_aside(state)
-        # Once more after letting go: what came in meanwhile has found its worker at work and started none.
+        # Once more after the lock is released: hooks that found it held have started no worker.
         while _due(state, silent_s) or queue.has_edited(state):
             with locks.try_lock(state / LOCK_FILE) as is_ours:
                 if not is_ours:
@@ -69,11 +67,11 @@ def work(root: Path, *, idle_s: float | None = None) -> int:
                 sessions.clear_old(state)
                 for item in _due(state, silent_s):
                     if hooks.extract and memory.settings.systems.memory:
-                        taken += _take_in(memory, state, item)
+                        count += _learn(memory, state, item)
                     else:
                         queue.done(state, item)
-                _follow_edits(memory, state)
-    return taken
+                _check_documents(memory, state)
+    return count
 
 
 def _due(state: Path, silent_s: float) -> list[queue.Item]:
@@ -81,22 +79,24 @@ def _due(state: Path, silent_s: float) -> list[queue.Item]:
     return [
         item
         for item in queue.waiting(state)
-        if now - item.at >= item.attempts * RETRY_S and (item.when == "now" or _is_silent(state, item, silent_s))
+        if now - item.at >= item.attempts * RETRY_S
+        and (item.when == "now" or now - _last_change(state, item) >= silent_s)
     ]
 
 
-def _is_silent(state: Path, item: queue.Item, idle_s: float) -> bool:
-    latest = item.at
-    with suppress(OSError, QuaidError), _log_of(state, item).opening() as log:
-        latest = max(latest, os.fstat(log.fileno()).st_mtime)
-    return time.time() - latest >= idle_s
+def _last_change(state: Path, item: queue.Item) -> float:
+    """When the conversation was queued or last written, in seconds since 1970."""
+    with suppress(OSError, QuaidError), _transcript_of(state, item).opening() as file:
+        return max(item.at, os.fstat(file.fileno()).st_mtime)
+    return item.at
 
 
-def _take_in(memory: Memory, state: Path, item: queue.Item) -> int:
+def _learn(memory: Memory, state: Path, item: queue.Item) -> int:
+    """Learn from one conversation, or keep it in the queue with the problem. Return how many were learned from."""
     from quaid.errors import BadInputError, NothingSaidError
 
     try:
-        done = list(memory.extract_each(_log_of(state, item), trigger=item.reason.capitalize()))
+        learned = list(memory.extract_each(_transcript_of(state, item), trigger=item.reason.capitalize()))
     except NothingSaidError:
         queue.done(state, item)
         return 0
@@ -106,27 +106,27 @@ def _take_in(memory: Memory, state: Path, item: queue.Item) -> int:
         problem, for_good = f"{type(error).__name__}: {error}", False
     else:
         queue.done(state, item)
-        for extracted in done:
+        for extracted in learned:
             if extracted.problem:
-                _log(f"{extracted.session} is kept and waits to be learned from: {extracted.problem}")
-        _tell(memory, done)
-        return len(done)
+                log(f"{extracted.session} is kept and waits to be learned from: {extracted.problem}")
+        _notify(memory, learned)
+        return len(learned)
     queue.fail(state, item, problem, for_good=for_good)
-    _log(problem)
+    log(problem)
     return 0
 
 
-def _log_of(state: Path, item: queue.Item) -> AgentLog:
+def _transcript_of(state: Path, item: queue.Item) -> AgentLog:
     from quaid.capture.transcripts import SPOOL, AgentLog
-    from quaid.hooks.transcripts import open_own, open_spooled
+    from quaid.hooks.transcripts import open_spooled, open_transcript
 
     if item.spooled:
         return AgentLog(item.transcript, lambda: open_spooled(item.transcript, state / queue.FOLDER), SPOOL)
-    return AgentLog(item.transcript, lambda: open_own(item.transcript))
+    return AgentLog(item.transcript, lambda: open_transcript(item.transcript))
 
 
-def _follow_edits(memory: Memory, state: Path) -> None:
-    """Tell which documents are about the files that agents have edited, and bring them up to date where that is set."""
+def _check_documents(memory: Memory, state: Path) -> None:
+    """Tell which documents are about the files that agents have edited, and update them where that is set."""
     from quaid.local.notifications import deliver
 
     edited = queue.take_edited(state)
@@ -134,33 +134,29 @@ def _follow_edits(memory: Memory, state: Path) -> None:
     try:
         if edited and settings.systems.projects and settings.docs.check:
             found = memory.documentation.follow(edited)
-            deliver(memory.root, settings.notifications, "docs", _render_edits(found))
+            affected = [(doc.id, freshness.edited) for doc, freshness in found if freshness.edited]
+            count = "1 document tells" if len(affected) == 1 else f"{len(affected)} documents tell"
+            lines = [f"What {count} of was edited."] if affected else []
+            lines += [f"- {doc}: {', '.join(files[:5])}" for doc, files in affected[:20]]
+            deliver(memory.root, settings.notifications, "docs", "\n".join(lines))
             if found and settings.docs.update_on_compact:
                 from quaid.janitor.runner import RunOptions
 
                 memory.janitor.run(RunOptions(tasks=("docs_staleness",)))
     except QuaidError as error:
-        _log(f"The documents of what was edited could not be looked at: {error}")
+        log(f"The documents of what was edited could not be checked: {error}")
     queue.forget_edited(state)
 
 
-def _render_edits(found: list[tuple[Doc, Freshness]]) -> str:
-    waiting = [(doc.id, freshness.edited) for doc, freshness in found if freshness.edited]
-    if not waiting:
-        return ""
-    lines = [f"- {doc}: {', '.join(edited[:5])}" for doc, edited in waiting[:20]]
-    count = "1 document tells" if len(waiting) == 1 else f"{len(waiting)} documents tell"
-    return "\n".join([f"What {count} of was edited.", *lines])
-
-
-def _log(line: str) -> None:
+def log(line: str) -> None:
+    """Write `line` to the worker's log, without secrets and control characters."""
     from quaid.redaction import admit
 
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     print(f"{when}  {escaped(' '.join(admit(line).text.split()))}", file=sys.stderr, flush=True)
 
 
-def _tell(memory: Memory, done: list[ExtractResult]) -> None:
+def _notify(memory: Memory, learned: list[ExtractResult]) -> None:
     from datetime import UTC, datetime
 
     from quaid.janitor.news import overdue_in
@@ -168,11 +164,11 @@ def _tell(memory: Memory, done: list[ExtractResult]) -> None:
 
     settings = memory.settings.notifications
     level = level_of(settings, "extraction")
-    facts = [fact for extracted in done for fact in extracted.facts]
+    facts = [fact for extracted in learned for fact in extracted.facts]
     if level == "off" or not facts:
         return
     count = "1 fact" if len(facts) == 1 else f"{len(facts)} facts"
-    sessions = ", ".join(extracted.session for extracted in done)
+    sessions = ", ".join(extracted.session for extracted in learned)
     lines = [f"Quaid learned {count} from {sessions}."]
     if level == "full":
         lines += [f"- {fact.text}" for fact in facts]
@@ -182,5 +178,5 @@ def _tell(memory: Memory, done: list[ExtractResult]) -> None:
 
 
 if __name__ == "__main__":
-    os.chdir("/")  # the folder that the agent works in may be removed or unmounted, and is nothing to this process
-    work(Path(sys.argv[1]))
+    os.chdir("/")  # the folder that the agent works in may be removed or unmounted
+    run_worker(Path(sys.argv[1]))
