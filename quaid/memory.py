@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -36,10 +37,10 @@ from quaid.vault import template
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.capture.analyst import Analyzed
-    from quaid.capture.imports import Imported
-    from quaid.capture.learner import Extracted, Learner
-    from quaid.capture.writer import Dependencies, Writer, Written
+    from quaid.capture.extractor import Extractor, ExtractResult
+    from quaid.capture.files.analyzer import AnalyzeResult
+    from quaid.capture.importer import ImportResult
+    from quaid.capture.writer import Dependencies, Writer, WriteResult
     from quaid.docs.documentation import Documentation
     from quaid.history.creation import Created
     from quaid.history.vault_history import History
@@ -192,22 +193,22 @@ class Memory:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def remember(self, text: str, **details: Any) -> Written:
+    def remember(self, text: str, **details: Any) -> WriteResult:
         """Store a fact, or confirm the one that says it already. `details` are the fields of `FactDetails`.
 
         Raises:
             FactTooShortError: fewer than three words.
         """
-        from quaid.capture.facts import FactDetails
+        from quaid.capture.fact_note import FactDetails
 
         known = FactDetails(**{"owner": self.settings.owner, **_frozen(details)})
         return self.writer.remember(text, known)
 
-    def link(self, subject: str, relation: str, target: str) -> Written:
+    def link(self, subject: str, relation: str, target: str) -> WriteResult:
         """Put `subject -relation-> target` into the graph, normalised, with entity notes made on the way."""
         return self.writer.link(Edge(subject, relation, target))
 
-    def forget(self, reference: str) -> Written:
+    def forget(self, reference: str) -> WriteResult:
         """Take a fact, an entity, an episode or one turn out of the memory. git keeps it; `restore` brings it back.
 
         Raises:
@@ -215,11 +216,11 @@ class Memory:
         """
         return self.writer.forget(reference)
 
-    def restore(self, reference: str) -> Written:
+    def restore(self, reference: str) -> WriteResult:
         """Bring back what was forgotten, as it was."""
         return self.writer.restore(reference)
 
-    def configure(self, key: str, raw: str) -> Written:
+    def configure(self, key: str, raw: str) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; `raw` is the value as typed in a shell.
 
         Raises:
@@ -229,7 +230,7 @@ class Memory:
 
     def note(self, text: str, session: str | None = None) -> int:
         """Queue a line for the next extraction of `session` (or of any), and return how many are waiting."""
-        from quaid.capture.reader import queue_note
+        from quaid.capture.conversation_reader import queue_note
 
         if not self.indexer.is_there():
             raise VaultNotFoundError(self.root)
@@ -241,16 +242,14 @@ class Memory:
         *,
         session: str | None = None,
         **how: Any,
-    ) -> Extracted:
+    ) -> ExtractResult:
         """Keep a conversation (a transcript file, an open stream, or turns) and learn from what is new in it.
 
-        `how` are the fields of `TakeIn`. A model that could not be asked is the answer's `problem`, and is not raised.
+        `how` are the fields of `ExtractOptions`. That a model could not be asked is a `problem` of the result.
 
         Raises:
-            BadInputError: it is no transcript Quaid knows, or holds several conversations.
+            BadInputError: it is not a transcript Quaid knows, or holds several conversations.
         """
-        from itertools import islice
-
         from quaid.capture.transcripts import read_conversations
 
         said = (conversation for conversation in read_conversations(source, session) if conversation.turns)
@@ -266,71 +265,72 @@ class Memory:
         *,
         session: str | None = None,
         **how: Any,
-    ) -> Iterator[Extracted]:
+    ) -> Iterator[ExtractResult]:
         """Do the same for every conversation of an archive that has turns. Once nobody answers, no model is asked.
 
         Raises:
-            BadInputError: it is no transcript Quaid knows, or nobody says anything in any of it.
+            BadInputError: it is not a transcript Quaid knows, or nobody says anything in any of it.
         """
         from quaid.capture.transcripts import read_conversations
 
         is_lasting = isinstance(source, (str, os.PathLike))
         return self._extract(read_conversations(source, session), is_lasting=is_lasting, **how)
 
-    def _extract(self, conversations: Iterable[Conversation], *, is_lasting: bool, **how: Any) -> Iterator[Extracted]:
-        from quaid.capture.learner import TakeIn
+    def _extract(
+        self, conversations: Iterable[Conversation], *, is_lasting: bool, **how: Any
+    ) -> Iterator[ExtractResult]:
+        from quaid.capture.extractor import ExtractOptions
 
-        wanted = TakeIn(**how)
-        self.learner.reader.begin_run()
-        found = 0
+        options = ExtractOptions(**how)
+        self.extractor.reader.begin_run()
+        is_empty = True
         for conversation in conversations:
             if conversation.turns:
-                found += 1
-                done = self.learner.take_in(conversation, wanted, is_lasting=is_lasting)
+                is_empty = False
+                done = self.extractor.extract(conversation, options, is_lasting=is_lasting)
                 yield done
                 if isinstance(done.problem, TROUBLE_FOR_ALL):
-                    wanted = replace(wanted, facts=False)
-        if not found:
+                    options = replace(options, facts=False)
+        if is_empty:
             raise NothingSaidError
         self._catch_up()
 
     def list_waiting(self) -> tuple[str, ...]:
         """Return the paths of the episodes that no model has drawn facts from, oldest first."""
-        from quaid.capture import lookups
+        from quaid.capture.note_finder import list_waiting
 
-        return lookups.list_waiting(self.root, self.index())
+        return list_waiting(self.root, self.index())
 
-    def extract_waiting(self, **how: Any) -> Iterator[Extracted]:
+    def extract_waiting(self, **how: Any) -> Iterator[ExtractResult]:
         """Learn from the conversations that no model has drawn facts from, oldest first. `how` as for `extract`."""
-        from quaid.capture.learner import TakeIn
+        from quaid.capture.extractor import ExtractOptions
 
-        self.learner.reader.begin_run()
+        self.extractor.reader.begin_run()
         for path in self.list_waiting():
-            yield self.learner.work_off(path, TakeIn(**how))
+            yield self.extractor.extract_kept(path, ExtractOptions(**how))
         self._catch_up()
 
-    def analyze(self, path: str | os.PathLike[str], **how: Any) -> Analyzed:
-        """Learn from a text, markdown or PDF file if it has changed. `how` are the fields of `HowTo`.
+    def analyze(self, path: str | os.PathLike[str], **how: Any) -> AnalyzeResult:
+        """Learn from a text, markdown or PDF file if it has changed. `how` are the fields of `AnalyzeOptions`.
 
         Raises:
             BadInputError: it cannot be read, or is a memory itself.
             ModelError: no model answered.
         """
-        from quaid.capture.analyst import Analyst, HowTo
+        from quaid.capture.files.analyzer import AnalyzeOptions, FileAnalyzer
 
-        done = Analyst(self.dependencies, self.writer, self.learner.reader, self._show).analyze(
-            Path(path), HowTo(**how)
-        )
+        analyzer = FileAnalyzer(self.dependencies, self.writer, self.extractor.reader, self._show)
+        done = analyzer.analyze(Path(path), AnalyzeOptions(**how))
         self._catch_up()
         return done
 
-    def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> Imported:
+    def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> ImportResult:
         """Take in what another memory holds. `options` are the fields of `ImportOptions`.
 
         Raises:
             BadInputError: it is nothing that Quaid knows.
         """
-        from quaid.capture.imports import ImportOptions, import_from
+        from quaid.capture.importer import ImportOptions, import_from
 
         wanted = ImportOptions(**{"owner": self.settings.owner, **options})
         given = Path(source).expanduser().absolute() if isinstance(source, (str, os.PathLike)) else source
@@ -402,10 +402,10 @@ class Memory:
         return Writer(self.dependencies)
 
     @cached_property
-    def learner(self) -> Learner:
-        from quaid.capture.learner import Learner
+    def extractor(self) -> Extractor:
+        from quaid.capture.extractor import Extractor
 
-        return Learner(self.dependencies, self.writer, lambda: self.models, self._show)
+        return Extractor(self.dependencies, self.writer, lambda: self.models, self._show)
 
     @cached_property
     def documentation(self) -> Documentation:

@@ -33,13 +33,13 @@ def pairs_in(question):
     return [(line["n"], line["a"]["text"], line["b"]["text"]) for line in lines]
 
 
-def judging(verdict_of):
-    """An answer with what `verdict_of(a, b)` says of each pair; sent back for repair, it says so again."""
+def judging(judgement_of):
+    """An answer with what `judgement_of(a, b)` says of each pair; sent back for repair, it says so again."""
     asked = []
 
     def answer(question):
         asked[:] = pairs_in(question) or asked
-        return {"pairs": [{"n": n, **verdict_of(a, b)} for n, a, b in asked]}
+        return {"pairs": [{"n": n, **judgement_of(a, b)} for n, a, b in asked]}
 
     return answer
 
@@ -48,7 +48,7 @@ def saying(table, otherwise):
     """Verdicts by the two texts in either order, `keep` turned round with them; `otherwise` for all others."""
     turned = {"a": "b", "b": "a", "keep_a": "keep_b", "keep_b": "keep_a"}
 
-    def verdict_of(a, b):
+    def judgement_of(a, b):
         if (a, b) in table:
             return table[a, b]
         if (b, a) in table:
@@ -59,7 +59,7 @@ def saying(table, otherwise):
             }
         return otherwise
 
-    return judging(verdict_of)
+    return judging(judgement_of)
 
 
 def keep(which, reason="It says all.", text=None):

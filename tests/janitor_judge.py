@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from janitor_ground import Scripted
+from janitor_context import Scripted
 from replay import needs
 
 
-def read_verdicts(name: str) -> list[dict]:
+def read_judgements(name: str) -> list[dict]:
     return json.loads((needs("extraction/conv-26") / "janitor" / f"{name}.json").read_text("utf-8"))
 
 
@@ -21,17 +21,17 @@ class Judge(Scripted):
             review=self._review, duplicates=self._duplicates, dedup_review=self._duplicates,
             contradictions=self._contradictions, resolve=self._resolve,
         )  # fmt: skip
-        self._reviews = {entry["fact"]["text"]: entry for entry in read_verdicts("review")}
-        self._pairs = {_key(entry): entry for entry in read_verdicts("dedup")}
-        self._conflicts = {_key(entry): entry for entry in read_verdicts("contradictions")}
+        self._reviews = {entry["fact"]["text"]: entry for entry in read_judgements("review")}
+        self._pairs = {_key(entry): entry for entry in read_judgements("dedup")}
+        self._conflicts = {_key(entry): entry for entry in read_judgements("contradictions")}
 
     def _review(self, question: str) -> dict:
-        verdicts = []
+        judgements = []
         for line in _lines(question):
             known = self._reviews.get(_texts(line)[0])
             answer = {"verdict": "approve", "rewrite": None, "reason": "It is clear."} if known is None else known
-            verdicts.append({"n": line["n"], **{key: answer[key] for key in ("verdict", "rewrite", "reason")}})
-        return {"verdicts": verdicts}
+            judgements.append({"n": line["n"], **{key: answer[key] for key in ("verdict", "rewrite", "reason")}})
+        return {"verdicts": judgements}
 
     def _duplicates(self, question: str) -> dict:
         return {"pairs": [self._duplicate(line) for line in _lines(question)]}

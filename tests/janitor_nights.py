@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 from vaults import Vault
 
-from quaid.capture.facts import FactDetails, plan_fact
+from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision
-from quaid.janitor.runner import Options
-from quaid.janitor.verbs import rewrite
+from quaid.janitor.fact_edits import rewrite
+from quaid.janitor.runner import RunOptions
 from quaid.local.runs import key_of
 from quaid.model import Edit, Message
 from quaid.vault import transaction
@@ -27,7 +27,7 @@ def tidying(vault: Vault, monkeypatch):
         ]
         monkeypatch.setattr(runner, "TASKS", tuple(rows))
         with vault.memory() as memory:
-            return memory.janitor.run(Options(**options))
+            return memory.janitor.run(RunOptions(**options))
 
     return run
 

@@ -1,5 +1,5 @@
 """From a conversation, a file or an export to memories: transcripts, importers, extraction, storing, writing.
 
 May import all that recall may, and recall.
-Begin with writer.py and learner.py.
+Begin with extractor.py (a conversation), files/analyzer.py (a file), importer.py (an export), writer.py (every write).
 """

@@ -1,4 +1,4 @@
-"""What somebody said, without what machines put around it.
+"""Cleaning of a text: what somebody said, without what machines put around it.
 
 Agents' transcripts carry injected reminders, recalled memories and pasted data. None of that was said by anybody,
 and a memory that learns its own recalls grows on itself.
@@ -19,8 +19,8 @@ _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HIDDEN = frozenset({"quaid-memory", "system-reminder", "private"})
 _MEMORY_LINES = re.compile(r"^[ \t]*\[MEMORY\].*(?:\n[ \t]+\S.*)*\n?", re.MULTILINE)
-_LONGEST_RUN = 400
-_BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_LONGEST_RUN + 1},}}={{0,2}}")
+_MAX_BASE64_CHARS = 400
+_BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_MAX_BASE64_CHARS + 1},}}={{0,2}}")
 _BLANK_LINES = re.compile(r"\n{4,}")
 _STRAY_INDENT = re.compile(r"\A {1,3}(?=\S[^\n]*(?:\n\S|\Z))")
 _FENCE = re.compile(r" {0,3}(?P<marker>`{3,}|~{3,})(?P<info>.*)")
@@ -54,16 +54,12 @@ def _clean_once(text: str) -> str:
         text = without(text, hidden_spans(text, _HIDDEN))
     if "[MEMORY]" in text:
         text = _MEMORY_LINES.sub("", text)
-    if len(text) > _LONGEST_RUN:
-        text = _BASE64.sub(_placeholder, text)
+    if len(text) > _MAX_BASE64_CHARS:
+        # A run of dashes is a ruler.
+        text = _BASE64.sub(lambda run: DATA_PLACEHOLDER if any(map(str.isalnum, run[0])) else run[0], text)
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
     text = _BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text))
     return _close_fence(text) if "```" in text or "~~~" in text else text
-
-
-def _placeholder(run: re.Match[str]) -> str:
-    is_ruler = not any(character.isalnum() for character in run[0])
-    return run[0] if is_ruler else DATA_PLACEHOLDER
 
 
 def _close_fence(text: str) -> str:

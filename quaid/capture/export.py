@@ -13,9 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from quaid.capture.importers import exported
+from quaid.capture.importers import quaid_export
 from quaid.errors import BadInputError
-from quaid.model import Kind, Note
+from quaid.model import Kind
 from quaid.recall.visibility import may_see
 from quaid.vault import files, layout, ledger, notes
 
@@ -23,7 +23,7 @@ LEDGER = "ledger"
 """The kind of a file that holds what a device counted."""
 KINDS = (*(str(kind) for kind in Kind), LEDGER)
 
-_SAID = (
+_FIELDS = (
     "title", "type", "status", "owner", "privacy", "confidence", "durability", "speaker", "source", "session",
     "project", "technical", "pinned", "verified", "confirmations", "created", "valid_from", "valid_until",
     "superseded_by",
@@ -36,12 +36,15 @@ def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = (
     What others than `owners` keep private stays.
 
     Raises:
-        BadInputError: there is no such kind.
+        BadInputError: a kind is unknown.
     """
     unknown = set(kinds) - set(KINDS)
     if unknown:
-        raise BadInputError(f"There is no kind {', '.join(sorted(unknown))}. Kinds are {', '.join(KINDS)}.")
-    for path in _list_paths(root):
+        raise BadInputError(f"Unknown kind: {', '.join(sorted(unknown))}. Kinds are: {', '.join(KINDS)}.")
+    counted = (f"{ledger.USAGE_DIR}/{path.name}" for path in sorted((root / ledger.USAGE_DIR).glob("*.tsv")))
+    for path in (*sorted(files.list_notes(root).notes), *counted):
+        if not quaid_export.is_exported(path):
+            continue
         data = files.read_note(root, path)
         row = _as_row(path, data) if data is not None and may_see(path, data, owners) else None
         if row is not None and (not kinds or row["kind"] in kinds):
@@ -56,15 +59,19 @@ def write_export(rows: Iterator[str], path: Path) -> int:
     """
     temporary = path.with_name(layout.temporary_name(path.name))
     try:
-        if path.exists() and not _is_export(path):
-            raise BadInputError(f"{path} is there and is no export: it was left as it is. Give another file.")
+        start = b""
+        if path.exists():
+            with path.open("rb") as file:
+                start = file.read(200)
+        if start.strip() and not (start.startswith(b'{"v": ') and b'"path": ' in start):
+            raise BadInputError(f"{path} exists and is not an export: it was left as it is. Give another file.")
         count = 0
         try:
-            with temporary.open("x", encoding="utf-8", newline="\n") as file:
+            with temporary.open("x", encoding="utf-8", newline="\n") as new:
                 for count, row in enumerate(rows, 1):  # noqa: B007
-                    file.write(f"{row}\n")
-                file.flush()
-                os.fsync(file.fileno())
+                    new.write(f"{row}\n")
+                new.flush()
+                os.fsync(new.fileno())
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -74,35 +81,21 @@ def write_export(rows: Iterator[str], path: Path) -> int:
     return count
 
 
-def _is_export(path: Path) -> bool:
-    with path.open("rb") as file:
-        start = file.read(200)
-    return not start.strip() or (start.startswith(b'{"v": ') and b'"path": ' in start)
-
-
-def _list_paths(root: Path) -> list[str]:
-    counted = (f"{ledger.USAGE_DIR}/{path.name}" for path in sorted((root / ledger.USAGE_DIR).glob("*.tsv")))
-    found = sorted(files.list_notes(root).notes) + list(counted)
-    return [path for path in found if exported.is_exported(path)]
-
-
 def _as_row(path: str, data: bytes) -> dict[str, Any]:
-    row: dict[str, Any] = {"v": exported.VERSION, "path": path, "kind": LEDGER}
+    """The file, and what a note says for those who do not read markdown; what does not apply is left out."""
+    row: dict[str, Any] = {"v": quaid_export.VERSION, "path": path, "kind": LEDGER}
     if path.endswith(".md"):
-        row |= _describe(notes.parse_note(path, data, max_bytes=len(data) + 1))
+        note = notes.parse_note(path, data, max_bytes=len(data) + 1)
+        fields = {name: getattr(note, name) for name in _FIELDS}
+        fields["aliases"] = list(note.names[1:])
+        fields["keywords"] = list(note.keywords)
+        fields["edges"] = [asdict(edge) for edge in note.edges]
+        if note.kind is Kind.FACT:
+            fields["turns"] = [f"{cited.episode}#t{cited.turn}" for cited in note.citations]
+        text = note.text or "\n\n".join(f"{c.speaker}: {c.text}" if c.speaker else c.text for c in note.chunks)
+        row |= {"kind": str(note.kind), "id": note.id, "text": text}
+        row |= {name: value for name, value in fields.items() if value not in (None, "", [], False)}
     try:
         return row | {"content": data.decode("utf-8")}
     except UnicodeDecodeError:
         return row | {"content_base64": base64.b64encode(data).decode()}
-
-
-def _describe(note: Note) -> dict[str, Any]:
-    """What the note says, for those who do not read markdown; what does not apply is left out."""
-    said = {name: getattr(note, name) for name in _SAID}
-    said["aliases"] = list(note.names[1:])
-    said["keywords"] = list(note.keywords)
-    said["edges"] = [asdict(edge) for edge in note.edges]
-    said["turns"] = [f"{cited.episode}#t{cited.turn}" for cited in note.citations] if note.kind is Kind.FACT else []
-    text = note.text or "\n\n".join(f"{c.speaker}: {c.text}" if c.speaker else c.text for c in note.chunks)
-    told = {name: value for name, value in said.items() if value not in (None, "", [], False)}
-    return {"kind": str(note.kind), "id": note.id, "text": text, **told}

@@ -14,182 +14,96 @@ from quaid.model import Edge
 NICKNAMED = "nicknamed"
 """`Melanie nicknamed Mel`: another name of the same one."""
 
-INVERSES = {
+_INVERSE_WORDS = {
     # family and people
-    "child_of": "parent_of",
-    "son_of": "parent_of",
-    "daughter_of": "parent_of",
-    "has_parent": "parent_of",
-    "has_mother": "parent_of",
-    "has_father": "parent_of",
-    "grandchild_of": "grandparent_of",
-    "grandson_of": "grandparent_of",
-    "granddaughter_of": "grandparent_of",
-    "has_grandparent": "grandparent_of",
-    "has_grandmother": "grandparent_of",
-    "has_grandfather": "grandparent_of",
-    "pet_of": "has_pet",
-    "mentored_by": "mentors",
-    "mentee_of": "mentors",
-    "has_mentor": "mentors",
-    "supported_by": "supports",
-    "encouraged_by": "encouraged",
-    "admired_by": "admires",
-    "loved_by": "loves",
-    "liked_by": "prefers",
-    "preferred_by": "prefers",
-    "nickname_of": "nicknamed",
-    "short_for": "nicknamed",
-    "alias_of": "nicknamed",
+    "parent_of": "child_of son_of daughter_of has_parent has_mother has_father",
+    "grandparent_of": "grandchild_of grandson_of granddaughter_of has_grandparent has_grandmother has_grandfather",
+    "has_pet": "pet_of",
+    "mentors": "mentored_by mentee_of has_mentor",
+    "supports": "supported_by",
+    "encouraged": "encouraged_by",
+    "admires": "admired_by",
+    "loves": "loved_by",
+    "prefers": "liked_by preferred_by",
+    NICKNAMED: "nickname_of short_for alias_of",
     # work and groups
-    "employs": "works_at",
-    "employer_of": "works_at",
-    "has_employee": "works_at",
-    "managed_by": "manages",
-    "reports_to": "manages",
-    "has_manager": "manages",
-    "has_member": "member_of",
-    "founded_by": "founded",
-    "maintained_by": "maintains",
-    "organized_by": "organizes",
+    "works_at": "employs employer_of has_employee",
+    "manages": "managed_by reports_to has_manager",
+    "member_of": "has_member",
+    "founded": "founded_by",
+    "maintains": "maintained_by",
+    "organizes": "organized_by",
     # things
-    "owned_by": "owns",
-    "used_by": "uses",
-    "created_by": "created",
-    "written_by": "wrote",
-    "performed_by": "performed",
-    "contained_in": "contains",
-    "has_part": "part_of",
-    "required_by": "requires",
-    "dependency_of": "depends_on",
+    "owns": "owned_by",
+    "uses": "used_by",
+    "created": "created_by",
+    "wrote": "written_by",
+    "performed": "performed_by",
+    "contains": "contained_in",
+    "part_of": "has_part",
+    "requires": "required_by",
+    "depends_on": "dependency_of",
     # places and events
-    "has_resident": "lives_in",
-    "location_of": "located_in",
-    "birthplace_of": "born_in",
-    "attended_by": "attended",
-    "visited_by": "visited",
+    "lives_in": "has_resident",
+    "located_in": "location_of",
+    "born_in": "birthplace_of",
+    "attended": "attended_by",
+    "visited": "visited_by",
     # causes
-    "led_to": "caused_by",
-    "leads_to": "caused_by",
-    "caused": "caused_by",
-    "causes": "caused_by",
-    "cause_of": "caused_by",
-    "resulted_in": "caused_by",
-    "results_in": "caused_by",
-    "inspired": "inspired_by",
-    "inspires": "inspired_by",
-    "motivated": "motivated_by",
-    "motivates": "motivated_by",
+    "caused_by": "led_to leads_to caused causes cause_of resulted_in results_in",
+    "inspired_by": "inspired inspires",
+    "motivated_by": "motivated motivates",
 }
+INVERSES = {word: relation for relation, words in _INVERSE_WORDS.items() for word in words.split()}
 """`relation(A, B)` -> this relation with B first."""
 
-SYNONYMS = {
+_SYNONYM_WORDS = {
     # family and people
-    "mother_of": "parent_of",
-    "father_of": "parent_of",
-    "has_child": "parent_of",
-    "has_son": "parent_of",
-    "has_daughter": "parent_of",
-    "grandmother_of": "grandparent_of",
-    "grandfather_of": "grandparent_of",
-    "has_grandchild": "grandparent_of",
-    "married_to": "spouse_of",
-    "husband_of": "spouse_of",
-    "wife_of": "spouse_of",
-    "has_spouse": "spouse_of",
-    "has_husband": "spouse_of",
-    "has_wife": "spouse_of",
-    "boyfriend_of": "partner_of",
-    "girlfriend_of": "partner_of",
-    "has_partner": "partner_of",
-    "brother_of": "sibling_of",
-    "sister_of": "sibling_of",
-    "siblings_of": "sibling_of",
-    "has_sibling": "sibling_of",
-    "has_brother": "sibling_of",
-    "has_sister": "sibling_of",
-    "has_cousin": "cousin_of",
-    "friends_with": "friend_of",
-    "has_friend": "friend_of",
-    "best_friend_of": "friend_of",
-    "close_friend_of": "friend_of",
-    "neighbour_of": "neighbor_of",
-    "has_neighbor": "neighbor_of",
-    "has_neighbour": "neighbor_of",
-    "coworker_of": "colleague_of",
-    "co_worker_of": "colleague_of",
-    "has_colleague": "colleague_of",
-    "flatmate_of": "roommate_of",
-    "acquainted_with": "knows",
-    "acquaintance_of": "knows",
-    "related_with": "related_to",
-    "owns_pet": "has_pet",
-    "pet_owner_of": "has_pet",
-    "mentor_of": "mentors",
-    "likes": "prefers",
-    "like": "prefers",
-    "prefer": "prefers",
-    "enjoy": "enjoys",
-    "love": "loves",
-    "has_nickname": "nicknamed",
-    "also_known_as": "nicknamed",
-    "known_as": "nicknamed",
-    "goes_by": "nicknamed",
+    "parent_of": "mother_of father_of has_child has_son has_daughter",
+    "grandparent_of": "grandmother_of grandfather_of has_grandchild",
+    "spouse_of": "married_to husband_of wife_of has_spouse has_husband has_wife",
+    "partner_of": "boyfriend_of girlfriend_of has_partner",
+    "sibling_of": "brother_of sister_of siblings_of has_sibling has_brother has_sister",
+    "cousin_of": "has_cousin",
+    "friend_of": "friends_with has_friend best_friend_of close_friend_of",
+    "neighbor_of": "neighbour_of has_neighbor has_neighbour",
+    "colleague_of": "coworker_of co_worker_of has_colleague",
+    "roommate_of": "flatmate_of",
+    "knows": "acquainted_with acquaintance_of",
+    "related_to": "related_with",
+    "has_pet": "owns_pet pet_owner_of",
+    "mentors": "mentor_of",
+    "prefers": "likes like prefer",
+    "enjoys": "enjoy",
+    "loves": "love",
+    NICKNAMED: "has_nickname also_known_as known_as goes_by",
     # work and groups
-    "employed_by": "works_at",
-    "employed_at": "works_at",
-    "employee_of": "works_at",
-    "works_for": "works_at",
-    "manager_of": "manages",
-    "boss_of": "manages",
-    "founder_of": "founded",
-    "maintainer_of": "maintains",
-    "organizer_of": "organizes",
-    "organises": "organizes",
-    "student_at": "studies_at",
+    "works_at": "employed_by employed_at employee_of works_for",
+    "manages": "manager_of boss_of",
+    "founded": "founder_of",
+    "maintains": "maintainer_of",
+    "organizes": "organizer_of organises",
+    "studies_at": "student_at",
     # things
-    "own": "owns",
-    "owner_of": "owns",
-    "use": "uses",
-    "creator_of": "created",
-    "author_of": "wrote",
-    "instance_of": "is_a",
-    "is_an": "is_a",
+    "owns": "own owner_of",
+    "uses": "use",
+    "created": "creator_of",
+    "wrote": "author_of",
+    "is_a": "instance_of is_an",
     # places and events
-    "lives_at": "lives_in",
-    "live_in": "lives_in",
-    "living_in": "lives_in",
-    "resides_in": "lives_in",
-    "resides_at": "lives_in",
-    "resident_of": "lives_in",
-    "located_at": "located_in",
+    "lives_in": "lives_at live_in living_in resides_in resides_at resident_of",
+    "located_in": "located_at",
     # causes
-    "because_of": "caused_by",
-    "due_to": "caused_by",
-    "result_of": "caused_by",
-    "resulted_from": "caused_by",
-    "results_from": "caused_by",
+    "caused_by": "because_of due_to result_of resulted_from results_from",
 }
+SYNONYMS = {word: relation for relation, words in _SYNONYM_WORDS.items() for word in words.split()}
 """Another word for the same relation in the same direction."""
 
 SYMMETRIC = frozenset(
-    {
-        "spouse_of",
-        "partner_of",
-        "engaged_to",
-        "sibling_of",
-        "twin_of",
-        "cousin_of",
-        "friend_of",
-        "neighbor_of",
-        "colleague_of",
-        "classmate_of",
-        "teammate_of",
-        "roommate_of",
-        "lives_with",
-        "related_to",
-        "knows",
-    }
+    """
+    spouse_of partner_of engaged_to sibling_of twin_of cousin_of friend_of neighbor_of colleague_of
+    classmate_of teammate_of roommate_of lives_with related_to knows
+    """.split()  # noqa: SIM905 - a word list reads best as words
 )
 """Relations that hold both ways: the alphabetically first name stands first."""
 
@@ -215,7 +129,7 @@ TYPES = {
     "happened_in": ("event", "place"),
     "depends_on": ("project", "concept"),
 }
-"""What a canonical relation says of its subject and its object."""
+"""The entity types of (subject, object) that a canonical relation implies."""
 
 CANONICAL = frozenset((*TYPES, *SYMMETRIC, *INVERSES.values(), *SYNONYMS.values()))
 """All relations that the tables know, each in its one form."""
@@ -252,24 +166,19 @@ def entity_types(relation: str) -> tuple[str, str]:
 
 
 def is_known(relation: str) -> bool:
-    """Whether the tables say how this relation, in any spelling, is written."""
+    """Return True when the tables have this relation, in any spelling."""
     return _canonical(relation)[0] in CANONICAL
 
 
 def _canonical(relation: str) -> tuple[str, bool]:
     """(canonical name, whether subject and object change places)."""
-    name = _snake_case(relation)
+    humped = _CAMEL_HUMP.sub("_", _plain_name(relation))
+    name = _NOT_WORD.sub("_", unicodedata.normalize("NFKC", humped).casefold()).strip("_")
     bare = name.removeprefix("is_").removeprefix("are_")
     if bare in INVERSES or bare in SYNONYMS or bare in SYMMETRIC or bare in TYPES:
         name = bare
     inverse = INVERSES.get(name)
     return (inverse, True) if inverse else (SYNONYMS.get(name, name), False)
-
-
-def _snake_case(relation: str) -> str:
-    humped = _CAMEL_HUMP.sub("_", _plain_name(relation))
-    folded = unicodedata.normalize("NFKC", humped).casefold()
-    return _NOT_WORD.sub("_", folded).strip("_")
 
 
 def _plain_name(name: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from quaid.capture import facts, relations
-from quaid.capture.facts import FactDetails
-from quaid.capture.naming import Names
+from quaid.capture import fact_note, relations
+from quaid.capture.entity_names import EntityNames
+from quaid.capture.fact_note import FactDetails
 from quaid.errors import BadInputError
 from quaid.model import Edge, Edit
 from quaid.vault import frontmatter
@@ -32,13 +33,13 @@ class KnownFact:
     session: str | None = None
 
 
-Same = KnownFact | int | None
-"""What says the same as a new fact: a note, an earlier one of the new facts by its place, or nothing."""
+Duplicate = KnownFact | int | None
+"""The fact that says the same as a new one: a note, the place of an earlier new one, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFact:
-    """What became of one new fact. `outcome` is created, confirmed, or known: it was said here before."""
+    """One new fact in the vault. `outcome` is created, confirmed, or known: it was said here before."""
 
     id: str
     path: str
@@ -55,11 +56,29 @@ class FactsPlan:
     entities: tuple[str, ...]
     edges: int
 
+    def with_outcome(self, outcome: str) -> list[StoredFact]:
+        return [fact for fact in self.stored if fact.outcome == outcome]
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Facts, entities and edges as plain JSON, which `stored_fields` reads."""
+        facts = [[fact.id, fact.path, fact.text, fact.outcome] for fact in self.stored]
+        return {"facts": facts, "entities": list(self.entities), "edges": self.edges}
+
+
+def stored_fields(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts, entities and edges of `FactsPlan.details`, as fields of a result."""
+    return {
+        "facts": tuple(StoredFact(*fact) for fact in details.get("facts", ())),
+        "entities": tuple(details.get("entities", ())),
+        "edges": details.get("edges", 0),
+    }
+
 
 def plan_facts(
     new: Sequence[NewFact],
-    same: Sequence[Same],
-    names: Names,
+    same: Sequence[Duplicate],
+    names: EntityNames,
     now: datetime,
     renamed: Mapping[str, tuple[str, bool]] | None = None,
 ) -> FactsPlan:
@@ -73,31 +92,36 @@ def plan_facts(
         for edge in fact.details.edges:
             names.learn_nickname(relations.normalise_edge(edge))
     edges = [
-        _place(fact.details.edges, names, renamed or {}) if twin is None else ()
-        for fact, twin in zip(new, same, strict=True)
+        _place_edges(fact.details.edges, names, renamed or {}) if duplicate is None else ()
+        for fact, duplicate in zip(new, same, strict=True)
     ]
     drafts: dict[str, Edit] = {}
     stored: list[StoredFact] = []
     confirmed: set[str] = set()
-    for fact, twin, placed in zip(new, same, edges, strict=True):
-        if isinstance(twin, KnownFact):
-            counts = twin.id not in confirmed and _is_new_word(fact, twin)
-            stored.append(_confirm(fact, twin, drafts, counts=counts))
-            confirmed |= {twin.id} if stored[-1].outcome == "confirmed" else set()
-        elif twin is not None:
-            earlier = stored[twin]
-            _cite(fact, earlier, drafts)
+    for fact, duplicate, placed in zip(new, same, edges, strict=True):
+        if isinstance(duplicate, KnownFact):
+            counts = duplicate.id not in confirmed and _is_new_word(fact, duplicate)
+            stored.append(_confirm(fact, duplicate, drafts, counts=counts))
+            confirmed |= {duplicate.id} if stored[-1].outcome == "confirmed" else set()
+        elif duplicate is not None:
+            earlier = stored[duplicate]
+            draft = drafts.get(earlier.path)
+            if draft is not None and draft.after is not None:
+                cited = fact_note.plan_confirmation(earlier.path, draft.after, fact.details.turns, counts=False)
+                drafts[earlier.path] = replace(draft, after=cited.after)
             stored.append(replace(earlier, outcome="known"))
         else:
             details = replace(fact.details, edges=placed)
-            note_id, edit = facts.plan_fact(fact.statement, details, now, names.written)
+            note_id, edit = fact_note.plan_fact(fact.statement, details, now, names.written)
             drafts[edit.rel_path] = edit
             stored.append(StoredFact(note_id, edit.rel_path, fact.statement, "created"))
     changed = [edit for edit in drafts.values() if edit.after != edit.before]
     return FactsPlan((*changed, *names.edits), tuple(stored), tuple(names.created), sum(map(len, edges)))
 
 
-def _place(edges: Sequence[Edge], names: Names, renamed: Mapping[str, tuple[str, bool]]) -> tuple[Edge, ...]:
+def _place_edges(
+    edges: Sequence[Edge], names: EntityNames, renamed: Mapping[str, tuple[str, bool]]
+) -> tuple[Edge, ...]:
     placed: dict[Edge, None] = {}
     for edge in edges:
         relation, is_flipped = renamed.get(edge.relation, (edge.relation, False))
@@ -109,29 +133,21 @@ def _place(edges: Sequence[Edge], names: Names, renamed: Mapping[str, tuple[str,
     return tuple(placed)
 
 
-def _is_new_word(fact: NewFact, twin: KnownFact) -> bool:
-    """Whether somebody says again what `twin` says, who has not said it in this conversation before."""
-    listed = frontmatter.parse(twin.data.decode("utf-8", errors="replace")).fields.get("turns")
+def _is_new_word(fact: NewFact, duplicate: KnownFact) -> bool:
+    """Return True when a person says again what `duplicate` says, for the first time in this conversation."""
+    listed = frontmatter.parse(duplicate.data.decode("utf-8", errors="replace")).fields.get("turns")
     cited = listed if isinstance(listed, list) else [listed]
     here = {turn.partition("#")[0] for turn in fact.details.turns}
-    has_heard = twin.session == fact.details.session or any(str(turn).partition("#")[0] in here for turn in cited)
+    has_heard = duplicate.session == fact.details.session or any(str(turn).partition("#")[0] in here for turn in cited)
     return fact.details.source != "assistant" and not has_heard
 
 
-def _confirm(fact: NewFact, twin: KnownFact, drafts: dict[str, Edit], *, counts: bool) -> StoredFact:
-    draft = drafts.get(twin.rel_path)
-    data = draft.after if draft is not None and draft.after is not None else twin.data
+def _confirm(fact: NewFact, duplicate: KnownFact, drafts: dict[str, Edit], *, counts: bool) -> StoredFact:
+    draft = drafts.get(duplicate.rel_path)
+    data = draft.after if draft is not None and draft.after is not None else duplicate.data
     try:
-        edit = facts.plan_confirmation(twin.rel_path, data, fact.details.turns, counts=counts)
+        edit = fact_note.plan_confirmation(duplicate.rel_path, data, fact.details.turns, counts=counts)
     except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
-        return StoredFact(twin.id, twin.rel_path, fact.statement, "known")
-    drafts[twin.rel_path] = Edit(twin.rel_path, twin.data, edit.after)
-    return StoredFact(twin.id, twin.rel_path, fact.statement, "confirmed" if counts else "known")
-
-
-def _cite(fact: NewFact, earlier: StoredFact, drafts: dict[str, Edit]) -> None:
-    """The turns of a fact that an earlier one of the same answer says already go to that one."""
-    draft = drafts.get(earlier.path)
-    if draft is not None and draft.after is not None:
-        edit = facts.plan_confirmation(earlier.path, draft.after, fact.details.turns, counts=False)
-        drafts[earlier.path] = replace(draft, after=edit.after)
+        return StoredFact(duplicate.id, duplicate.rel_path, fact.statement, "known")
+    drafts[duplicate.rel_path] = Edit(duplicate.rel_path, duplicate.data, edit.after)
+    return StoredFact(duplicate.id, duplicate.rel_path, fact.statement, "confirmed" if counts else "known")

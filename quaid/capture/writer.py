@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from quaid.capture import facts, linking
-from quaid.capture.facts import FactDetails
-from quaid.capture.lookups import Lookups
+from quaid.capture import entity_note, fact_note
+from quaid.capture.fact_note import FactDetails
+from quaid.capture.note_finder import NoteFinder
 from quaid.capture.storing import KnownFact, NewFact
 from quaid.config import is_users_own, render_setting, render_value, set_users_own
 from quaid.errors import (
@@ -48,8 +49,8 @@ FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a write did.
+class WriteResult:
+    """The result of a write.
 
     `outcome` is created, confirmed, linked, known, forgotten, restored, kept, set or unchanged; `left` are paths whose
     change is on disk but not committed, because the owner's own uncommitted work is in them; `hint` names a next
@@ -68,31 +69,31 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WritePlan:
     """A plan that may come to nothing: without edits there is no commit.
 
-    `told` is what its caller is told besides, as plain JSON.
+    `details` are for its caller, as plain JSON.
     """
 
-    written: Written
+    written: WriteResult
     edits: tuple[Edit, ...] = ()
     message: Message = field(default_factory=lambda: Message(""))
-    told: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def answer(self) -> str:
-        """What the same call is told again when a crash kept it from hearing."""
-        return json.dumps([asdict(self.written), dict(self.told)])
+        """The answer that the same call gets again when a crash cut it off."""
+        return json.dumps([asdict(self.written), dict(self.details)])
 
     @classmethod
-    def answered(cls, answer: str) -> Plan:
-        written, told = json.loads(answer)
+    def from_answer(cls, answer: str) -> WritePlan:
+        written, details = json.loads(answer)
         lists: dict[str, Any] = {key: tuple(value) for key, value in written.items() if isinstance(value, list)}
-        return cls(Written(**{**written, **lists}), told=told)
+        return cls(WriteResult(**{**written, **lists}), details=details)
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What a writer works with: the vault, the git history, and the index: all of it, brought up to date, where a plan
+    """The vault, the git history and the index that a writer works with: all of it, brought up to date, where a plan
     must not repeat what is there; and then as its owner may see it, where a reference or a name is looked up.
     """
 
@@ -113,36 +114,36 @@ class Writer:
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
         self._root = dependencies.root
-        self.lookups = Lookups(dependencies.root, dependencies.settings, dependencies.embedding)
+        self.finder = NoteFinder(dependencies.root, dependencies.settings, dependencies.embedding)
 
-    def remember(self, text: str, details: FactDetails) -> Written:
+    def remember(self, text: str, details: FactDetails) -> WriteResult:
         """Store a fact, or confirm the one that says it already. What was secret in it is replaced by its name."""
         from quaid.redaction import admit, admit_all
 
         said = admit(text)
-        statement = facts.clean_statement(said.text)
+        statement = fact_note.clean_statement(said.text)
         named = [details.speaker, details.project, details.session, list(details.keywords)]
         (speaker, project, session, keywords), more = admit_all(named)
         safe = replace(details, speaker=speaker, project=project, session=session, keywords=tuple(keywords))
         done = self.write(_key("remember", statement, safe), lambda: self._plan_fact(statement, safe)).written
         return replace(done, redacted=(*said.redacted, *more))
 
-    def link(self, edge: Edge) -> Written:
+    def link(self, edge: Edge) -> WriteResult:
         """Put an edge into the graph, normalised, with entity notes made on the way."""
         from quaid.redaction import admit
 
         edge = Edge(*(admit(name).text for name in (edge.subject, edge.relation, edge.object)))
         return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
 
-    def forget(self, reference: str) -> Written:
+    def forget(self, reference: str) -> WriteResult:
         """Take a fact, an entity, an episode or one turn out of the vault; git keeps it."""
         return self.write(_key("forget", reference), lambda: self._plan_forget(reference)).written
 
-    def restore(self, reference: str) -> Written:
+    def restore(self, reference: str) -> WriteResult:
         """Bring back what was forgotten, as it was."""
         return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
 
-    def configure(self, key: str, value: object) -> Written:
+    def configure(self, key: str, value: object) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; its comments and order stay.
 
         Raises:
@@ -157,15 +158,15 @@ class Writer:
                 f"Set it in the environment: QUAID_{key.replace('.', '_').upper()}"
             )
         if is_users_own(key):
-            return Written(key, str(set_users_own(key, value)), "set", said)
+            return WriteResult(key, str(set_users_own(key, value)), "set", said)
         return self.write(_key("config", key, value), lambda: self._plan_setting(key, value)).written
 
     # -- the order of things -------------------------------------------------------------------------------------
 
-    def write(self, key: str, plan: Callable[[], Plan]) -> Plan:
+    def write(self, key: str, plan: Callable[[], WritePlan]) -> WritePlan:
         """Carry out what `plan` plans, as one commit; it is asked again when a file changed under it.
 
-        `key` names the call: one that a crash cut off is told what it did, and nothing is done twice.
+        `key` names the call: one that a crash cut off gets the answer that it missed, and nothing is done twice.
         """
         dependencies = self._dependencies
         if not (self._root / CONFIG_FILE).exists():
@@ -173,9 +174,9 @@ class Writer:
         history = dependencies.history()
         with transaction.begin(self._root, history, dependencies.settings.git.wait_s, dependencies.say) as finished:
             if finished is not None and finished.key == key:
-                return Plan.answered(finished.answer)
+                return WritePlan.from_answer(finished.answer)
             for attempt in range(1, PLAN_ATTEMPTS + 1):
-                planned = self._plan(plan)
+                planned = heal(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
                 if not planned.edits:
                     return planned
                 change = VaultChange(key, planned.edits, planned.message, answer=planned.answer())
@@ -188,44 +189,39 @@ class Writer:
                 return replace(planned, written=replace(planned.written, commit=committed.id, left=committed.left))
         raise AssertionError("unreachable")
 
-    def _plan(self, plan: Callable[[], Plan]) -> Plan:
-        return heal(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
-
     def _look_up(self) -> apsw.Connection:
         self._dependencies.fresh_index()
         return self._dependencies.visible_index()
 
     # -- plans ---------------------------------------------------------------------------------------------------
 
-    def _plan_fact(self, statement: str, details: FactDetails) -> Plan:
+    def _plan_fact(self, statement: str, details: FactDetails) -> WritePlan:
         index = self._dependencies.fresh_index()
-        (same,) = self.lookups.find_same(index, [NewFact(statement, details)])
+        (same,) = self.finder.find_duplicates(index, [NewFact(statement, details)])
         if isinstance(same, KnownFact):
-            edit = self._edit(same.rel_path, lambda data: facts.plan_confirmation(same.rel_path, data))
+            edit = self._edit(same.rel_path, lambda data: fact_note.plan_confirmation(same.rel_path, data))
             message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
-            return Plan(Written(same.id, same.rel_path, "confirmed", statement), (edit,), message)
+            return WritePlan(WriteResult(same.id, same.rel_path, "confirmed", statement), (edit,), message)
         visible = self._dependencies.visible_index()
-        visible = self._dependencies.visible_index()
-        note_id, edit = facts.plan_fact(statement, details, _now(), graph.entity_names(visible))
+        note_id, edit = fact_note.plan_fact(statement, details, _now(), graph.entity_names(visible))
         message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
-        return Plan(Written(note_id, edit.rel_path, "created", statement), (edit,), message)
+        return WritePlan(WriteResult(note_id, edit.rel_path, "created", statement), (edit,), message)
 
-    def _plan_link(self, edge: Edge) -> Plan:
+    def _plan_link(self, edge: Edge) -> WritePlan:
         index = self._look_up()
-        planned = linking.plan_link(edge, lambda name: self.lookups.find_entity(index, name), _now())
+        planned = entity_note.plan_link(edge, lambda name: self.finder.find_entity(index, name), _now())
         said = f"{planned.edge.subject} {planned.edge.relation} {planned.edge.object}"
-        subject = self.lookups.find_entity(index, planned.edge.subject)
-        if subject is not None:
-            self._refuse_private(planned.edge.subject, subject)
+        subject = self.finder.find_entity(index, planned.edge.subject)
+        owners = {*self._dependencies.owners(), "default"}
+        if subject is not None and not may_see(subject.rel_path, subject.data, owners):
+            raise BadInputError(
+                f"The name {planned.edge.subject!r} is taken. Give the subject of the link another name."
+            )
         path = subject.rel_path if subject else planned.edits[0].rel_path
-        written = Written(path, path, "linked" if planned.edits else "known", said, created=planned.created)
-        return Plan(written, planned.edits, Message(f"link: {said}"))
+        written = WriteResult(path, path, "linked" if planned.edits else "known", said, created=planned.created)
+        return WritePlan(written, planned.edits, Message(f"link: {said}"))
 
-    def _refuse_private(self, name: str, subject: linking.EntityNote) -> None:
-        if not may_see(subject.rel_path, subject.data, {*self._dependencies.owners(), "default"}):
-            raise BadInputError(f"The name {name!r} is taken. Give the subject of the link another name.")
-
-    def _plan_forget(self, reference: str) -> Plan:
+    def _plan_forget(self, reference: str) -> WritePlan:
         index = self._look_up()
         note, _, turn = reference.partition("#t")
         document = documents.resolve_one(index, note)
@@ -238,33 +234,33 @@ class Writer:
             raise UncommittedError(document.path)
         text = documents.text_of(index, document.doc_id)
         message = Message(f"forget: {text or document.title}", trailers=_trailers(document.id, None))
-        cited = graph.cited_turns(index, [document.doc_id])
-        written = Written(
-            document.id, document.path, "forgotten", text or document.title, hint=_turn_hint(index, cited)
-        )
-        return Plan(written, (Edit(document.path, data, None),), message)
+        cited = [chunk_id for _, chunk_id in graph.cited_turns(index, [document.doc_id])]
+        turns = {f"{Path(turn.path).stem}#t{turn.turn}" for turn in documents.fetch_candidates(index, cited).values()}
+        hint = f"The conversation still says it; forget that too with: quaid forget {min(turns)}" if turns else None
+        written = WriteResult(document.id, document.path, "forgotten", text or document.title, hint=hint)
+        return WritePlan(written, (Edit(document.path, data, None),), message)
 
-    def _plan_forget_turn(self, document: Document, reference: str, turn: str) -> Plan:
+    def _plan_forget_turn(self, document: Document, reference: str, turn: str) -> WritePlan:
         if document.kind != Kind.EPISODE or not turn.isdigit():
             raise NoteNotFoundError(reference)
         turn_id = f"{Path(document.path).stem}#t{turn}"
         edit = self._edit_body(document.path, lambda body: episodes.forget_turn(body, int(turn)))
-        written = Written(turn_id, document.path, "forgotten", f"turn {turn} of {document.title}")
+        written = WriteResult(turn_id, document.path, "forgotten", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
-            return Plan(replace(written, outcome="unchanged"))
+            return WritePlan(replace(written, outcome="unchanged"))
         message = Message(
             f"forget: turn {turn} of session {document.session}", trailers=_trailers(turn_id, document.session)
         )
-        return Plan(written, (edit,), message)
+        return WritePlan(written, (edit,), message)
 
-    def _plan_restore(self, reference: str) -> Plan:
+    def _plan_restore(self, reference: str) -> WritePlan:
         note, _, turn = reference.partition("#t")
         index = self._look_up()
         living = documents.resolve(index, note)
         if turn and living:
             return self._plan_restore_turn(living[0], turn)
         if living:
-            return Plan(Written(living[0].id, living[0].path, "unchanged", living[0].title))
+            return WritePlan(WriteResult(living[0].id, living[0].path, "unchanged", living[0].title))
         found = self._dependencies.history().find_removed(note)
         if found is None:
             raise NoteNotFoundError(reference)
@@ -273,16 +269,23 @@ class Writer:
             raise NoteNotFoundError(reference)
         restored = notes.parse_note(path, data)
         message = Message(f"restore: {restored.text or path}", trailers=_trailers(restored.id, None))
-        return Plan(Written(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message)
+        return WritePlan(
+            WriteResult(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message
+        )
 
-    def _plan_restore_turn(self, document: Document, turn: str) -> Plan:
+    def _plan_restore_turn(self, document: Document, turn: str) -> WritePlan:
         turn_id = f"{Path(document.path).stem}#t{turn}"
         old = self._find_said(document, turn_id, turn)
-        edit = self._edit_body(document.path, lambda body: _restore_turn(body, old, int(turn)))
-        written = Written(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
+        edit = self._edit_body(
+            document.path,
+            lambda body: body if _says_turn(body, int(turn)) else episodes.restore_turn(body, old, int(turn)),
+        )
+        written = WriteResult(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
-            return Plan(replace(written, outcome="unchanged"))
-        return Plan(written, (edit,), Message(f"restore: turn {turn}", trailers=_trailers(turn_id, document.session)))
+            return WritePlan(replace(written, outcome="unchanged"))
+        return WritePlan(
+            written, (edit,), Message(f"restore: turn {turn}", trailers=_trailers(turn_id, document.session))
+        )
 
     def _find_said(self, document: Document, turn_id: str, turn: str) -> str:
         """The body of an episode as it was when it last said this turn."""
@@ -294,14 +297,14 @@ class Writer:
                 return body
         raise NoteNotFoundError(f"{document.path}#t{turn}")
 
-    def _plan_setting(self, key: str, value: object) -> Plan:
+    def _plan_setting(self, key: str, value: object) -> WritePlan:
         edit = self._edit(
             CONFIG_FILE, lambda data: Edit(CONFIG_FILE, data, render_setting(data.decode(), key, value).encode())
         )
         said = f"{key} = {render_value(value)}"
         if edit.after == edit.before:
-            return Plan(Written(key, CONFIG_FILE, "unchanged", said))
-        return Plan(Written(key, CONFIG_FILE, "set", said), (edit,), Message(f"config: {said}"))
+            return WritePlan(WriteResult(key, CONFIG_FILE, "unchanged", said))
+        return WritePlan(WriteResult(key, CONFIG_FILE, "set", said), (edit,), Message(f"config: {said}"))
 
     # -- editing notes -------------------------------------------------------------------------------------------
 
@@ -312,10 +315,8 @@ class Writer:
         return data
 
     def _edit(self, path: str, change: Callable[[bytes], Edit]) -> Edit:
-        try:
+        with naming_broken_note(path):
             return change(self._read(path))
-        except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
-            _raise_broken(path, error)
 
     def _edit_body(self, path: str, change: Callable[[str], str]) -> Edit:
         def edit(data: bytes) -> Edit:
@@ -325,26 +326,18 @@ class Writer:
         return self._edit(path, edit)
 
 
+@contextmanager
+def naming_broken_note(path: str) -> Iterator[None]:
+    """Raise a NoteBrokenError with `path` where a note's head or its encoding cannot be read."""
+    try:
+        yield
+    except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
+        problem = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise NoteBrokenError(path, problem) from error
+
+
 def _says_turn(body: str, number: int) -> bool:
     return any(turn.number == number and turn.text for turn in episodes.parse_turns(body))
-
-
-def _restore_turn(body: str, old: str, number: int) -> str:
-    return body if _says_turn(body, number) else episodes.restore_turn(body, old, number)
-
-
-def _raise_broken(path: str, error: Exception) -> NoReturn:
-    problem = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-    raise NoteBrokenError(path, problem) from error
-
-
-def _turn_hint(index: apsw.Connection, cited: Sequence[tuple[int, int]]) -> str | None:
-    """A forgotten fact is still in the conversation it was drawn from: say so, and how to forget that too."""
-    turns = documents.fetch_candidates(index, [chunk_id for _, chunk_id in cited]).values()
-    if not turns:
-        return None
-    ids = sorted({f"{Path(turn.path).stem}#t{turn.turn}" for turn in turns})
-    return f"The conversation still says it; forget that too with: quaid forget {ids[0]}"
 
 
 def _trailers(fact_id: str, session: str | None) -> tuple[tuple[str, str], ...]:

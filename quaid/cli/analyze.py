@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.capture_output import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
-from quaid.cli.invocation import Invocation, complain
-from quaid.cli.terminal import columns, count, size, styled
+from quaid.cli.extraction_output import MAX_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
+from quaid.cli.invocation import Invocation, complain, fields
+from quaid.cli.terminal import count, known, short, size, styled, titled
 from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError, NoteBrokenError, QuaidError
 
 if TYPE_CHECKING:
-    from quaid.capture.analyst import Analyzed
+    from quaid.capture.files.analyzer import AnalyzeResult
 
 OF_ONE_FILE = (BadInputError, NoteBrokenError, ModelAnswerError, ModelRefusedError)
 """Trouble that the next file need not have."""
@@ -23,10 +23,10 @@ OF_ONE_FILE = (BadInputError, NoteBrokenError, ModelAnswerError, ModelRefusedErr
 def run_analyze(
     ctx: typer.Context,
     paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Text, markdown or PDF files.")],
-    focus: Annotated[str, typer.Option(metavar="TEXT", help="What to look for above all.")] = "",
+    focus: Annotated[str, typer.Option(metavar="TEXT", help="What the model should look for above all.")] = "",
     project: Annotated[str | None, typer.Option(metavar="NAME", help="The project its facts belong to.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Ask the model even when nothing has changed.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
 ) -> int:
     """Learn from files: a model draws facts and names from them, each with the page or heading it stands at.
 
@@ -57,80 +57,60 @@ def run_analyze(
                 if isinstance(error, OF_ONE_FILE):
                     continue
                 break
-            shapes.append(as_shape(name, done))
+            shapes.append(shape_of_analyzed(name, done))
             if not invocation.as_json:
-                invocation.print(render(done))
-            _remark(invocation, done)
+                invocation.print(render_analyzed(done))
+            for remark in done.file.remarks:
+                invocation.say(remark)
+            remark_on_learned(invocation, done, done.file.redacted if done.outcome != "unchanged" else ())
+            if done.missing:
+                invocation.say("What the file no longer says is kept. Forget it with: quaid forget REF")
     if invocation.as_json:
         invocation.answer(files=shapes)
     return max((error.exit_code for error in failed), default=0)
 
 
-def as_shape(name: str, done: Analyzed) -> dict[str, object]:
-    """`Analyzed` as JSON."""
-    file, checkout = done.file, done.inquiry.checkout
+def shape_of_analyzed(name: str, done: AnalyzeResult) -> dict[str, object]:
+    """`AnalyzeResult` as JSON."""
+    file, checkout = done.file, done.request.checkout
     return {
         "file": name,
         "outcome": done.outcome,
         "note": done.note,
-        "title": file.title,
-        "media": file.media,
-        "size": file.size,
-        "pages": file.pages,
-        "checksum": file.checksum,
-        "repository": done.inquiry.repository,
+        **fields(file, "title", "media", "size", "pages", "checksum"),
+        "repository": done.request.repository,
         "branch": checkout.branch if checkout else None,
         "file_commit": checkout.commit if checkout else None,
         "uncommitted": checkout.is_changed if checkout else None,
-        "focus": done.inquiry.focus or None,
+        "focus": done.request.focus or None,
         "summary": done.summary or None,
-        "missing": [{"id": fact.id, "text": fact.text} for fact in done.missing],
+        "missing": [fields(fact, "id", "text") for fact in done.missing],
         **shape_of_learned(done),
-        "redacted": dict(Counter(file.redacted)),
-        "remarks": list(file.remarks),
+        "redacted": Counter(file.redacted),
+        "remarks": file.remarks,
         "pieces": done.pieces,
     }
 
 
-def render(done: Analyzed) -> str:
-    """What was done with one file, for a person."""
+def render_analyzed(done: AnalyzeResult) -> str:
+    """One file and what was done with it, for a person."""
+    file, checkout = done.file, done.request.checkout
     if done.outcome == "unchanged":
-        return (
-            f"Nothing to do: {done.file.path.name} is as it was when it was analyzed ({done.note}). --again asks anew."
-        )
+        return f"Nothing to do: {file.path.name} is as it was when it was analyzed ({done.note}). --again asks anew."
     new = [fact for fact in done.facts if fact.outcome == "created"]
-    known = len(done.facts) - len(new)
+    repeated = len(done.facts) - len(new)
     head = styled("Would learn" if done.is_dry_run else "Learned", "green")
-    said = f"{count(len(new), 'new fact')}{f', {known} known already' if known else ''}"
+    said = f"{count(len(new), 'new fact')}{f', {repeated} known already' if repeated else ''}"
+    details = (file.media, count(file.pages, "page") if file.pages else "", size(file.size), file.title)
+    git = None
+    if checkout:
+        commit = f" at {short(checkout.commit)}" if checkout.commit else ""
+        git = f"{checkout.repository}{commit}{', with uncommitted changes' if checkout.is_changed else ''}"
     rows = [
-        ("note", done.note),
-        ("file", _described(done)),
-        *([("git", _checkout(done))] if done.inquiry.checkout else []),
+        *known(("note", done.note), ("file", ", ".join(filter(None, details))), ("git", git)),
         *listed("summary", [done.summary] if done.summary else []),
-        *listed("facts", [fact.text for fact in new], None if done.is_dry_run else MOST_SHOWN),
-        *listed("missing", [f"{fact.text} ({fact.id[-5:]})" for fact in done.missing], MOST_SHOWN),
+        *listed("facts", [fact.text for fact in new], None if done.is_dry_run else MAX_SHOWN),
+        *listed("missing", [f"{fact.text} ({fact.id[-5:]})" for fact in done.missing], MAX_SHOWN),
         *rows_of_learned(done),
     ]
-    body = "\n".join(f"  {line}" for line in columns(rows).splitlines())
-    return f"{head}: {said} from {done.file.path.name}\n{body}"
-
-
-def _described(done: Analyzed) -> str:
-    file = done.file
-    pages = [count(file.pages, "page")] if file.pages else []
-    return ", ".join([file.media, *pages, size(file.size), *([file.title] if file.title else [])])
-
-
-def _checkout(done: Analyzed) -> str:
-    checkout = done.inquiry.checkout
-    assert checkout is not None
-    commit = f" at {checkout.commit[:10]}" if checkout.commit else ""
-    return f"{checkout.repository}{commit}{', with uncommitted changes' if checkout.is_changed else ''}"
-
-
-def _remark(invocation: Invocation, done: Analyzed) -> None:
-    for remark in done.file.remarks:
-        invocation.say(remark)
-    remark_on_learned(invocation, done, done.file.redacted if done.outcome != "unchanged" else ())
-    if done.missing:
-        invocation.say("What the file no longer says is kept. Forget it with: quaid forget REF")
+    return titled(f"{head}: {said} from {file.path.name}", rows)

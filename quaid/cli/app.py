@@ -17,62 +17,62 @@ from typer.core import TyperGroup
 from quaid.cli.invocation import Invocation
 
 
-class Entry(NamedTuple):
-    """Where a command lives and what `quaid --help` says about it."""
+class CommandEntry(NamedTuple):
+    """The module of a command and what `quaid --help` says about it."""
 
     module: str
     summary: str
 
 
-SECTIONS: dict[str, dict[str, Entry]] = {
+SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "Begin": {
-        "init": Entry("init", "Make a folder a vault, or adopt one that has notes."),
-        "clone": Entry("trust", "Clone a vault of yours from another machine, and trust it."),
-        "trust": Entry("trust", "Let Quaid read a vault that was cloned, copied or moved here."),
-        "demo": Entry("demo", "See it all work in a temporary vault."),
+        "init": CommandEntry("init", "Make a folder a vault, or adopt a folder of notes."),
+        "clone": CommandEntry("trust", "Clone your vault from another machine, and trust it."),
+        "trust": CommandEntry("trust", "Let Quaid read a vault that was cloned, copied or moved here."),
+        "demo": CommandEntry("demo", "Try everything in a temporary vault."),
     },
     "Remember and recall": {
-        "remember": Entry("remember", "Store a fact, or confirm the one that says it already."),
-        "extract": Entry("extract", "Take in a conversation."),
-        "analyze": Entry("analyze", "Learn from a file: text, markdown or PDF."),
-        "import": Entry("importing", "Take in what another memory holds."),
-        "export": Entry("exporting", "Write the memory as JSON lines."),
-        "recall": Entry("recall", "Answer a question from memory."),
-        "search": Entry("recall", "Find notes by their words alone."),
-        "get": Entry("notes", "Print a note, or one turn of a conversation."),
-        "forget": Entry("notes", "Take a note out of the memory; git keeps it."),
-        "restore": Entry("notes", "Bring back what was forgotten."),
-        "link": Entry("notes", "Connect two things in the graph."),
-        "note": Entry("notes", "Queue a line for the next conversation that is taken in."),
+        "remember": CommandEntry("remember", "Store a fact, or confirm the one that says the same."),
+        "extract": CommandEntry("extract", "Store a conversation and draw facts from it."),
+        "analyze": CommandEntry("analyze", "Learn from a file: text, markdown or PDF."),
+        "import": CommandEntry("importing", "Import another memory or a folder of notes."),
+        "export": CommandEntry("exporting", "Write the memory as JSON lines."),
+        "recall": CommandEntry("recall", "Answer a question from memory."),
+        "search": CommandEntry("recall", "Find notes by their words alone."),
+        "get": CommandEntry("notes", "Print a note, or one turn of a conversation."),
+        "forget": CommandEntry("notes", "Remove a note from the memory; git keeps it."),
+        "restore": CommandEntry("notes", "Bring back what was forgotten."),
+        "link": CommandEntry("notes", "Connect two things in the graph."),
+        "note": CommandEntry("notes", "Queue a line for the next conversation."),
     },
-    "Keep in step": {
-        "watch": Entry("watch", "Follow every change of the files until stopped."),
-        "sync": Entry("sync", "Bring the index in step with the files."),
-        "reindex": Entry("sync", "Build the index from nothing."),
-        "verify": Entry("sync", "Prove that the index says what the files say."),
+    "Index": {
+        "watch": CommandEntry("watch", "Follow changes of the files until stopped."),
+        "sync": CommandEntry("sync", "Bring the index up to date with the files."),
+        "reindex": CommandEntry("sync", "Rebuild the index from the files."),
+        "verify": CommandEntry("sync", "Check the index against the files."),
     },
     "Tidy": {
-        "janitor": Entry("janitor", "Review, merge and fold; every decision a commit you can undo."),
+        "janitor": CommandEntry("janitor", "Review and merge facts; every decision is a commit that you can undo."),
     },
     "Projects": {
-        "project": Entry("project", "Projects and their source code; what is true of each."),
-        "docs": Entry("docs", "Documents: search, read, and see which their sources have left behind."),
+        "project": CommandEntry("project", "Projects, their source code and their documents."),
+        "docs": CommandEntry("docs", "Search and read documents, and see which are out of date."),
     },
-    "Where agents live": {
-        "install": Entry("install", "Put Quaid into the program your agent lives in."),
-        "uninstall": Entry("install", "Take it out again."),
-        "mcp": Entry("mcp", "Serve the memory to agents."),
-        "context": Entry("context", "Print what an agent should have before it starts."),
-        "hook": Entry("hook", "Answer an event of a program that an agent lives in."),
+    "Agents": {
+        "install": CommandEntry("install", "Install Quaid in the program that your agent runs in."),
+        "uninstall": CommandEntry("install", "Remove it again."),
+        "mcp": CommandEntry("mcp", "Serve the memory to agents."),
+        "context": CommandEntry("context", "Print what an agent should know before it starts."),
+        "hook": CommandEntry("hook", "Answer an event of a program that an agent runs in."),
     },
     "Look around": {
-        "status": Entry("status", "How the vault is, and what needs attention."),
-        "doctor": Entry("doctor", "Check everything Quaid needs on this machine."),
-        "stats": Entry("stats", "What the memory is made of, in numbers."),
-        "log": Entry("log", "What changed, commit by commit."),
-        "why": Entry("why", "Why a memory is believed: what was said, who wrote it, what changed."),
-        "eval": Entry("eval", "Replay questions; see which answers are found, gained and lost."),
-        "config": Entry("config", "Show or change settings."),
+        "status": CommandEntry("status", "Show how the vault is, and what needs attention."),
+        "doctor": CommandEntry("doctor", "Check everything Quaid needs on this machine."),
+        "stats": CommandEntry("stats", "Show what the memory is made of, in numbers."),
+        "log": CommandEntry("log", "Show what changed, commit by commit."),
+        "why": CommandEntry("why", "Show where a memory comes from and how it has changed."),
+        "eval": CommandEntry("eval", "Replay questions and count the answers that are found, gained and lost."),
+        "config": CommandEntry("config", "Show or change settings."),
     },
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
@@ -86,7 +86,14 @@ class QuaidGroup(TyperGroup):
 
     def get_command(self, _: Any, cmd_name: str) -> Any:
         entry = COMMANDS.get(cmd_name)
-        return None if entry is None else _load(cmd_name, entry.module)
+        if entry is None:
+            return None
+        function = getattr(import_module(f"quaid.cli.{entry.module}"), f"run_{cmd_name}")
+        # A paragraph that begins with \b is printed as it is, not wrapped.
+        text = inspect.cleandoc(function.__doc__).replace("\\b\n", "\b\n").replace("Examples:\n", "\b\nExamples:\n")
+        one = _new_typer()
+        one.command(cmd_name, help=text)(function)
+        return _with_shared_options(typer.main.get_command(one))
 
     def format_commands(self, _: Any, formatter: Any) -> None:
         width = max(map(len, COMMANDS))
@@ -132,15 +139,6 @@ def _root(
     """
 
 
-def _load(name: str, module: str) -> Any:
-    function = getattr(import_module(f"quaid.cli.{module}"), f"run_{name}")
-    # A paragraph that begins with \b is printed as it is, not wrapped.
-    text = inspect.cleandoc(function.__doc__).replace("\\b\n", "\b\n").replace("Examples:\n", "\b\nExamples:\n")
-    one = _new_typer()
-    one.command(name, help=text)(function)
-    return _with_shared_options(typer.main.get_command(one))
-
-
 def _new_typer(**options: Any) -> typer.Typer:
     names = {"help_option_names": ["-h", "--help"]}
     return typer.Typer(
@@ -156,7 +154,7 @@ def _shared(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON (docs/cli.md has the shapes).")] = False,
     vault: Annotated[Path | None, typer.Option("--vault", metavar="PATH", help="The vault to use.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr, errors only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, no remarks.")] = False,
 ) -> None:
     """Never called: its options are lent to every command."""
 

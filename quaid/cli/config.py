@@ -9,9 +9,9 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from quaid.cli.change_output import tell_written
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns
-from quaid.cli.write_output import as_shape, tell_written
 from quaid.config import (
     is_users_own,
     list_settings,
@@ -35,7 +35,7 @@ class Setting(NamedTuple):
 
 def run_config(
     ctx: typer.Context,
-    key: Annotated[str | None, typer.Argument(metavar="KEY", help="A setting, like recall.limit.")] = None,
+    key: Annotated[str | None, typer.Argument(metavar="KEY", help="A setting, such as recall.limit.")] = None,
     value: Annotated[str | None, typer.Argument(metavar="VALUE", help="Its new value.")] = None,
 ) -> None:
     """Show all settings, show one, or change one.
@@ -53,19 +53,18 @@ def run_config(
     with invocation.open() as memory:
         settings = list(_list_settings(memory.root, memory.settings, os.environ))
         if key is None:
-            invocation.tell(lambda: _render(settings), settings=[setting._asdict() for setting in settings])
+            rows = [(setting.key, render_value(setting.value), setting.origin) for setting in settings]
+            invocation.tell(lambda: columns(rows), settings=[setting._asdict() for setting in settings])
             return
         found = next((setting for setting in settings if setting.key == key), None)
         if found is None:
             raise ConfigError(key, "there is no such setting")
         if value is None:
-            invocation.tell(lambda: _render_alone(found.value), **found._asdict())
+            text = found.value if isinstance(found.value, str) else render_value(found.value)
+            invocation.tell(lambda: text, **found._asdict())
             return
         written = memory.configure(key, value)
-    if invocation.as_json:
-        invocation.answer(**as_shape(written))
-    else:
-        tell_written(invocation, written)
+    tell_written(invocation, written)
     if variable_of(key) in os.environ:
         invocation.say(f"{variable_of(key)} is set and goes before what the file says.")
 
@@ -93,11 +92,3 @@ def _holds(written: Mapping[str, Any], key: str) -> bool:
     for section in sections:
         table = table.get(section, {})
     return name in table
-
-
-def _render(settings: list[Setting]) -> str:
-    return columns((setting.key, render_value(setting.value), setting.origin) for setting in settings)
-
-
-def _render_alone(value: object) -> str:
-    return value if isinstance(value, str) else render_value(value)

@@ -14,7 +14,7 @@ from quaid.settings import ModelSettings
 
 
 def ask_about_models(invocation: Invocation, settings: ModelSettings) -> None:
-    """Ask, or say how to agree where nobody can answer. Nothing where the user has decided, or where no model is."""
+    """Ask, or say how to agree where nobody can answer; do nothing when the user has decided or there is no model."""
     found = None if settings.provider else Models(replace(settings, provider="auto")).describe()
     if found is None or found.provider is None:
         return

@@ -12,9 +12,9 @@ from quaid.cli.invocation import Invocation
 
 def run_context(
     ctx: typer.Context,
-    tokens: Annotated[int | None, typer.Option("--tokens", metavar="N", min=50, help="How long it may be.")] = None,
+    tokens: Annotated[int | None, typer.Option("--tokens", metavar="N", min=50, help="The maximum length.")] = None,
 ) -> None:
-    """Print what an agent should have before it starts: core notes, projects, open questions, what was learned lately.
+    """Print what an agent should know before it starts: core notes, projects, open questions, what was learned lately.
 
     Hooks give the same text to the agents of connected programs.
 

@@ -26,7 +26,7 @@ FACT = "Maya takes oat milk in her coffee"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DemoStep:
     """A command that was run and what it printed."""
 
     command: str
@@ -37,10 +37,11 @@ class Step:
 def run_demo(
     ctx: typer.Context,
     path: Annotated[
-        Path | None, typer.Option("--path", "--keep", metavar="DIR", help="Build it in this new or empty folder.")
+        Path | None,
+        typer.Option("--path", "--keep", metavar="DIR", help="Build the vault in this new or empty folder."),
     ] = None,
 ) -> int:
-    """See it all work: a vault is built, fed, asked, edited behind Quaid's back, and asked again.
+    """Try everything: a vault is built, filled, asked, edited with another program, and asked again.
 
     Every step is shown as the command you would type, with what it really printed. Without --path the vault lies in
     the system's temporary folder, for you to look into until that is cleaned.
@@ -52,12 +53,19 @@ def run_demo(
     invocation: Invocation = ctx.obj
     root = _choose_folder(path)
     demo = Demo(invocation, root)
-    with _surroundings(root):
+    with _working_in(root):
         demo.run()
     if invocation.as_json:
         invocation.answer(vault=root, steps=[asdict(step) for step in demo.steps])
     else:
-        _say_next(invocation, root)
+        invocation.print(
+            f"{styled('The vault is yours to play with:', 'bold')} {root}\n"
+            f"  export QUAID_HOME={shlex.quote(str(root))}\n"
+            '  quaid recall "what is Maya allergic to?"\n'
+            '  quaid remember "Tom is learning to sail"\n'
+            "  quaid why Maya\n"
+            "Your own begins with: quaid init ~/quaid"
+        )
     return 0 if all(step.exit_code == 0 for step in demo.steps) else 1
 
 
@@ -67,7 +75,7 @@ class Demo:
     def __init__(self, invocation: Invocation, root: Path) -> None:
         self._invocation = invocation
         self._root = root
-        self.steps: list[Step] = []
+        self.steps: list[DemoStep] = []
 
     def run(self) -> None:
         """All of it."""
@@ -83,7 +91,7 @@ class Demo:
         self._tell("A vault is a folder of markdown notes in git.")
         self._quaid("init", "--no-fetch", str(self._root))
         self._fetch()
-        self._tell("Take in a conversation. It is kept turn by turn and can be recalled at once.")
+        self._tell("Store a conversation and draw facts from it. It is kept turn by turn and can be recalled at once.")
         shutil.copy(CONVERSATION, self._root / "conversation.jsonl")
         self._quaid("extract", "conversation.jsonl")
         self._quaid("recall", "when does the dog need to see the vet?", "--limit", "2")
@@ -122,7 +130,7 @@ class Demo:
         with self._invocation.adopt(Memory.open(self._root)) as memory:
             fetch_model(self._invocation, memory)
 
-    def _quaid(self, *arguments: str) -> Step:
+    def _quaid(self, *arguments: str) -> DemoStep:
         from quaid.cli.main import main
 
         output = io.StringIO()
@@ -130,7 +138,7 @@ class Demo:
             code = main(arguments)
         return self._show(("quaid", *arguments), output.getvalue(), code)
 
-    def _shell(self, *command: str) -> Step:
+    def _shell(self, *command: str) -> DemoStep:
         if command[0] == "sed":  # its -i differs between systems; the effect is the same
             return self._show(command, self._replace(command[2], command[3]), 0)
         # The owner of the demo is nobody: no identity to borrow, no key to sign with, no hook's repository.
@@ -146,8 +154,8 @@ class Demo:
         note.write_text(note.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
         return ""
 
-    def _show(self, command: tuple[str, ...], output: str, code: int) -> Step:
-        step = Step(shlex.join(command), output, code)
+    def _show(self, command: tuple[str, ...], output: str, code: int) -> DemoStep:
+        step = DemoStep(shlex.join(command), output, code)
         self.steps.append(step)
         if not self._invocation.as_json:
             self._invocation.print(f"{styled(f'$ {step.command}', 'bold')}\n{step.output}")
@@ -169,7 +177,7 @@ def _choose_folder(path: Path | None) -> Path:
 
 
 @contextmanager
-def _surroundings(root: Path) -> Iterator[None]:
+def _working_in(root: Path) -> Iterator[None]:
     """Inside, commands mean the demo's vault, and relative paths too."""
     before, home = Path.cwd(), os.environ.get("QUAID_HOME")
     os.chdir(root)
@@ -182,14 +190,3 @@ def _surroundings(root: Path) -> Iterator[None]:
             del os.environ["QUAID_HOME"]
         else:
             os.environ["QUAID_HOME"] = home
-
-
-def _say_next(invocation: Invocation, root: Path) -> None:
-    invocation.print(
-        f"{styled('The vault is yours to play with:', 'bold')} {root}\n"
-        f"  export QUAID_HOME={shlex.quote(str(root))}\n"
-        '  quaid recall "what is Maya allergic to?"\n'
-        '  quaid remember "Tom is learning to sail"\n'
-        "  quaid why Maya\n"
-        "Your own begins with: quaid init ~/quaid"
-    )

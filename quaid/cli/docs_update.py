@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from quaid.cli.invocation import Invocation, complain
-from quaid.cli.terminal import coloured, count, print_exactly, styled
-from quaid.cli.write_output import warn_left
+from quaid.cli.change_output import warn_left
+from quaid.cli.invocation import Invocation, complain, fields
+from quaid.cli.terminal import coloured, count, known, print_exactly, short, styled, titled
 from quaid.errors import QuaidError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def update(
     invocation: Invocation, documentation: Documentation, references: Sequence[str], project: str | None,
     *, yes: bool, patch: bool,
 ) -> int:  # fmt: skip
-    """Propose updates, and carry them out where that is wanted."""
+    """Propose updates, and carry them out with `yes`; return the exit code."""
     from quaid.docs.updating import Proposal, render_patch
 
     shapes: list[dict[str, object]] = []
@@ -33,8 +33,7 @@ def update(
         if shape["still_true"] or not (yes and not patch):
             text = "" if shape["still_true"] else render_patch(found)
             shape["patch"] = text or None
-            if not invocation.as_json:
-                _print(invocation, text if patch else _render(found, text), exactly=patch)
+            _show(invocation, found, text, patch=patch)
         else:
             try:
                 done = documentation.carry_out(found)
@@ -55,48 +54,40 @@ def update(
     return failed
 
 
-def _print(invocation: Invocation, text: str, *, exactly: bool) -> None:
-    if exactly:  # for git, to which a control character is one of the file's
-        print_exactly((text.rstrip("\n") + "\n").encode("utf-8", "surrogateescape"))
-    else:
-        invocation.print(text)
-
-
 def shape_of_proposal(proposal: Proposal) -> dict[str, object]:
     """A proposal as JSON."""
     from quaid.docs.updater import StillTrue
 
     update = proposal.update
-    edits = (
-        []
-        if isinstance(update, StillTrue)
-        else [{"find": update.before[e.start : e.end], "replace": e.new, "reason": e.reason} for e in update.edits]
-    )
+    edits = []
+    if not isinstance(update, StillTrue):
+        edits = [{"find": update.before[e.start : e.end], "replace": e.new, "reason": e.reason} for e in update.edits]
     return {
         "id": proposal.stale.doc.id,
         "still_true": isinstance(update, StillTrue),
         "summary": update.summary,
         "edits": edits,
-        "model": update.model,
-        "prompt": update.prompt,
+        **fields(update, "model", "prompt"),
     }
 
 
-def _render(proposal: Proposal, patch: str) -> str:
+def _show(invocation: Invocation, proposal: Proposal, text: str, *, patch: bool) -> None:
+    if invocation.as_json:
+        return
+    if patch:  # for git, to which a control character is one of the file's
+        print_exactly((text.rstrip("\n") + "\n").encode("utf-8", "surrogateescape"))
+        return
     head = f"{styled(proposal.stale.doc.id, 'bold')}: {proposal.update.summary or 'true as it is'}"
-    lines = [
-        coloured(line) for line in patch.splitlines() if not line.startswith(("diff --git", "index ", "--- ", "+++ "))
-    ]
-    return "\n".join([head, *lines])
+    headers = ("diff --git", "index ", "--- ", "+++ ")
+    invocation.print("\n".join([head, *(coloured(row) for row in text.splitlines() if not row.startswith(headers))]))
 
 
 def _tell_done(invocation: Invocation, proposal: Proposal, done: CarriedOut) -> None:
     edits = len(proposal.update.edits) if hasattr(proposal.update, "edits") else 0
-    what = f"{styled('Updated', 'green')}: {done.doc.id}, {count(edits, 'passage')}"
+    head = f"{styled('Updated', 'green')}: {done.doc.id}, {count(edits, 'passage')}"
+    branch = done.branch.branch if done.branch else None
     if not invocation.as_json:
-        invocation.print(f"{what}\n  commit  {done.commit[:10]}" if done.commit else what)
-        if done.branch is not None:
-            invocation.print(f"  branch  {done.branch.branch}")
-            invocation.say(f"Look at it and merge it: git -C {done.doc.folder} merge {done.branch.branch}")
-    if done.left:
-        warn_left(invocation, done.left)
+        invocation.print(titled(head, known(("commit", short(done.commit)), ("branch", branch))))
+        if branch:
+            invocation.say(f"Look at it and merge it: git -C {done.doc.folder} merge {branch}")
+    warn_left(invocation, done.left)

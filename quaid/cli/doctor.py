@@ -22,9 +22,11 @@ _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 def run_doctor(
     ctx: typer.Context,
-    fetch: Annotated[bool, typer.Option("--fetch", help="Fetch the embedding model first if it is missing.")] = False,
+    fetch: Annotated[
+        bool, typer.Option("--fetch", help="Download the embedding model first if it is missing.")
+    ] = False,
     hooks: Annotated[
-        bool, typer.Option("--hooks", help="Prove what is installed in other programs, by starting it.")
+        bool, typer.Option("--hooks", help="Start what is installed in other programs and check that it works.")
     ] = False,
 ) -> int:
     """Check everything Quaid needs on this machine; exit code 1 when something is broken.
@@ -47,19 +49,19 @@ def run_doctor(
         from quaid.agents.canary import prove
         from quaid.agents.installation import this_machine
 
-        findings += prove(this_machine(), invocation.say, lambda folder: Memory.create(folder)[0].close(), _recall)
+        def recall(root: Path, query: str) -> Recall:
+            with Memory.open(root) as memory:
+                return memory.recall(query)
+
+        findings += prove(this_machine(), invocation.say, lambda folder: Memory.create(folder)[0].close(), recall)
     ok = all(finding.level != "error" for finding in findings)
     shape = {"ok": ok, "vault": root, "findings": [asdict(finding) for finding in findings]}
-    invocation.tell(lambda: _render(findings), **shape)
+    invocation.tell(lambda: render_findings(findings), **shape)
     return 0 if ok else 1
 
 
-def _recall(root: Path, query: str) -> Recall:
-    with Memory.open(root) as memory:
-        return memory.recall(query)
-
-
-def _render(findings: Sequence[Finding]) -> str:
+def render_findings(findings: Sequence[Finding]) -> str:
+    """One line a finding, and below it the next step."""
     names = max(len(finding.name) for finding in findings)
     levels = max(len(finding.level) for finding in findings)
     lines = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, count, moment, section, styled
+from quaid.cli.terminal import columns, count, moment, paragraphs, section, short, styled
 from quaid.errors import BadInputError
 from quaid.model import Recall
 from quaid.recall.evaluation import Change, Outcome, Question, Score, compare, parse_questions, replay, score
@@ -43,13 +43,17 @@ def run_eval(
         typer.Argument(metavar="FILE", help="Questions: list items in markdown, or JSON lines."),
     ],
     before: Annotated[
-        str | None, typer.Option(metavar="REV|DATE", help="Compare with the memory as it was then.")
+        str | None, typer.Option(metavar="REV|DATE", help="Compare with the memory at this commit or day.")
     ] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="REV|DATE", help="Ask the memory as it was then, not the present files.")
+        str | None,
+        typer.Option(metavar="REV|DATE", help="Ask the memory at this commit or day instead of the present files."),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", min=1, help="Hits of each recall, the k of recall@k.")
+        int,
+        typer.Option(
+            "--limit", "-n", metavar="N", min=1, help="The number of hits for each question, the k of recall@k."
+        ),
     ] = 10,
 ) -> int:
     """Replay questions and count how many expected answers are found; with --before, which were gained and lost.
@@ -74,8 +78,22 @@ def run_eval(
         begun = total - len(questions)
         new = replayed.run(points[1], lambda done: bar.update("Asking", begun + done, total))
     changes = compare(old.outcomes, new.outcomes) if old else []
-    invocation.tell(lambda: _render(old, new, changes, limit), **_shape(old, new, changes, limit))
-    return _judge(invocation, old, new, changes)
+    pairs = [*zip(old.outcomes if old else [None] * len(new.outcomes), new.outcomes, strict=True)]
+    invocation.tell(
+        lambda: paragraphs(
+            _render_questions(pairs),
+            section("Gained", [(name, change.question.text) for change in changes for name in change.gained]),
+            section("Lost", [(name, change.question.text) for change in changes for name in change.lost]),
+            _render_scores([old, new] if old else [new], limit),
+        ),
+        limit=limit,
+        before=_side_shape(old) if old else None,
+        after=_side_shape(new),
+        questions=[shape_of_question(*pair) for pair in pairs],
+        gained=[_change_shape(change, change.gained) for change in changes if change.gained],
+        lost=[_change_shape(change, change.lost) for change in changes if change.lost],
+    )
+    return _exit_code(invocation, old, new, changes)
 
 
 class _Replay:
@@ -130,7 +148,7 @@ def _read(path: Path) -> str:
         raise BadInputError(f"{path} cannot be read ({error.strerror}). Give a file with questions.") from error
 
 
-def _judge(invocation: Invocation, old: _Side | None, new: _Side, changes: Sequence[Change]) -> int:
+def _exit_code(invocation: Invocation, old: _Side | None, new: _Side, changes: Sequence[Change]) -> int:
     sides = [("before", old), ("now" if old is None else "after", new)]
     if degraded := [f"{name} ({label})" for label, side in sides if side for name in side.degraded]:
         invocation.say(f"quaid: degraded: {', '.join(degraded)}. More may be found without that; see: quaid doctor")
@@ -144,23 +162,12 @@ def _judge(invocation: Invocation, old: _Side | None, new: _Side, changes: Seque
     return 0
 
 
-def _shape(old: _Side | None, new: _Side, changes: Sequence[Change], limit: int) -> dict[str, object]:
-    pairs = zip(old.outcomes if old else new.outcomes, new.outcomes, strict=True)
-    return {
-        "limit": limit,
-        "before": _side_shape(old) if old else None,
-        "after": _side_shape(new),
-        "questions": [_question_shape(before if old else None, after) for before, after in pairs],
-        "gained": [_change_shape(change, change.gained) for change in changes if change.gained],
-        "lost": [_change_shape(change, change.lost) for change in changes if change.lost],
-    }
-
-
 def _side_shape(side: _Side) -> dict[str, object]:
     return {"commit": side.commit, "when": side.when, "degraded": side.degraded, **asdict(side.score)}
 
 
-def _question_shape(before: Outcome | None, after: Outcome) -> dict[str, object]:
+def shape_of_question(before: Outcome | None, after: Outcome) -> dict[str, object]:
+    """A question with the ranks of its expected answers, as JSON."""
     question = after.question
     old = before.ranks if before else (None,) * len(after.ranks)
     expected = [
@@ -173,16 +180,6 @@ def _question_shape(before: Outcome | None, after: Outcome) -> dict[str, object]
 
 def _change_shape(change: Change, names: Sequence[str]) -> dict[str, object]:
     return {"question": change.question.text, "place": change.question.place, "answers": list(names)}
-
-
-def _render(old: _Side | None, new: _Side, changes: Sequence[Change], limit: int) -> str:
-    before: Sequence[Outcome | None] = old.outcomes if old else [None] * len(new.outcomes)
-    parts = [_render_questions(list(zip(before, new.outcomes, strict=True)))]
-    for title, picked in (("Gained", [c.gained for c in changes]), ("Lost", [c.lost for c in changes])):
-        rows = [(name, change.question.text) for change, names in zip(changes, picked, strict=True) for name in names]
-        parts.append(section(title, rows))
-    parts.append(_render_scores([old, new] if old else [new], limit))
-    return "\n\n".join(part for part in parts if part)
 
 
 def _render_questions(pairs: Sequence[tuple[Outcome | None, Outcome]]) -> str:
@@ -206,7 +203,7 @@ def _rank(rank: int | None) -> str:
 
 def _render_scores(sides: Sequence[_Side], limit: int) -> str:
     scores = [side.score for side in sides]
-    named = [f"{moment(side.when)}, at {side.commit[:10]}" if side.commit else "the present files" for side in sides]
+    named = [f"{moment(side.when)}, at {short(side.commit)}" if side.commit else "the present files" for side in sides]
     rows: list[tuple[object, ...]] = [("as of", *named)] if any(side.commit for side in sides) else []
     rows += [
         (f"recall@{limit}", *(_figure(one.recall) for one in scores)),

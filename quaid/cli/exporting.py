@@ -14,10 +14,12 @@ from quaid.cli.terminal import count, styled
 
 def run_export(
     ctx: typer.Context,
-    file: Annotated[str | None, typer.Argument(metavar="FILE", help="Where to write; - or nothing is stdout.")] = None,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="The file to write; the default, -, is stdout.")
+    ] = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND", help="Only fact, entity, episode, core, note … or ledger; repeatable."),
+        typer.Option(metavar="KIND", help="Only this kind: fact, entity, episode, core, note … or ledger; repeatable."),
     ] = None,
 ) -> None:
     """Write the memory as JSON lines, a note each: its text and what it says of itself, and the whole file.

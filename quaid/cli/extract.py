@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quaid.cli.capture_output import MOST_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
-from quaid.cli.invocation import Invocation, complain
-from quaid.cli.terminal import columns, count, styled
+from quaid.cli.extraction_output import MAX_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
+from quaid.cli.invocation import Invocation, complain, fields
+from quaid.cli.terminal import count, known, styled, titled
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NoteBrokenError, QuaidError, UsageError
 from quaid.llm.discovery import AGREE
 
 if TYPE_CHECKING:
-    from quaid.capture.learner import Extracted
+    from quaid.capture.extractor import ExtractResult
     from quaid.memory import Memory
 
 NO_MODEL = "No model was found, so no facts can be drawn; conversations are kept and recalled as they are."
@@ -29,16 +29,18 @@ def run_extract(
         list[str] | None, typer.Argument(metavar="FILE…", help="Transcripts or exports; - reads from stdin.")
     ] = None,
     session: Annotated[
-        str | None, typer.Option(metavar="ID", help="Its session id, if the transcript names none.")
+        str | None, typer.Option(metavar="ID", help="The session id, when the transcript has none.")
     ] = None,
-    pending: Annotated[bool, typer.Option("--pending", help="Learn from the conversations that wait.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, write nothing.")] = False,
-    no_facts: Annotated[bool, typer.Option("--no-facts", help="Keep the conversation, ask no model.")] = False,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Draw facts from the conversations that wait for a model.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
+    no_facts: Annotated[bool, typer.Option("--no-facts", help="Keep the conversation without asking a model.")] = False,
     trigger: Annotated[
-        str, typer.Option(metavar="NAME", help="The occasion, as snippets and journal name it.")
+        str, typer.Option(metavar="NAME", help="The occasion, used as a heading in snippets and journal.")
     ] = "Session",
 ) -> int:
-    """Take in conversations: keep what was said, and let a model draw facts, names and observations from it.
+    """Store conversations, and let a model draw facts, names and observations from them.
 
     Known are sessions of Claude Code, Codex, Gemini and OpenClaw, exports of ChatGPT and Claude.ai (JSON or zip), JSON
     lines with role and content, and plain text ("Name: what was said"). System text, tool output, thinking and recalled
@@ -53,7 +55,10 @@ def run_extract(
       quaid extract --pending
     """
     invocation: Invocation = ctx.obj
-    how = {"facts": not no_facts, "dry_run": dry_run, "trigger": _trigger(trigger)}
+    occasion = " ".join(trigger.replace("#", " ").split())[:60]  # one line that goes into a heading
+    if not occasion:
+        raise UsageError("--trigger is empty. Name the occasion, such as Compaction or Reset.")
+    how = {"facts": not no_facts, "dry_run": dry_run, "trigger": occasion}
     if pending:
         if file:
             raise UsageError("--pending takes no files: it learns from the conversations that are kept already.")
@@ -71,7 +76,7 @@ def run_extract(
         if any(done.new_turns and done.waiting for done in found) and not memory.settings.models.provider:
             invocation.say(f"No model is asked before you have agreed to it. {AGREE}")
     if invocation.as_json:
-        shapes = [as_shape(done) for done in found]
+        shapes = [shape_of_extracted(done) for done in found]
         several = {"sessions": shapes, "refused": {name: _as_error(error) for name, error in refused.items()}}
         invocation.answer(**shapes[0] if len(shapes) == 1 and not refused else several)
     return 1 if refused or any(done.problem for done in found) else 0
@@ -79,8 +84,8 @@ def run_extract(
 
 def _take_in(
     memory: Memory, names: list[str], session: str | None, how: dict[str, Any], refused: dict[str, QuaidError]
-) -> Iterator[Extracted]:
-    """What was done with each conversation. A file of several that cannot be used is `refused`, and named at once."""
+) -> Iterator[ExtractResult]:
+    """Yield what was done with each conversation; one file of several that cannot be used goes to `refused`."""
     for name in names:
         source = sys.stdin.buffer if name == "-" else Path(name).expanduser()
         try:
@@ -102,14 +107,14 @@ def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
             invocation.tell(lambda: "", waiting=[], sessions=[])
             invocation.say("No conversation is waiting.")
             return 0
-        if not how["facts"] or not memory.learner.reader.is_able():
+        if not how["facts"] or not memory.extractor.reader.is_able():
             shape: dict[str, object] = {
                 "waiting": list(waiting), "sessions": [], "error": {"code": "no_model", "message": NO_MODEL},
             }  # fmt: skip
             invocation.tell(lambda: "\n".join(waiting), **shape)
             complain(f"{NO_MODEL} See: quaid doctor")
             return 1
-        found: list[Extracted] = []
+        found: list[ExtractResult] = []
         for done in memory.extract_waiting(**how):
             found.append(done)
             if not invocation.as_json:
@@ -120,23 +125,11 @@ def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
         memory.sync()
         left = memory.list_waiting()
     if invocation.as_json:
-        invocation.answer(waiting=list(left), sessions=[as_shape(done) for done in found])
+        invocation.answer(waiting=list(left), sessions=[shape_of_extracted(done) for done in found])
     return 1 if any(done.problem for done in found) else 0
 
 
-def _trigger(name: str) -> str:
-    """One line without what would end a heading.
-
-    Raises:
-        UsageError: nothing is left of it.
-    """
-    trigger = " ".join(name.replace("#", " ").split())[:60]
-    if not trigger:
-        raise UsageError("--trigger is empty. Name the occasion, such as Compaction or Reset.")
-    return trigger
-
-
-def _remark(invocation: Invocation, done: Extracted) -> None:
+def _remark(invocation: Invocation, done: ExtractResult) -> None:
     remark_on_learned(invocation, done, done.redacted)
     if done.problem is not None:
         kept = "nothing was written" if done.is_dry_run else "the conversation is kept and waits"
@@ -147,20 +140,13 @@ def _remark(invocation: Invocation, done: Extracted) -> None:
         invocation.say(f"What could not be used is kept in {done.quarantined}")
 
 
-def as_shape(done: Extracted) -> dict[str, object]:
-    """`Extracted` as JSON."""
+def shape_of_extracted(done: ExtractResult) -> dict[str, object]:
+    """`ExtractResult` as JSON."""
     shape: dict[str, object] = {
-        "session": done.session,
-        "path": done.path,
-        "turns": done.turns,
-        "new_turns": done.new_turns,
-        "waiting": done.waiting,
-        "skipped": done.skipped,
-        "redacted": dict(Counter(done.redacted)),
+        **fields(done, "session", "path", "turns", "new_turns", "waiting", "skipped"),
+        "redacted": Counter(done.redacted),
         **shape_of_learned(done),
-        "snippets": done.snippets,
-        "journal": list(done.journal),
-        "quarantined": done.quarantined,
+        **fields(done, "snippets", "journal", "quarantined"),
     }
     if done.problem is not None:
         shape["error"] = _as_error(done.problem)
@@ -171,24 +157,22 @@ def _as_error(problem: QuaidError) -> dict[str, str]:
     return {"code": problem.code, "message": str(problem)}
 
 
-def render_extracted(done: Extracted) -> str:
-    """What was done with one conversation, for a person."""
+def render_extracted(done: ExtractResult) -> str:
+    """One conversation and what was done with it, for a person."""
     marks = {"created": "", "confirmed": " (said again)", "known": " (known)"}
     facts = [f"{fact.text}{marks[fact.outcome]}" for fact in done.facts]
     snippets = ", ".join(f"{number} for {file}" for file, number in done.snippets.items())
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in done.skipped.items())
     rows = [
         ("path", done.path),
-        *listed("facts", facts, None if done.is_dry_run else MOST_SHOWN),
-        *([("snippets", snippets)] if snippets else []),
-        *([("journal", ", ".join(done.journal))] if done.journal else []),
-        *([("left out", left_out)] if left_out else []),
+        *listed("facts", facts, None if done.is_dry_run else MAX_SHOWN),
+        *known(("snippets", snippets), ("journal", ", ".join(done.journal)), ("left out", left_out)),
         *rows_of_learned(done),
     ]
-    return "\n".join([_head(done), *(f"  {line}" for line in columns(rows).splitlines())])
+    return titled(_head(done), rows)
 
 
-def _head(done: Extracted) -> str:
+def _head(done: ExtractResult) -> str:
     of_session = f"of session {done.session}"
     new = sum(fact.outcome == "created" for fact in done.facts)
     again = sum(fact.outcome == "confirmed" for fact in done.facts)

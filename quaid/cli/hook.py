@@ -13,12 +13,12 @@ def run_hook(
     ctx: typer.Context,
     event: Annotated[str, typer.Argument(metavar="EVENT", help="session-start, user-prompt-submit, post-tool-use, "
                                          "pre-compact, stop or session-end; work does what is queued.")],
-    text: Annotated[bool, typer.Option("--text", help="Answer with the bare text instead of JSON.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Answer with plain text instead of JSON.")] = False,
 ) -> int:  # fmt: skip
-    """Answer an event of a program that an agent lives in; the event comes as JSON on stdin, as Claude Code gives it.
+    """Answer an event of a program that an agent runs in; the event is JSON on stdin, as Claude Code sends it.
 
     A session begins with what an agent should know; a prompt gets the memories that answer it; conversations that end
-    or are compacted are queued, and a worker in the background takes them in. Always exits 0; says nothing where
+    or are compacted are queued, and a worker in the background stores them. Always exits 0; says nothing where
     QUAID_NO_HOOKS is set. Connect a program with: quaid install
 
     Examples:

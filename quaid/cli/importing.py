@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import clipped, columns, count, section, styled
-from quaid.cli.write_output import warn_left
+from quaid.cli.change_output import warn_left
+from quaid.cli.invocation import Invocation, fields
+from quaid.cli.terminal import clipped, count, known, lines, section, short, styled, titled
 from quaid.errors import UsageError
 
 if TYPE_CHECKING:
-    from quaid.capture.imports import Imported
+    from quaid.capture.importer import ImportResult
 
-_MOST_SHOWN = 10
+MAX_SHOWN = 10
 _WIDTH = 100
 
 
@@ -29,23 +29,22 @@ def run_import(
         typer.Option(
             "--from",
             metavar="FORMAT",
-            help="What it is, if that is not told by its content: quaid, mem0, basic-memory, markdown, notes.",
+            help="The format, when the content does not tell: quaid, mem0, basic-memory, markdown, notes.",
         ),
     ] = None,
-    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Whose facts these are.")] = None,
-    keep_owners: Annotated[
-        bool, typer.Option("--keep-owners", help="Each memory of mem0 belongs to its user_id.")
-    ] = False,
+    owner: Annotated[str | None, typer.Option(metavar="NAME", help="The owner of the facts.")] = None,
+    keep_owners: Annotated[bool, typer.Option("--keep-owners", help="Keep each user_id of mem0 as the owner.")] = False,
     project: Annotated[str | None, typer.Option(metavar="NAME", help="The project the facts belong to.")] = None,
     into: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where in the vault a folder of notes goes; else notes/NAME.")
+        str | None,
+        typer.Option(metavar="FOLDER", help="The folder of the vault for imported notes; the default is notes/NAME."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
 ) -> None:
-    """Take in what another memory holds: markdown memories (MEMORY.md, daily notes), a basic-memory project, an export
+    """Import another memory: markdown memories (MEMORY.md, daily notes), a basic-memory project, an export
     of mem0, a folder of notes such as an Obsidian vault, or what `quaid export` wrote.
 
-    What it is is told by its content. No model is asked. Doing it again adds only what is new.
+    The format is recognised by the content. No model is asked. Importing again adds only what is new.
 
     Examples:
       quaid import ~/.openclaw/workspace --dry-run
@@ -61,47 +60,37 @@ def run_import(
             sys.stdin.buffer if path == "-" else path,
             format=format_, project=project, keep_owners=keep_owners, into=into, dry_run=dry_run,
         )  # fmt: skip
-    invocation.tell(lambda: _render(imported), **_as_shape(imported))
-    _warn(invocation, imported)
+    invocation.tell(
+        lambda: render_imported(imported),
+        **fields(imported, "source", "format", "dry_run"),
+        counts={kind: imported.counts.get(kind, 0) for kind in ("facts", "entities", "edges", "notes")},
+        **fields(imported, "known", "left_out", "redacted", "clashes"),
+        namesakes=[{"path": path, "other": other} for path, other in imported.namesakes],
+        **fields(imported, "examples", "commit", "left"),
+    )
+    remark_on_imported(invocation, imported)
 
 
-def _as_shape(imported: Imported) -> dict[str, object]:
-    return {
-        "source": imported.source,
-        "format": imported.format,
-        "dry_run": imported.dry_run,
-        "counts": {kind: imported.counts.get(kind, 0) for kind in ("facts", "entities", "edges", "notes")},
-        "known": imported.known,
-        "left_out": imported.left_out,
-        "redacted": imported.redacted,
-        "clashes": imported.clashes,
-        "namesakes": [{"path": path, "other": other} for path, other in imported.namesakes],
-        "examples": imported.examples,
-        "commit": imported.commit,
-        "left": imported.left,
-    }
+def render_imported(imported: ImportResult) -> str:
+    """The counts of an import, and what was left out."""
+    from quaid.capture.importer import phrase_counts
 
-
-def _render(imported: Imported) -> str:
-    from quaid.capture.imports import phrase_counts
-
+    head = f"Nothing new in {imported.source} ({imported.format})"
     if imported.counts:
-        verb = "Would import" if imported.dry_run else styled("Imported", "green")
+        verb = "Would import" if imported.dry_run else styled("ImportResult", "green")
         head = f"{verb}: {phrase_counts(imported.counts)} from {imported.format}"
-    else:
-        head = f"Nothing new in {imported.source} ({imported.format})"
-    rows = [("known already", f"{imported.known:,}")] if imported.known else []
-    if imported.commit:
-        rows.append(("commit", imported.commit[:10]))
-    parts = [head, *(f"  {line}" for line in columns(rows).splitlines())]
-    if imported.dry_run:
-        parts.append(section("First of them", [(clipped(text, _WIDTH),) for text in imported.examples]))
+    repeated = f"{imported.known:,}" if imported.known else None
+    examples = [(clipped(text, _WIDTH),) for text in imported.examples] if imported.dry_run else []
     reasons = sorted(imported.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
-    parts.append(section("Left out", [(f"{number:,}", reason) for reason, number in reasons]))
-    return "\n".join(filter(None, parts))
+    return lines(
+        titled(head, known(("known already", repeated), ("commit", short(imported.commit)))),
+        section("First of them", examples),
+        section("Left out", [(f"{number:,}", reason) for reason, number in reasons]),
+    )
 
 
-def _warn(invocation: Invocation, imported: Imported) -> None:
+def remark_on_imported(invocation: Invocation, imported: ImportResult) -> None:
+    """Say what was redacted, kept as it was or left uncommitted."""
     if imported.redacted:
         places = [f"{place} ({', '.join(secrets)})" for place, secrets in imported.redacted.items()]
         invocation.say(f"Secrets were taken out of {_first(places)}.")
@@ -111,10 +100,9 @@ def _warn(invocation: Invocation, imported: Imported) -> None:
     if imported.namesakes:
         pairs = [f"{path} and {other}" for path, other in imported.namesakes]
         invocation.say(f"Of one name, so that a link to it may mean either: {_first(pairs)}.")
-    if imported.left:
-        warn_left(invocation, imported.left)
+    warn_left(invocation, imported.left)
 
 
 def _first(things: list[str] | tuple[str, ...]) -> str:
-    more = f" and {len(things) - _MOST_SHOWN:,} more" if len(things) > _MOST_SHOWN else ""
-    return ", ".join(things[:_MOST_SHOWN]) + more
+    more = f" and {len(things) - MAX_SHOWN:,} more" if len(things) > MAX_SHOWN else ""
+    return ", ".join(things[:MAX_SHOWN]) + more

@@ -9,20 +9,21 @@ from typing import Annotated
 import typer
 
 from quaid.cli.consent import ask_about_models
-from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, count, styled
+from quaid.cli.invocation import Invocation, fields
+from quaid.cli.terminal import count, known, short, styled, titled
 from quaid.config import load_settings
-from quaid.history.creation import Created
 from quaid.memory import Memory
-from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.sync.derived_index import SyncOptions
 
 
 def run_init(
     ctx: typer.Context,
     path: Annotated[
-        Path | None, typer.Argument(metavar="PATH", help="The folder; else --vault, $QUAID_HOME or ~/quaid.")
+        Path | None, typer.Argument(metavar="PATH", help="The folder; the default is --vault, $QUAID_HOME or ~/quaid.")
     ] = None,
-    fetch: Annotated[bool, typer.Option("--fetch/--no-fetch", help="Fetch the embedding model (90 MB), once.")] = True,
+    fetch: Annotated[
+        bool, typer.Option("--fetch/--no-fetch", help="Download the embedding model (90 MB), once.")
+    ] = True,
 ) -> None:
     """Make a folder a vault. A folder that has notes is adopted: files are added, none is changed.
 
@@ -40,19 +41,30 @@ def run_init(
             report = memory.sync(SyncOptions(fetch_weights=False))
         uncommitted = memory.git.uncommitted()
     shape = {
-        "vault": created.root, "adopted": created.adopted, "made_repository": created.made_repository,
-        "files": created.files, "commit": created.commit, "notes": report.total, "pending": report.pending,
-        "uncommitted": uncommitted, "fetch_problem": problem,
+        "vault": created.root, **fields(created, "adopted", "made_repository", "files", "commit"),
+        "notes": report.total, "pending": report.pending, "uncommitted": uncommitted, "fetch_problem": problem,
     }  # fmt: skip
-    invocation.tell(lambda: _render(created, report), **shape)
+    rows = known(
+        ("added", ", ".join(created.files) or "nothing"),
+        ("git", "made a repository, branch main" if created.made_repository else None),
+        ("commit", short(created.commit)),
+        ("index", count(report.total, "note")),
+    )
+    head = f"{styled('Adopted' if created.adopted else 'Made a vault in', 'green')} {created.root}"
+    invocation.tell(lambda: titled(head, rows), **shape)
     if created.adopted:
-        _say_adopted(invocation, created, uncommitted)
+        invocation.say("Your own notes are untouched: Quaid reads them and never edits them.")
+        if created.made_repository and uncommitted:
+            invocation.say(
+                f"{count(len(uncommitted), 'note')} of yours not committed yet: "
+                f'git -C {created.root} add -A && git -C {created.root} commit -m "My notes"'
+            )
     ask_about_models(invocation, load_settings(created.root).models)
     invocation.say('Next: quaid remember "…", then quaid recall "…"')
 
 
 def fetch_model(invocation: Invocation, memory: Memory, *, force: bool = False) -> str | None:
-    """Make the embedding model ready; when it cannot be had, why (which is said, and no failure)."""
+    """Make the embedding model ready; return why it is not, which is said and is not a failure."""
     if memory.settings.embedding.provider != "local" or memory.embedding.embedder() is not None:
         return None
     with invocation.progress(memory) as bar:
@@ -62,24 +74,3 @@ def fetch_model(invocation: Invocation, memory: Memory, *, force: bool = False) 
         return None
     invocation.say(str(problem))
     return str(problem)
-
-
-def _render(created: Created, report: SyncReport) -> str:
-    what = "Adopted" if created.adopted else "Made a vault in"
-    rows = [("added", ", ".join(created.files) or "nothing")]
-    if created.made_repository:
-        rows.append(("git", "made a repository, branch main"))
-    if created.commit:
-        rows.append(("commit", created.commit[:10]))
-    rows.append(("index", count(report.total, "note")))
-    body = "\n".join(f"  {line}" for line in columns(rows).splitlines())
-    return f"{styled(what, 'green')} {created.root}\n{body}"
-
-
-def _say_adopted(invocation: Invocation, created: Created, uncommitted: list[str]) -> None:
-    invocation.say("Your own notes are untouched: Quaid reads them and never edits them.")
-    if created.made_repository and uncommitted:
-        invocation.say(
-            f"{count(len(uncommitted), 'note')} of yours not committed yet: "
-            f'git -C {created.root} add -A && git -C {created.root} commit -m "My notes"'
-        )

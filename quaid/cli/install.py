@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import clipped, columns, count, line_width, styled, wrapped
+from quaid.cli.invocation import Invocation, fields
+from quaid.cli.terminal import clipped, coloured, columns, count, line_width, lines, styled, wrapped
 
 if TYPE_CHECKING:
     from quaid.agents.installation import Change, Done, Standing
 
-_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _HOST = typer.Argument(
     metavar="HOST", help="claude-code, claude-desktop, cursor, windsurf, vscode, codex, gemini or openclaw."
 )
-_DRY_RUN = typer.Option("--dry-run", help="Show what would change, and change nothing.")
-_PROJECT = typer.Option("--project", help="claude-code: this folder's own config, not yours for all folders.")
+_DRY_RUN = typer.Option("--dry-run", help="Show what would change; change nothing.")
+_PROJECT = typer.Option("--project", help="claude-code: change the config of this folder instead of your own.")
 
 
 def run_install(
@@ -27,14 +27,14 @@ def run_install(
     dry_run: Annotated[bool, _DRY_RUN] = False,
     project: Annotated[bool, _PROJECT] = False,
     plugin: Annotated[
-        bool, typer.Option("--plugin", help="claude-code: switch on the plugin, with its skill and commands.")
+        bool, typer.Option("--plugin", help="claude-code: enable the plugin, with its skill and commands.")
     ] = False,
 ) -> None:
-    """Put Quaid into the program your agent lives in; without a name, list them.
+    """Install Quaid in the program that your agent runs in; without a name, list the programs.
 
     Its config is edited, not rewritten: comments, order and everything else in it stay, a backup is kept beside it, and
-    `quaid uninstall` takes back just what was put in. The host is given the vault that you name now, or that is used
-    here without a name.
+    `quaid uninstall` removes just what was added. The program is given the vault of --vault, or the one that is used
+    here without it.
 
     Examples:
       quaid install
@@ -53,7 +53,7 @@ def run_install(
     machine = installation.this_machine()
     if host is None:
         standings = installation.survey(machine)
-        invocation.tell(lambda: _render_survey(standings), hosts=[_shape_of_standing(one) for one in standings])
+        invocation.tell(lambda: render_survey(standings), hosts=[shape_of_standing(one) for one in standings])
         return
     # The vault is written into the host's config: no folder that an agent works in can choose another.
     vault, remark = locate_vault(invocation.vault)
@@ -63,7 +63,7 @@ def run_install(
         check(vault)
     wanted = Wanted(installation.our_command(), vault, project, plugin)
     done = installation.install(machine, installation.find_host(host), wanted, dry_run=dry_run)
-    invocation.tell(lambda: _render_installed(done, dry_run=dry_run), **_shape(done, dry_run=dry_run))
+    invocation.tell(lambda: render_installed(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
     if not (vault / CONFIG_FILE).is_file():
         invocation.say(f"There is no vault at {vault} yet. Make one with: quaid init {vault}")
     elif not dry_run:
@@ -76,9 +76,9 @@ def run_uninstall(
     dry_run: Annotated[bool, _DRY_RUN] = False,
     project: Annotated[bool, _PROJECT] = False,
 ) -> None:
-    """Take Quaid out of a program again; the memory itself stays where it is.
+    """Remove Quaid from a program; the memory itself stays where it is.
 
-    A config that nobody has touched since becomes what it was, byte by byte; from any other, what is Quaid's is taken.
+    A config that has not changed since becomes what it was, byte by byte; from any other, Quaid's entries are removed.
 
     Examples:
       quaid uninstall claude-code --dry-run
@@ -90,10 +90,11 @@ def run_uninstall(
     done = installation.uninstall(
         installation.this_machine(), installation.find_host(host), project=project, dry_run=dry_run
     )
-    invocation.tell(lambda: _render_uninstalled(done, dry_run=dry_run), **_shape(done, dry_run=dry_run))
+    invocation.tell(lambda: render_uninstalled(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
 
 
-def _shape(done: Done, *, dry_run: bool) -> dict[str, object]:
+def shape_of_done(done: Done, *, dry_run: bool) -> dict[str, object]:
+    """What was done to a program's configs, as JSON."""
     return {
         "host": done.host.name,
         "dry_run": dry_run,
@@ -101,121 +102,108 @@ def _shape(done: Done, *, dry_run: bool) -> dict[str, object]:
         "files": [
             {
                 "path": change.path,
-                "entries": list(change.names),
-                "altered": list(change.altered),
-                "backup": change.backup if change.backup and change.backup.exists() else None,
+                "entries": change.names,
+                "altered": change.altered,
+                "backup": _backup(change),
                 "removed": change.after is None,
                 "diff": change.diff(),
             }
             for change in done.changes
         ],
-        "still_to_do": list(done.still_to_do),
+        "still_to_do": done.still_to_do,
     }
 
 
-def _shape_of_standing(standing: Standing) -> dict[str, object]:
+def shape_of_standing(standing: Standing) -> dict[str, object]:
+    """A program that agents run in, as JSON."""
     return {
         "name": standing.host.name,
         "title": standing.host.title,
-        "found": standing.found,
-        "installed": standing.installed,
-        "files": list(standing.paths),
+        **fields(standing, "found", "installed"),
+        "files": standing.paths,
         "problem": standing.problem or None,
         "next_step": _next_step(standing),
     }
 
 
-def _render_survey(standings: tuple[Standing, ...]) -> str:
-    rows = [(one.host.name, _state(one), _next_step(one)) for one in standings]
-    known = any(one.found or one.installed for one in standings)
-    ending = "Prove what is installed with: quaid doctor --hooks" if any(one.installed for one in standings) else ""
-    if not known:
-        ending = "None of them was found on this machine."
-    return "\n".join(filter(None, [columns(rows), "", ending]))
+def _backup(change: Change) -> Path | None:
+    """The copy of a config as it was before, if it is still there."""
+    return change.backup if change.backup and change.backup.exists() else None
 
 
-def _state(standing: Standing) -> str:
-    if standing.problem:
-        return styled("cannot be read", "red")
-    if standing.installed:
-        return styled("installed", "green")
-    return "found" if standing.found else styled("not found", "dim")
+def render_survey(standings: tuple[Standing, ...]) -> str:
+    """One line a program that agents run in."""
+    rows = []
+    for one in standings:
+        state = "found" if one.found else styled("not found", "dim")
+        if one.problem or one.installed:
+            state = styled("cannot be read", "red") if one.problem else styled("installed", "green")
+        rows.append((one.host.name, state, _next_step(one)))
+    ending = "" if any(one.found for one in standings) else "None of them was found on this machine."
+    if any(one.installed for one in standings):
+        ending = "Prove what is installed with: quaid doctor --hooks"
+    return lines(columns(rows), ending)
 
 
 def _next_step(standing: Standing) -> str:
-    if standing.problem:
+    if standing.problem or standing.installed or not standing.found:
         return standing.problem
-    if standing.installed:
-        return ""
-    return f"quaid install {standing.host.name}" if standing.found else ""
+    return f"quaid install {standing.host.name}"
 
 
-def _render_installed(done: Done, *, dry_run: bool) -> str:
+def render_installed(done: Done, *, dry_run: bool) -> str:
+    """What `quaid install` did, and what is left to the user."""
     title = done.host.title
     if not done.changes:
         return f"Nothing to do: Quaid is installed in {title}."
     if dry_run:
         return f"Quaid would be installed in {title}. Nothing was changed.\n\n{_render_diffs(done)}"
-    lines = [f"{styled('Quaid is installed in ' + title, 'bold')}.", *_render_changes(done), "", "Left to you:"]
-    lines += [_render_step(number, step) for number, step in enumerate(done.still_to_do, 1)]
-    return "\n".join([*lines, "", "Prove that it works with: quaid doctor --hooks"])
+    told = [f"{styled('Quaid is installed in ' + title, 'bold')}.", *_render_changes(done), "", "Left to you:"]
+    for number, step in enumerate(done.still_to_do, 1):
+        # A sentence, and below it the command to type, if there is one, in one piece.
+        sentence, _, command = step.partition("\n")
+        told.append(wrapped(sentence, "     ").replace("     ", f"  {number}. ", 1))
+        told += [f"     {command}"] if command else []
+    return "\n".join([*told, "", "Prove that it works with: quaid doctor --hooks"])
 
 
-def _render_step(number: int, step: str) -> str:
-    """A sentence, and below it the command to type, if there is one, in one piece."""
-    sentence, _, command = step.partition("\n")
-    said = wrapped(sentence, "     ").replace("     ", f"  {number}. ", 1)
-    return f"{said}\n     {command}" if command else said
-
-
-def _render_uninstalled(done: Done, *, dry_run: bool) -> str:
+def render_uninstalled(done: Done, *, dry_run: bool) -> str:
+    """What `quaid uninstall` did."""
     title = done.host.title
     if not done.changes:
         return f"Nothing to do: Quaid is not installed in {title}."
     if dry_run:
         return f"Quaid would be taken out of {title}. Nothing was changed.\n\n{_render_diffs(done)}"
-    lines = [f"{styled('Quaid is taken out of ' + title, 'bold')}. Your memory stays.", *_render_changes(done)]
-    altered = [name for change in done.changes for name in change.altered]
-    if altered:
-        lines.append(f"  Not as Quaid had left it, and taken out all the same: {'; '.join(_summed(tuple(altered)))}")
-    lines += ["", f"{title} notices when it is started again."]
-    lines += [f"  {line}" for step in done.still_to_do for line in step.splitlines()]
-    return "\n".join(lines)
+    told = [f"{styled('Quaid is taken out of ' + title, 'bold')}. Your memory stays.", *_render_changes(done)]
+    if altered := [name for change in done.changes for name in change.altered]:
+        told.append(f"  Not as Quaid had left it, and taken out all the same: {'; '.join(_join_hooks(altered))}")
+    told += ["", f"{title} notices when it is started again."]
+    told += [f"  {line}" for step in done.still_to_do for line in step.splitlines()]
+    return "\n".join(told)
 
 
 def _render_changes(done: Done) -> list[str]:
-    lines = []
+    told = []
     for change in done.changes:
-        lines.append(f"  {_short(change.path)}{_outcome(change)}")
-        lines += [f"    {name}" for name in _summed(change.names)]
-        if change.backup and change.backup.exists():
-            lines.append(styled(f"    as it was: {change.backup.name}", "dim"))
-    return lines
+        home = Path.home()
+        path = f"~/{change.path.relative_to(home)}" if change.path.is_relative_to(home) else f"{change.path}"
+        outcome = " (as it was before, byte by byte)" if change.exact else ""
+        told.append(f"  {path}{' (removed: there was none before)' if change.after is None else outcome}")
+        told += [f"    {name}" for name in _join_hooks(change.names)]
+        if backup := _backup(change):
+            told.append(styled(f"    as it was: {backup.name}", "dim"))
+    return told
 
 
-def _outcome(change: Change) -> str:
-    if change.after is None:
-        return " (removed: there was none before)"
-    return " (as it was before, byte by byte)" if change.exact else ""
-
-
-def _summed(names: tuple[str, ...]) -> list[str]:
-    """The six hooks as one line."""
+def _join_hooks(names: Sequence[str]) -> list[str]:
+    """The names, all hooks as one."""
     hooks = [name.removeprefix("hooks.") for name in names if name.startswith("hooks.")]
     others = [name for name in names if not name.startswith("hooks.")]
     return [*([f"{count(len(hooks), 'hook')}: {', '.join(hooks)}"] if hooks else []), *others]
 
 
 def _render_diffs(done: Done) -> str:
-    lines = [clipped_line for change in done.changes for clipped_line in change.diff().splitlines()]
-    return "\n".join(styled(shown, _COLOURS[line[0]]) if line[:1] in _COLOURS else shown for line, shown in _cut(lines))
-
-
-def _cut(lines: list[str]) -> list[tuple[str, str]]:
-    """A config of one line would fill the screen: lines are shown as far as they fit."""
-    return [(line, line if len(line) <= 2 * line_width() else clipped(line, 2 * line_width())) for line in lines]
-
-
-def _short(path: Path) -> str:
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+    """The diffs; a config of one line would fill the screen, so lines are cut."""
+    most = 2 * line_width()
+    rows = [row for change in done.changes for row in change.diff().splitlines()]
+    return "\n".join(coloured(row if len(row) <= most else clipped(row, most), "") for row in rows)

@@ -1,14 +1,15 @@
-"""One call of `quaid`: what was asked of every command alike, and where answers and talk go."""
+"""One call of `quaid`: the options that all commands share, and where answers and remarks go."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quaid.errors import UsageError
 from quaid.text.invisible import escaped_json
 
 if TYPE_CHECKING:
@@ -21,18 +22,18 @@ JSON_VERSION = 1
 
 @dataclass(slots=True)
 class Invocation:
-    """The shared options. Data goes to stdout (`print`, `answer`), talk to stderr (`say`)."""
+    """The shared options. Answers go to stdout (`print`, `answer`, `tell`), remarks to stderr (`say`)."""
 
     as_json: bool = False
     quiet: bool = False
     vault: Path | None = None
     root: Path | None = None
-    """The vault that was opened, for whoever must know after a failure."""
+    """The vault that was opened; a failure's report goes into it."""
     is_deciding: bool = False
     """The exit code is the answer: a failure, even a bug, must not look like one."""
 
     def open(self, *, owner: str | None = None) -> Memory:
-        """The vault that is meant, as its owner or as `owner` sees it.
+        """Open the vault that is meant, as its owner or as `owner` sees it.
 
         Raises:
             VaultNotFoundError, UntrustedVaultError, ConfigError
@@ -51,7 +52,7 @@ class Invocation:
         return memory
 
     def progress(self, memory: Memory) -> ProgressBar:
-        """A bar on stderr for what `memory` does inside the `with`, if anybody looks and it takes long."""
+        """A bar on a terminal's stderr for what `memory` does inside the `with`, once that takes long."""
         from quaid.cli.progress import ProgressBar
 
         bar = ProgressBar(shown=sys.stderr.isatty() and not self.quiet)
@@ -59,23 +60,23 @@ class Invocation:
         return bar
 
     def say(self, text: str) -> None:
-        """A remark for the person at the terminal; never part of the answer."""
+        """Print a remark for the person at the terminal; never part of the answer."""
         if not self.quiet:
             print(_safe(text), file=sys.stderr)
 
     def print(self, text: str = "") -> None:
-        """A line of the answer, without secrets: only `get` and `export` give the notes as they are."""
+        """Print a line of the answer, without secrets: only `get` and `export` give the notes as they are."""
         print(_safe(text))
 
     def answer(self, **shape: object) -> None:
-        """One JSON object, one line, version first, without secrets."""
+        """Print one JSON object in one line, version first, without secrets."""
         from quaid.redaction import admit_all
 
-        safe, _ = admit_all(json.loads(json.dumps(shape, default=plain)))
+        safe, _ = admit_all(json.loads(json.dumps(shape, default=to_plain)))
         print(render_json(safe))
 
     def tell(self, render: Callable[[], str], **shape: object) -> None:
-        """The answer: `shape` for programs, what `render` makes of it for people."""
+        """Print the answer: `shape` for programs, what `render` makes of it for people."""
         if self.as_json:
             self.answer(**shape)
         elif text := render():
@@ -83,9 +84,7 @@ class Invocation:
 
 
 def complain(text: str) -> None:
-    """What went wrong, to whoever is at the terminal, however quiet it is to be; without secrets, for it says what was
-    typed.
-    """
+    """Print what went wrong to stderr, --quiet or not; without secrets, for it may repeat what was typed."""
     print(f"quaid: {_safe(text)}", file=sys.stderr)
 
 
@@ -98,11 +97,11 @@ def _safe(text: str) -> str:
 def render_json(shape: Mapping[str, object]) -> str:
     """`shape` with its version in front, as one line."""
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
-    return escaped_json(json.dumps({"v": JSON_VERSION, **shape}, ensure_ascii=ascii_only, default=plain))
+    return escaped_json(json.dumps({"v": JSON_VERSION, **shape}, ensure_ascii=ascii_only, default=to_plain))
 
 
-def plain(value: Any) -> object:
-    """What JSON has no word for: dataclasses, paths, sets, enums."""
+def to_plain(value: Any) -> object:
+    """`value` as something that JSON has: for dataclasses, paths, sets and enums."""
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, (set, frozenset)):
@@ -110,3 +109,19 @@ def plain(value: Any) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     return str(value)
+
+
+def fields(thing: object, *names: str) -> dict[str, object]:
+    """The attributes of `thing` that are called so, for its JSON shape."""
+    return {name: getattr(thing, name) for name in names}
+
+
+def check_one_of(option: str, values: Iterable[str] | None, known: Sequence[str]) -> None:
+    """Refuse a value of `--OPTION` that is not known.
+
+    Raises:
+        UsageError
+    """
+    for value in values or ():
+        if value not in known:
+            raise UsageError(f"--{option} is {value!r}, must be one of {', '.join(known)}.")

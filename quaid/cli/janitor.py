@@ -2,55 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from quaid.cli.invocation import Invocation, complain
-from quaid.cli.terminal import clipped, columns, count, has_terminal, line_width, moment, section, styled
+from quaid.cli.invocation import Invocation, complain, fields
+from quaid.cli.terminal import (
+    clipped,
+    coloured,
+    count,
+    known,
+    line_width,
+    lines,
+    moment,
+    paragraphs,
+    section,
+    short,
+    styled,
+    titled,
+)
 from quaid.errors import UsageError
 
 if TYPE_CHECKING:
     from quaid.janitor.decision import Decision
     from quaid.janitor.janitor import Janitor
-    from quaid.janitor.questions import Question
-    from quaid.janitor.report import Report
-    from quaid.janitor.runner import Options
-    from quaid.local.runs import Run
+    from quaid.janitor.run_report import RunReport
+    from quaid.janitor.runner import RunOptions
     from quaid.memory import Memory
     from quaid.model import Commit
 
 ACTIONS = ("run", "list", "show", "accept", "reject", "undo", "install", "uninstall")
-MOST_SHOWN = 20
+MAX_SHOWN = 20
+_PAST = {"show": "shown", "accept": "accepted", "reject": "rejected", "undo": "undone"}
 
 
 def run_janitor(
     ctx: typer.Context,
     action: Annotated[str, typer.Argument(metavar="ACTION", help=", ".join(ACTIONS))] = "list",
     reference: Annotated[
-        str | None, typer.Argument(metavar="REF", help="A run or commit (show, undo), a question (accept, reject).")
+        str | None,
+        typer.Argument(metavar="REF", help="A run or a commit (show, undo), or a question (accept, reject)."),
     ] = None,
     task: Annotated[list[str] | None, typer.Option(metavar="NAME", help="run: only this task; repeatable.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="run, install: show what would be done.")] = False,
     accept_removals: Annotated[
-        bool, typer.Option("--accept-removals", help="run: though many notes are gone since the last one.")
+        bool, typer.Option("--accept-removals", help="run: go on although many notes are gone since the last run.")
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="list: at most so many.")] = 10,
-    at: Annotated[str, typer.Option(metavar="HH:MM", help="install: when, every day.")] = "03:30",
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="list: show at most N runs.")] = 10,
+    at: Annotated[str, typer.Option(metavar="HH:MM", help="install: the time of day.")] = "03:30",
 ) -> int:
-    r"""Tidy the memory: review, merge, resolve, fold; every decision a commit, a night one merge.
+    r"""Tidy the memory: review and merge facts, resolve contradictions. A decision is a commit, a night is one merge.
 
     \b
     run        decide and merge; --task NAME for one task, --dry-run to look first
     list       the last runs, and the questions that wait for you
-    show REF   what a run or commit did, with its changes
+    show REF   what a run or a commit did, with its changes
     accept REF, reject REF
-               answer a question (its name in review/, its key, or all); the next run carries it out
-    undo REF   take back a run or one commit; the same is not proposed again
+               answer a question (its name in review/, its key, or all); the next run acts on it
+    undo REF   revert a run or one commit; the same is not proposed again
     install, uninstall
-               run every night by itself
+               run every night, or no longer
 
     Examples:
       quaid janitor run --dry-run
@@ -60,31 +73,29 @@ def run_janitor(
     """
     if action not in ACTIONS:
         raise UsageError(f"There is no action {action!r}. Give one of {', '.join(ACTIONS)}.")
-    if action in {"show", "accept", "reject", "undo"} and reference is None:
+    if action in _PAST and reference is None:
         raise UsageError(f"What is to be {_PAST[action]}? Give its name, see them with: quaid janitor list")
-    from quaid.janitor.runner import Options as Wanted
+    from quaid.janitor.runner import RunOptions
 
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
-        janitor = memory.janitor
         if action == "run":
-            return _run(invocation, janitor, Wanted(tuple(task or ()), dry_run, accept_removals))
+            return run_night(invocation, memory.janitor, RunOptions(tuple(task or ()), dry_run, accept_removals))
         if action == "list":
-            return _list(invocation, janitor, limit)
-        if action in {"install", "uninstall"}:
-            return _schedule(invocation, memory, action, at, dry_run=dry_run)
-        assert reference is not None
-        if action == "show":
-            return _show(invocation, memory, janitor, reference)
-        if action == "undo":
-            return _undo(invocation, janitor, reference)
-        return _answer(invocation, janitor, reference, yes=action == "accept")
+            list_runs(invocation, memory.janitor, limit)
+        elif action in {"install", "uninstall"}:
+            change_schedule(invocation, memory, at if action == "install" else None, dry_run=dry_run)
+        elif action == "show":
+            show_commits(invocation, memory, reference or "")
+        elif action == "undo":
+            undo(invocation, memory.janitor, reference or "")
+        else:
+            answer_questions(invocation, memory.janitor, reference or "", yes=action == "accept")
+    return 0
 
 
-_PAST = {"show": "shown", "accept": "accepted", "reject": "rejected", "undo": "undone"}
-
-
-def _run(invocation: Invocation, janitor: Janitor, options: Options) -> int:
+def run_night(invocation: Invocation, janitor: Janitor, options: RunOptions) -> int:
+    """Decide and merge; return the exit code."""
     report = janitor.run(options)
     invocation.tell(lambda: render_report(report), **shape_of_report(report))
     for task, why in report.failed.items():
@@ -96,155 +107,123 @@ def _run(invocation: Invocation, janitor: Janitor, options: Options) -> int:
     return 1 if report.failed or report.lost else 0
 
 
-def shape_of_report(report: Report) -> dict[str, object]:
+def shape_of_report(report: RunReport) -> dict[str, object]:
     """A run as JSON."""
-    usage = report.usage
     return {
         "run": report.run,
         "dry_run": report.is_dry_run,
         "commit": report.commit,
         "notes": report.notes,
         "took_s": round(report.took_s, 3),
-        "done": [_shape(decision) for decision in report.done],
-        "asked": [_shape(decision) for decision in report.asked],
-        "held_back": [{**_shape(decision), "reason": reason} for decision, reason in report.held_back],
-        "answered": report.answered,
-        "vetoed": report.vetoed,
-        "waiting": report.waiting,
-        "failed": report.failed,
-        "skipped": report.skipped,
-        "lost": report.lost,
-        "stale": report.stale,
-        "usage": {"calls": usage.calls, "tokens": usage.tokens, "cost_usd": usage.cost_usd},
+        "done": [shape_of_decision(decision) for decision in report.done],
+        "asked": [shape_of_decision(decision) for decision in report.asked],
+        "held_back": [{**shape_of_decision(decision), "reason": reason} for decision, reason in report.held_back],
+        **fields(report, "answered", "vetoed", "waiting", "failed", "skipped", "lost", "stale"),
+        "usage": fields(report.usage, "calls", "tokens", "cost_usd"),
     }
 
 
-def render_report(report: Report) -> str:
+def shape_of_decision(decision: Decision) -> dict[str, object]:
+    """A decision as JSON."""
+    return fields(decision, "task", "kind", "key", "subject", "why", "facts", "paths")
+
+
+def render_report(report: RunReport) -> str:
     """A run for a person."""
     verb = "Would do" if report.is_dry_run else "Done"
-    did = [decision for decision in report.done if not decision.is_minor]
-    minor: dict[str, int] = {}
-    for decision in report.done:
-        if decision.is_minor:
-            minor[decision.kind] = minor.get(decision.kind, 0) + 1
     head = f"{styled(verb, 'green')}: {count(len(report.done), 'decision')}" if report.done else "Nothing to do"
+    major = [decision for decision in report.done if not decision.is_minor]
+    minor = Counter(decision.kind for decision in report.done if decision.is_minor)
     rows = [(f"{number} x {kind}", "") for kind, number in minor.items()]
-    rows += [(decision.task, clipped(decision.subject, line_width() - 20)) for decision in did[:MOST_SHOWN]]
-    rows += [("", f"and {len(did) - MOST_SHOWN} more")] if len(did) > MOST_SHOWN else []
-    parts = [head, *(f"  {line}" for line in columns(rows).splitlines())]
-    parts.append(section("To ask you", [(clipped(decision.subject, line_width()),) for decision in report.asked]))
-    parts.append(section("Answered by you", [(text,) for text in report.answered]))
+    rows += [(decision.task, clipped(decision.subject, line_width() - 20)) for decision in major[:MAX_SHOWN]]
+    rows += [("", f"and {len(major) - MAX_SHOWN} more")] if len(major) > MAX_SHOWN else []
     held = [(clipped(decision.subject, line_width() // 2), reason) for decision, reason in report.held_back]
-    parts.append(section("Held back", held[:MOST_SHOWN]))
-    tail = [("run", report.run[-5:])]
-    tail += [("waits for a model", ", ".join(report.waiting))] if report.waiting else []
-    tail += [("skipped", ", ".join(report.skipped))] if report.skipped else []
-    tail += [("vetoed", f"{report.vetoed} that you have undone before")] if report.vetoed else []
     cost = f", ${report.usage.cost_usd:.4f}" if report.usage.cost_usd else ""
-    tail += [("model", f"{report.usage.tokens:,} tokens{cost}")] if report.usage.calls else []
-    tail += [("commit", report.commit[:10])] if report.commit else []
-    parts += [f"  {line}" for line in columns(tail).splitlines()]
-    return "\n".join(filter(None, parts))
+    tail = known(
+        ("run", report.run[-5:]),
+        ("waits for a model", ", ".join(report.waiting)),
+        ("skipped", ", ".join(report.skipped)),
+        ("vetoed", f"{report.vetoed} that you have undone before" if report.vetoed else None),
+        ("model", f"{report.usage.tokens:,} tokens{cost}" if report.usage.calls else None),
+        ("commit", short(report.commit)),
+    )
+    return lines(
+        titled(head, rows),
+        section("To ask you", [(clipped(decision.subject, line_width()),) for decision in report.asked]),
+        section("Answered by you", [(text,) for text in report.answered]),
+        section("Held back", held[:MAX_SHOWN]),
+        titled("", tail),
+    )
 
 
-def _list(invocation: Invocation, janitor: Janitor, limit: int) -> int:
+def list_runs(invocation: Invocation, janitor: Janitor, limit: int) -> None:
+    """Show the last runs, and the questions that wait for the owner."""
     runs, waiting = janitor.runs(limit), janitor.open_questions()
-    shape = {
-        "runs": [run._asdict() for run in runs],
-        "questions": [
-            {"path": question.rel_path, "key": question.key, "task": question.task, "title": question.title}
-            for question in waiting
-        ],
-    }
-    invocation.tell(lambda: _render_list(runs, waiting), **shape)
-    return 0
-
-
-def _render_list(runs: Sequence[Run], waiting: Sequence[Question]) -> str:
     rows = [
-        (run.run[-5:], moment(run.started), run.outcome, f"{len(run.decisions)} decided", (run.commit or "")[:10])
+        (run.run[-5:], moment(run.started), run.outcome, f"{len(run.decisions)} decided", short(run.commit))
         for run in runs
     ]
-    names = [
-        (question.rel_path.removeprefix("review/").removesuffix(".md"), clipped(question.title, line_width() - 24))
-        for question in waiting
+    questions = [
+        (one.rel_path.removeprefix("review/").removesuffix(".md"), clipped(one.title, line_width() - 24))
+        for one in waiting
     ]
-    return "\n".join(filter(None, [section("Runs", rows), section("Waiting for you", names)])) or "No run yet."
+    invocation.tell(
+        lambda: lines(section("Runs", rows), section("Waiting for you", questions)) or "No run yet.",
+        runs=[run._asdict() for run in runs],
+        questions=[{"path": one.rel_path, **fields(one, "key", "task", "title")} for one in waiting],
+    )
 
 
-def _show(invocation: Invocation, memory: Memory, janitor: Janitor, reference: str) -> int:
-    commits = janitor.commits_of(reference)
+def show_commits(invocation: Invocation, memory: Memory, reference: str) -> None:
+    """Show what a run or a commit did, with its changes."""
+    commits = memory.janitor.commits_of(reference)
     diffs = {commit.id: memory.git.diff(commit.id) for commit in commits}
-    shape = {"commits": [{**asdict(commit), "diff": diffs[commit.id]} for commit in commits]}
     invocation.tell(
-        lambda: "\n\n".join(_render_commit(commit, diffs[commit.id]) for commit in reversed(commits)), **shape
+        lambda: paragraphs(*(render_commit(commit, diffs[commit.id]) for commit in reversed(commits))),
+        commits=[{**asdict(commit), "diff": diffs[commit.id]} for commit in commits],
     )
-    return 0
 
 
-def _render_commit(commit: Commit, diff: str) -> str:
-    head = f"{styled(commit.id[:10], 'yellow')}  {styled(commit.subject, 'bold')}"
-    body = "\n".join(f"  {line}" for line in commit.body.splitlines())
-    return "\n".join(filter(None, [head, body, _coloured(diff)]))
-
-
-def _coloured(diff: str) -> str:
-    """What changed, line by line, without git's own bookkeeping."""
-    kept = [line for line in diff.splitlines() if not line.startswith(("diff --git", "index ", "--- ", "old mode"))]
-    colours = {"+": "green", "-": "red", "@": "cyan"}
-    lines = [line.removeprefix("+++ b/") if line.startswith("+++ b/") else line for line in kept]
-    if not has_terminal():
-        return "\n".join(f"  {line}" for line in lines)
-    return "\n".join(f"  {styled(line, colours[line[0]]) if line[:1] in colours else line}" for line in lines)
-
-
-def _answer(invocation: Invocation, janitor: Janitor, reference: str, *, yes: bool) -> int:
-    meant = janitor.answer(reference, "yes" if yes else "no")
-    verb = "Accepted" if yes else "Rejected"
-    rows = [(clipped(question.title, line_width()),) for question in meant]
-    invocation.tell(
-        lambda: (
-            f"{styled(verb, 'green')}: {count(len(meant), 'question')}\n" + "\n".join(f"  {row[0]}" for row in rows)
+def render_commit(commit: Commit, diff: str) -> str:
+    """A commit with its diff, of whose headers only the new file's path is left."""
+    rows = [row for row in diff.splitlines() if not row.startswith(("diff --git", "index ", "--- ", "old mode"))]
+    return lines(
+        f"{styled(short(commit.id), 'yellow')}  {styled(commit.subject, 'bold')}",
+        "\n".join(f"  {row}" for row in commit.body.splitlines()),
+        "\n".join(
+            f"  {row.removeprefix('+++ b/')}" if row.startswith("+++ b/") else coloured(row, "  ") for row in rows
         ),
-        answer="yes" if yes else "no",
-        questions=[question.rel_path for question in meant],
     )
+
+
+def answer_questions(invocation: Invocation, janitor: Janitor, reference: str, *, yes: bool) -> None:
+    """Answer the questions that `reference` names; the next run carries it out."""
+    answer: Literal["yes", "no"] = "yes" if yes else "no"
+    meant = janitor.answer(reference, answer)
+    head = f"{styled('Accepted' if yes else 'Rejected', 'green')}: {count(len(meant), 'question')}"
+    rows = [(clipped(question.title, line_width()),) for question in meant]
+    invocation.tell(lambda: titled(head, rows), answer=answer, questions=[question.rel_path for question in meant])
     invocation.say("The next run carries it out: quaid janitor run")
-    return 0
 
 
-def _undo(invocation: Invocation, janitor: Janitor, reference: str) -> int:
+def undo(invocation: Invocation, janitor: Janitor, reference: str) -> None:
+    """Take back a run or one commit."""
     undone = janitor.undo(reference)
-    commit = f"\n  commit  {undone.commit[:10]}" if undone.commit else ""
-    subjects = "\n".join(f"  {item.subject}" for item in undone.commits[:MOST_SHOWN])
-    said = f"{styled('Undone', 'green')}: {count(len(undone.commits), 'commit')}\n{subjects}{commit}"
-    invocation.tell(
-        lambda: said if undone.commit else "Nothing was changed: it is undone already, or has only asked and counted",
-        commits=[item.id for item in undone.commits],
-        commit=undone.commit,
-        left=list(undone.left),
-    )
-    return 0
+    head = f"{styled('Undone', 'green')}: {count(len(undone.commits), 'commit')}"
+    subjects = (f"  {commit.subject}" for commit in undone.commits[:MAX_SHOWN])
+    told = "Nothing was changed: it is undone already, or has only asked and counted"
+    if undone.commit:
+        told = lines(head, *subjects, f"  commit  {short(undone.commit)}")
+    commits = [commit.id for commit in undone.commits]
+    invocation.tell(lambda: told, commits=commits, commit=undone.commit, left=undone.left)
 
 
-def _schedule(invocation: Invocation, memory: Memory, action: str, at: str, *, dry_run: bool) -> int:
+def change_schedule(invocation: Invocation, memory: Memory, at: str | None, *, dry_run: bool) -> None:
+    """Run the janitor every day `at` a time, or no longer."""
     from quaid.janitor import schedule
 
-    if action == "install":
+    if at is not None:
         told = schedule.install(memory.root, at, dry_run=dry_run)
     else:
         told = schedule.uninstall(memory.root, dry_run=dry_run)
-    invocation.tell(lambda: "\n".join(told), told=list(told))
-    return 0
-
-
-def _shape(decision: Decision) -> dict[str, object]:
-    return {
-        "task": decision.task,
-        "kind": decision.kind,
-        "key": decision.key,
-        "subject": decision.subject,
-        "why": decision.why,
-        "facts": list(decision.facts),
-        "paths": list(decision.paths),
-    }
+    invocation.tell(lambda: "\n".join(told), told=told)

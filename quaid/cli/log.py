@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import moment, one_line, styled
+from quaid.cli.terminal import moment, one_line, short, styled
 from quaid.errors import NoteNotFoundError
-from quaid.memory import Memory
 from quaid.model import Commit
 
 
 def run_log(
     ctx: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many commits.")] = 20,
-    author: Annotated[str | None, typer.Option(metavar="NAME", help="Only whose name or e-mail contains this.")] = None,
-    fact: Annotated[str | None, typer.Option(metavar="REF", help="Only what concerns this fact.")] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Only what came from this session.")] = None,
-    since: Annotated[str | None, typer.Option(metavar="DATE", help="Only after this date, as git reads it.")] = None,
-    stat: Annotated[bool, typer.Option("--stat", help="Also the files of each commit.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="Show at most N commits.")] = 20,
+    author: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only commits of authors whose name or e-mail contains this.")
+    ] = None,
+    fact: Annotated[str | None, typer.Option(metavar="REF", help="Only commits that concern this fact.")] = None,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Only commits that came from this session.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Only commits after this date, as git understands it.")
+    ] = None,
+    stat: Annotated[bool, typer.Option("--stat", help="List the files of each commit.")] = False,
 ) -> None:
-    """What changed, newest first, one commit a line. Times are in UTC.
+    """Show what changed, newest first, one commit a line. Times are in UTC.
 
     Examples:
       quaid log -n 5 --stat
@@ -33,27 +37,25 @@ def run_log(
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
-        trailer = ("Quaid-Fact", _fact_id(memory, fact)) if fact else ("Quaid-Session", session) if session else None
+        trailer = ("Quaid-Session", session) if session else None
+        if fact:
+            with suppress(NoteNotFoundError):  # what was forgotten is meant by its whole id
+                fact = memory.get(fact).document.id
+            trailer = ("Quaid-Fact", fact)
         commits = memory.answers.log(limit, author=author, grep_trailer=trailer, since=since)
         if fact and session:
             commits = [commit for commit in commits if session in commit.trailers.get("Quaid-Session", ())]
-    invocation.tell(lambda: _render_log(commits, stat=stat), commits=[asdict(commit) for commit in commits])
+    invocation.tell(lambda: render_commits(commits, stat=stat), commits=[asdict(commit) for commit in commits])
     if not commits:
         invocation.say("No commit fits.")
 
 
-def _fact_id(memory: Memory, reference: str) -> str:
-    try:
-        return memory.get(reference).document.id
-    except NoteNotFoundError:  # it may have been forgotten: take the reference for the whole id
-        return reference
-
-
-def _render_log(commits: Sequence[Commit], *, stat: bool) -> str:
+def render_commits(commits: Sequence[Commit], *, stat: bool) -> str:
+    """One line a commit, with `stat` also its files."""
     authors = max((len(commit.author) for commit in commits), default=0)
     lines = []
     for commit in commits:
-        head = f"{styled(commit.id[:10], 'yellow')}  {moment(commit.when)}  {commit.author:{authors}}"
+        head = f"{styled(short(commit.id), 'yellow')}  {moment(commit.when)}  {commit.author:{authors}}"
         lines.append(f"{head}  {one_line(commit.subject)}")
         lines += [f"            {path}" for path in commit.files] if stat else []
     return "\n".join(lines)

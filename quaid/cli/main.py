@@ -1,4 +1,4 @@
-"""Where `quaid` begins and ends: the one place that turns failures into sentences and exit codes."""
+"""The entry point of `quaid`, which alone turns failures into sentences and exit codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from quaid.cli.invocation import Invocation, complain
-from quaid.cli.terminal import closed, shown
+from quaid.cli.terminal import closed_streams, safe_streams
 from quaid.errors import CouldNotAskError, QuaidError
 
 EXIT_USAGE = 2
@@ -31,76 +31,29 @@ def run() -> NoReturn:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
-    _never_fail_to_encode()
-    with shown():
-        return _run(arguments)
-
-
-def _run(arguments: Sequence[str]) -> int:
-    invocation = Invocation(as_json=_asks_for_json(arguments))
-    try:
-        return _invoke(list(arguments) or ["--help"], invocation)
-    except QuaidError as error:
-        return _fail(invocation, error.code, str(error), error.exit_code)
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        _discard_output()
-        return 0
-    except Exception as error:  # noqa: BLE001 - the one boundary: whatever else comes is a bug, and is kept
-        return _fail_unforeseen(invocation, arguments, error)
-
-
-def _explain(error: Exception, arguments: Sequence[str]) -> str | None:
-    """What is wrong with this machine or this call, as a sentence; None for a bug."""
-    if isinstance(error, UnicodeEncodeError):
-        odd = next((word for word in arguments if not _is_unicode(word)), None)
-        return None if odd is None else f"The argument {odd!a} is not UTF-8. Give it in UTF-8."
-    if type(error).__module__.partition(".")[0] == "apsw":
-        return f"SQLite gave up ({error}). See that the disk works and has room, then run: quaid doctor"
-    if not isinstance(error, OSError) or error.errno is None:
-        return None
-    if error.errno in {errno.EMFILE, errno.ENFILE}:
-        return f"Too many files are open ({_read_limit()}). Raise the limit with ulimit -n, then try again."
-    # Python does not say which file it was writing to: the output is one.
-    place = error.filename or "The answer, or a file,"
-    return f"{place} could not be read or written ({error.strerror}). Set that right, then try again."
-
-
-def _read_limit() -> str:
-    import resource
-
-    return f"the limit is {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}"
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def _has_streams() -> bool:
-    """Whether there is an output. Descriptors that are closed are taken, so that no file gets their numbers."""
-    for number in range(3):
+    for stream in (sys.stdout, sys.stderr):
+        # A note may hold what the terminal's encoding does not: an escape is shown instead of a failure.
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="backslashreplace")
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    # Known before anything is parsed, for the failures of parsing itself.
+    invocation = Invocation(as_json="--json" in options)
+    with safe_streams():
         try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
-            closed.add(number)
-    is_open = sys.stdout is not None
-    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, no path
-    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    if not is_open:
-        print("quaid: Standard output is closed: nothing was done. Send it to a file or to /dev/null.", file=sys.stderr)
-    return is_open
+            return invoke(list(arguments) or ["--help"], invocation)
+        except QuaidError as error:
+            return _fail(invocation, error.code, str(error), error.exit_code)
+        except KeyboardInterrupt:
+            return EXIT_INTERRUPTED
+        except BrokenPipeError:
+            _discard_output()
+            return 0
+        except Exception as error:  # noqa: BLE001 - the one boundary: whatever else comes is a bug, and is kept
+            return _fail_unforeseen(invocation, arguments, error)
 
 
-def _asks_for_json(arguments: Sequence[str]) -> bool:
-    """Known before anything is parsed, for the failures of parsing itself."""
-    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return "--json" in own
-
-
-def _invoke(arguments: list[str], invocation: Invocation) -> int:
+def invoke(arguments: list[str], invocation: Invocation) -> int:
+    """Run the command that `arguments` name and return its exit code; failures other than of usage are raised."""
     if arguments == ["--version"]:
         from quaid import __version__
 
@@ -121,18 +74,50 @@ def _invoke(arguments: list[str], invocation: Invocation) -> int:
     except typer.Abort:
         return EXIT_INTERRUPTED
     except usage_error as error:
-        return _fail_usage(invocation, error)
+        message = error.format_message()
+        sentence = message if message.endswith(("?", ".")) else f"{message}."
+        command = error.ctx.command_path if error.ctx else "quaid"
+        return _fail(invocation, "usage", f"{sentence} Help is in: {command} --help", EXIT_USAGE)
 
 
-def _fail_usage(invocation: Invocation, error: Any) -> int:
-    message = error.format_message()
-    help_is_in = f"{error.ctx.command_path if error.ctx else 'quaid'} --help"
-    sentence = message if message.endswith(("?", ".")) else f"{message}."
-    return _fail(invocation, "usage", f"{sentence} Help is in: {help_is_in}", EXIT_USAGE)
+def _explain(error: Exception, arguments: Sequence[str]) -> str | None:
+    """A sentence that says what is wrong with this machine or this call; None for a bug."""
+    if isinstance(error, UnicodeEncodeError):
+        odd = next((word for word in arguments if any("\ud800" <= char <= "\udfff" for char in word)), None)
+        return None if odd is None else f"The argument {odd!a} is not UTF-8. Give it in UTF-8."
+    if type(error).__module__.partition(".")[0] == "apsw":
+        return f"SQLite gave up ({error}). See that the disk works and has room, then run: quaid doctor"
+    if not isinstance(error, OSError) or error.errno is None:
+        return None
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return f"Too many files are open (the limit is {limit}). Raise the limit with ulimit -n, then try again."
+    # Python does not say which file it was writing to: the output is one.
+    place = error.filename or "The answer, or a file,"
+    return f"{place} could not be read or written ({error.strerror}). Set that right, then try again."
+
+
+def _has_streams() -> bool:
+    """Return whether stdout is open. What is closed is opened on /dev/null, so that no file gets its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            closed_streams.add(number)
+    is_open = sys.stdout is not None
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, no path
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if not is_open:
+        print("quaid: Standard output is closed: nothing was done. Send it to a file or to /dev/null.", file=sys.stderr)
+    return is_open
 
 
 def _fail_unforeseen(invocation: Invocation, arguments: Sequence[str], error: Exception) -> int:
-    from quaid.report.bug import refusal_of, write_report
+    from quaid.report.bug_report import refusal_of, write_report
 
     # What the system refuses names its own file; SQLite means one of the vault's databases.
     is_of_system = isinstance(error, OSError)
@@ -148,20 +133,12 @@ def _fail_unforeseen(invocation: Invocation, arguments: Sequence[str], error: Ex
 
 
 def _fail(invocation: Invocation, code: str, message: str, exit_code: int) -> int:
-    with suppress(OSError):  # the exit code is the last that is left to say it by
+    with suppress(OSError):  # the exit code still says it
         complain(message)
     with suppress(OSError):
         if invocation.as_json:
             invocation.answer(error={"code": code, "message": message})
     return exit_code
-
-
-def _never_fail_to_encode() -> None:
-    """A note may hold what the terminal's encoding does not: show an escape instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
 
 
 def _close_output(code: int) -> int:

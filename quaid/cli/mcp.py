@@ -9,12 +9,12 @@ import typer
 
 from quaid import trust
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import closed
+from quaid.cli.terminal import closed_streams
 from quaid.errors import UsageError
 
 
 class Surface(StrEnum):
-    """Which tools are offered."""
+    """The tools that are offered."""
 
     DEFAULT = "default"
     ALL = "all"
@@ -23,17 +23,17 @@ class Surface(StrEnum):
 def run_mcp(
     ctx: typer.Context,
     tools: Annotated[
-        Surface, typer.Option(help="The tools that agents need, or all of them.", show_default=True)
+        Surface, typer.Option(help="The tools that most agents need, or all of them.", show_default=True)
     ] = Surface.DEFAULT,
     http: Annotated[
-        bool, typer.Option("--http", help="Over HTTP on this machine instead of stdin and stdout.")
+        bool, typer.Option("--http", help="Serve over HTTP on this machine instead of stdin and stdout.")
     ] = False,
-    port: Annotated[int | None, typer.Option(metavar="N", help="With --http: the port; 0 takes a free one.")] = None,
+    port: Annotated[int | None, typer.Option(metavar="N", help="With --http: the port; 0 picks a free one.")] = None,
 ) -> None:
     """Serve the memory to agents by the Model Context Protocol.
 
-    A host such as Claude Code or Cursor starts it and speaks to it over stdin and stdout; nobody has to stop it.
-    Several at once on one vault are normal. With --http it listens on 127.0.0.1 and wants the token in
+    A host such as Claude Code or Cursor starts it and speaks to it over stdin and stdout; it ends with the host.
+    Several may run on one vault. With --http it listens on 127.0.0.1 and wants the token in
     mcp-token in the state folder (quaid status names it), or $QUAID_MCP_TOKEN, as a bearer token.
 
     Examples:
@@ -43,14 +43,14 @@ def run_mcp(
     """
     invocation: Invocation = ctx.obj
     if port is not None and not http:
-        raise UsageError("--port is for --http. Over stdin and stdout there is none.")
+        raise UsageError("--port is for --http. Without it the server has no port.")
     root, remark = trust.locate_vault(invocation.vault)
     if remark:
         invocation.say(remark)
     trust.check(root)
     invocation.root = root
     if not http:
-        if closed & {0, 1}:
+        if closed_streams & {0, 1}:
             raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http")
         from quaid.mcp.stdio import serve_stdio
 

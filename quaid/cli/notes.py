@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quaid.cli.change_output import tell_written
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import count, print_exactly, section, styled
-from quaid.cli.write_output import tell_written
+from quaid.cli.terminal import count, paragraphs, print_exactly, section, styled
 from quaid.errors import NoteNotFoundError, QuaidError
 from quaid.index.views import NoteView
 from quaid.vault import files
@@ -24,7 +24,7 @@ Reference = Annotated[
 def run_get(
     ctx: typer.Context,
     ref: Reference,
-    raw: Annotated[bool, typer.Option("--raw", help="The file's own bytes, frontmatter and all.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the file as it is, with its frontmatter.")] = False,
 ) -> None:
     """Print a note, or one turn of a conversation, as text.
 
@@ -43,11 +43,11 @@ def run_get(
     shape = {"note": document_shape(view.document), "turn": view.turn, "text": view.text, "edges": list(view.edges)}
     if data is not None:
         shape["raw"] = data.decode("utf-8", "replace")
-    invocation.tell(lambda: _render_note(view), **shape)
+    invocation.tell(lambda: render_note(view), **shape)
 
 
 def run_forget(ctx: typer.Context, ref: Reference) -> None:
-    """Take a fact, an entity, a conversation or one turn out of the memory; git keeps it.
+    """Remove a fact, an entity, a conversation or one turn from the memory; git keeps it.
 
     Your own notes are never removed.
 
@@ -74,11 +74,14 @@ def run_restore(ctx: typer.Context, ref: Reference) -> None:
 
 def run_link(
     ctx: typer.Context,
-    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="Who or what.")],
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="A person or a thing.")],
     relation: Annotated[
-        str, typer.Argument(metavar="RELATION", help="How, for example works_at; inverses are turned round.")
+        str,
+        typer.Argument(
+            metavar="RELATION", help="The relation, such as works_at; an inverse such as employs is turned round."
+        ),
     ],
-    target: Annotated[str, typer.Argument(metavar="OBJECT", help="To whom or what.")],
+    target: Annotated[str, typer.Argument(metavar="OBJECT", help="The person or thing it is related to.")],
 ) -> None:
     """Connect two things in the graph; notes for them are made on the way.
 
@@ -94,10 +97,10 @@ def run_note(
     ctx: typer.Context,
     text: Annotated[list[str], typer.Argument(metavar="TEXT", help="One line.")],
     session: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only for this session; else for whichever comes next.")
+        str | None, typer.Option(metavar="ID", help="Keep it for this session; the default is the next one.")
     ] = None,
 ) -> None:
-    """Queue a line for the next conversation that is taken in, where it is kept as a note to self.
+    """Queue a line that is kept with the next conversation as a note to self.
 
     Examples:
       quaid note "call Maya back about the lease"
@@ -124,11 +127,12 @@ class _NothingForgottenError(QuaidError):
         )
 
 
-def _render_note(view: NoteView) -> str:
+def render_note(view: NoteView) -> str:
+    """A note with its head and its edges."""
     document = view.document
     facts = [document.type or document.kind, document.status, document.speaker and f"said by {document.speaker}"]
     facts += [document.created and document.created[:10], document.valid_until and f"until {document.valid_until[:10]}"]
     head = styled(document.path + (f"#t{view.turn}" if view.turn else ""), "bold")
     about = styled(" · ".join([str(fact) for fact in facts if fact] + [document.id]), "dim")
     edges = section("Edges", [(edge.subject, edge.relation, edge.object) for edge in view.edges])
-    return "\n\n".join(part for part in (f"{head}\n{about}", view.text, edges) if part)
+    return paragraphs(f"{head}\n{about}", view.text, edges)

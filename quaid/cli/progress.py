@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from quaid.cli.terminal import bare
+from quaid.cli.terminal import unwrapped
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ SHOWN_AFTER_S = 1.0
 class ProgressBar:
     """Takes (what, done, total) and shows it. rich is imported only when there is something to show."""
 
-    def __init__(self, *, shown: bool) -> None:
+    def __init__(self, *, shown: bool, after_s: float = SHOWN_AFTER_S) -> None:
         self._shown = shown
+        self._after_s = after_s
         self._started = time.monotonic()
         self._bar: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
@@ -34,24 +35,23 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
 
+    @property
+    def is_drawn(self) -> bool:
+        return self._bar is not None
+
     def update(self, what: str, done: int, total: int) -> None:
         """Called often, from the thread that works."""
-        if not self._shown or (self._bar is None and time.monotonic() - self._started < SHOWN_AFTER_S):
+        if not self._shown or (self._bar is None and time.monotonic() - self._started < self._after_s):
             return
         if self._bar is None:
-            self._bar = _start()
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            description = TextColumn("{task.description}", markup=False)
+            columns = (description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            # The bar is drawn past the stream that shows escapes; descriptions are made safe below.
+            self._bar = Progress(*columns, console=Console(file=unwrapped(sys.stderr)), transient=True)
+            self._bar.start()
         if what not in self._tasks:
             self._tasks[what] = self._bar.add_task(escaped(what), total=total)
         self._bar.update(self._tasks[what], completed=done, total=total)
-
-
-def _start() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    description = TextColumn("{task.description}", markup=False)
-    columns = (description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # What it draws with goes past the stream that shows escapes; what it tells is made safe above.
-    bar = Progress(*columns, console=Console(file=bare(sys.stderr)), transient=True)
-    bar.start()
-    return bar

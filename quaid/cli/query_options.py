@@ -1,4 +1,4 @@
-"""What `quaid recall` and `quaid search` are asked: QUERY and every option, each declared once."""
+"""QUERY and the options of `quaid recall` and `quaid search`, each declared once."""
 
 # Annotations are values here, for typer to read: evaluating them from text would cost each start 2 ms.
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
 
-from quaid.cli.invocation import Invocation
+from quaid.cli.invocation import Invocation, check_one_of
 from quaid.errors import UsageError
 from quaid.model import PRIVACIES, STATUSES
 from quaid.recall.options import KINDS, Depth
@@ -19,43 +19,52 @@ from quaid.text.dates import parse_day
 DEPTHS: tuple[str, ...] = get_args(Depth)
 
 
-class Asked(NamedTuple):
+class QueryOptions(NamedTuple):
     """A question as it was typed. Each field is an argument or an option of the command."""
 
     query: Annotated[list[str], typer.Argument(metavar="QUERY", help="What you want to know, in words.")]
-    limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many hits.")] = None
+    limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="Show at most N hits.")] = None
     kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help=f"Only this kind, repeatable: {', '.join(KINDS)}.")
+        list[str] | None, typer.Option(metavar="KIND", help=f"Only this kind; repeatable: {', '.join(KINDS)}.")
     ] = None
     project: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only of this project or of none, repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="Only notes of this project, or of no project; repeatable.")
     ] = None
     status: Annotated[
-        list[str] | None, typer.Option(metavar="STATUS", help=f"Only so, repeatable: {', '.join(STATUSES)}.")
+        list[str] | None, typer.Option(metavar="STATUS", help=f"Only this one; repeatable: {', '.join(STATUSES)}.")
     ] = None
     privacy: Annotated[
-        list[str] | None, typer.Option(metavar="WHOSE", help=f"Only so, repeatable: {', '.join(PRIVACIES)}.")
+        list[str] | None, typer.Option(metavar="WHOSE", help=f"Only this one; repeatable: {', '.join(PRIVACIES)}.")
     ] = None
-    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Who asks; private notes of others stay so.")] = None
+    owner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who is asking; private notes of others are left out.")
+    ] = None
     session: Annotated[
-        str | None, typer.Option(metavar="ID", help="The session that is going on: its own turns are left out.")
+        str | None, typer.Option(metavar="ID", help="The current session: its own turns are left out.")
     ] = None
     compacted_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="With --session: what was said up to then is no longer at hand.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="With --session: turns up to this time were compacted and may be found again."
+        ),
     ] = None
-    first: Annotated[str | None, typer.Option("--from", metavar="DAY", help="Made on this day or later.")] = None
-    last: Annotated[str | None, typer.Option("--to", metavar="DAY", help="Made on this day or before.")] = None
+    first: Annotated[str | None, typer.Option("--from", metavar="DAY", help="Created on this day or later.")] = None
+    last: Annotated[str | None, typer.Option("--to", metavar="DAY", help="Created on this day or before.")] = None
     at: Annotated[str | None, typer.Option(metavar="DAY", help="What was true on this day.")] = None
-    as_of: Annotated[str | None, typer.Option(metavar="REV|DAY", help="What was known then.")] = None
-    superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced or has expired.")] = False
-    budget: Annotated[int | None, typer.Option(metavar="TOKENS", min=1, help="So much text in all.")] = None
-    context: Annotated[bool, typer.Option("--context", help="The core notes too, before the hits.")] = False
+    as_of: Annotated[
+        str | None, typer.Option(metavar="REV|DAY", help="What the memory held at this commit or day.")
+    ] = None
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also facts that were replaced or have expired.")] = (
+        False
+    )
+    budget: Annotated[int | None, typer.Option(metavar="TOKENS", min=1, help="At most so much text in all.")] = None
+    context: Annotated[bool, typer.Option("--context", help="Print the core notes before the hits.")] = False
     depth: Annotated[
         str | None, typer.Option(metavar="DEPTH", help=f"{', '.join(DEPTHS)}: never ask a model, in doubt, always.")
     ] = None
-    explain: Annotated[bool, typer.Option("--explain", help="Draw how the answer came about.")] = False
+    explain: Annotated[bool, typer.Option("--explain", help="Show how the answer was found and scored.")] = False
     expect: Annotated[
-        str | None, typer.Option(metavar="REF", help="Exit code 0 when this is among the hits, 1 when not.")
+        str | None, typer.Option(metavar="REF", help="Exit with 0 when this note is among the hits, else with 1.")
     ] = None
 
     @property
@@ -63,15 +72,15 @@ class Asked(NamedTuple):
         return " ".join(self.query)
 
     def options(self, now: datetime) -> dict[str, Any]:
-        """What was asked for, as the fields of `RecallOptions`.
+        """The fields of `RecallOptions`.
 
         Raises:
-            UsageError: a name that is none of those known, a date that is none, or options that exclude each other.
+            UsageError: an unknown name, something that is not a date, or options that exclude each other.
         """
-        _check_among("kind", self.kind, KINDS)
-        _check_among("status", self.status, STATUSES)
-        _check_among("privacy", self.privacy, PRIVACIES)
-        _check_among("depth", [self.depth] if self.depth else None, DEPTHS)
+        check_one_of("kind", self.kind, KINDS)
+        check_one_of("status", self.status, STATUSES)
+        check_one_of("privacy", self.privacy, PRIVACIES)
+        check_one_of("depth", [self.depth] if self.depth else None, DEPTHS)
         if self.context and self.as_of:
             raise UsageError("--context has the core notes of today, --as-of asks the past. Leave one of them out.")
         options = {
@@ -87,7 +96,7 @@ class Asked(NamedTuple):
             "context": self.context,
             **self._parse_period(now),
         }
-        # A verdict must be the same the next time: no model is asked for it, unless that was asked for.
+        # --expect must decide alike the next time: no model is asked, unless that was asked for.
         depth = self.depth or ("fast" if self.expect else None)
         return options | ({"depth": depth} if depth else {})
 
@@ -116,35 +125,29 @@ class Asked(NamedTuple):
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-Command = Callable[[Invocation, Asked], int | None]
+Command = Callable[[Invocation, QueryOptions], int | None]
 
 
-def asks(*, without: tuple[str, ...] = ()) -> Callable[[Command], Callable[..., int | None]]:
-    """Makes a command of a function of `Asked`: typer is shown the fields as if they were parameters.
+def query_command(*, without: tuple[str, ...] = ()) -> Callable[[Command], Callable[..., int | None]]:
+    """Make a command of a function of `QueryOptions`: typer is shown the fields as if they were parameters.
 
-    The fields in `without` are no options of this command and keep their defaults.
+    The fields in `without` are not options of this command and keep their defaults.
     """
 
     def make_command(function: Command) -> Callable[..., int | None]:
         @wraps(function)
         def run(ctx: typer.Context, **given: Any) -> int | None:
-            return function(ctx.obj, Asked(**given))
+            return function(ctx.obj, QueryOptions(**given))
 
         shown = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
-        for name, hint in Asked.__annotations__.items():
+        for name, hint in QueryOptions.__annotations__.items():
             if name not in without:
-                default = Asked._field_defaults.get(name, inspect.Parameter.empty)
+                default = QueryOptions._field_defaults.get(name, inspect.Parameter.empty)
                 shown.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
         run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined] # what inspect and typer look at first
         return run
 
     return make_command
-
-
-def _check_among(name: str, given: list[str] | None, known: tuple[str, ...]) -> None:
-    for value in given or ():
-        if value not in known:
-            raise UsageError(f"--{name} is {value!r}, must be one of {', '.join(known)}.")
 
 
 def _parse_day(text: str | None, now: datetime, *, end: bool) -> date | None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from typing import Annotated
 
 import typer
 
-from quaid.cli.invocation import Invocation
-from quaid.cli.write_output import tell_written
+from quaid.cli.change_output import tell_written
+from quaid.cli.invocation import Invocation, check_one_of
 from quaid.errors import BadInputError, UsageError
 from quaid.model import DURABILITIES, FACT_TYPES, PRIVACIES, SOURCES, STATUSES
 
@@ -30,9 +31,11 @@ def run_remember(
         list[str] | None,
         typer.Option(metavar="WORDS", help="Words to find it by, repeatable or with commas between them."),
     ] = None,
-    confidence: Annotated[float, typer.Option(metavar="0…1", min=0.0, max=1.0, help="How sure it is.")] = 0.8,
-    valid_from: Annotated[str | None, typer.Option(metavar="DATE", help="True since, 2026-11-01.")] = None,
-    valid_until: Annotated[str | None, typer.Option(metavar="DATE", help="True until.")] = None,
+    confidence: Annotated[float, typer.Option(metavar="0…1", min=0.0, max=1.0, help="How certain the fact is.")] = 0.8,
+    valid_from: Annotated[
+        str | None, typer.Option(metavar="DATE", help="The day from which it is true, such as 2026-11-01.")
+    ] = None,
+    valid_until: Annotated[str | None, typer.Option(metavar="DATE", help="The day until which it is true.")] = None,
     session: Annotated[str | None, typer.Option(metavar="ID", help="The conversation it was said in.")] = None,
     project: Annotated[str | None, typer.Option(metavar="NAME", help="The project it belongs to.")] = None,
     status: Annotated[str, typer.Option(metavar="STATUS", help=f"{', '.join(STATUSES)}.")] = "active",
@@ -41,7 +44,7 @@ def run_remember(
     pinned: Annotated[bool, typer.Option("--pinned", help="Never let it fade.")] = False,
     technical: Annotated[bool, typer.Option("--technical", help="It is about how something is built.")] = False,
 ) -> None:
-    """Store a fact as a note, or confirm the one that says it already.
+    """Store a fact as a note, or confirm the one that says the same.
 
     Examples:
       quaid remember "Maya takes oat milk in her coffee" --type preference --speaker Maya
@@ -52,12 +55,13 @@ def run_remember(
         ("type", type_, FACT_TYPES), ("source", source, SOURCES), ("status", status, STATUSES),
         ("durability", durability, DURABILITIES), ("privacy", privacy, PRIVACIES),
     ):  # fmt: skip
-        _check_one_of(name, value, known)
+        check_one_of(name, [value], known)
+    words = dict.fromkeys(word.strip() for group in keywords or () for word in group.split(","))
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         written = memory.remember(
             _read_stdin() if text == ["-"] else " ".join(text),
-            type=type_, speaker=speaker, source=source, keywords=_split(keywords), confidence=confidence,
+            type=type_, speaker=speaker, source=source, keywords=[*filter(None, words)], confidence=confidence,
             valid_from=_check_date("valid-from", valid_from), valid_until=_check_date("valid-until", valid_until),
             session=session, project=project, status=status, durability=durability, privacy=privacy,
             pinned=pinned, technical=technical,
@@ -67,26 +71,14 @@ def run_remember(
     tell_written(invocation, written)
 
 
-def _check_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise UsageError(f"--{name} is {value!r}, must be one of {', '.join(known)}.")
-
-
 def _check_date(name: str, value: str | None) -> str | None:
     if value is None:
         return None
-    if not _DATE.fullmatch(value) or not _is_day(value):
-        raise UsageError(f"--{name} is {value!r}, must be a date like 2026-11-01.")
-    return value
-
-
-def _is_day(value: str) -> bool:
-    """Whether the calendar has it."""
-    try:
-        date.fromisoformat(value[:10])
-    except ValueError:
-        return False
-    return True
+    with suppress(ValueError):
+        date.fromisoformat(value[:10])  # the calendar has the day
+        if _DATE.fullmatch(value):
+            return value
+    raise UsageError(f"--{name} is {value!r}, must be a date like 2026-11-01.")
 
 
 def _read_stdin() -> str:
@@ -94,8 +86,3 @@ def _read_stdin() -> str:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInputError("What came on stdin is not UTF-8 text: nothing was stored. Convert it first.") from error
-
-
-def _split(keywords: list[str] | None) -> list[str]:
-    words = [word.strip() for group in keywords or () for word in group.split(",")]
-    return list(dict.fromkeys(word for word in words if word))

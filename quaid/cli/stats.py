@@ -3,39 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from datetime import date
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import aligned, columns, count, draw_bar, milliseconds, moment, one_line, section, size
+from quaid.cli.invocation import Invocation, fields
+from quaid.cli.terminal import (
+    aligned,
+    clipped,
+    columns,
+    count,
+    draw_bar,
+    known,
+    lines,
+    milliseconds,
+    moment,
+    paragraphs,
+    section,
+    size,
+)
 from quaid.errors import UsageError
-from quaid.model import ModelUsage
-from quaid.place import LOCAL_FILE, state_folder
-from quaid.report.status import GapStats, MostRecalled, RecallStats, Stats, gap_stats_of, recall_stats_of, stats_of
+from quaid.report import stats
+from quaid.report.stats import HEALTH_DAYS
 
 if TYPE_CHECKING:
     from quaid.local.health import Snapshot
-    from quaid.local.model_usage import DayUsage, PromptUsage
-    from quaid.local.recall_numbers import Bar, Day, RecallNumbers
-    from quaid.memory import Memory
-    from quaid.settings import ModelSettings
+    from quaid.model import ModelUsage
 
-WIDEST_BAR = 32
-WIDEST_TITLE = 56
-MOST_DAYS = 14
-MOST_GAPS = 20
-MOST_PROMPTS = 12
-HEALTH_DAYS = 60
+BAR_WIDTH = 32
+TITLE_WIDTH = 58
+MAX_DAYS = 14
+MAX_GAPS = 20
+MAX_PROMPTS = 12
 DAYS_A_CELL = 2
 _LEVELS = "▁▂▃▄▅▆▇█"
 
-OfRecall = Annotated[bool, typer.Option("--recall", help="How recall does: speed, answers, what is recalled most.")]
-OfGaps = Annotated[bool, typer.Option("--gaps", help="What was asked and not found, newest first.")]
-OfModels = Annotated[bool, typer.Option("--models", help="What language models took, by day and by prompt.")]
-OfHealth = Annotated[bool, typer.Option("--health", help="How the memory was after each janitor run of 60 days.")]
+OfRecall = Annotated[bool, typer.Option("--recall", help="Recall: its speed, its answers, what is recalled most.")]
+OfGaps = Annotated[bool, typer.Option("--gaps", help="Questions that found nothing, newest first.")]
+OfModels = Annotated[bool, typer.Option("--models", help="Tokens and cost of language models, by day and by prompt.")]
+OfHealth = Annotated[
+    bool, typer.Option("--health", help="The state of the memory after each janitor run of the last 60 days.")
+]
 
 
 def run_stats(
@@ -45,7 +55,7 @@ def run_stats(
     models: OfModels = False,
     health: OfHealth = False,
 ) -> None:
-    """What the memory is made of, in numbers; or one page of how it does.
+    """Show what the memory is made of, in numbers, or one page on recall, gaps, models or health.
 
     Examples:
       quaid stats
@@ -59,237 +69,164 @@ def run_stats(
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         if recall:
-            recalls = recall_stats_of(memory)
-            shape = {"vault": recalls.vault, "log": recalls.log, **asdict(recalls.numbers)}
+            recalls = stats.recall_stats_of(memory)
             most = [{"id": one.id, "title": one.title, **asdict(one.use)} for one in recalls.most_recalled]
-            invocation.tell(lambda: _render_recall(recalls), **shape, most_recalled=most)
+            shape = {**fields(recalls, "vault", "log"), **asdict(recalls.numbers), "most_recalled": most}
+            invocation.tell(lambda: render_recall_stats(recalls), **shape)
         elif gaps:
-            found = gap_stats_of(memory)
-            listed = [gap._asdict() for gap in found.gaps]
-            invocation.tell(
-                lambda: _render_gaps(found), vault=found.vault, kept=found.kept, total=found.total, gaps=listed
-            )
+            found = stats.gap_stats_of(memory)
+            shape = {**fields(found, "vault", "kept", "total"), "gaps": [gap._asdict() for gap in found.gaps]}
+            invocation.tell(lambda: render_gap_stats(found), **shape)
         elif models:
-            taken = _model_stats_of(memory)
-            invocation.tell(lambda: _render_models(taken), **_model_shape(taken))
+            taken = stats.model_stats_of(memory)
+            invocation.tell(lambda: render_model_stats(taken), **shape_of_model_stats(taken))
         elif health:
-            seen = _health_of(memory)
-            invocation.tell(lambda: _render_health(seen), **asdict(seen))
+            seen = stats.health_stats_of(memory)
+            invocation.tell(lambda: render_health_stats(seen), **asdict(seen))
         else:
-            stats = stats_of(memory)
-            invocation.tell(lambda: _render_stats(stats), **asdict(stats))
+            contents = stats.stats_of(memory)
+            invocation.tell(lambda: render_stats(contents), **asdict(contents))
 
 
-def _render_stats(stats: Stats) -> str:
-    head = [
-        ("notes", f"{stats.notes:,}"),
-        ("graph", f"{stats.entities:,} entities, {stats.edges:,} edges, {stats.relations:,} relations"),
-        ("chunks", f"{stats.chunks:,}, {stats.embedded:,} embedded"),
-        ("disk", f"index {size(stats.index_bytes)}, embeddings {size(stats.cache_bytes)}"),
+def render_stats(numbers: stats.Stats) -> str:
+    """The first page: notes by kind, type, status and speaker."""
+    head = known(
+        ("notes", f"{numbers.notes:,}"),
+        ("graph", f"{numbers.entities:,} entities, {numbers.edges:,} edges, {numbers.relations:,} relations"),
+        ("chunks", f"{numbers.chunks:,}, {numbers.embedded:,} embedded"),
+        ("disk", f"index {size(numbers.index_bytes)}, embeddings {size(numbers.cache_bytes)}"),
+        ("time", f"{moment(numbers.oldest)} to {moment(numbers.newest)}" if numbers.oldest else None),
+    )
+    groups = {
+        "Kinds": numbers.kinds, "Types": numbers.types, "Status": numbers.statuses, "Speakers": numbers.speakers,
+    }  # fmt: skip
+    tables = (
+        section(title, aligned([(name, f"{number:,}") for name, number in group.items()], right=(1,)))
+        for title, group in groups.items()
+    )
+    return paragraphs(columns(head), *tables)
+
+
+def render_recall_stats(found: stats.RecallStats) -> str:
+    """The page of `--recall`."""
+    numbers, latency = found.numbers, found.numbers.latency
+    off = "The recall log is off; switch it on with: quaid config recall.log text" if found.log == "off" else ""
+    often = [
+        (f"{one.use.accesses:,}x", clipped(one.title or f"{one.id} (no longer there)", TITLE_WIDTH))
+        for one in found.most_recalled
     ]
-    if stats.oldest:
-        head.append(("time", f"{moment(stats.oldest)} to {moment(stats.newest)}"))
-    groups = (("Kinds", stats.kinds), ("Types", stats.types), ("Status", stats.statuses), ("Speakers", stats.speakers))
-    sections = [section(title, _numbered(numbers)) for title, numbers in groups]
-    return "\n\n".join(part for part in (columns(head), *sections) if part)
-
-
-def _numbered(numbers: dict[str, int]) -> list[tuple[str, str]]:
-    width = max((len(f"{number:,}") for number in numbers.values()), default=0)
-    return [(name, f"{number:>{width},}") for name, number in numbers.items()]
-
-
-def _render_recall(stats: RecallStats) -> str:
-    numbers = stats.numbers
-    off = "The recall log is off; switch it on with: quaid config recall.log text" if stats.log == "off" else ""
-    if not numbers.recalls or numbers.latency is None:
-        nothing = "No recall is logged yet. Ask something: quaid recall 'what does Maya drink?'"
-        return "\n\n".join(part for part in (off or nothing, _most_recalled(stats.most_recalled)) if part)
-    latency = numbers.latency
+    most_recalled = section("Most recalled", aligned(often, right=(0,)))
+    if not numbers.recalls or latency is None:
+        return paragraphs(
+            off or "No recall is logged yet. Ask something: quaid recall 'what does Maya drink?'", most_recalled
+        )
+    answered = f"{numbers.answered:,} ({_share(numbers.answered, numbers.recalls)})"
+    without = f"{numbers.unanswered:,} without a hit (see quaid stats --gaps)"
+    degraded = ", ".join(f"{kind} {number:,}" for kind, number in numbers.degraded.items())
+    share = _share(numbers.degraded_recalls, numbers.recalls)
     head = [
         ("recalls", f"{numbers.recalls:,} from {moment(numbers.first)} to {moment(numbers.last)}"),
-        ("answered", f"{numbers.answered:,} ({_share(numbers.answered, numbers.recalls)}), {_unanswered(numbers)}"),
-        ("degraded", _degraded(numbers)),
+        ("answered", f"{answered}, {without if numbers.unanswered else 'none without a hit'}"),
+        ("degraded", f"{numbers.degraded_recalls:,} ({share}): {degraded}" if numbers.degraded_recalls else "none"),
         ("asked by", ", ".join(f"{door} {number:,}" for door, number in numbers.doors.items())),
     ]
-    speeds: list[tuple[str, ...]] = [
-        ("", "half within", "95% within"),
-        ("all", milliseconds(latency.p50_ms), milliseconds(latency.p95_ms)),
+    speeds = [("", "half within", "95% within")]
+    speeds += [
+        (name, milliseconds(stage.p50_ms), milliseconds(stage.p95_ms))
+        for name, stage in {"all": latency, **numbers.stages}.items()
     ]
-    speeds += [(name, milliseconds(stage.p50_ms), milliseconds(stage.p95_ms)) for name, stage in numbers.stages.items()]
-    parts = (
+    held = [position for position, bar in enumerate(numbers.histogram) if bar.count]
+    bars = numbers.histogram[held[0] : held[-1] + 1]
+    times = [(f"up to {milliseconds(bar.up_to_ms)}" if bar.up_to_ms else "longer", f"{bar.count:,}") for bar in bars]
+    newest = numbers.days[-MAX_DAYS:]
+    days = [
+        (day.date, f"{day.recalls:,}", _share(day.answered, day.recalls), milliseconds(day.p50_ms)) for day in newest
+    ]
+    return paragraphs(
         off,
         columns(head),
         section("Speed", aligned(speeds, right=(1, 2))),
-        section("How long a recall took", _histogram(numbers.histogram)),
-        section("By day: recalls, share answered, half within", _days(numbers.days)),
-        _most_recalled(stats.most_recalled),
-    )
-    return "\n\n".join(part for part in parts if part)
-
-
-def _unanswered(numbers: RecallNumbers) -> str:
-    if not numbers.unanswered:
-        return "none without a hit"
-    return f"{numbers.unanswered:,} without a hit (see quaid stats --gaps)"
-
-
-def _degraded(numbers: RecallNumbers) -> str:
-    if not numbers.degraded_recalls:
-        return "none"
-    kinds = ", ".join(f"{kind} {number:,}" for kind, number in numbers.degraded.items())
-    return f"{numbers.degraded_recalls:,} ({_share(numbers.degraded_recalls, numbers.recalls)}): {kinds}"
-
-
-def _histogram(bars: Sequence[Bar]) -> list[tuple[str, ...]]:
-    """From the first to the last bar that holds anything."""
-    held = [position for position, bar in enumerate(bars) if bar.count]
-    shown = bars[held[0] : held[-1] + 1]
-    most = max(bar.count for bar in shown)
-    return aligned(
-        [
-            (
-                f"up to {milliseconds(bar.up_to_ms)}" if bar.up_to_ms else "longer",
-                f"{bar.count:,}",
-                draw_bar(bar.count, most, WIDEST_BAR),
-            )
-            for bar in shown
-        ],
-        right=(1,),
+        section("How long a recall took", _with_bars(times, [bar.count for bar in bars], BAR_WIDTH)),
+        section(
+            "By day: recalls, share answered, half within",
+            _with_bars(days, [day.recalls for day in newest], BAR_WIDTH),
+        ),
+        most_recalled,
     )
 
 
-def _days(days: Sequence[Day]) -> list[tuple[str, ...]]:
-    """The newest days on which anything was asked."""
-    shown = days[-MOST_DAYS:]
-    most = max(day.recalls for day in shown)
-    return aligned(
-        [
-            (
-                day.date,
-                f"{day.recalls:,}",
-                _share(day.answered, day.recalls),
-                milliseconds(day.p50_ms),
-                draw_bar(day.recalls, most, WIDEST_BAR),
-            )
-            for day in shown
-        ],
-        right=(1, 2, 3),
-    )
+def _with_bars(rows: Sequence[tuple[str, ...]], numbers: Sequence[int], width: int) -> list[tuple[str, ...]]:
+    """The rows, all but their first column right-aligned, each with a bar as long as its number is of the greatest."""
+    drawn = [(*row, draw_bar(number, max(numbers), width)) for row, number in zip(rows, numbers, strict=True)]
+    return aligned(drawn, right=range(1, len(rows[0])))
 
 
-def _most_recalled(most: Sequence[MostRecalled]) -> str:
-    rows = [(f"{one.use.accesses:,}x", _clipped(one.title or f"{one.id} (no longer there)")) for one in most]
-    return section("Most recalled", aligned(rows, right=(0,)))
-
-
-def _render_gaps(stats: GapStats) -> str:
-    if stats.kept == "off" and not stats.gaps:
+def render_gap_stats(found: stats.GapStats) -> str:
+    """The page of `--gaps`."""
+    if not found.gaps and found.kept == "off":
         return "Questions that find nothing are not kept. Keep them with: quaid config recall.gaps hashes"
-    if not stats.gaps:
+    if not found.gaps:
         return "No gap is known: every question asked so far has found something."
-    shown = stats.gaps[:MOST_GAPS]
-    rows = [(moment(gap.last_asked), f"{gap.asked:,}x", _clipped(gap.text or gap.key[:12])) for gap in shown]
-    more = stats.total - len(shown)
-    lines = [section(f"{count(stats.total, 'question')} found nothing", rows)]
-    lines += [f"  … and {more:,} more"] if more else []
-    if stats.kept != "text":
-        kept = "Only hashes are kept" if stats.kept == "hashes" else "New ones are not kept"
-        lines.append(f"\n{kept}. Keep what you ask from now on with: quaid config recall.gaps text")
-    return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True)
-class _ModelStats:
-    """What models took on this machine, on each day and by each prompt, and what they may take today (UTC)."""
-
-    vault: str
-    caps: ModelSettings
-    today: ModelUsage
-    days: list[DayUsage]
-    prompts: list[PromptUsage]
-
-
-def _model_stats_of(memory: Memory) -> _ModelStats:
-    from quaid.local.model_usage import ModelRecords
-
-    records = ModelRecords(state_folder(memory.root) / LOCAL_FILE)
-    today = records.spent(datetime.now(UTC).date().isoformat())
-    return _ModelStats(str(memory.root), memory.settings.models, today, records.by_day(), records.by_prompt())
-
-
-def _model_shape(stats: _ModelStats) -> dict[str, Any]:
-    caps = {"max_tokens_per_day": stats.caps.max_tokens_per_day, "max_usd_per_day": stats.caps.max_usd_per_day}
-    days = [{"date": day.day, **day.usage._asdict(), "unsettled": day.unsettled} for day in stats.days]
-    prompts = [
-        {"prompt": one.prompt, "provider": one.provider, "model": one.model, **one.usage._asdict()}
-        for one in stats.prompts
+    shown = found.gaps[:MAX_GAPS]
+    rows = [
+        (moment(gap.last_asked), f"{gap.asked:,}x", clipped(gap.text or gap.key[:12], TITLE_WIDTH)) for gap in shown
     ]
-    return {"vault": stats.vault, "today": stats.today._asdict(), **caps, "days": days, "prompts": prompts}
+    more = found.total - len(shown)
+    kept = "Only hashes are kept" if found.kept == "hashes" else "New ones are not kept"
+    return lines(
+        section(f"{count(found.total, 'question')} found nothing", rows),
+        f"  … and {more:,} more" if more else "",
+        "" if found.kept == "text" else f"\n{kept}. Keep what you ask from now on with: quaid config recall.gaps text",
+    )
 
 
-def _render_models(stats: _ModelStats) -> str:
-    if not stats.days:
+def shape_of_model_stats(found: stats.ModelStats) -> dict[str, object]:
+    """`--models` as JSON."""
+    return {
+        "vault": found.vault,
+        "today": found.today._asdict(),
+        **fields(found.caps, "max_tokens_per_day", "max_usd_per_day"),
+        "days": [{"date": day.day, **day.usage._asdict(), "unsettled": day.unsettled} for day in found.days],
+        "prompts": [{**fields(one, "prompt", "provider", "model"), **one.usage._asdict()} for one in found.prompts],
+    }
+
+
+def render_model_stats(found: stats.ModelStats) -> str:
+    """The page of `--models`."""
+    if not found.days:
         return "No model was asked here in 90 days. See which one would be: quaid doctor"
-    today, caps = stats.today, stats.caps
+    today, caps = found.today, found.caps
     tokens = f" of {caps.max_tokens_per_day:,}" if caps.max_tokens_per_day else ""
     dollars = f" of ${caps.max_usd_per_day:.2f}" if caps.max_usd_per_day else ""
-    head = [
-        ("today", f"{count(today.calls, 'call')}, {today.tokens:,} tokens{tokens}, {_dollars(today.cost_usd)}{dollars}")
-    ]
-    unsettled = sum(day.unsettled for day in stats.days)
-    if unsettled:
-        head.append(("unended", f"{count(unsettled, 'call')}, counted at the most that could be taken"))
-    shown = stats.days[-MOST_DAYS:]
-    most = max(day.usage.tokens for day in shown)
-    days = [(day.day, *_taken(day.usage), draw_bar(day.usage.tokens, most, WIDEST_BAR // 2)) for day in shown]
-    prompts = [(one.prompt.partition("@")[0], one.model, *_taken(one.usage)) for one in stats.prompts[:MOST_PROMPTS]]
-    parts = (
+    unsettled = sum(day.unsettled for day in found.days)
+    head = known(
+        (
+            "today",
+            f"{count(today.calls, 'call')}, {today.tokens:,} tokens{tokens}, {_dollars(today.cost_usd)}{dollars}",
+        ),
+        ("unended", f"{count(unsettled, 'call')}, counted at the most that could be taken" if unsettled else None),
+    )
+    newest = found.days[-MAX_DAYS:]
+    days = [(day.day, *_usage(day.usage)) for day in newest]
+    prompts = [(one.prompt.partition("@")[0], one.model, *_usage(one.usage)) for one in found.prompts[:MAX_PROMPTS]]
+    return paragraphs(
         columns(head),
-        section("By day: calls, tokens in and out, cost", aligned(days, right=(1, 2, 3, 4))),
+        section(
+            "By day: calls, tokens in and out, cost",
+            _with_bars(days, [day.usage.tokens for day in newest], BAR_WIDTH // 2),
+        ),
         section("By prompt, 90 days", aligned(prompts, right=(2, 3, 4, 5))),
     )
-    return "\n\n".join(part for part in parts if part)
 
 
-@dataclass(frozen=True, slots=True)
-class _Health:
-    """The snapshots of the last 60 days (UTC), one a day; `warning` when the janitor has not run for long."""
-
-    vault: str
-    until: str
-    last_success: str | None
-    warning: str | None
-    days: list[Snapshot]
-
-
-def _health_of(memory: Memory) -> _Health:
-    from quaid.janitor.news import overdue
-    from quaid.local.health import HealthLog
-    from quaid.local.runs import Runs
-
-    path = state_folder(memory.root) / LOCAL_FILE
-    now = datetime.now(UTC)
-    runs = Runs(path)
-    last = runs.last_success()
-    until = now.date().isoformat()
-    since = (now.date() - timedelta(days=HEALTH_DAYS - 1)).isoformat()
-    return _Health(
-        str(memory.root),
-        until,
-        last.started if last else None,
-        overdue(runs, now),
-        [day for day in HealthLog(path).by_day(since) if day.day <= until],  # a clock may have been set back
-    )
-
-
-def _render_health(health: _Health) -> str:
-    if not health.days:
-        return health.warning or "The janitor has not run here in 60 days. Begin with: quaid janitor run"
-    costs = [day.cost_usd for day in health.days if day.cost_usd is not None]
+def render_health_stats(found: stats.HealthStats) -> str:
+    """The page of `--health`."""
+    if not found.days:
+        return found.warning or "The janitor has not run here in 60 days. Begin with: quaid janitor run"
+    costs = [day.cost_usd for day in found.days if day.cost_usd is not None]
     head = [
-        ("runs", f"on {count(len(health.days), 'day')} from {health.days[0].day} to {health.days[-1].day}"),
-        ("cost", f"{_dollars(sum(costs))}{'' if len(costs) == len(health.days) else ' and more, of unknown price'}"),
+        ("runs", f"on {count(len(found.days), 'day')} from {found.days[0].day} to {found.days[-1].day}"),
+        ("cost", f"{_dollars(sum(costs))}{'' if len(costs) == len(found.days) else ' and more, of unknown price'}"),
     ]
     measures: tuple[tuple[str, Callable[[Snapshot], float | None], Callable[[float], str]], ...] = (
         ("notes", lambda day: day.notes, _whole),
@@ -306,44 +243,37 @@ def _render_health(health: _Health) -> str:
         ("questions", lambda day: day.waiting, _whole),
         ("cost", lambda day: day.cost_usd, _dollars),
     )
-    rows = [(name, *_charted(health, value, show)) for name, value, show in measures]
+    rows = [(name, *_charted(found, value, show)) for name, value, show in measures]
     title = f"{HEALTH_DAYS} days: the last, the change, {DAYS_A_CELL} days a bar"
-    return "\n\n".join(
-        part for part in (columns(head), section(title, aligned(rows, right=(1, 2))), health.warning) if part
-    )
+    return paragraphs(columns(head), section(title, aligned(rows, right=(1, 2))), found.warning)
 
 
 def _charted(
-    health: _Health, value: Callable[[Snapshot], float | None], show: Callable[[float], str]
+    found: stats.HealthStats, value: Callable[[Snapshot], float | None], show: Callable[[float], str]
 ) -> tuple[str, str, str]:
     """The last value, how far it is from the first, and a line of bars from the lowest to the highest."""
-    until = date.fromisoformat(health.until)
-    cells: list[float | None] = [None] * (HEALTH_DAYS // DAYS_A_CELL)
-    for day in health.days:
-        known = value(day)
-        if known is not None:
-            cells[-1 - (until - date.fromisoformat(day.day)).days // DAYS_A_CELL] = known
-    known_values = [known for known in map(value, health.days) if known is not None]
-    if not known_values:
+    measured = {day.day: number for day in found.days if (number := value(day)) is not None}
+    if not measured:
         return "-", "", ""
-    first, last = known_values[0], known_values[-1]
+    values = [*measured.values()]
+    first, last = values[0], values[-1]
     change = "" if show(first) == show(last) else f"{'+' if last > first else '-'}{show(abs(last - first))}"
-    return show(last), change, _sparkline(cells)
-
-
-def _sparkline(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    low, span = min(known), max(known) - min(known)
+    until = date.fromisoformat(found.until)
+    cells: list[float | None] = [None] * (HEALTH_DAYS // DAYS_A_CELL)
+    for day, number in measured.items():
+        cells[-1 - (until - date.fromisoformat(day)).days // DAYS_A_CELL] = number
+    shown = [number for number in cells if number is not None]
+    low, span = min(shown), max(shown) - min(shown)
     top = len(_LEVELS) - 1
-    bars = (" " if value is None else _LEVELS[round(top * (value - low) / span) if span else 0] for value in values)
-    return "".join(bars).rstrip()
+    bars = (" " if cell is None else _LEVELS[round(top * (cell - low) / span) if span else 0] for cell in cells)
+    return show(last), change, "".join(bars).rstrip()
 
 
 def _whole(number: float) -> str:
     return f"{number:,.0f}"
 
 
-def _taken(usage: ModelUsage) -> tuple[str, ...]:
+def _usage(usage: ModelUsage) -> tuple[str, ...]:
     return f"{usage.calls:,}x", f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", _dollars(usage.cost_usd)
 
 
@@ -355,8 +285,3 @@ def _dollars(cost_usd: float | None) -> str:
 
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f}%"
-
-
-def _clipped(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= WIDEST_TITLE else f"{line[:WIDEST_TITLE].rstrip()} …"

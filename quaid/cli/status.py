@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, count, styled
-from quaid.report.attention import Attention
-from quaid.report.status import Status, status_of
+from quaid.cli.terminal import columns, count, known, paragraphs, short, styled
+from quaid.report.outbound import describe_outbound
+from quaid.report.status import Repository, Status, Watcher, status_of
 
-MOST_PATHS = 5
+MAX_PATHS = 5
 _NAMES = {
     "entity": ("entity", "entities"),
     "core": ("core note", None),
@@ -21,7 +21,7 @@ _NAMES = {
 
 
 def run_status(ctx: typer.Context) -> None:
-    """How the vault is: its repository, its index, and what needs attention, each with the next step.
+    """Show how the vault is: its repository, its index, and what needs attention, each with the next step.
 
     Examples:
       quaid status
@@ -30,86 +30,63 @@ def run_status(ctx: typer.Context) -> None:
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         status = status_of(memory)
-    invocation.tell(lambda: _render_status(status), **asdict(status))
+    invocation.tell(lambda: render_status(status), **asdict(status))
 
 
-def _render_status(status: Status) -> str:
-    rows = [
+def render_status(status: Status) -> str:
+    """The status as rows, and below them what needs attention."""
+    embedding = status.embedding
+    ready = "" if embedding.ready else styled(" (not ready)", "yellow")
+    notes = [count(number, *_NAMES.get(kind, (kind, None))) for kind, number in status.counts.items()]
+    waiting = f"{count(len(status.waiting_episodes), 'conversation')} no facts were drawn from yet"
+    set_aside = f"{count(status.quarantined, 'answer')} of models that could not be used in whole, in the state folder"
+    queued = f"{count(status.queued_notes, 'line')} for the next quaid extract"
+    rows = known(
         ("vault", status.vault),
-        ("git", _git_line(status)),
-        ("notes", ", ".join(_counted(kind, number) for kind, number in status.counts.items()) or "none yet"),
-        ("index", _index_line(status)),
-        ("embedding", _embedding_line(status)),
-        ("watcher", _watcher_line(status)),
+        ("git", _describe_git(status.repository)),
+        ("notes", ", ".join(notes) or "none yet"),
+        ("index", _describe_index(status)),
+        ("embedding", f"{embedding.provider}, {embedding.model}{ready}" if embedding.provider != "none" else "off"),
+        ("watcher", _describe_watcher(status.watcher)),
         ("state", status.state),
-        (
-            "leaves",
-            f"{'; '.join(status.leaves) or 'nothing'}{' (offline)' if status.offline else ''}",
-        ),
-    ]
-    if status.waiting_episodes:
-        waiting = count(len(status.waiting_episodes), "conversation")
-        rows.append(("waiting", f"{waiting} no facts were drawn from yet: quaid extract --pending"))
-    if status.quarantined:
-        answers = count(status.quarantined, "answer")
-        rows.append(("set aside", f"{answers} of models that could not be used in whole, in the state folder"))
-    if status.queued_notes:
-        rows.append(("queued", f"{count(status.queued_notes, 'line')} for the next quaid extract"))
-    attention = "\n".join(_render_attention(item) for item in status.attention)
-    return "\n\n".join(part for part in (columns(rows), attention) if part)
+        ("outbound", describe_outbound(status.leaves, offline=status.offline)),
+        ("waiting", f"{waiting}: quaid extract --pending" if status.waiting_episodes else None),
+        ("set aside", set_aside if status.quarantined else None),
+        ("queued", queued if status.queued_notes else None),
+    )
+    attention = []
+    for item in status.attention:
+        more = len(item.paths) - MAX_PATHS
+        attention += [f"{styled('!', 'yellow')} {item.what}", *(f"    {path}" for path in item.paths[:MAX_PATHS])]
+        attention += [f"    … and {more:,} more (--json has all)"] if more > 0 else []
+        attention += [f"  Next: {item.next_step}"] if item.next_step else []
+    return paragraphs(columns(rows), "\n".join(attention))
 
 
-def _counted(kind: str, number: int) -> str:
-    return count(number, *_NAMES.get(kind, (kind, None)))
-
-
-def _git_line(status: Status) -> str:
-    repository = status.repository
+def _describe_git(repository: Repository) -> str:
     if repository.problem:
         return styled(repository.problem, "red")
-    parts = ["detached HEAD" if repository.detached else f"branch {repository.branch}"]
-    parts.append(f"at {repository.head[:10]}" if repository.head else "no commit yet")
-    parts += [f"{repository.operation} in progress"] if repository.operation else []
-    return ", ".join(parts)
+    branch = "detached HEAD" if repository.detached else f"branch {repository.branch}"
+    commit = f"at {short(repository.head)}" if repository.head else "no commit yet"
+    return f"{branch}, {commit}{f', {repository.operation} in progress' if repository.operation else ''}"
 
 
-def _index_line(status: Status) -> str:
+def _describe_index(status: Status) -> str:
     index = status.index
-    state = {"fresh": "up to date", "updated": f"up to date, {count(index.changed, 'change')} taken in just now"}
-    parts = [state.get(index.state, styled("not up to date", "red"))]
-    parts += (
-        [f"{index.pending:,} of {index.chunks:,} chunks without a vector"]
-        if index.pending and status.embedding.provider != "none"
-        else []
-    )
-    return ", ".join(parts)
+    states = {"fresh": "up to date", "updated": f"up to date, {count(index.changed, 'change')} taken in just now"}
+    state = states.get(index.state, styled("not up to date", "red"))
+    if not index.pending or status.embedding.provider == "none":
+        return state
+    return f"{state}, {index.pending:,} of {index.chunks:,} chunks without a vector"
 
 
-def _embedding_line(status: Status) -> str:
-    embedding = status.embedding
-    if embedding.provider == "none":
-        return "off"
-    return f"{embedding.provider}, {embedding.model}" + ("" if embedding.ready else styled(" (not ready)", "yellow"))
-
-
-def _watcher_line(status: Status) -> str:
-    watcher = status.watcher
+def _describe_watcher(watcher: Watcher | None) -> str:
     if watcher is None:
         return "not running (every read checks for itself)"
     if not watcher.alive:
         return styled(f"died (process {watcher.pid})", "yellow")
-    synced = f", last sync {_age(watcher.last_sync)} ago" if watcher.last_sync else ""
-    return f"process {watcher.pid} by {watcher.mode}{synced}"
-
-
-def _age(iso: str) -> str:
-    age_s = (datetime.now(UTC) - datetime.fromisoformat(iso)).total_seconds()
-    return f"{age_s:.0f} s" if age_s < 120 else f"{age_s / 60:.0f} min"
-
-
-def _render_attention(item: Attention) -> str:
-    lines = [f"{styled('!', 'yellow')} {item.what}"]
-    lines += [f"    {path}" for path in item.paths[:MOST_PATHS]]
-    if len(item.paths) > MOST_PATHS:
-        lines.append(f"    … and {len(item.paths) - MOST_PATHS:,} more (--json has all)")
-    return "\n".join([*lines, *([f"  Next: {item.next_step}"] if item.next_step else [])])
+    told = f"process {watcher.pid} by {watcher.mode}"
+    if not watcher.last_sync:
+        return told
+    age_s = (datetime.now(UTC) - datetime.fromisoformat(watcher.last_sync)).total_seconds()
+    return f"{told}, last sync {f'{age_s:.0f} s' if age_s < 120 else f'{age_s / 60:.0f} min'} ago"

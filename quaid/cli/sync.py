@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, count, seconds, styled
+from quaid.cli.invocation import Invocation, fields
+from quaid.cli.terminal import columns, count, known, lines, seconds, styled
 from quaid.sync.derived_index import SyncOptions, SyncReport
-
-if TYPE_CHECKING:
-    from quaid.sync.verify import Verification
 
 
 def run_sync(
     ctx: typer.Context,
     accept_removals: Annotated[
-        bool, typer.Option("--accept-removals", help="Yes, all those notes are really gone.")
+        bool, typer.Option("--accept-removals", help="Index the vault although many notes are gone.")
     ] = False,
-    full: Annotated[bool, typer.Option("--full", help="Read every file; do not trust sizes and times.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Read every file, not only those whose size or time has changed.")
+    ] = False,
 ) -> None:
-    """Bring the index in step with the files and embed what is new.
+    """Bring the index up to date with the files and embed what is new.
 
     Reads do this by themselves; a sync also finishes what they leave for later.
 
@@ -37,7 +36,7 @@ def run_sync(
 
 
 def run_reindex(ctx: typer.Context) -> None:
-    """Build the index from nothing. Embeddings come from the cache, so this takes seconds.
+    """Rebuild the index from the files. Embeddings come from the cache, so this takes seconds.
 
     Examples:
       quaid reindex
@@ -49,7 +48,7 @@ def run_reindex(ctx: typer.Context) -> None:
 
 
 def run_verify(ctx: typer.Context) -> int:
-    """Prove that the index says what the files say, by comparing it with one built from nothing.
+    """Check that the index says what the files say, by comparing it with a new one.
 
     The manifest is a hash over all notes: two machines at one commit print the same.
 
@@ -62,62 +61,48 @@ def run_verify(ctx: typer.Context) -> int:
         found = memory.verify()
         if memory.settings.embedding.provider == "none":  # then nothing waits for a vector
             found = replace(found, pending=0)
-    shape = {
-        "ok": found.ok, "manifest": found.manifest, "notes": found.notes, "pending": found.pending,
-        "differences": list(found.differences),
-    }  # fmt: skip
-    invocation.tell(lambda: _render_verification(found), **shape)
+    rows = known(
+        ("index", styled("ok", "green") if found.ok else styled("different", "red")),
+        ("notes", f"{found.notes:,}"),
+        ("manifest", found.manifest),
+        ("pending", f"{found.pending:,} chunks without a vector" if found.pending else None),
+    )
+    text = lines(columns(rows), *(f"  {difference}" for difference in found.differences))
+    invocation.tell(lambda: text, **fields(found, "ok", "manifest", "notes", "pending", "differences"))
     if not found.ok:
         invocation.say("Build the index anew with: quaid reindex")
     return 0 if found.ok else 1
 
 
 def tell_report(invocation: Invocation, report: SyncReport) -> None:
-    """What a sync did."""
-    invocation.tell(lambda: _render_report(report), **as_shape(report))
+    """Print what a sync did."""
+    width = max(len(f"{number:,}") for _, number, _ in changes(report))
+    details = (
+        f"{report.embedded:,} embedded" if report.embedded else "",
+        f"{report.pending:,} chunks without a vector" if report.pending else "",
+        seconds(report.took_s),
+    )
+    text = lines(
+        f"The index was built anew: {report.rebuilt}" if report.rebuilt else "",
+        *(f"  {sign} {number:>{width},} {what}" for sign, number, what in changes(report)),
+        f"{count(report.total, 'note')}, {', '.join(filter(None, details))}",
+    )
+    invocation.tell(lambda: text, **shape_of_sync(report))
     for sentence in report.degraded:
         invocation.say(f"quaid: {sentence}")
 
 
-def as_shape(report: SyncReport) -> dict[str, object]:
-    """The fields of a sync report by name."""
-    return {
-        "added": report.added,
-        "modified": report.modified,
-        "renamed": [list(pair) for pair in report.renamed],
-        "removed": report.removed,
-        "total": report.total,
-        "embedded": report.embedded,
-        "pending": report.pending,
-        "rebuilt": report.rebuilt,
-        "degraded": report.degraded,
-        "took_s": round(report.took_s, 4),
-    }
+def shape_of_sync(report: SyncReport) -> dict[str, object]:
+    """A sync report as JSON."""
+    names = ("added", "modified", "renamed", "removed", "total", "embedded", "pending", "rebuilt", "degraded")
+    return {**fields(report, *names), "took_s": round(report.took_s, 4)}
 
 
 def changes(report: SyncReport) -> tuple[tuple[str, int, str], ...]:
-    """The four numbers of a sync, each with its sign."""
+    """The four numbers of a sync, each with its sign and name."""
     return (
         ("+", len(report.added), "added"),
         ("~", len(report.modified), "modified"),
         (">", len(report.renamed), "renamed"),
         ("-", len(report.removed), "removed"),
     )
-
-
-def _render_report(report: SyncReport) -> str:
-    width = max(len(f"{number:,}") for _, number, _ in changes(report))
-    lines = [f"  {sign} {number:>{width},} {what}" for sign, number, what in changes(report)]
-    details = [f"{report.embedded:,} embedded" if report.embedded else ""]
-    details += [f"{report.pending:,} chunks without a vector" if report.pending else "", seconds(report.took_s)]
-    head = [f"The index was built anew: {report.rebuilt}"] if report.rebuilt else []
-    tail = f"{count(report.total, 'note')}, {', '.join(part for part in details if part)}"
-    return "\n".join([*head, *lines, tail])
-
-
-def _render_verification(found: Verification) -> str:
-    verdict = styled("ok", "green") if found.ok else styled("different", "red")
-    rows = [("index", verdict), ("notes", f"{found.notes:,}"), ("manifest", found.manifest)]
-    if found.pending:
-        rows.append(("pending", f"{found.pending:,} chunks without a vector"))
-    return "\n".join([columns(rows), *(f"  {difference}" for difference in found.differences)])

@@ -1,4 +1,4 @@
-"""Plain text that is pleasant to read: colours where a terminal shows them, columns, sizes, ages."""
+"""Plain text that is pleasant to read: colours where a terminal shows them, columns, bars, sizes, durations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import ceil
 from shutil import get_terminal_size
 from typing import Any, TextIO, cast
@@ -20,12 +21,12 @@ _WIDEST = 100
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-closed: set[int] = set()
+closed_streams: set[int] = set()
 """The standard streams that this process was started without."""
 
 
 def has_terminal() -> bool:
-    """Whether a person is looking at stdout."""
+    """Return whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
@@ -36,7 +37,7 @@ def styled(text: str, style: str) -> str:
     return f"{_OWN}[{_STYLES[style]}m{text}{_OWN}[0m"
 
 
-class _Shown:
+class _SafeStream:
     """A stream on which nothing acts on its reader but Quaid's own styles: what else would is shown as an escape."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -55,16 +56,16 @@ class _Shown:
         return getattr(self.stream, name)
 
 
-def bare(stream: TextIO) -> TextIO:
+def unwrapped(stream: TextIO) -> TextIO:
     """The stream itself, for who draws on the terminal."""
-    return stream.stream if isinstance(stream, _Shown) else stream
+    return stream.stream if isinstance(stream, _SafeStream) else stream
 
 
 @contextmanager
-def shown() -> Iterator[None]:
+def safe_streams() -> Iterator[None]:
     """Inside, whatever is written to stdout and stderr is safe to look at."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast("TextIO", _Shown(stream)) for stream in before)
+    sys.stdout, sys.stderr = (cast("TextIO", _SafeStream(stream)) for stream in before)
     try:
         yield
     finally:
@@ -103,12 +104,31 @@ def draw_bar(number: float, most: float, width: int) -> str:
 
 def section(title: str, rows: Iterable[Sequence[object]]) -> str:
     """A heading with columns below it, empty when there are none."""
-    body = columns(rows)
-    return f"{styled(title, 'bold')}\n{textwrap.indent(body, '  ')}" if body else ""
+    return titled(styled(title, "bold"), table) if (table := list(rows)) else ""
+
+
+def titled(head: str, rows: Iterable[Sequence[object]]) -> str:
+    """A line with indented columns below it."""
+    return lines(head, textwrap.indent(columns(rows), "  "))
+
+
+def known(*rows: tuple[str, str | None]) -> list[tuple[str, str]]:
+    """The rows that have a value."""
+    return [(name, value) for name, value in rows if value]
+
+
+def lines(*parts: str | None) -> str:
+    """The parts that are not empty, below each other."""
+    return "\n".join(filter(None, parts))
+
+
+def paragraphs(*parts: str | None) -> str:
+    """The parts that are not empty, with a blank line between them."""
+    return "\n\n".join(filter(None, parts))
 
 
 def line_width() -> int:
-    """How long a line may be: as wide as the terminal, and no wider than reads well."""
+    """The length of a line: as wide as the terminal, and no wider than reads well."""
     return min(get_terminal_size().columns, _WIDEST)
 
 
@@ -120,9 +140,8 @@ def clipped(text: str, width: int) -> str:
 
 def wrapped(text: str, indent: str) -> str:
     """`text` within the terminal's width, each line after `indent`."""
-    width = line_width()
-    lines = [textwrap.fill(line, width, initial_indent=indent, subsequent_indent=indent) for line in text.splitlines()]
-    return "\n".join(lines)
+    fill = partial(textwrap.fill, width=line_width(), initial_indent=indent, subsequent_indent=indent)
+    return "\n".join(map(fill, text.splitlines()))
 
 
 def one_line(text: str) -> str:
@@ -160,7 +179,12 @@ def milliseconds(took_ms: float) -> str:
     return f"{took_ms:.1f} ms" if took_ms < 10 and took_ms % 1 else seconds(took_ms / 1000)
 
 
-def coloured(line: str) -> str:
-    """Return a line of a diff, indented and in its colour."""
+def short(commit: str | None) -> str:
+    """The first ten digits of a commit's id."""
+    return (commit or "")[:10]
+
+
+def coloured(line: str, indent: str = "    ") -> str:
+    """A line of a diff, indented and in its colour."""
     style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-    return f"    {styled(line, style) if style else line}".rstrip()
+    return f"{indent}{styled(line, style) if style else line}".rstrip()

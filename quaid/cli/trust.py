@@ -18,8 +18,8 @@ from quaid.place import CONFIG_FILE
 
 def run_clone(
     ctx: typer.Context,
-    url: Annotated[str, typer.Argument(metavar="URL", help="The repository, as git names it.")],
-    path: Annotated[Path | None, typer.Argument(metavar="PATH", help="A new folder; else ~/quaid.")] = None,
+    url: Annotated[str, typer.Argument(metavar="URL", help="The repository, as git clone takes it.")],
+    path: Annotated[Path | None, typer.Argument(metavar="PATH", help="A new folder; the default is ~/quaid.")] = None,
 ) -> None:
     """Clone a vault of yours and trust it. A vault that you do not know is cloned with git and not trusted.
 
@@ -39,9 +39,11 @@ def run_clone(
 
 def run_trust(
     ctx: typer.Context,
-    path: Annotated[Path | None, typer.Argument(metavar="PATH", help="The vault; else the working folder.")] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Trust it no more; nothing of it is deleted.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="List the vaults that are trusted.")] = False,
+    path: Annotated[
+        Path | None, typer.Argument(metavar="PATH", help="The vault; the default is the working folder.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Stop trusting it; nothing is deleted.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List the trusted vaults.")] = False,
 ) -> None:
     """Trust a vault that you did not make with quaid init here: one that you cloned, copied, moved or unpacked.
 

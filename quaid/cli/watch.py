@@ -9,18 +9,18 @@ from datetime import UTC, datetime
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.sync import as_shape, changes
+from quaid.cli.sync import changes, shape_of_sync
 from quaid.cli.terminal import seconds
-from quaid.memory import Memory
 from quaid.place import state_folder
 from quaid.sync.derived_index import SyncReport
 from quaid.sync.follow import read_heartbeat
 
 
 def run_watch(ctx: typer.Context) -> None:
-    """Follow every change of the files until stopped: whatever edits them, the index is in step within a second.
+    """Follow changes of the files until stopped: whatever edits them, the index is up to date within a second.
 
-    Nothing needs it: every read checks for itself. With it, reads need not look and new notes are embedded early.
+    Watching is optional: without it, every read checks the files itself. With it, reads are faster and new notes are
+    embedded early.
 
     Examples:
       quaid watch
@@ -28,7 +28,9 @@ def run_watch(ctx: typer.Context) -> None:
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
-        _warn_of_another(invocation, memory)
+        other = read_heartbeat(state_folder(memory.root))
+        if other is not None and other.is_alive(datetime.now(UTC)):
+            invocation.say(f"Process {other.pid} follows this vault already. Two do no harm; one is enough.")
         follower = memory.follow(lambda report: _show(invocation, report))
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: follower.stop())
@@ -37,15 +39,9 @@ def run_watch(ctx: typer.Context) -> None:
     invocation.say("Stopped.")
 
 
-def _warn_of_another(invocation: Invocation, memory: Memory) -> None:
-    other = read_heartbeat(state_folder(memory.root))
-    if other is not None and other.is_alive(datetime.now(UTC)):
-        invocation.say(f"Process {other.pid} follows this vault already. Two do no harm; one is enough.")
-
-
 def _show(invocation: Invocation, report: SyncReport) -> None:
     if invocation.as_json:
-        invocation.answer(**as_shape(report))
+        invocation.answer(**shape_of_sync(report))
         sys.stdout.flush()
         return
     numbers = "  ".join(f"{sign} {number:,}" for sign, number, _ in changes(report))

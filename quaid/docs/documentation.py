@@ -25,7 +25,7 @@ from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.vault import files, notes, transaction
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Dependencies, Writer, Written
+    from quaid.capture.writer import Dependencies, Writer, WriteResult
     from quaid.docs.changes import SourceCommit
     from quaid.docs.checking import Checker
     from quaid.docs.registrar import NewProject, Registrar
@@ -119,7 +119,7 @@ class Documentation:
                 return project
         raise registry.unknown_project(name, known)
 
-    def create(self, new: NewProject, *, allow_roots: bool = True) -> Written:
+    def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
         """Make a project. Raises BadInputError as `Registrar.create`."""
         return self.registrar.create(new, allow_roots=allow_roots)
 
@@ -249,7 +249,7 @@ class Documentation:
             return [f"pending: {report.pending:,} chunks have no vector yet; finish with: quaid docs sync"]
         return []
 
-    def register(self, path: Path, project: str | None, sources: Sequence[str] = ()) -> Written:
+    def register(self, path: Path, project: str | None, sources: Sequence[str] = ()) -> WriteResult:
         """Put a document into the registry, with what it is about; it counts as true as of its last change.
 
         Raises:
@@ -267,7 +267,7 @@ class Documentation:
         known = next((doc for doc in self.catalogue(name).docs if doc.file.resolve() == real), None)
         return self.registrar.register(path, name, sources, None, known.registered_as if known else None)
 
-    def confirm(self, reference: str, project: str | None = None) -> Written:
+    def confirm(self, reference: str, project: str | None = None) -> WriteResult:
         """Note that a document is true as its sources are now.
 
         Raises:

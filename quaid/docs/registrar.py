@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture.writer import Plan, Written
+from quaid.capture.writer import WritePlan, WriteResult
 from quaid.docs import registry
 from quaid.docs.catalogue import SUFFIXES, Doc, entry_path_of, find_project, is_doc_name, is_folder
 from quaid.docs.registry import Entry, Project, State
@@ -53,7 +53,7 @@ class Registrar:
         self._root = root
         self._writer = writer
 
-    def create(self, new: NewProject, *, allow_roots: bool = True) -> Written:
+    def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
         """Make a project, with a PROJECT.md to fill in. Who names its roots on this machine lets them be read; with
         `allow_roots` False they must have been allowed before.
 
@@ -66,7 +66,7 @@ class Registrar:
         name = registry.name_of(new.name)
         return self._create(name, new, allow_roots=allow_roots)
 
-    def _create(self, name: str, new: NewProject, *, allow_roots: bool = False) -> Written:
+    def _create(self, name: str, new: NewProject, *, allow_roots: bool = False) -> WriteResult:
         from quaid.redaction import admit
 
         label = admit(new.label or new.name).text
@@ -81,14 +81,14 @@ class Registrar:
         about = admit(about).text
         return self._write(("project create", project), lambda: self._plan_create(project, about))
 
-    def set_state(self, name: str, state: State) -> Written:
+    def set_state(self, name: str, state: State) -> WriteResult:
         """Archive or delete a project, or make it active again. Its files stay where they are."""
 
-        def plan() -> Plan:
+        def plan() -> WritePlan:
             project, data = self._read(name)
             told = f"project {name} is {state}"
             if project.state == state:
-                return Plan(Written(name, project.path, "unchanged", told))
+                return WritePlan(WriteResult(name, project.path, "unchanged", told))
             verb = {"active": "take up", "archived": "archive", "deleted": "delete"}[state]
             return self._planned(
                 project, "set", told, registry.plan_state(project, state, data), subject=f"project: {verb} {name}"
@@ -103,7 +103,7 @@ class Registrar:
         sources: Sequence[str],
         true_at: str | None,
         registered_as: str | None = None,
-    ) -> Written:
+    ) -> WriteResult:
         """Register a document: in the frontmatter of one in the vault, else in the project's registry. One that is
         `registered_as` something else, for it was renamed, keeps what is known of it.
 
@@ -113,10 +113,10 @@ class Registrar:
         call = ("docs register", str(path), project, sources, true_at, registered_as)
         return self._write(call, lambda: self._plan_register(path, project, tuple(sources), true_at, registered_as))
 
-    def confirm(self, doc: Doc, commit: str) -> Written:
+    def confirm(self, doc: Doc, commit: str) -> WriteResult:
         """Note that a document is true as of a commit of its sources."""
 
-        def plan() -> Plan:
+        def plan() -> WritePlan:
             project, data = self._read(doc.project)
             if doc.is_in_vault:
                 edit = registry.plan_sources(doc.rel_path, (), commit, files.read_note(self._root, doc.rel_path) or b"")
@@ -156,7 +156,7 @@ class Registrar:
 
     # -- plans ---------------------------------------------------------------------------------------------------
 
-    def _plan_create(self, project: Project, about: str) -> Plan:
+    def _plan_create(self, project: Project, about: str) -> WritePlan:
         existing = files.read_note(self._root, project.path)
         if existing is not None:
             known = registry.parse_project(project.name, existing)
@@ -168,7 +168,7 @@ class Registrar:
 
     def _plan_register(
         self, path: Path, name: str, sources: tuple[str, ...], true_at: str | None, registered_as: str | None
-    ) -> Plan:
+    ) -> WritePlan:
         project, data = self._read(name)
         entry_path = entry_path_of(self._root, project, path)
         if entry_path is None or not path.is_file():
@@ -202,10 +202,10 @@ class Registrar:
 
     def _planned(
         self, project: Project, outcome: str, text: str, *edits: Edit, subject: str, hint: str | None = None
-    ) -> Plan:
+    ) -> WritePlan:
         changed = tuple(edit for edit in edits if edit.before != edit.after)
-        written = Written(project.name, project.path, outcome if changed else "unchanged", text, hint=hint)
-        return Plan(written, changed, Message(subject, trailers=(("Quaid-Task", subject.partition(":")[0]),)))
+        written = WriteResult(project.name, project.path, outcome if changed else "unchanged", text, hint=hint)
+        return WritePlan(written, changed, Message(subject, trailers=(("Quaid-Task", subject.partition(":")[0]),)))
 
     def _read(self, name: str) -> tuple[Project, bytes]:
         path = f"{registry.FOLDER}/{name}/{registry.FILE}"
@@ -214,7 +214,7 @@ class Registrar:
             raise registry.unknown_project(name, registry.read_projects(self._root))
         return registry.parse_project(name, data), data
 
-    def _write(self, call: object, plan: Callable[[], Plan]) -> Written:
+    def _write(self, call: object, plan: Callable[[], WritePlan]) -> WriteResult:
         return self._writer.write(hashlib.sha256(repr(call).encode()).hexdigest(), plan).written
 
     def _checked(self, root: str, *, allow_roots: bool) -> Path:

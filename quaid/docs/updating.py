@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture.writer import Plan, Written
+from quaid.capture.writer import WritePlan, WriteResult
 from quaid.docs import patches
 from quaid.docs.catalogue import Doc
 from quaid.docs.checking import Checker
@@ -110,11 +110,11 @@ class Updater:
         written = self._write(edit, doc, wanted.update.summary, update_message(wanted.stale, wanted.update))
         return CarriedOut(doc, written.commit, left=written.left)
 
-    def _write(self, edit: Edit, doc: Doc, summary: str, message: Message) -> Written:
-        def plan() -> Plan:
+    def _write(self, edit: Edit, doc: Doc, summary: str, message: Message) -> WriteResult:
+        def plan() -> WritePlan:
             if files.read_note(self._root, doc.rel_path) != edit.before:
                 raise NoteChangedError(doc.rel_path)
-            return Plan(Written(doc.id, doc.rel_path, "set", summary), (edit,), message)
+            return WritePlan(WriteResult(doc.id, doc.rel_path, "set", summary), (edit,), message)
 
         key = hashlib.sha256(repr(("docs update", doc.id, edit.after)).encode("utf-8", "surrogateescape")).hexdigest()
         return self._writer().write(key, plan).written

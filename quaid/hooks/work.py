@@ -18,8 +18,8 @@ from quaid.place import state_folder
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
-    from quaid.capture.learner import Extracted
-    from quaid.capture.transcripts import AgentsLog
+    from quaid.capture.extractor import ExtractResult
+    from quaid.capture.transcripts import AgentLog
     from quaid.docs.catalogue import Doc
     from quaid.docs.staleness import Freshness
     from quaid.memory import Memory
@@ -116,13 +116,13 @@ def _take_in(memory: Memory, state: Path, item: queue.Item) -> int:
     return 0
 
 
-def _log_of(state: Path, item: queue.Item) -> AgentsLog:
-    from quaid.capture.transcripts import SPOOL, AgentsLog
+def _log_of(state: Path, item: queue.Item) -> AgentLog:
+    from quaid.capture.transcripts import SPOOL, AgentLog
     from quaid.hooks.transcripts import open_own, open_spooled
 
     if item.spooled:
-        return AgentsLog(item.transcript, lambda: open_spooled(item.transcript, state / queue.FOLDER), SPOOL)
-    return AgentsLog(item.transcript, lambda: open_own(item.transcript))
+        return AgentLog(item.transcript, lambda: open_spooled(item.transcript, state / queue.FOLDER), SPOOL)
+    return AgentLog(item.transcript, lambda: open_own(item.transcript))
 
 
 def _follow_edits(memory: Memory, state: Path) -> None:
@@ -136,9 +136,9 @@ def _follow_edits(memory: Memory, state: Path) -> None:
             found = memory.documentation.follow(edited)
             deliver(memory.root, settings.notifications, "docs", _render_edits(found))
             if found and settings.docs.update_on_compact:
-                from quaid.janitor.runner import Options
+                from quaid.janitor.runner import RunOptions
 
-                memory.janitor.run(Options(tasks=("docs_staleness",)))
+                memory.janitor.run(RunOptions(tasks=("docs_staleness",)))
     except QuaidError as error:
         _log(f"The documents of what was edited could not be looked at: {error}")
     queue.forget_edited(state)
@@ -160,7 +160,7 @@ def _log(line: str) -> None:
     print(f"{when}  {escaped(' '.join(admit(line).text.split()))}", file=sys.stderr, flush=True)
 
 
-def _tell(memory: Memory, done: list[Extracted]) -> None:
+def _tell(memory: Memory, done: list[ExtractResult]) -> None:
     from datetime import UTC, datetime
 
     from quaid.janitor.news import overdue_in

@@ -1,9 +1,11 @@
-"""What a task wants: one change of the memory, with the reason and the evidence it rests on."""
+"""A decision: one change of the memory that a task wants, with the reason and the evidence it rests on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
+from quaid.local.runs import Proposal, Proposals
 from quaid.model import Edit, SourceEdit
 
 
@@ -36,3 +38,23 @@ class Decision:
     @property
     def paths(self) -> tuple[str, ...]:
         return tuple(edit.rel_path for edit in self.edits)
+
+
+class WaitingDecisions:
+    """Decisions that wait for their owner's word, by key, in local.db."""
+
+    def __init__(self, proposals: Proposals, day: date) -> None:
+        self._proposals = proposals
+        self._day = day.isoformat()
+
+    def put(self, decision: Decision) -> None:
+        fields = {name: getattr(decision, name) for name in Proposal._fields if name != "day"}
+        self._proposals.put(Proposal(**fields, day=self._day))
+
+    def get(self, key: str) -> Decision | None:
+        found = self._proposals.get(key)
+        if found is None:
+            return None
+        fields = found._asdict()
+        del fields["day"]
+        return Decision(**fields)

@@ -1,20 +1,21 @@
-"""What the owner is told of a run, and that there has been none for long."""
+"""The news of a run for its owner, and the warning that there has been none for long."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from quaid.errors import QuaidError
-from quaid.janitor import documents
-from quaid.janitor.report import Report
+from quaid.janitor.doc_decisions import TASKS
+from quaid.janitor.run_report import RunReport
 from quaid.local.notifications import Level
 from quaid.local.runs import Runs
 from quaid.place import LOCAL_FILE
 
 OVERDUE = timedelta(hours=48)
-LONGEST_LIST = 100
+MAX_LISTED = 100
 _DONE = {
     "approve": "approved",
     "rewrite": "reworded",
@@ -36,37 +37,50 @@ _DONE = {
 _HOUSEKEEPING = {"digest", "ledger"}
 
 
-def render_news(report: Report, level: Level, *, questions: int = 0) -> str:
+def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
     """A run as a message; empty when `level` is off. `questions` wait for the owner in all.
 
     A summary is a few sentences; in full every decision has its line.
     """
     if level == "off":
         return ""
-    sentences = [_decided(report), *_waiting(report, questions), *_problems(report), _cost(report), _next(report)]
-    summary = " ".join(sentence for sentence in sentences if sentence)
-    if level == "summary":
-        return summary
-    lists = (
-        ("Done", [decision.subject for decision in report.done]),
-        ("Asked", [f"{decision.subject}: {decision.why}" for decision in report.asked]),
-        ("Held back", [f"{decision.subject}: {reason}" for decision, reason in report.held_back]),
-        ("Would be lost", report.lost),
-        ("Failed", [f"{task}: {problem}" for task, problem in report.failed.items()]),
-        ("Remarks", report.remarks),
-    )
-    return "\n\n".join([summary, *(_listed(title, lines) for title, lines in lists if lines)])
+    sentences = [_decided(report)]
+    if questions:
+        new = f", {len(report.asked):,} of them new" if report.asked else ""
+        verb = "waits" if questions == 1 else "wait"
+        sentences.append(f"{_counted(questions, 'question')} {verb} for you in review/{new}.")
+    if report.held_back:
+        sentences.append(f"{_counted(len(report.held_back), 'decision')} held back.")
+    if report.waiting:
+        sentences.append(f"Waiting for a model: {', '.join(report.waiting)}.")
+    if report.failed:
+        skipped = f", so {', '.join(report.skipped)} did not run" if report.skipped else ""
+        sentences.append(f"Failed: {', '.join(report.failed)}{skipped}.")
+    if report.usage.calls:
+        cost = report.usage.cost_usd
+        dollars = "an unknown price" if cost is None else f"${cost:.2f}" if cost >= 0.01 else "less than $0.01"
+        sentences.append(f"{_counted(report.usage.calls, 'call')} of models for {dollars}.")
+    if report.commit:
+        sentences.append(f"See it with: quaid janitor show {report.run[-6:]}")
+    lists = {
+        "Done": [decision.subject for decision in report.done],
+        "Asked": [f"{decision.subject}: {decision.why}" for decision in report.asked],
+        "Held back": [f"{decision.subject}: {reason}" for decision, reason in report.held_back],
+        "Would be lost": report.lost,
+        "Failed": [f"{task}: {problem}" for task, problem in report.failed.items()],
+        "Remarks": report.remarks,
+    }
+    return _message(" ".join(sentences), lists, level)
 
 
-def render_docs_news(report: Report, level: Level) -> str:
-    """What became of the documents of projects as a message; empty when `level` is off, or there is nothing to tell.
+def render_docs_news(report: RunReport, level: Level) -> str:
+    """The news of the documents of projects as a message; empty when `level` is off, or there is nothing to tell.
 
     A summary is a sentence or two; in full every document has its line.
     """
-    done, asked, held_back = (
-        [decision for decision in decisions if decision.task in documents.TASKS]
-        for decisions in (report.done, report.asked, [decision for decision, _ in report.held_back])
-    )
+    done = [decision for decision in report.done if decision.task in TASKS]
+    asked = [decision for decision in report.asked if decision.task in TASKS]
+    held_back = [(decision, reason) for decision, reason in report.held_back if decision.task in TASKS]
     branches = [decision for decision in done if decision.branch is not None]
     counts = {
         "changed": len(done) - len(branches),
@@ -79,17 +93,14 @@ def render_docs_news(report: Report, level: Level) -> str:
     if level == "off" or not parts or report.lost:
         return ""
     see = " See why with: quaid docs check" if report.stale else ""
-    summary = f"Documents: {', '.join(parts)}.{see}"
-    if level == "summary":
-        return summary
-    lists = (
-        ("Changed", [decision.subject for decision in done if decision.branch is None]),
-        ("On a branch", [f"{decision.subject}: {decision.why}" for decision in branches]),
-        ("Asked", [f"{decision.subject}: {decision.why}" for decision in asked]),
-        ("Held back", [f"{d.subject}: {reason}" for d, reason in report.held_back if d.task in documents.TASKS]),
-        ("Stale", report.stale),
-    )
-    return "\n\n".join([summary, *(_listed(title, lines) for title, lines in lists if lines)])
+    lists = {
+        "Changed": [decision.subject for decision in done if decision.branch is None],
+        "On a branch": [f"{decision.subject}: {decision.why}" for decision in branches],
+        "Asked": [f"{decision.subject}: {decision.why}" for decision in asked],
+        "Held back": [f"{decision.subject}: {reason}" for decision, reason in held_back],
+        "Stale": report.stale,
+    }
+    return _message(f"Documents: {', '.join(parts)}.{see}", lists, level)
 
 
 def overdue_in(state: Path, now: datetime) -> str | None:
@@ -112,7 +123,7 @@ def overdue(runs: Runs, now: datetime) -> str | None:
     return f"The janitor has not run {since}.{problem} {steps}"
 
 
-def _decided(report: Report) -> str:
+def _decided(report: RunReport) -> str:
     if report.is_dry_run:
         begin = "Quaid's janitor would do this"
     elif report.lost:
@@ -125,40 +136,13 @@ def _decided(report: Report) -> str:
     return f"{begin}: {', '.join(parts)}." if parts else f"{begin}: nothing to do."
 
 
-def _waiting(report: Report, questions: int) -> list[str]:
-    found = []
-    if questions:
-        verb = "waits" if questions == 1 else "wait"
-        new = f", {len(report.asked):,} of them new" if report.asked else ""
-        found.append(f"{_counted(questions, 'question')} {verb} for you in review/{new}.")
-    if report.held_back:
-        found.append(f"{_counted(len(report.held_back), 'decision')} held back.")
-    if report.waiting:
-        found.append(f"Waiting for a model: {', '.join(report.waiting)}.")
-    return found
-
-
-def _problems(report: Report) -> list[str]:
-    skipped = f", so {', '.join(report.skipped)} did not run" if report.skipped else ""
-    return [f"Failed: {', '.join(report.failed)}{skipped}."] if report.failed else []
-
-
-def _cost(report: Report) -> str:
-    if not report.usage.calls:
-        return ""
-    cost = report.usage.cost_usd
-    dollars = "an unknown price" if cost is None else f"${cost:.2f}" if cost >= 0.01 else "less than $0.01"
-    return f"{_counted(report.usage.calls, 'call')} of models for {dollars}."
-
-
-def _next(report: Report) -> str:
-    return f"See it with: quaid janitor show {report.run[-6:]}" if report.commit else ""
-
-
-def _listed(title: str, lines: list[str]) -> str:
-    shown = [f"- {' '.join(line.split())}" for line in lines[:LONGEST_LIST]]
-    more = len(lines) - len(shown)
-    return "\n".join([f"{title}:", *shown, *([f"- … and {more:,} more"] if more else [])])
+def _message(summary: str, lists: Mapping[str, Sequence[str]], level: Level) -> str:
+    parts = [summary]
+    for title, lines in lists.items() if level != "summary" else ():
+        shown = [f"- {' '.join(line.split())}" for line in lines[:MAX_LISTED]]
+        more = [f"- … and {len(lines) - len(shown):,} more"] if len(lines) > len(shown) else []
+        parts += ["\n".join([f"{title}:", *shown, *more])] if lines else []
+    return "\n\n".join(parts)
 
 
 def _counted(number: int, thing: str) -> str:

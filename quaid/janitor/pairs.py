@@ -1,4 +1,4 @@
-"""The shared pass: which facts may say the same, or contradict each other. Every task that compares two facts asks it.
+"""Pairs of facts that may say the same, or contradict each other, for every task that compares two facts.
 
 Near in meaning, else in words, or one subject with two objects of a relation that has one: all of them only propose.
 Facts of different owners or projects never meet. A fact is compared when it is new or says something else than before,
@@ -7,7 +7,7 @@ which the task that has compared it remembers in its judgements.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -19,7 +19,8 @@ from quaid.index import database, fulltext, graph, vectors
 from quaid.index.facts import LivingFact, list_living
 from quaid.index.matrix import VectorMatrix
 from quaid.index.scope import Scope
-from quaid.janitor.task_context import Context
+from quaid.janitor.evidence import days_compared, fact_evidence
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 from quaid.recall import contradictions
 from quaid.settings import EmbeddingSettings
@@ -32,12 +33,12 @@ NEAREST = 3
 MARGIN = 0.35
 """Look-alikes may be this much less alike than an embedder's duplicates: real ones are worded quite otherwise."""
 USUAL_SIMILARITY = 0.97
-LEAST_SHARED = 0.35
+MIN_SHARED = 0.35
 """Without vectors: the share of a fact's own bm25 that its look-alike has."""
-MOST_WORDS = 24
-MOST_BY_WORDS = 2_000
+MAX_WORDS = 24
+MAX_BY_WORDS = 2_000
 """Facts that are compared by words in one run: a question to FTS5 each. The others wait."""
-MOST_OPPOSED = 50
+MAX_OPPOSED = 50
 """Pairs of one subject and relation, the newest notes first: fifty employers are a mistake in the edges."""
 _BLOCK = 512
 
@@ -57,63 +58,50 @@ class Pair:
         return cls(first, second, likeness, is_opposed)
 
     def key(self, task: str) -> str:
-        """What a verdict of `task` on these two is kept under."""
-        return key_of(task, evidence(self.a), evidence(self.b))
+        """The key that a judgement of `task` on these two is kept under."""
+        return key_of(task, fact_evidence(self.a), fact_evidence(self.b))
 
     @cached_property
     def is_at_one_time(self) -> bool:
-        """Whether there may be a day on which both are true."""
-        first, second = (self.a, self.b), (self.b, self.a)
-        return not any(_is_over(one, other) for one, other in (first, second))
+        """Return whether there may be a day on which both are true."""
+        return not any(
+            one.valid_until and other.valid_from and one.valid_until[:10] < other.valid_from[:10]
+            for one, other in ((self.a, self.b), (self.b, self.a))
+        )
 
 
-def evidence(fact: LivingFact) -> str:
-    """What judging a fact rests on: what it says and when it holds, and nothing that a night changes without need."""
-    return "\n".join([fact.id, fact.text_hash, fact.valid_from or "", fact.valid_until or ""])
+class PairFinder:
+    """Finds pairs among the living facts of an index, as they are when it is made."""
 
-
-def days_seen(context: Context, task: str, facts: Iterable[LivingFact]) -> dict[str, str]:
-    """Id -> the day (ISO) on which `task` has compared the fact as it is now; those it has not are left out."""
-    keys = {_seen_key(task, fact): fact.id for fact in facts}
-    return {keys[key]: day for key, day in context.judgements.known(list(keys)).items()}
-
-
-def mark_seen(context: Context, task: str, facts: Iterable[LivingFact]) -> None:
-    """`task` has nothing more to ask about these, as they are or are about to be."""
-    day = context.now.date().isoformat()
-    context.judgements.add(task, {_seen_key(task, fact): day for fact in facts})
-
-
-def _seen_key(task: str, fact: LivingFact) -> str:
-    return key_of(f"{task} seen", evidence(fact))
-
-
-class Pass:
-    """One look at all living facts of an index."""
-
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: TaskContext) -> None:
         self._context = context
         self._index = context.index
         self._row = vectors.active_embedder(context.index)
         self.facts = list_living(context.index)
 
-    def unseen(self, task: str) -> list[LivingFact]:
-        """Those that `task` has not compared as they are now, as many of them as one run can."""
-        seen = days_seen(self._context, task, self.facts)
+    def not_compared(self, task: str) -> list[LivingFact]:
+        """Facts that `task` has not compared as they are now, as many of them as one run can."""
+        seen = days_compared(self._context, task, self.facts)
         new = [fact for fact in self.facts if fact.id not in seen]
-        return new if self._row is not None else new[:MOST_BY_WORDS]
+        return new if self._row is not None else new[:MAX_BY_WORDS]
 
     @cached_property
     def duplicate_similarity(self) -> float:
         """Cosine from which two facts say the same, under the model of the vectors that are there."""
         own = self._context.settings.embedding.duplicate_similarity
-        return own or (_similarity_of(self._row) if self._row else USUAL_SIMILARITY)
+        if own or self._row is None:
+            return own or USUAL_SIMILARITY
+        try:
+            embedder = open_embedder(EmbeddingSettings(**self._row.settings))  # type: ignore[arg-type]
+        except (QuaidError, TypeError):  # its weights are gone, its vectors are not
+            embedder = None
+        return embedder.duplicate_similarity if embedder is not None else USUAL_SIMILARITY
 
     def pairs(self, new: Collection[LivingFact]) -> list[Pair]:
         """Pairs of a fact of `new` with any other, each once, the most alike first."""
         wanted = {fact.id for fact in new}
         found: dict[frozenset[str], Pair] = {}
-        for _, group in groupby(sorted(self.facts, key=_company), key=_company):
+        for _, group in groupby(sorted(self.facts, key=_owner_and_project), key=_owner_and_project):
             facts = list(group)
             fresh = [fact for fact in facts if fact.id in wanted]
             if not fresh or len(facts) == 1:
@@ -163,11 +151,11 @@ class Pass:
     ) -> Iterator[tuple[LivingFact, LivingFact, float]]:
         by_chunk = {fact.chunk_id: fact for fact in facts}
         for fact in fresh:
-            match = fulltext.match_any(fulltext.terms(fact.text)[:MOST_WORDS])
+            match = fulltext.match_any(fulltext.terms(fact.text)[:MAX_WORDS])
             found = dict(fulltext.search(self._index, match, NEAREST + 1, by_chunk))
             own = found.pop(fact.chunk_id, 0.0)
             for chunk_id, score in found.items():
-                if own > 0 and score >= LEAST_SHARED * own:
+                if own > 0 and score >= MIN_SHARED * own:
                     yield fact, by_chunk[chunk_id], min(1.0, score / own)
 
     def _opposed(
@@ -181,21 +169,9 @@ class Pass:
         for subject in sorted(said):
             found = contradictions.find_pairs(graph.fetch_same(self._index, [subject], owner))
             known = sorted(pair for pair in found if not new.isdisjoint(pair) and by_document.keys() >= set(pair))
-            for one, other in known[-MOST_OPPOSED:]:
+            for one, other in known[-MAX_OPPOSED:]:
                 yield by_document[one], by_document[other]
 
 
-def _company(fact: LivingFact) -> tuple[str, str]:
+def _owner_and_project(fact: LivingFact) -> tuple[str, str]:
     return fact.owner, fact.project or ""
-
-
-def _is_over(one: LivingFact, other: LivingFact) -> bool:
-    return bool(one.valid_until and other.valid_from and one.valid_until[:10] < other.valid_from[:10])
-
-
-def _similarity_of(row: EmbedderRow) -> float:
-    try:
-        embedder = open_embedder(EmbeddingSettings(**row.settings))  # type: ignore[arg-type]
-    except (QuaidError, TypeError):  # its weights are gone, its vectors are not
-        return USUAL_SIMILARITY
-    return embedder.duplicate_similarity if embedder is not None else USUAL_SIMILARITY

@@ -1,9 +1,10 @@
-"""What the janitor is given of the documents, and what it does for them outside of the vault."""
+"""Documents of projects for a night: those that are stale or have grown, and branches outside of the vault."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -46,10 +47,6 @@ class ProjectDocs:
         self._judgements = judgements
         self.problems: list[str] = []
 
-    @property
-    def is_on(self) -> bool:
-        return self._settings.systems.projects
-
     def stale(self) -> list[StaleDoc]:
         """The documents that their sources have left behind, as the filter sees it. Those are left out that a model has
         found to be true, and those that their owner is at work on.
@@ -68,12 +65,12 @@ class ProjectDocs:
     def grown(self, now: datetime) -> list[GrownDoc]:
         """Documents that have grown by being added to again and again; none that is stale."""
         stale = {doc.id for doc, _ in self._stale_of(self._checked)}
-        large = [doc for doc in self._docs if doc.id not in stale and _size(doc.file) >= LARGE]
         by_tree: dict[Tree, list[Doc]] = {}
-        for doc in large:
-            tree = self._trees.open(doc.file.parent)
-            if tree is not None:
-                by_tree.setdefault(tree, []).append(doc)
+        for doc in self._docs:
+            with suppress(OSError):
+                is_large = doc.id not in stale and doc.file.stat().st_size >= LARGE
+                if is_large and (tree := self._trees.open(doc.file.parent)) is not None:
+                    by_tree.setdefault(tree, []).append(doc)
         grown: list[GrownDoc] = []
         for tree, docs in by_tree.items():
             try:
@@ -95,9 +92,9 @@ class ProjectDocs:
         folder = shlex.quote(str(Path(decision.branch.folder).resolve()))
         return f"{decision.subject}: look at {made.branch} and merge it: git -C {folder} merge {made.branch}"
 
-    def left_behind(self) -> list[str]:
+    def stale_ids(self) -> list[str]:
         """The ids of the documents that are stale now."""
-        if not self.is_on or not self._settings.docs.check:
+        if not (self._settings.systems.projects and self._settings.docs.check):
             return []
         try:
             return [doc.id for doc, _ in self._stale_of(self._documentation.check())]
@@ -107,7 +104,7 @@ class ProjectDocs:
 
     def index(self) -> list[str]:
         """Look for new projects in the vault and bring the index of the documents up to date; what was new."""
-        if not self.is_on:
+        if not self._settings.systems.projects:
             return []
         said: list[str] = []
         try:
@@ -117,7 +114,7 @@ class ProjectDocs:
             said.append(f"New projects could not be looked for: {error}")
         try:
             added = self._documentation.sync().added
-            said += [f"New documents: {few(added)}"] if added else []
+            said += [f"New documents: {first_three(added)}"] if added else []
         except QuaidError as error:
             said.append(f"The documents could not be indexed: {error}")
         return said
@@ -150,7 +147,7 @@ class ProjectDocs:
         return tuple(zip(self._docs, self._checker.check(self._docs, is_all=True), strict=True))
 
     def _stale_of(self, found: Sequence[tuple[Doc, Freshness]]) -> list[tuple[Doc, Freshness]]:
-        """Those that are stale whatever a model has said of their changes, as the filter alone sees them."""
+        """The documents that are stale whatever a model has said of their changes, as the filter alone sees them."""
         known = recall_verdicts([freshness for _, freshness in found], self._judgements)
         return [pair for pair, told in zip(found, known, strict=True) if told.is_stale]
 
@@ -159,7 +156,7 @@ class ProjectDocs:
         return Updater(self._root, self._checker, self._judgements, lambda: self._writer)
 
     def _is_committed(self, doc: Doc, data: bytes) -> bool:
-        """Whether a document in a source repository is there as HEAD has it: else there can be no branch with it."""
+        """Return whether a document in a source repository is as HEAD has it: else no branch can have it."""
         if doc.is_in_vault:
             return True
         tree = self._trees.open(doc.file.parent)
@@ -169,14 +166,14 @@ class ProjectDocs:
         return False
 
 
-def few(names: Sequence[str]) -> str:
+def first_three(names: Sequence[str]) -> str:
     """The first three of them, and how many more there are."""
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     return f"{', '.join(names[:3])}{more}"
 
 
 def _grown_in(tree: Tree, docs: Sequence[Doc], now: datetime) -> Iterator[GrownDoc]:
-    """Those of the documents of one repository that have grown."""
+    """The documents of one repository that have grown."""
     paths = [tree.inside(doc.file) for doc in docs]
     log = tree.repository.log(MAX_COMMITS, paths)
     lives = [[(step.at, touch.after) for step, touch in changes_of(log, path) if touch.after] for path in paths]
@@ -187,10 +184,3 @@ def _grown_in(tree: Tree, docs: Sequence[Doc], now: datetime) -> Iterator[GrownD
         data = files.read_note(doc.folder, doc.rel_path)
         if data is not None and is_bloated(churn):
             yield GrownDoc(doc, data, churn)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

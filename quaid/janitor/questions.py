@@ -20,15 +20,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Literal
 
 from quaid.janitor.decision import Decision
 from quaid.model import note_name
-from quaid.vault import frontmatter, notes
+from quaid.vault import files, frontmatter, notes
 
+Answer = Literal["yes", "no"]
 YES, NO = "Yes, do it", "No, and do not ask again"
 FOLDER = "review"
 _TICKED = re.compile(r"^[ \t]*[-*+][ \t]+\[[xX]\][ \t]+(Yes|No)\b", re.MULTILINE)
+_BOX = re.compile(r"^([ \t]*[-*+])([ \t]+\[[ xX]\])", re.MULTILINE)
 _MARK = re.compile(r"^([ \t]*)([-*+][ \t]+\[)[ xX](\][ \t]+)", re.MULTILINE)
 
 
@@ -42,11 +45,24 @@ class Question:
     kind: str
     key: str
     title: str
-    answer: Literal["yes", "no"] | None
+    answer: Answer | None
+
+    def is_called(self, reference: str) -> bool:
+        """Return whether `reference` is its path, its file's name, four characters of its key at least, or `all`."""
+        names = {"all", self.rel_path, note_name(self.rel_path)}
+        return reference in names or (len(reference) >= 4 and self.key.startswith(reference))
 
 
-def question_path(decision: Decision) -> str:
-    return f"{FOLDER}/{decision.kind}-{decision.key[:8]}.md"
+def question_path(kind: str, key: str) -> str:
+    """The path of the note that asks about a decision of `kind` on the evidence `key`."""
+    return f"{FOLDER}/{kind}-{key[:8]}.md"
+
+
+def list_questions(root: Path) -> list[Question]:
+    """The questions in review/ of the vault at `root`, answered or not, by path."""
+    paths = [path.relative_to(root).as_posix() for path in sorted((root / FOLDER).glob("*.md"))]
+    found = [read_question(path, files.read_note(root, path) or b"") for path in paths]
+    return [question for question in found if question is not None]
 
 
 def render_question(decision: Decision, now: datetime) -> bytes:
@@ -62,8 +78,8 @@ def render_question(decision: Decision, now: datetime) -> bytes:
             "about": list(dict.fromkeys(about))[:20] or None,
         }
     )
-    parts = [f"# {decision.subject}", decision.why, decision.detail]
-    body = "\n\n".join(_harmless(part) for part in parts if part)
+    shown = "\n\n".join(part for part in (f"# {decision.subject}", decision.why, decision.detail) if part)
+    body = _BOX.sub(r"\1\\\2", shown)  # a line of what is shown must not be taken for a box
     return f"{head}{body}\n\n- [ ] {YES}\n- [ ] {NO}\n".encode()
 
 
@@ -74,14 +90,14 @@ def read_question(rel_path: str, data: bytes) -> Question | None:
     if head.fields.get("type") != "review" or not (task and kind and re.fullmatch("[0-9a-f]{16}", key)):
         return None
     ticked = {word.lower() for word in _TICKED.findall(head.body)}
-    answer: Literal["yes", "no"] | None = None
+    answer: Answer | None = None
     if len(ticked) == 1:
         answer = "yes" if ticked == {"yes"} else "no"
     title = next((line.removeprefix("# ") for line in head.body.splitlines() if line.startswith("# ")), rel_path)
     return Question(rel_path, data, task, kind, key, title, answer)
 
 
-def tick(question: Question, answer: Literal["yes", "no"]) -> bytes:
+def tick(question: Question, answer: Answer) -> bytes:
     """The note with one box ticked and the other not; nothing else of it changes."""
     text = question.data.decode("utf-8", errors="surrogateescape")
 
@@ -93,8 +109,3 @@ def tick(question: Question, answer: Literal["yes", "no"]) -> bytes:
         return f"{box[1]}{box[2]}{'x' if ticked else ' '}{box[3]}"
 
     return _MARK.sub(mark, text).encode("utf-8", errors="surrogateescape")
-
-
-def _harmless(text: str) -> str:
-    """A line of what is shown must not be taken for a box."""
-    return re.sub(r"(?m)^([ \t]*[-*+])([ \t]+\[[ xX]\])", r"\1\\\2", text)

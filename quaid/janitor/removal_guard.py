@@ -1,18 +1,11 @@
-"""What stops a run, or a part of it, before anything is written."""
+"""The removal guard: what stops a run before anything is written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from quaid.errors import QuaidError
 from quaid.history.vault_history import History
-from quaid.janitor.decision import Decision
-from quaid.model import Kind
 from quaid.place import CONFIG_FILE
-from quaid.vault import layout, notes
 
-LEAST_BUDGET = 20
 SHRUNK_COUNT = 10
 SHRUNK_SHARE = 0.2
 
@@ -26,27 +19,8 @@ class JanitorStoppedError(QuaidError):
         super().__init__(f"The janitor changed nothing: {reason}. {next_step}")
 
 
-@dataclass(slots=True)
-class Budget:
-    """How many notes a run may still change in meaning: a share of all, and twenty at least."""
-
-    left: int
-
-    @classmethod
-    def of(cls, notes: int, share: float) -> Budget:
-        return cls(max(LEAST_BUDGET, int(notes * share)))
-
-    def take(self, decision: Decision) -> bool:
-        """Whether there is room for `decision`, whose room it then takes. Minor ones need none."""
-        size = 0 if decision.is_minor else len(set(decision.paths))
-        if size > self.left:
-            return False
-        self.left -= size
-        return True
-
-
 def check_size(notes_now: int, notes_before: int | None) -> None:
-    """A vault that has lost many notes since the last run may be half mounted.
+    """Stop a run on a vault that has lost many notes since the last one: it may be half mounted.
 
     Raises:
         JanitorStoppedError: it has.
@@ -60,7 +34,7 @@ def check_size(notes_now: int, notes_before: int | None) -> None:
 
 
 def check_branch(history: History) -> str:
-    """The newest commit of the owner's branch, which has the vault in it.
+    """Return the newest commit of the owner's branch, which has the vault in it.
 
     Raises:
         JanitorStoppedError: there is none.
@@ -71,38 +45,3 @@ def check_branch(history: History) -> str:
     if state.head is None or history.read_at(state.head, CONFIG_FILE) is None:
         raise JanitorStoppedError("the vault is not committed yet", "Commit your notes first: git add -A && git commit")
     return state.head
-
-
-def is_protected(decision: Decision) -> bool:
-    """Whether it changes a fact that its owner has pinned or verified."""
-    facts = [
-        notes.parse_note(edit.rel_path, edit.before)
-        for edit in decision.edits
-        if edit.before is not None and layout.kind_of(edit.rel_path, None) is Kind.FACT
-    ]
-    return any(note.pinned or note.verified for note in facts)
-
-
-def changed_lines(before: bytes | None, after: bytes | None) -> frozenset[int]:
-    """Numbers, from 1, of the lines of `before` that an edit changes or removes."""
-    from difflib import SequenceMatcher
-
-    old = (before or b"").splitlines()
-    new = (after or b"").splitlines()
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    return frozenset(
-        number + 1
-        for tag, start, end, _, _ in matcher.get_opcodes()
-        if tag in {"replace", "delete"}
-        for number in range(start, end)
-    )
-
-
-def net_edits(decisions: Sequence[Decision]) -> dict[str, tuple[bytes | None, bytes | None]]:
-    """Path -> (bytes before the first decision, bytes after the last): what all of them come to."""
-    net: dict[str, tuple[bytes | None, bytes | None]] = {}
-    for decision in decisions:
-        for edit in decision.edits:
-            before = net[edit.rel_path][0] if edit.rel_path in net else edit.before
-            net[edit.rel_path] = (before, edit.after)
-    return {path: pair for path, pair in net.items() if pair[0] != pair[1]}

@@ -1,67 +1,54 @@
-"""One night: the tasks in their order on a bench of their own, then one merge into the owner's branch.
+"""One night: the tasks in their order in a worktree of their own, then one merge into the owner's branch.
 
-A decision goes through a sieve before it is carried out: what its owner has vetoed or switched off is dropped, what
-touches a pinned or verified note too; what the policy says, or lines that a person wrote, make it a question; what goes
-over the budget waits. Nothing of it is seen by anybody before the merge, and the merge holds only what still fits the
-owner's files.
+A decision is carried out if the policy admits it. Nobody sees anything of it before the merge, and the merge holds only
+what still fits the owner's files.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from quaid.errors import LockedError, NoteChangedError, QuaidError, UsageError
-from quaid.history.branches import last_written, written_by_others
-from quaid.history.vault_history import History
+from quaid.history.branches import last_written
 from quaid.index import documents
-from quaid.janitor import landing, questions, removal_guard
-from quaid.janitor.decision import Decision
+from quaid.janitor import night_merge, questions, removal_guard
+from quaid.janitor.decision import Decision, WaitingDecisions
+from quaid.janitor.night_commits import NightCommit, message_of, trailers_of, without_paths
+from quaid.janitor.policy import Policy
 from quaid.janitor.questions import Question
-from quaid.janitor.removal_guard import Budget
-from quaid.janitor.report import Report
-from quaid.janitor.steps import Step, message_of, trailers_of, without
-from quaid.janitor.task_context import Context, Judgements, Veto
-from quaid.janitor.task_table import TASKS, Row
-from quaid.janitor.vetoes import VETO, is_beside, read_vetoes
-from quaid.janitor.worktree import JANITOR, Bench, clear_benches, open_bench
-from quaid.model import Edit, Message, Use
+from quaid.janitor.run_report import RunReport
+from quaid.janitor.task_context import Judgements, TaskContext, Veto
+from quaid.janitor.task_table import TASKS, Task
+from quaid.janitor.vetoes import VETO
+from quaid.janitor.worktree import Worktree, clear_worktrees, open_worktree
+from quaid.model import Edit, Message
 from quaid.place import state_folder
 from quaid.settings import Settings
-from quaid.sync.embedding import Embedding
+from quaid.sync.embedding import Embedding, Progress
 from quaid.vault import transaction
 
 if TYPE_CHECKING:
-    from quaid.docs.churn import GrownDoc
-    from quaid.docs.weighing import StaleDoc
+    from quaid.history.vault_history import History
+    from quaid.janitor.gate import Gate
+    from quaid.janitor.project_docs import ProjectDocs
     from quaid.llm import Models
-    from quaid.local.gaps import Gap
+    from quaid.recall.bookkeeping import Bookkeeping
 
 LOCK_FILE = "janitor.lock"
-MOST_QUESTIONS = 20
-"""Nobody answers more at a time."""
-_NEVER_TOUCHED = "it is about a pinned or verified note"
-_ENOUGH = "there are enough questions for one night"
-_SPENT = "the night's budget of changes is spent"
+MAX_GAPS = 100
 _OVERLAPS = "another decision of this night has changed the same note"
 
 
-class Proposals(Protocol):
-    """Decisions that wait for their owner's word, by key."""
-
-    def put(self, decision: Decision) -> None: ...
-
-    def get(self, key: str) -> Decision | None: ...
-
-
 @dataclass(frozen=True, slots=True)
-class Options:
-    """`tasks` are names from the registry; none means all."""
+class RunOptions:
+    """`tasks` are names from the table; none means all."""
 
     tasks: tuple[str, ...] = ()
     dry_run: bool = False
@@ -70,12 +57,8 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class RunDependencies:
-    """What a run works with.
-
-    `gate` puts the owner's own questions to the worktree as it is; what it returns puts them again, with a sentence for
-    each answer that is lost by then, but for those in the notes it is told of. `ledger` plans this device's counters as
-    an edit of the tree that it is given a reader of. `propose` makes the branch of a decision in its repository and
-    says where it is.
+    """The parts that a run works with. `open_gate` puts the owner's own questions to a worktree; `housekeeping` does
+    what the named tasks do that decide nothing, and returns sentences.
     """
 
     root: Path
@@ -83,40 +66,31 @@ class RunDependencies:
     embedding: Embedding
     history: History
     models: Callable[[], Models | None]
-    use_of: Callable[[Iterable[str]], Mapping[str, Use]]
     judgements: Judgements
-    proposals: Proposals
+    waiting: WaitingDecisions
     notes_before: int | None
-    gaps: Callable[[], Sequence[Gap]]
-    gate: Callable[[Path], Callable[[Collection[str]], list[str]]]
-    ledger: Callable[[Callable[[str], bytes | None]], Edit | None]
-    stale_docs: Callable[[], Sequence[StaleDoc]]
-    grown_docs: Callable[[], Sequence[GrownDoc]]
-    propose: Callable[[Decision], str]
-    keep_house: Callable[[Collection[str]], list[str]]
+    books: Bookkeeping
+    documents: ProjectDocs
+    open_gate: Callable[[Path], Gate]
+    housekeeping: Callable[[Collection[str]], list[str]]
     say: Callable[[str], None]
-    progress: Callable[[str, int, int], None]
+    progress: Progress
 
 
 class Runner:
     """Carries out one run."""
 
-    def __init__(self, dependencies: RunDependencies, options: Options, run: str, now: datetime | None = None) -> None:
+    def __init__(self, dependencies: RunDependencies, options: RunOptions, run: str, now: datetime) -> None:
         self._dependencies = dependencies
+        self._settings = dependencies.settings
         self._options = options
-        self._now = now or datetime.now(UTC)
-        self._report = Report(run, self._now, options.dry_run)
-        self._budget = Budget(0)
-        self._vetoes: list[Veto] = []
-        self._open: dict[str, Question] = {}
-        self._consents: set[str] = set()
-        self._steps: list[Step] = []
-        self._lost: Callable[[Collection[str]], list[str]] | None = None
-        self._base = "HEAD"
-        self._by_others: frozenset[str] = frozenset()
+        self._now = now
+        self._report = RunReport(run, now, options.dry_run)
+        self._commits: list[NightCommit] = []
+        self._gate: Gate | None = None
         self._written: Mapping[str, datetime] = {}
 
-    def run(self) -> Report:
+    def run(self) -> RunReport:
         """Do what the tasks decide, and merge it.
 
         Raises:
@@ -124,29 +98,31 @@ class Runner:
             JanitorStoppedError: the vault is not in a state to be tidied.
         """
         started = time.monotonic()
-        dependencies, report = self._dependencies, self._report
-        history = dependencies.history
-        rows = _choose(self._options.tasks)
+        dependencies, report, is_dry_run = self._dependencies, self._report, self._options.dry_run
+        root, history, settings = dependencies.root, dependencies.history, self._settings
+        names = self._options.tasks
+        unknown = [name for name in names if name not in {task.name for task in TASKS}]
+        if unknown:
+            raise UsageError(f"There is no task {unknown[0]!r}. Tasks are: {', '.join(task.name for task in TASKS)}.")
+        tasks = [task for task in TASKS if not names or task.name in names]
         with self._alone():
-            clear_benches(dependencies.root, history)
+            clear_worktrees(root, history)
             history.wait_until_ready(dependencies.say)
-            if not self._options.dry_run:
-                transaction.finish_killed(dependencies.root, history, dependencies.settings.git.wait_s)
-                landing.commit_answers(dependencies.root, history, dependencies.settings.git.wait_s)
+            if not is_dry_run:
+                transaction.finish_killed(root, history, settings.git.wait_s)
+                night_merge.commit_answers(root, history, settings.git.wait_s)
             base = removal_guard.check_branch(history)
-            with open_bench(
-                dependencies.root, report.run, base, dependencies.settings, dependencies.embedding
-            ) as bench:
-                report.notes = documents.count(bench.index())
+            with open_worktree(root, report.run, base, settings, dependencies.embedding) as worktree:
+                report.notes = documents.count(worktree.index())
                 if not self._options.accept_removals:
                     removal_guard.check_size(report.notes, dependencies.notes_before)
-                self._prepare(bench)
-                self._run_tasks(rows, bench)
-                self._write_questions(bench)
-                if report.changed and not self._options.dry_run:
-                    self._land(bench)
-            if not self._options.dry_run:
-                report.remarks += dependencies.keep_house([row.name for row in rows])
+                self._prepare(worktree)
+                self._run_tasks(tasks, worktree)
+                self._write_questions(worktree)
+                if report.changed and not is_dry_run:
+                    self._merge(worktree)
+            if not is_dry_run:
+                report.remarks += dependencies.housekeeping([task.name for task in tasks])
         report.took_s = time.monotonic() - started
         return report
 
@@ -163,260 +139,207 @@ class Runner:
         except Timeout as error:
             raise LockedError("Another janitor is at work in this vault") from error
 
-    def _prepare(self, bench: Bench) -> None:
-        dependencies = self._dependencies
-        self._base = bench.base
-        self._budget = Budget.of(self._report.notes, dependencies.settings.janitor.change_budget)
-        own = {dependencies.settings.git.email, JANITOR[1]}
-        branches, boundary = dependencies.history.branches, dependencies.history.boundary
-        log = branches.log()
-        self._vetoes = read_vetoes(log, own, boundary, branches.read_blobs)
-        self._by_others = written_by_others(log, own)
+    def _prepare(self, worktree: Worktree) -> None:
+        history = self._dependencies.history
+        log = history.branches.log()
         self._written = last_written(log)
-        if boundary:
+        self._policy = Policy(self._settings, history, log, worktree.base, self._report)
+        if history.boundary:
             self._report.remarks.append(
                 "The history of this clone is cut off: what you took back before that is not known. "
                 "Fetch the rest with: git fetch --unshallow"
             )
-        for path in sorted((bench.root / questions.FOLDER).glob("*.md")):
-            rel_path = path.relative_to(bench.root).as_posix()
-            found = questions.read_question(rel_path, bench.read(rel_path) or b"")
-            if found is not None:
-                self._open[found.key] = found
-        for question in list(self._open.values()):
-            if question.answer is not None:
-                self._carry_answer(question, bench)
+        self._policy.questions |= {question.key: question for question in questions.list_questions(worktree.root)}
+        for question in list(self._policy.questions.values()):
+            if question.answer == "yes" and not self._policy.is_vetoed(question.key):
+                self._carry_out_consent(question, worktree)
+            elif question.answer is not None:
+                self._remove_question(question, worktree)
 
-    def _carry_answer(self, question: Question, bench: Bench) -> None:
-        """What the owner has answered: a refusal is remembered in the history, consent is carried out."""
-        gone = Edit(question.rel_path, question.data, None)
-        trailers = trailers_of(question.task, self._report.run)
-        if question.answer == "yes" and self._is_vetoed(question.key):  # it was done and undone: the note came back
-            answer = Decision(question.task, "answer", question.key, (gone,), question.title, "", is_minor=True)
-            self._do(
-                Step((answer,), Message(f"janitor({question.task}): {question.title} was undone", "", trailers)), bench
-            )
-            del self._open[question.key]
-            return
-        if question.answer == "no":
-            vetoing = (VETO, f"{question.task} {question.key}")
-            proposal = self._dependencies.proposals.get(question.key)
-            body = "\n\n".join(["The owner has said no.", *([proposal.detail] if proposal and proposal.detail else [])])
-            message = Message(f"janitor({question.task}): not to {question.title}", body, (vetoing, *trailers))
-            answer = Decision(question.task, "answer", question.key, (gone,), question.title, "")
-            self._do(Step((answer,), message), bench)
-            self._vetoes.append(Veto(question.task, question.key, question.title, body))
-            self._report.answered.append(f"no: {question.title}")
-            del self._open[question.key]
-            return
-        self._consents.add(question.key)
-        proposal = self._dependencies.proposals.get(question.key)
-        if proposal is not None and all(bench.read(edit.rel_path) == edit.before for edit in proposal.edits):
-            self._carry_out(replace(proposal, is_minor=False), bench)
+    def _carry_out_consent(self, question: Question, worktree: Worktree) -> None:
+        self._policy.consents.add(question.key)
+        waiting = self._dependencies.waiting.get(question.key)
+        if waiting is not None and all(worktree.read(edit.rel_path) == edit.before for edit in waiting.edits):
+            self._carry_out(replace(waiting, is_minor=False), worktree)
             self._report.answered.append(f"yes: {question.title}")
+
+    def _remove_question(self, question: Question, worktree: Worktree) -> None:
+        """Commit that the owner has said no, which later nights read as a veto; or has said yes and undone it since, so
+        that the note came back.
+        """
+        task, key, title = question.task, question.key, question.title
+        trailers = trailers_of(task, self._report.run)
+        if question.answer == "yes":
+            message = Message(f"janitor({task}): {title} was undone", "", trailers)
+        else:
+            waiting = self._dependencies.waiting.get(key)
+            body = "\n\n".join(filter(None, ["The owner has said no.", waiting.detail if waiting else ""]))
+            message = Message(f"janitor({task}): not to {title}", body, ((VETO, f"{task} {key}"), *trailers))
+            self._policy.vetoes.append(Veto(task, key, title, body))
+            self._report.answered.append(f"no: {title}")
+        removal = Decision(task, "answer", key, (Edit(question.rel_path, question.data, None),), title, "")
+        self._commit(NightCommit((removal,), message), worktree)
+        del self._policy.questions[key]
 
     # -- the tasks -----------------------------------------------------------------------------------------------
 
-    def _run_tasks(self, rows: Sequence[Row], bench: Bench) -> None:
-        models = self._dependencies.models()
+    def _run_tasks(self, tasks: Sequence[Task], worktree: Worktree) -> None:
+        dependencies, report = self._dependencies, self._report
+        models = dependencies.models()
         is_memory_broken = False
-        for number, row in enumerate(rows):
-            self._dependencies.progress("Tidying", number, len(rows))
-            if row.by_runner or not _is_on(row, self._dependencies.settings):
+        for number, task in enumerate(tasks):
+            dependencies.progress("Tidying", number, len(tasks))
+            if task.by_runner or not getattr(self._settings.systems, task.switch, True):
                 continue
-            if row.needs_model and models is None:
-                self._report.waiting.append(row.name)
-            elif row.phase == "memory" and is_memory_broken:
-                self._report.skipped.append(row.name)
+            if task.needs_model and models is None:
+                report.waiting.append(task.name)
+            elif task.phase == "memory" and is_memory_broken:
+                report.skipped.append(task.name)
             else:
                 try:
-                    self._run_task(row, bench, models)
+                    self._run_task(task, worktree, models)
                 except QuaidError as error:
-                    self._report.failed[row.name] = str(error)
-                    is_memory_broken = is_memory_broken or row.phase == "memory"
-        self._dependencies.progress("Tidying", len(rows), len(rows))
+                    report.failed[task.name] = str(error)
+                    is_memory_broken = is_memory_broken or task.phase == "memory"
+        dependencies.progress("Tidying", len(tasks), len(tasks))
         if models is not None:
-            self._report.usage = models.spent
+            report.usage = models.spent
 
-    def _run_task(self, row: Row, bench: Bench, models: Models | None) -> None:
-        decided = row.plan(self._context(row, bench, models))
-        done_before = len(self._steps)
+    def _run_task(self, task: Task, worktree: Worktree, models: Models | None) -> None:
+        """Carry out what the task decides, at once; at its end the minor decisions, in one commit for each kind."""
+        done_before = len(self._commits)
+        minor: dict[str, list[Decision]] = {}
         try:
-            minor = [decision for decision in decided if self._passes(decision) and not self._did(decision, bench)]
-            for kind in dict.fromkeys(decision.kind for decision in minor):
-                self._carry_out_batch([decision for decision in minor if decision.kind == kind], bench)
+            for decision in task.plan(self._context(task, worktree, models)):
+                if not self._policy.admits(decision):
+                    continue
+                if decision.is_minor:
+                    minor.setdefault(decision.kind, []).append(decision)
+                else:
+                    self._carry_out(decision, worktree)
+            for batch in minor.values():
+                self._carry_out_batch(batch, worktree)
         finally:
-            if len(self._steps) > done_before:
-                bench.sync()
+            if len(self._commits) > done_before:
+                worktree.sync()
 
-    def _context(self, row: Row, bench: Bench, models: Models | None) -> Context:
-        judgements = (
-            _Forgetful(self._dependencies.judgements) if self._options.dry_run else self._dependencies.judgements
-        )
-        return Context(
-            settings=self._dependencies.settings,
+    def _context(self, task: Task, worktree: Worktree, models: Models | None) -> TaskContext:
+        dependencies, vetoes = self._dependencies, self._policy.vetoes
+        judgements = dependencies.judgements
+        return TaskContext(
+            settings=self._settings,
             now=self._now,
-            index=bench.index(),
-            read=bench.read,
-            use_of=self._dependencies.use_of,
-            judgements=judgements,
+            index=worktree.index(),
+            read=worktree.read,
+            use_of=dependencies.books.strengths,
+            judgements=_ReadOnlyJudgements(judgements) if self._options.dry_run else judgements,
             models=models,
-            vetoes=tuple(veto for veto in self._vetoes if veto.task == row.name),
-            vetoed=frozenset(veto.key for veto in self._vetoes),
+            vetoes=tuple(veto for veto in vetoes if veto.task == task.name),
+            vetoed=frozenset(veto.key for veto in vetoes),
             done=frozenset(decision.key for decision in self._report.done),
-            gaps=self._dependencies.gaps(),
-            ledger=lambda: self._dependencies.ledger(bench.read),
+            gaps=dependencies.books.gaps(MAX_GAPS)[0],
+            ledger=lambda: dependencies.books.plan_fold(worktree.read),
             written=self._written,
-            stale_docs=self._dependencies.stale_docs,
-            grown_docs=self._dependencies.grown_docs,
+            stale_docs=dependencies.documents.stale,
+            grown_docs=lambda: dependencies.documents.grown(self._now),
             remark=self._report.remarks.append,
-            progress=self._dependencies.progress,
+            progress=dependencies.progress,
         )
-
-    def _is_vetoed(self, key: str) -> bool:
-        """Whether the owner has undone or refused it; the key tells the task as well as the evidence."""
-        return any(veto.key == key for veto in self._vetoes)
-
-    # -- the sieve -----------------------------------------------------------------------------------------------
-
-    def _passes(self, decision: Decision) -> bool:
-        """Whether `decision` is to be carried out; where not, it is put where it belongs."""
-        if self._is_vetoed(decision.key):
-            self._report.vetoed += 1
-            return False
-        policy = getattr(self._dependencies.settings.janitor.policies, decision.kind, "ask")
-        has_consent = decision.key in self._consents
-        if policy == "off" or (decision.key in self._open and not has_consent):
-            return False
-        question = "" if has_consent else self._why_ask(decision, policy)
-        held_back = _NEVER_TOUCHED if removal_guard.is_protected(decision) else ""
-        if not held_back and question and len(self._report.asked) >= MOST_QUESTIONS:
-            held_back = _ENOUGH
-        if not held_back and not question and not self._budget.take(decision):
-            held_back = _SPENT
-        if held_back:
-            self._report.held_back.append((decision, held_back))
-        elif question:
-            self._report.asked.append(replace(decision, detail=f"{decision.detail}\n\n{question}".strip()))
-        return not (held_back or question)
-
-    def _why_ask(self, decision: Decision, policy: str) -> str:
-        if decision.always_asks:
-            return "This is always asked."
-        if policy == "ask":
-            return f"Asked because janitor.policies.{decision.kind} is ask."
-        touched = [edit.rel_path for edit in decision.edits if self._is_human(edit)]
-        return f"Asked because you wrote what it changes in {touched[0]}." if touched else ""
-
-    def _is_human(self, edit: Edit) -> bool:
-        if edit.before is None or edit.rel_path not in self._by_others or is_beside(edit.rel_path):
-            return False
-        lines = removal_guard.changed_lines(edit.before, edit.after)
-        own = {self._dependencies.settings.git.email, JANITOR[1]}
-        return bool(lines & self._dependencies.history.branches.human_lines(edit.rel_path, self._base, own))
 
     # -- carrying out --------------------------------------------------------------------------------------------
 
-    def _did(self, decision: Decision, bench: Bench) -> bool:
-        """Carry out what has a commit of its own; False for what goes into a batch."""
-        if decision.is_minor:
-            return False
-        self._carry_out(decision, bench)
-        return True
-
-    def _carry_out(self, decision: Decision, bench: Bench) -> None:
-        question = self._open.pop(decision.key, None)
+    def _carry_out(self, decision: Decision, worktree: Worktree) -> None:
+        question = self._policy.questions.pop(decision.key, None)
         if question is not None:  # its owner has said yes
             decision = replace(decision, edits=(*decision.edits, Edit(question.rel_path, question.data, None)))
         try:
             if decision.edits:
-                self._do(Step((decision,)), bench)
+                self._commit(NightCommit((decision,)), worktree)
         except NoteChangedError:
             self._report.held_back.append((decision, _OVERLAPS))
         else:
             self._report.done.append(decision)
 
-    def _carry_out_batch(self, batch: Sequence[Decision], bench: Bench) -> None:
+    def _carry_out_batch(self, batch: Sequence[Decision], worktree: Worktree) -> None:
         fresh: list[Decision] = []
         taken: set[str] = set()
         for decision in batch:
-            is_stale = any(bench.read(edit.rel_path) != edit.before for edit in decision.edits)
+            is_stale = any(worktree.read(edit.rel_path) != edit.before for edit in decision.edits)
             if is_stale or not taken.isdisjoint(decision.paths):
                 self._report.held_back.append((decision, _OVERLAPS))
                 continue
             fresh.append(decision)
             taken.update(decision.paths)
         if fresh:
-            self._do(Step(tuple(fresh)), bench)
+            self._commit(NightCommit(tuple(fresh)), worktree)
             self._report.done += fresh
 
-    def _do(self, step: Step, bench: Bench) -> None:
-        if self._lost is None and self._dependencies.settings.janitor.gate and not self._options.dry_run:
-            self._lost = self._dependencies.gate(bench.root)
-        bench.commit(step.edits, message_of(step, self._report.run))
-        self._steps.append(step)
+    def _commit(self, commit: NightCommit, worktree: Worktree) -> None:
+        if self._gate is None and self._settings.janitor.gate and not self._options.dry_run:
+            self._gate = self._dependencies.open_gate(worktree.root)
+        worktree.commit(commit.edits, message_of(commit, self._report.run))
+        self._commits.append(commit)
 
     # -- after the tasks -----------------------------------------------------------------------------------------
 
-    def _write_questions(self, bench: Bench) -> None:
+    def _write_questions(self, worktree: Worktree) -> None:
         """One commit with a note in review/ for each thing to ask."""
         report = self._report
         made: list[Decision] = []
         for asked in list(report.asked):
-            path = questions.question_path(asked)
-            if bench.read(path) is not None:
+            path = questions.question_path(asked.kind, asked.key)
+            if worktree.read(path) is not None:
                 report.asked.remove(asked)
                 continue
             made.append(replace(asked, edits=(Edit(path, None, questions.render_question(asked, self._now)),)))
             if not report.is_dry_run:
-                self._dependencies.proposals.put(asked)
+                self._dependencies.waiting.put(asked)
         if made:
             subject = f"janitor: {len(made)} question{'s' * (len(made) > 1)} for you"
             body = "\n".join(f"- {decision.subject}" for decision in made)
-            self._do(Step(tuple(made), Message(subject, body, trailers_of("questions", report.run))), bench)
+            message = Message(subject, body, trailers_of("questions", report.run))
+            self._commit(NightCommit(tuple(made), message), worktree)
 
-    def _land(self, bench: Bench) -> None:
+    def _merge(self, worktree: Worktree) -> None:
         dependencies, report = self._dependencies, self._report
-        bench.sync()
-        if self._lost is not None:
-            report.lost = self._lost({path for decision in report.done for path in decision.paths})
+        worktree.sync()
+        if self._gate is not None:
+            report.lost = self._gate.find_lost({path for decision in report.done for path in decision.paths})
         if report.lost:
             return
-        self._make_branches(bench)
-        git = dependencies.settings.git
-        landed = landing.land(
-            dependencies.root, dependencies.history, bench, self._steps, self._summary(), report.run, git
-        )
-        report.commit = landed.commit
-        report.held_back += [(decision, "you have changed the same note meanwhile") for decision in landed.dropped]
-        dropped = {decision.key for decision in landed.dropped}
+        self._make_branches(worktree)
+        merged = night_merge.merge_night(
+            dependencies.root, dependencies.history, worktree, self._commits, self._summary(), report.run,
+            self._settings.git,
+        )  # fmt: skip
+        report.commit = merged.commit
+        report.held_back += [(decision, "you have changed the same note meanwhile") for decision in merged.dropped]
+        dropped = {decision.key for decision in merged.dropped}
         report.done = [decision for decision in report.done if decision.key not in dropped]
-        report.remarks += [f"not committed, your own changes are in it: {path}" for path in landed.left]
+        report.remarks += [f"not committed, your own changes are in it: {path}" for path in merged.left]
 
-    def _make_branches(self, bench: Bench) -> None:
-        """What is decided for other repositories. Killed between this and the merge, the next run finds the branch; a
-        question stays while there can be none.
+    def _make_branches(self, worktree: Worktree) -> None:
+        """Propose what is decided for other repositories. Killed between this and the merge, the next run finds the
+        branch; a question stays while there can be none.
         """
         report = self._report
         waiting: set[str] = set()
         for decision in [decision for decision in report.done if decision.branch is not None]:
             try:
-                report.remarks.append(self._dependencies.propose(decision))
+                report.remarks.append(self._dependencies.documents.propose(decision))
             except QuaidError as error:
                 report.done.remove(decision)
-                report.answered = [said for said in report.answered if said != f"yes: {decision.subject}"]
+                report.answered = [answer for answer in report.answered if answer != f"yes: {decision.subject}"]
                 report.held_back.append((decision, str(error)))
                 if not isinstance(error, NoteChangedError):
                     waiting.update(decision.paths)
         if waiting:
-            self._steps, _ = without(self._steps, waiting)
-            landing.do_again(bench, self._steps, bench.base, report.run)
+            self._commits, _ = without_paths(self._commits, waiting)
+            night_merge.replay(worktree, self._commits, worktree.base, report.run)
 
     def _summary(self) -> Message:
         report = self._report
-        counts: dict[str, int] = {}
-        for decision in report.done:
-            counts[decision.kind] = counts.get(decision.kind, 0) + 1
+        counts = Counter(decision.kind for decision in report.done)
         parts = [f"{number} {kind}" for kind, number in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
         parts += [f"{len(report.answered)} answered"] if report.answered else []
         parts += [f"{len(report.asked)} to ask"] if report.asked else []
@@ -424,23 +347,11 @@ class Runner:
         return Message(f"janitor: {', '.join(parts)}", body, trailers_of("janitor", report.run))
 
 
-class _Forgetful:
+class _ReadOnlyJudgements:
     """Judgements that are read and not written: for a run that only shows what it would do."""
 
     def __init__(self, judgements: Judgements) -> None:
         self.known = judgements.known
 
-    def add(self, task: str, verdicts: Mapping[str, str]) -> None:
+    def add(self, task: str, judgements: Mapping[str, str]) -> None:
         pass
-
-
-def _choose(names: Sequence[str]) -> tuple[Row, ...]:
-    unknown = [name for name in names if name not in {row.name for row in TASKS}]
-    if unknown:
-        raise UsageError(f"There is no task {unknown[0]!r}. Tasks are: {', '.join(row.name for row in TASKS)}.")
-    return tuple(row for row in TASKS if not names or row.name in names)
-
-
-def _is_on(row: Row, settings: Settings) -> bool:
-    """The owner's switches: which systems the janitor tends."""
-    return bool(getattr(settings.systems, row.switch, True))

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from quaid.errors import BadInputError, QuaidError, UsageError, VaultReadOnlyError
-from quaid.janitor.schedulers import SCHEDULERS, Job, NoSchedulerError, Scheduler, Step, environment_file
+from quaid.janitor.schedulers import SCHEDULERS, Job, NoSchedulerError, ScheduleStep, environment_file
 
 _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
@@ -26,13 +26,15 @@ def install(root: Path, at: str = "03:30", *, dry_run: bool = False) -> list[str
     Done again, it changes what is there. With `dry_run` nothing is done and the sentences say what would be.
 
     Raises:
-        UsageError: `at` is no time of the day.
+        UsageError: `at` is not a time of the day.
         BadInputError: the vault's path cannot be written in a schedule.
         NoSchedulerError: this machine has none that can be used.
         ScheduleError, VaultReadOnlyError: it has one that refused: nothing is scheduled.
     """
     job = _job(root, at)
-    chosen = _find_scheduler()
+    chosen = next((scheduler for scheduler in SCHEDULERS if scheduler.is_there()), None)
+    if chosen is None:
+        raise NoSchedulerError("This machine has neither systemd for users nor launchd nor cron")
     elsewhere = [step for other in SCHEDULERS if other is not chosen for step in other.uninstall(root)]
     steps = [*elsewhere, *chosen.install(job)]
     if not dry_run:
@@ -44,7 +46,7 @@ def install(root: Path, at: str = "03:30", *, dry_run: bool = False) -> list[str
             raise
     verb = "would tidy" if dry_run else "tidies"
     return [
-        *(step.tell(done=not dry_run) for step in steps),
+        *(step.planned if dry_run else step.done for step in steps),
         f"The janitor {verb} {root} every day at {job.at}, by {chosen.title}.",
         *chosen.remarks(),
         f"Keys that only your shell knows are not known there: put them, as NAME=key, into {environment_file()}",
@@ -60,11 +62,12 @@ def uninstall(root: Path, *, dry_run: bool = False) -> list[str]:
     steps = [step for scheduler in SCHEDULERS for step in scheduler.uninstall(root)]
     if not dry_run:
         _do(steps)
-    return [step.tell(done=not dry_run) for step in steps] or [f"The janitor is not scheduled for {root}."]
+    told = [step.planned if dry_run else step.done for step in steps]
+    return told or [f"The janitor is not scheduled for {root}."]
 
 
 def describe(root: Path) -> str | None:
-    """When the janitor runs by itself and by what, in a sentence; None when it does not."""
+    """A sentence that says when the janitor runs by itself and by what; None when it does not."""
     for scheduler in SCHEDULERS:
         at = scheduler.find(root)
         if at is not None:
@@ -75,8 +78,13 @@ def describe(root: Path) -> str | None:
 def _job(root: Path, at: str) -> Job:
     time = _TIME.fullmatch(at.strip())
     if time is None:
-        raise UsageError(f"{at!r} is no time of the day. Give hours and minutes: --at 03:30")
-    command = (_find_quaid(), "janitor", "run", "-q", "--vault", str(root))
+        raise UsageError(f"{at!r} is not a time of the day. Give hours and minutes: --at 03:30")
+    # The program of the installation that this is, else the one on the PATH.
+    beside = Path(sys.executable).with_name("quaid")
+    program = str(beside) if os.access(beside, os.X_OK) else shutil.which("quaid")
+    if program is None:
+        raise NoSchedulerError("The program quaid is not on the PATH, so nothing could run it")
+    command = (program, "janitor", "run", "-q", "--vault", str(root))
     path = os.environ.get("PATH", os.defpath)
     for text in (*command, path):
         if not text.isprintable():
@@ -84,23 +92,7 @@ def _job(root: Path, at: str) -> Job:
     return Job(root, int(time[1]), int(time[2]), command, path)
 
 
-def _find_quaid() -> str:
-    """The program of the installation that this is, else the one on the PATH."""
-    beside = Path(sys.executable).with_name("quaid")
-    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("quaid")
-    if found is None:
-        raise NoSchedulerError("The program quaid is not on the PATH, so nothing could run it")
-    return found
-
-
-def _find_scheduler() -> Scheduler:
-    for scheduler in SCHEDULERS:
-        if scheduler.is_there():
-            return scheduler
-    raise NoSchedulerError("This machine has neither systemd for users nor launchd nor cron")
-
-
-def _do(steps: Sequence[Step]) -> None:
+def _do(steps: Sequence[ScheduleStep]) -> None:
     for step in steps:
         try:
             step.do()

@@ -1,4 +1,4 @@
-"""What can run a program every day, each in its own files: systemd, launchd, cron.
+"""Schedulers that can run a program every day, each in its own files: systemd, launchd, cron.
 
 A scheduler plans steps and does nothing itself. What it has made is found again by a name that is a hash of the vault's
 path. What was not made here is not touched.
@@ -15,8 +15,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quaid.errors import QuaidError
@@ -30,7 +30,7 @@ _ON_CALENDAR = re.compile(rb"^OnCalendar=\*-\*-\* (\d\d:\d\d):00$", re.MULTILINE
 
 
 class NoSchedulerError(QuaidError):
-    """There is nothing here that could run the janitor by itself."""
+    """Nothing here could run the janitor by itself."""
 
     code = "no_scheduler"
 
@@ -39,7 +39,7 @@ class NoSchedulerError(QuaidError):
 
 
 class ScheduleError(QuaidError):
-    """The machine's own scheduler would not do what it was told."""
+    """The machine's own scheduler refused."""
 
     code = "schedule"
 
@@ -66,60 +66,12 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
-    """A file to be written."""
+class ScheduleStep:
+    """One thing to do: a sentence for when it is done and one for when it would be, and the doing."""
 
-    path: Path
-    data: bytes
-
-    def tell(self, *, done: bool) -> str:
-        return f"Wrote {self.path}" if done else f"Would write {self.path}:\n{self.data.decode().rstrip()}"
-
-    def do(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(f".{self.path.name}.tmp")
-        temporary.write_bytes(self.data)
-        temporary.replace(self.path)
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """A file to be removed."""
-
-    path: Path
-
-    def tell(self, *, done: bool) -> str:
-        return f"{'Removed' if done else 'Would remove'} {self.path}"
-
-    def do(self) -> None:
-        self.path.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A command to be run, up to `tries` times. `what` says it in words: when done, and when it would be."""
-
-    argv: tuple[str, ...]
-    stdin: bytes = b""
-    may_fail: bool = False
-    tries: int = 1
-    what: tuple[str, str] | None = None
-
-    def tell(self, *, done: bool) -> str:
-        ran, would_run = self.what or (f"Ran: {shlex.join(self.argv)}", f"Would run: {shlex.join(self.argv)}")
-        return ran if done else would_run
-
-    def do(self) -> None:
-        code, _, said = _run(self.argv, self.stdin)
-        for _ in range(self.tries - 1):
-            if code:
-                time.sleep(RETRY_S)
-                code, _, said = _run(self.argv, self.stdin)
-        if code and not self.may_fail:
-            raise ScheduleError(self.argv, said or f"exit code {code}")
-
-
-Step = Write | Delete | Call
+    done: str
+    planned: str
+    do: Callable[[], object]
 
 
 class Systemd:
@@ -132,7 +84,7 @@ class Systemd:
             return False
         return _run(("systemctl", "--user", "show", "--property=Version"))[0] == 0
 
-    def install(self, job: Job) -> list[Step]:
+    def install(self, job: Job) -> list[ScheduleStep]:
         service, timer = self._units(job.root)
         program, *arguments = (_systemd_word(word) for word in job.command)
         # In arguments, and only there, $ begins a variable.
@@ -161,31 +113,32 @@ Persistent=true
 WantedBy=timers.target
 """
         return [
-            *_written(service, unit.encode()),
-            *_written(timer, when.encode()),
+            *_write(service, unit.encode()),
+            *_write(timer, when.encode()),
             _systemctl("daemon-reload"),
             _systemctl("enable", timer.name),
             _systemctl("restart", timer.name),  # one that is active would keep its old time
         ]
 
-    def uninstall(self, root: Path) -> list[Step]:
+    def uninstall(self, root: Path) -> list[ScheduleStep]:
         units = self._units(root)
-        files = [Delete(path) for path in units if path.exists()]
+        files = [_delete(path) for path in units if path.exists()]
         if not files or not self.is_there():
-            return [*files]
+            return files
         stop = _systemctl("disable", "--now", units[1].name, may_fail=True)
         return [stop, *files, _systemctl("daemon-reload", may_fail=True)]
 
     def find(self, root: Path) -> str | None:
-        """When the job of `root` runs, as HH:MM; None when there is none."""
+        """The time at which the job of `root` runs, as HH:MM; None when there is no job."""
         timer = self._units(root)[1]
         found = _ON_CALENDAR.search(timer.read_bytes()) if timer.is_file() else None
         return found[1].decode() if found else None
 
     def remarks(self) -> list[str]:
-        if Path(_LINGER, os.environ.get("USER", "")).is_file():
-            return []
-        return ["It runs while you are logged in; to have it run always: loginctl enable-linger"]
+        is_lingering = Path(_LINGER, os.environ.get("USER", "")).is_file()
+        return (
+            [] if is_lingering else ["It runs while you are logged in; to have it run always: loginctl enable-linger"]
+        )
 
     def _units(self, root: Path) -> tuple[Path, Path]:
         folder = _config_home() / "systemd" / "user"
@@ -200,7 +153,7 @@ class Launchd:
     def is_there(self) -> bool:
         return sys.platform == "darwin" and shutil.which("launchctl") is not None
 
-    def install(self, job: Job) -> list[Step]:
+    def install(self, job: Job) -> list[ScheduleStep]:
         path = self._path(job.root)
         agent = {
             "Label": path.stem,
@@ -209,22 +162,20 @@ class Launchd:
             "ProcessType": "Background",
             "StandardErrorPath": str(Path.home() / "Library" / "Logs" / f"{_name(job.root)}.log"),
         }
-        load = ("launchctl", "bootstrap", _domain(), str(path))
         return [
-            *_written(path, plistlib.dumps(agent)),
-            Call(("launchctl", "bootout", f"{_domain()}/{path.stem}"), may_fail=True),
-            Call(load, tries=6),  # what was booted out takes a moment to go
+            *_write(path, plistlib.dumps(agent)),
+            _call("launchctl", "bootout", f"{_domain()}/{path.stem}", may_fail=True),
+            _call("launchctl", "bootstrap", _domain(), str(path), tries=6),  # what was booted out takes a moment to go
         ]
 
-    def uninstall(self, root: Path) -> list[Step]:
+    def uninstall(self, root: Path) -> list[ScheduleStep]:
         path = self._path(root)
         if not path.exists():
             return []
-        stop = Call(("launchctl", "bootout", f"{_domain()}/{path.stem}"), may_fail=True)
-        return [stop, Delete(path)]
+        return [_call("launchctl", "bootout", f"{_domain()}/{path.stem}", may_fail=True), _delete(path)]
 
     def find(self, root: Path) -> str | None:
-        """When the job of `root` runs, as HH:MM; None when there is none."""
+        """The time at which the job of `root` runs, as HH:MM; None when there is no job."""
         try:
             when = plistlib.loads(self._path(root).read_bytes())["StartCalendarInterval"]
             return f"{when['Hour']:02d}:{when['Minute']:02d}"
@@ -246,7 +197,7 @@ class Cron:
     def is_there(self) -> bool:
         return shutil.which("crontab") is not None
 
-    def install(self, job: Job) -> list[Step]:
+    def install(self, job: Job) -> list[ScheduleStep]:
         # A bare % would end the command, and the rest of the line would be its input.
         command = _shell_command(job).replace("%", r"\%")
         line = f"{job.minute} {job.hour} * * * {command} {_mark(job.root)}"
@@ -254,23 +205,20 @@ class Cron:
         wanted = [*others, line.encode()]
         if now == wanted:
             return []
-        return [
-            _new_crontab(
-                wanted, (f"Put this line into your crontab: {line}", f"Would put it into your crontab: {line}")
-            )
-        ]
+        done, planned = f"Put this line into your crontab: {line}", f"Would put it into your crontab: {line}"
+        return [_write_crontab(wanted, done, planned)]
 
-    def uninstall(self, root: Path) -> list[Step]:
+    def uninstall(self, root: Path) -> list[ScheduleStep]:
         try:
             now, others = self._lines(root)
         except ScheduleError:  # what may not even be read was not written here
             return []
         if now == others:
             return []
-        return [_new_crontab(others, ("Took its line out of your crontab", "Would take its line out of your crontab"))]
+        return [_write_crontab(others, "Took its line out of your crontab", "Would take its line out of your crontab")]
 
     def find(self, root: Path) -> str | None:
-        """When the job of `root` runs, as HH:MM; None when there is none."""
+        """The time at which the job of `root` runs, as HH:MM; None when there is no job."""
         try:
             now, others = self._lines(root)
         except ScheduleError:
@@ -299,7 +247,7 @@ SCHEDULERS: tuple[Scheduler, ...] = (Systemd(), Launchd(), Cron())
 
 
 def environment_file() -> Path:
-    """Where the owner may keep what the job needs to know, keys of models above all."""
+    """The file in which the owner may keep what the job needs to know, keys of models above all."""
     return _config_home() / "quaid" / "janitor.env"
 
 
@@ -319,14 +267,45 @@ def _domain() -> str:
     return f"gui/{os.getuid()}"
 
 
-def _written(path: Path, data: bytes) -> Iterator[Write]:
-    """Writing a file, unless that is what it says."""
+def _write(path: Path, data: bytes) -> Iterator[ScheduleStep]:
+    """The step that writes a file; none where it is as it should be."""
+
+    def write() -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.tmp")
+        temporary.write_bytes(data)
+        temporary.replace(path)
+
     if not path.is_file() or path.read_bytes() != data:
-        yield Write(path, data)
+        yield ScheduleStep(f"Wrote {path}", f"Would write {path}:\n{data.decode().rstrip()}", write)
 
 
-def _systemctl(*args: str, may_fail: bool = False) -> Call:
-    return Call(("systemctl", "--user", *args), may_fail=may_fail)
+def _delete(path: Path) -> ScheduleStep:
+    return ScheduleStep(f"Removed {path}", f"Would remove {path}", lambda: path.unlink(missing_ok=True))
+
+
+def _call(*argv: str, stdin: bytes = b"", may_fail: bool = False, tries: int = 1) -> ScheduleStep:
+    """The step that runs a command, up to `tries` times."""
+
+    def call() -> None:
+        code, _, said = _run(argv, stdin)
+        for _ in range(tries - 1):
+            if code:
+                time.sleep(RETRY_S)
+                code, _, said = _run(argv, stdin)
+        if code and not may_fail:
+            raise ScheduleError(argv, said or f"exit code {code}")
+
+    return ScheduleStep(f"Ran: {shlex.join(argv)}", f"Would run: {shlex.join(argv)}", call)
+
+
+def _systemctl(*args: str, may_fail: bool = False) -> ScheduleStep:
+    return _call("systemctl", "--user", *args, may_fail=may_fail)
+
+
+def _write_crontab(lines: Sequence[bytes], done: str, planned: str) -> ScheduleStep:
+    step = _call("crontab", "-", stdin=b"".join(line + b"\n" for line in lines))
+    return replace(step, done=done, planned=planned)
 
 
 def _systemd_word(text: str) -> str:
@@ -338,10 +317,6 @@ def _shell_command(job: Job) -> str:
     """The command for a shell, with what the owner has put into the file of keys in its environment."""
     keys = shlex.quote(str(environment_file()))
     return f"set -a; [ -r {keys} ] && . {keys}; PATH={shlex.quote(job.path)}; set +a; {shlex.join(job.command)}"
-
-
-def _new_crontab(lines: Sequence[bytes], what: tuple[str, str]) -> Call:
-    return Call(("crontab", "-"), b"".join(line + b"\n" for line in lines), what=what)
 
 
 def _run(argv: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:

@@ -1,8 +1,9 @@
-"""How the memory is at the end of a run: the numbers that `quaid stats --health` charts."""
+"""A snapshot of the memory at the end of a run: the numbers that `quaid stats --health` charts."""
 
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 if TYPE_CHECKING:
     import apsw
 
-_MOST_RECALLS = 2_000
+_MAX_RECALLS = 2_000
 
 
 def take_snapshot(
@@ -26,15 +27,21 @@ def take_snapshot(
     """The memory at `root` as its index and this machine's books have it. `waiting` and `cost_usd` are of the run.
 
     Raises:
-        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: local.db cannot be had.
+        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: local.db cannot be opened.
     """
+    from quaid.local.database import open_local, translated
+
     counts = graph.counts(index)
     superseded, chunks, embedded = index.execute(
         "SELECT (SELECT count(*) FROM documents WHERE superseded_by IS NOT NULL), count(*), "
         "coalesce(sum(embedded = 'ready'), 0) FROM chunks"
     ).fetchone() or (0, 0, 0)
     state = state_folder(root)
-    open_gaps, recall_p50_ms = _asked(state / LOCAL_FILE, now)
+    since = f"{now.astimezone(UTC) - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
+    with closing(open_local(state / LOCAL_FILE, gaps.SCHEMA + recall_log.SCHEMA)) as local, translated(local):
+        recent = recall_log.RecallLog(local).recent(_MAX_RECALLS)
+        took_ms = [entry.took_ms for entry in recent if entry.at >= since]
+        open_gaps = gaps.Gaps(local).count()
     repository = find_repository(root)
     return Snapshot(
         at=f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
@@ -47,26 +54,11 @@ def take_snapshot(
         embedded=int(embedded),
         index_bytes=_size_of(state / INDEX_FILE),
         repository_bytes=_size_of(repository.common_dir / "objects") if repository else 0,
-        recall_p50_ms=recall_p50_ms,
+        recall_p50_ms=measure(took_ms).p50_ms if took_ms else None,
         gaps=open_gaps,
         waiting=waiting,
         cost_usd=cost_usd,
     )
-
-
-def _asked(path: Path, now: datetime) -> tuple[int, float | None]:
-    """How many gaps are open, and within how many milliseconds half of the last day's recalls answered."""
-    from quaid.local.database import open_local, translated
-
-    since = f"{now.astimezone(UTC) - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
-    connection = open_local(path, gaps.SCHEMA + recall_log.SCHEMA)
-    try:
-        with translated(connection):
-            recent = recall_log.RecallLog(connection).recent(_MOST_RECALLS)
-            took_ms = [entry.took_ms for entry in recent if entry.at >= since]
-            return gaps.Gaps(connection).count(), measure(took_ms).p50_ms if took_ms else None
-    finally:
-        connection.close()
 
 
 def _size_of(path: Path) -> int:

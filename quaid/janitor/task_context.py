@@ -1,4 +1,4 @@
-"""What a task sees while it plans: the state that the run has reached, and nothing that writes."""
+"""The context of a task while it plans: the state that the run has reached, and nothing that writes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from quaid.index.documents import Document
+from quaid.janitor.questions import question_path, read_question
 from quaid.model import Edit, Use
 from quaid.settings import Settings
-from quaid.vault import notes
+from quaid.vault import markdown, notes
 
 if TYPE_CHECKING:
     import apsw
@@ -19,17 +19,16 @@ if TYPE_CHECKING:
     from quaid.docs.weighing import StaleDoc
     from quaid.llm import Models
     from quaid.local.gaps import Gap
-    from quaid.model import Note
 
 
 class Judgements(Protocol):
-    """What was judged before: a verdict that changed nothing is not asked for again while its evidence is the same."""
+    """Judgements that are kept: one that changed nothing is not asked for again while its evidence is the same."""
 
     def known(self, keys: Collection[str]) -> Mapping[str, str]:
-        """Of `keys` those that were judged, with the verdict."""
+        """Of `keys` those that were judged, with the judgement."""
 
-    def add(self, task: str, verdicts: Mapping[str, str]) -> None:
-        """Remember the verdict of each key."""
+    def add(self, task: str, judgements: Mapping[str, str]) -> None:
+        """Remember the judgement of each key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Veto:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class TaskContext:
     """One task's view of the memory.
 
     `index` is read-only and in step with the files as the run has left them; `read` gives a file's bytes by its path in
@@ -73,7 +72,24 @@ class Context:
     remark: Callable[[str], None] = lambda _: None
     progress: Callable[[str, int, int], None] | None = None
 
-    def note(self, document: Document) -> Note | None:
-        """The note of a document as it stands, parsed; None when it is gone."""
-        data = self.read(document.path)
-        return None if data is None else notes.parse_note(document.path, data)
+    def read_core(self, core: str) -> tuple[bytes | None, str] | None:
+        """The bytes and text of a core note that may be edited; (None, "") where there is none yet.
+
+        None for one that is pinned or verified, in the middle of a merge, or not text.
+        """
+        data = self.read(core)
+        if data is None:
+            return None, ""
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+        note = notes.parse_note(core, data)
+        may_edit = not (note.pinned or note.verified or markdown.has_conflict_markers(text))
+        return (data, text) if may_edit else None
+
+    def is_asked(self, key: str, kinds: Iterable[str]) -> bool:
+        """Return whether a decision of one of `kinds` on the evidence `key` waits for an answer of its owner."""
+        paths = [question_path(kind, key) for kind in kinds]
+        found = [read_question(path, data) for path in paths if (data := self.read(path)) is not None]
+        return any(question and question.key == key and question.answer is None for question in found)

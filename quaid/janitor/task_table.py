@@ -12,14 +12,14 @@ from importlib import import_module
 from typing import Literal, cast
 
 from quaid.janitor.decision import Decision
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 
-Plan = Callable[[Context], Iterable[Decision]]
+Plan = Callable[[TaskContext], Iterable[Decision]]
 Phase = Literal["prepare", "memory", "workspace", "infrastructure"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Task:
     """One task: what it does, in words, and whether it can do without a model."""
 
     name: str
@@ -37,36 +37,36 @@ class Row:
 
     @property
     def plan(self) -> Plan:
-        """What the module `janitor/tasks/NAME.py` plans."""
+        """The function `plan` of the module `janitor/tasks/NAME.py`."""
         return cast("Plan", import_module(f"quaid.janitor.tasks.{self.name}").plan)
 
 
-TASKS: tuple[Row, ...] = (
-    Row("embeddings", "prepare", "gives every note its vector", by_runner=True),
-    Row("review", "memory", "approves, rewrites or rejects what was learned since the last night", needs_model=True),
-    Row("temporal", "memory", "gives dates to times that are told relative to their moment"),
-    Row("dedup_review", "memory", "looks again at look-alikes that were kept apart", needs_model=True),
-    Row("duplicates", "memory", "merges facts that say the same"),
-    Row("contradictions", "memory", "finds facts that cannot both be true", needs_model=True),
-    Row("resolve", "memory", "decides which of two such facts holds, and since when", needs_model=True),
-    Row("decay", "memory", "asks about facts that nobody has needed for long"),
-    Row("decay_review", "memory", "proposes what to do with them", needs_model=True),
-    Row("graduate", "memory", "makes approved facts active"),
-    Row("promotion", "workspace", "proposes lasting, important facts for the core notes", needs_model=True),
-    Row("workspace", "workspace", "keeps the core notes short", needs_model=True),
-    Row(
+TASKS: tuple[Task, ...] = (
+    Task("embeddings", "prepare", "gives every note its vector", by_runner=True),
+    Task("review", "memory", "approves, rewrites or rejects what was learned since the last night", needs_model=True),
+    Task("temporal", "memory", "gives dates to times that are told relative to their moment"),
+    Task("dedup_review", "memory", "looks again at look-alikes that were kept apart", needs_model=True),
+    Task("duplicates", "memory", "merges facts that say the same"),
+    Task("contradictions", "memory", "finds facts that cannot both be true", needs_model=True),
+    Task("resolve", "memory", "decides which of two such facts holds, and since when", needs_model=True),
+    Task("decay", "memory", "asks about facts that nobody has needed for long"),
+    Task("decay_review", "memory", "proposes what to do with them", needs_model=True),
+    Task("graduate", "memory", "makes approved facts active"),
+    Task("promotion", "workspace", "proposes lasting, important facts for the core notes", needs_model=True),
+    Task("workspace", "workspace", "keeps the core notes short", needs_model=True),
+    Task(
         "docs_staleness",
         "workspace",
         "brings documents up to date that their sources have left behind",
         needs_model=True,
         system="projects",
     ),
-    Row("docs_cleanup", "workspace", "shortens documents that have grown", needs_model=True, system="projects"),
-    Row("snippets", "workspace", "folds observations into the core notes", needs_model=True, system="journal"),
-    Row("journal", "workspace", "distils the journal into the core notes", needs_model=True, system="journal"),
-    Row("gaps", "workspace", "lists what was asked in vain"),
-    Row("fold", "infrastructure", "writes this device's recall counters down"),
-    Row("rag", "infrastructure", "indexes the documents of projects", by_runner=True, system="projects"),
-    Row("cleanup", "infrastructure", "removes what is no longer needed from the state folder", by_runner=True),
-    Row("update_check", "infrastructure", "says which Quaid this is, if asked for: no network", by_runner=True),
+    Task("docs_cleanup", "workspace", "shortens documents that have grown", needs_model=True, system="projects"),
+    Task("snippets", "workspace", "folds observations into the core notes", needs_model=True, system="journal"),
+    Task("journal", "workspace", "distils the journal into the core notes", needs_model=True, system="journal"),
+    Task("gaps", "workspace", "lists what was asked in vain"),
+    Task("fold", "infrastructure", "writes this device's recall counters down"),
+    Task("rag", "infrastructure", "indexes the documents of projects", by_runner=True, system="projects"),
+    Task("cleanup", "infrastructure", "removes what is no longer needed from the state folder", by_runner=True),
+    Task("update_check", "infrastructure", "says which Quaid this is, if asked for: no network", by_runner=True),
 )

@@ -1,4 +1,4 @@
-"""What the owner has taken back, read from the history: by `quaid janitor undo`, by hand, or by a refusal.
+"""Vetoes: what the owner has taken back, read from the history: by `quaid janitor undo`, by hand, or by a refusal.
 
 Nothing here goes by the ids of commits alone: a rebase changes them, a shallow clone does not have them. What Quaid
 does names the keys of its decisions. What the owner does, a `git revert` for example, is known by its change: it takes
@@ -21,11 +21,11 @@ from quaid.vault.ledger import USAGE_DIR
 
 TASK, RUN, DECISION = "Quaid-Task", "Quaid-Run", "Quaid-Decision"
 REVERTS, VETO, ALLOW = "Quaid-Reverts", "Quaid-Veto", "Quaid-Allow"
-MOST_EXAMPLES = 8
+MAX_EXAMPLES = 8
 """Of one task, for its prompt."""
 _REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _NAMED = re.compile(rf"^({VETO}|{ALLOW}): *(\w+) ([0-9a-f]{{16}})$", re.MULTILINE)
-_BESIDE = (f"{questions.FOLDER}/", f"{USAGE_DIR}/")
+_BYPRODUCTS = (f"{questions.FOLDER}/", f"{USAGE_DIR}/")
 """What comes along with a decision: its question, this device's counters."""
 
 Key = tuple[str, str]
@@ -34,14 +34,14 @@ Blobs = tuple[str | None, str | None]
 ReadBlobs = Callable[[Iterable[str]], Mapping[str, bytes]]
 
 
-def is_beside(rel_path: str) -> bool:
-    """Whether a file only comes along with decisions, so that it stays as it is when one is taken back."""
-    return rel_path.startswith(_BESIDE)
+def is_byproduct(rel_path: str) -> bool:
+    """Return whether a file only comes along with decisions, so that it stays when one of them is taken back."""
+    return rel_path.startswith(_BYPRODUCTS)
 
 
 def trailers_of_undoing(undone: Iterable[Commit]) -> list[tuple[str, str]]:
-    """What the commit that takes back `undone` says, so that it is understood wherever these are not."""
-    named = ((key, is_vetoed) for commit in undone for key, is_vetoed in _told(commit).items())
+    """The trailers of the commit that takes back `undone`, so that it is understood wherever these are not."""
+    named = ((key, is_vetoed) for commit in undone for key, is_vetoed in _effect_in_trailers(commit).items())
     return [(ALLOW if is_vetoed else VETO, " ".join(key)) for key, is_vetoed in dict(named).items()]
 
 
@@ -57,7 +57,7 @@ def read_vetoes(
     return _Reader(own, _Lines(entries, own, read_blobs)).read(entries)
 
 
-class _Entry(NamedTuple):
+class _LoggedChange(NamedTuple):
     """A commit with its change by path, as the files were called when they were first seen."""
 
     commit: Commit
@@ -65,8 +65,8 @@ class _Entry(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Deed:
-    """What was decided (False) or vetoed (True), and by which change."""
+class _Action:
+    """Decisions by key, made (False) or vetoed (True), and the change that did it."""
 
     effect: dict[Key, bool] = field(default_factory=dict)
     change: dict[str, Blobs] = field(default_factory=dict)
@@ -77,24 +77,24 @@ class _Deed:
             self.change[path] = (self.change[path][0] if path in self.change else before, after)
 
     @property
-    def core(self) -> Collection[str]:
-        """The paths that it is about."""
-        return [path for path in self.change if not is_beside(path)] or self.change.keys()
+    def main_paths(self) -> Collection[str]:
+        """The paths that it is about, by-products aside."""
+        return [path for path in self.change if not is_byproduct(path)] or self.change.keys()
 
 
 class _Reader:
-    """Goes through the history once. A night is a deed beside those of its commits: it may be taken back as a whole."""
+    """Reads the history once. A night is an action beside those of its commits: it may be taken back as a whole."""
 
     def __init__(self, own: Collection[str], lines: _Lines) -> None:
         self._own = own
         self._lines = lines
-        self._deeds: dict[str, _Deed] = {}
-        self._nights: dict[str, _Deed] = {}
-        self._at: dict[str, list[_Deed]] = {}
+        self._actions: dict[str, _Action] = {}
+        self._nights: dict[str, _Action] = {}
+        self._at: dict[str, list[_Action]] = {}
         self._vetoes: dict[Key, Veto] = {}
         self._about: dict[Key, Commit] = {}
 
-    def read(self, entries: Iterable[_Entry]) -> list[Veto]:
+    def read(self, entries: Iterable[_LoggedChange]) -> list[Veto]:
         for entry in entries:
             commit = entry.commit
             effect = self._effect_of(entry)
@@ -108,61 +108,67 @@ class _Reader:
                     self._about[key] = commit
         return list(reversed(self._vetoes.values()))
 
-    def _effect_of(self, entry: _Entry) -> dict[Key, bool]:
-        """What a commit decides, vetoes or allows."""
+    def _effect_of(self, entry: _LoggedChange) -> dict[Key, bool]:
+        """The decisions that a commit makes, vetoes or allows."""
         commit = entry.commit
-        if is_quaids(commit, self._own):  # its body quotes what a memory says, which may be anything
-            return _told(commit) or self._reverse(commit.trailers.get(REVERTS, ()))
+        if is_by_quaid(commit, self._own):  # its body quotes what a memory says, which may be anything
+            return _effect_in_trailers(commit) or self._reverse(commit.trailers.get(REVERTS, ()))
         named = {(task, key): what == VETO for what, task, key in _NAMED.findall(commit.body)}
-        return self._taken_back(entry) | self._reverse(_REVERTED.findall(commit.body)) | _told(commit) | named
+        return (
+            self._find_reverted(entry)
+            | self._reverse(_REVERTED.findall(commit.body))
+            | _effect_in_trailers(commit)
+            | named
+        )
 
-    def _remember(self, entry: _Entry, effect: Mapping[Key, bool]) -> None:
+    def _remember(self, entry: _LoggedChange, effect: Mapping[Key, bool]) -> None:
         commit = entry.commit
-        run = next(iter(commit.trailers.get(RUN, ())), "") if is_quaids(commit, self._own) else ""
-        night = self._nights.setdefault(run, _Deed()) if run else None
+        run = next(iter(commit.trailers.get(RUN, ())), "") if is_by_quaid(commit, self._own) else ""
+        night = self._nights.setdefault(run, _Action()) if run else None
         if night is not None and DECISION in commit.trailers:
             # A refusal of its owner's that it has carried out stays, whatever becomes of the night.
             self._add(night, {key: False for key, is_vetoed in effect.items() if not is_vetoed}, entry.change)
         if effect:
-            self._deeds[commit.id] = _Deed()
-            self._add(self._deeds[commit.id], effect, entry.change)
+            self._actions[commit.id] = _Action()
+            self._add(self._actions[commit.id], effect, entry.change)
         elif night is not None and not entry.change:
-            self._deeds[commit.id] = night  # its merge
+            self._actions[commit.id] = night  # its merge
 
-    def _add(self, deed: _Deed, effect: Mapping[Key, bool], change: Mapping[str, Blobs]) -> None:
-        is_new = not deed.change
-        deed.add(effect, change)
-        if is_new and deed.change:  # what takes it back changes all of its files, so one is enough to find it by
-            self._at.setdefault(next(iter(deed.core)), []).append(deed)
+    def _add(self, action: _Action, effect: Mapping[Key, bool], change: Mapping[str, Blobs]) -> None:
+        is_new = not action.change
+        action.add(effect, change)
+        if is_new and action.change:  # what takes it back changes all of its files, so one is enough to find it by
+            self._at.setdefault(next(iter(action.main_paths)), []).append(action)
 
     def _reverse(self, ids: Iterable[str]) -> dict[Key, bool]:
-        """The opposite of the deeds that are named, as far as this history has them."""
-        named = [deed for start in ids for commit_id, deed in self._deeds.items() if commit_id.startswith(start)]
-        return _opposite(named)
+        """The opposite of the actions that are named, as far as this history has them."""
+        return _opposite(
+            action for start in ids for commit_id, action in self._actions.items() if commit_id.startswith(start)
+        )
 
-    def _taken_back(self, entry: _Entry) -> dict[Key, bool]:
-        """The opposite of the deeds whose change this one takes back, whatever else it does."""
-        deeds = (deed for path in entry.change for deed in self._at.get(path, ()))
-        return _opposite(deed for deed in deeds if self._lines.takes_back(entry.change, deed))
+    def _find_reverted(self, entry: _LoggedChange) -> dict[Key, bool]:
+        """The opposite of the actions whose change this one takes back, whatever else it does."""
+        actions = (action for path in entry.change for action in self._at.get(path, ()))
+        return _opposite(action for action in actions if self._lines.reverts(entry.change, action))
 
 
 class _Lines:
-    """Which lines a change brings to a file and takes from it; the texts that may matter are read at once."""
+    """Lines that a change brings to a file and takes from it; the texts that may matter are read at once."""
 
-    def __init__(self, entries: Sequence[_Entry], own: Collection[str], read_blobs: ReadBlobs) -> None:
+    def __init__(self, entries: Sequence[_LoggedChange], own: Collection[str], read_blobs: ReadBlobs) -> None:
         decided = {path for entry in entries if DECISION in entry.commit.trailers for path in entry.change}
-        others = [entry for entry in entries if not is_quaids(entry.commit, own)]
+        others = [entry for entry in entries if not is_by_quaid(entry.commit, own)]
         shared = decided.intersection(path for entry in others for path in entry.change)
         pairs = (pair for entry in entries for path, pair in entry.change.items() if path in shared)
         self._texts = read_blobs({blob for pair in pairs for blob in pair if blob})
         self._known: dict[str | None, Counter[bytes]] = {None: Counter()}
 
-    def takes_back(self, change: Mapping[str, Blobs], deed: _Deed) -> bool:
-        """Whether `change` brings and takes all the lines that `deed` has taken and brought, and perhaps others."""
-        paths = deed.core
+    def reverts(self, change: Mapping[str, Blobs], action: _Action) -> bool:
+        """Return whether `change` brings and takes all the lines that `action` has taken and brought, or more."""
+        paths = action.main_paths
         if not paths or any(path not in change for path in paths):
             return False
-        done = [self._differences(deed.change[path]) for path in paths]
+        done = [self._differences(action.change[path]) for path in paths]
         undone = [self._differences(change[path]) for path in paths]
         return any(brought or taken for brought, taken in done) and all(
             brought <= also_taken and taken <= also_brought
@@ -181,13 +187,13 @@ class _Lines:
         return self._known[blob]
 
 
-def is_quaids(commit: Commit, own: Collection[str]) -> bool:
-    """Whether Quaid wrote the message; its owner may commit with the same address."""
+def is_by_quaid(commit: Commit, own: Collection[str]) -> bool:
+    """Return whether Quaid wrote the message; its owner may commit with the same address."""
     return commit.email in own and any(name.startswith("Quaid-") for name in commit.trailers)
 
 
-def _told(commit: Commit) -> dict[Key, bool]:
-    """What the trailers of a commit say was decided, vetoed or allowed."""
+def _effect_in_trailers(commit: Commit) -> dict[Key, bool]:
+    """The decisions that the trailers of a commit say were made, vetoed or allowed."""
     task = next(iter(commit.trailers.get(TASK, ())), "")
     told = {(task, key): False for key in commit.trailers.get(DECISION, ())}
     for name, is_vetoed in ((VETO, True), (ALLOW, False)):
@@ -196,11 +202,11 @@ def _told(commit: Commit) -> dict[Key, bool]:
     return told
 
 
-def _opposite(deeds: Iterable[_Deed]) -> dict[Key, bool]:
-    return {key: not is_vetoed for deed in deeds for key, is_vetoed in deed.effect.items()}
+def _opposite(actions: Iterable[_Action]) -> dict[Key, bool]:
+    return {key: not is_vetoed for action in actions for key, is_vetoed in action.effect.items()}
 
 
-def _follow_renames(log: Iterable[VaultCommit], boundary: Collection[str]) -> Iterator[_Entry]:
+def _follow_renames(log: Iterable[VaultCommit], boundary: Collection[str]) -> Iterator[_LoggedChange]:
     first: dict[str, str] = {}
     for logged in log:
         change: dict[str, Blobs] = {}
@@ -209,4 +215,4 @@ def _follow_renames(log: Iterable[VaultCommit], boundary: Collection[str]) -> It
                 first[file.path] = first.get(file.source, file.source)
             else:
                 change[first.get(file.path, file.path)] = (file.befores[0], file.after)
-        yield _Entry(logged.commit, change)
+        yield _LoggedChange(logged.commit, change)

@@ -1,6 +1,6 @@
 """The janitor's own copy of the vault: a worktree in the state folder with an index of its own.
 
-What is decided is done there first, commit by commit. Nobody else sees it before it is landed; a killed run leaves a
+What is decided is done there first, commit by commit. Nobody else sees it before it is merged; a killed run leaves a
 folder that the next one clears away.
 """
 
@@ -33,7 +33,7 @@ WORKTREES = "worktrees"
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Worktree:
     """`root` is the vault in the worktree; `base` the commit it began at."""
 
     root: Path
@@ -65,7 +65,7 @@ class Bench:
             change = transaction.VaultChange(message.subject, tuple(changes), message, author=JANITOR)
             return transaction.apply(self.root, change, self.history).id
 
-    def begin_again(self, base: str) -> None:
+    def reset(self, base: str) -> None:
         """Throw away what was done, and have the files as they are at the commit `base`."""
         self.history.branches.reset(base)
 
@@ -76,7 +76,7 @@ class Bench:
 
 
 @contextmanager
-def open_bench(root: Path, name: str, base: str, settings: Settings, embedding: Embedding) -> Iterator[Bench]:
+def open_worktree(root: Path, name: str, base: str, settings: Settings, embedding: Embedding) -> Iterator[Worktree]:
     """A worktree of the vault at `root` as it was at the commit `base`; gone again at the end, however that comes.
 
     Its state lies beside it, in the same folder.
@@ -93,14 +93,14 @@ def open_bench(root: Path, name: str, base: str, settings: Settings, embedding: 
         # The owner's embedding: its cache has nearly all vectors, and keeps what is embedded here.
         indexer = Indexer(vault, settings, embedding)
         with closing(IndexReader(indexer.path)) as reader:
-            bench = Bench(vault, base, History(vault, settings.git), indexer, reader)
-            bench.sync()
-            yield bench
+            worktree = Worktree(vault, base, History(vault, settings.git), indexer, reader)
+            worktree.sync()
+            yield worktree
     finally:
         _remove(owner, folder)
 
 
-def clear_benches(root: Path, history: History) -> None:
+def clear_worktrees(root: Path, history: History) -> None:
     """Take away what killed runs have left. The caller holds the janitor's lock."""
     for folder in (state_folder(root) / WORKTREES).glob("*"):
         _remove(history, folder)

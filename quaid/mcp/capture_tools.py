@@ -18,8 +18,8 @@ from quaid.mcp.workers import Desks
 from quaid.model import Kind, Turn
 
 if TYPE_CHECKING:
-    from quaid.capture.learner import Extracted
-    from quaid.capture.reader import Answered
+    from quaid.capture.conversation_reader import HostAnswer
+    from quaid.capture.extractor import ExtractResult
     from quaid.memory import Memory
 
 LONGEST_TRANSCRIPT = 30_000_000
@@ -83,7 +83,7 @@ class Learning:
             raise BadInputError("transcript and turns are two forms of one conversation. Give one of them.")
 
         def learn(memory: Memory) -> CallToolResult:
-            how: dict[str, Any] = {"trigger": _trigger(trigger), "answered": _answered(context, answer, through)}
+            how: dict[str, Any] = {"trigger": _trigger(trigger), "answer": _host_answer(context, answer, through)}
             if transcript:
                 done = memory.extract(io.BytesIO(transcript.encode("utf-8", "replace")), session=session, **how)
             elif turns:
@@ -95,10 +95,10 @@ class Learning:
         return await self._desks.slow.do(patiently(learn), telling(context))
 
 
-def _answered(context: Context, answer: dict[str, Any] | None, through: int | None) -> Answered | None:
-    from quaid.capture.reader import Answered
+def _host_answer(context: Context, answer: dict[str, Any] | None, through: int | None) -> HostAnswer | None:
+    from quaid.capture.conversation_reader import HostAnswer
 
-    return None if answer is None else Answered(answer, f"the model of {_client(context)}", through)
+    return None if answer is None else HostAnswer(answer, f"the model of {_client(context)}", through)
 
 
 def _client(context: Context) -> str:
@@ -117,20 +117,20 @@ def _trigger(name: str) -> str:
     return " ".join(name.replace("#", " ").split()) or "Session"
 
 
-def _work_off(memory: Memory, session: str, how: dict[str, Any]) -> Extracted:
-    from quaid.capture.learner import TakeIn
+def _work_off(memory: Memory, session: str, how: dict[str, Any]) -> ExtractResult:
+    from quaid.capture.extractor import ExtractOptions
 
     document = memory.get(session).document
     if document.kind != Kind.EPISODE:
         raise NoteNotFoundError(session)
-    done = memory.learner.work_off(document.path, TakeIn(**how))
+    done = memory.extractor.extract_kept(document.path, ExtractOptions(**how))
     memory.sync()
     return done
 
 
-def _answer(memory: Memory, done: Extracted) -> CallToolResult:
+def _answer(memory: Memory, done: ExtractResult) -> CallToolResult:
     """What was done. Where no model answered the caller is given the question."""
-    posed = memory.learner.pose(done.path) if done.waiting else None
+    posed = memory.extractor.build_prompt(done.path) if done.waiting else None
     next_step = (
         f"Answer `question` yourself, in the form it asks for, and call memory_extract with session "
         f"{posed.session!r}, through {posed.through} and your answer."

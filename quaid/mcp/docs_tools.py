@@ -19,7 +19,7 @@ from quaid.mcp.toolbox import ADDS, READS, SETTLES, Tool, patiently, telling
 from quaid.mcp.workers import Desks
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Written
+    from quaid.capture.writer import WriteResult
     from quaid.memory import Memory
 
 INSTRUCTIONS = """
@@ -136,7 +136,7 @@ class Documenting:
         TIPS: name the few files that it would have to change with, not all that it mentions.
         """
 
-        def register(memory: Memory) -> Written:
+        def register(memory: Memory) -> WriteResult:
             file = Path(path) if path.startswith("/") else memory.documentation.doc(path, project).file
             return memory.documentation.register(file, project, tuple(sources or ()))
 
@@ -160,7 +160,7 @@ class Documenting:
             if not root.startswith(("/", "~/")):
                 raise BadInputError(f"{root} is no absolute path, and a server is in no folder. Give the whole path.")
 
-        def create(memory: Memory) -> Written:
+        def create(memory: Memory) -> WriteResult:
             from quaid.docs.registrar import NewProject
 
             lists = (tuple(given or ()) for given in (source_roots, patterns, exclude))
@@ -168,5 +168,5 @@ class Documenting:
 
         return await self._write(create)
 
-    async def _write(self, job: Callable[[Memory], Written]) -> CallToolResult:
+    async def _write(self, job: Callable[[Memory], WriteResult]) -> CallToolResult:
         return results.changed(await self._desks.writing.do(patiently(job)))

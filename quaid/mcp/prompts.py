@@ -67,10 +67,10 @@ def _render(found: Recall) -> str:
 
 def _ask(memory: Memory, session: str) -> str:
     if not session:
-        from quaid.capture.extract import PROMPT
+        from quaid.capture.extraction import PROMPT
 
         return _WRITE_DOWN.format(instructions=memory.models.prompt(PROMPT).system)
-    posed = memory.learner.pose(memory.get(session).document.path)
+    posed = memory.extractor.build_prompt(memory.get(session).document.path)
     if posed is None:
         raise BadInputError(f"All of session {session} was learned from already. See which wait with: quaid status")
     return _ANSWER_ABOUT.format(question=posed.text, session=posed.session, through=posed.through)

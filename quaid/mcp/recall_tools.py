@@ -135,7 +135,7 @@ class Asking:
         """
 
         def count(memory: Memory) -> CallToolResult:
-            from quaid.report.status import stats_of
+            from quaid.report.stats import stats_of
 
             return results.numbers(stats_of(memory), len(memory.list_waiting()))
 

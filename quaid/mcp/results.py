@@ -18,12 +18,12 @@ from quaid.model import Commit, Edge, Hit, Recall
 from quaid.text.quoting import MAX_TEXT, PREFACE, neutralise, render_memory_block
 
 if TYPE_CHECKING:
-    from quaid.capture.learner import Extracted
-    from quaid.capture.reader import Posed
-    from quaid.capture.writer import Written
+    from quaid.capture.conversation_reader import BuiltPrompt
+    from quaid.capture.extractor import ExtractResult
+    from quaid.capture.writer import WriteResult
     from quaid.docs.search import DocHit
     from quaid.index.views import NoteView
-    from quaid.report.status import Stats
+    from quaid.report.stats import Stats
 
 LONGEST_ANSWER = 20_000
 """Characters of memories in one answer; hosts cut or refuse much longer ones."""
@@ -285,7 +285,7 @@ def note(view: NoteView) -> CallToolResult:
     return answer(shape)
 
 
-def changed(written: Written) -> CallToolResult:
+def changed(written: WriteResult) -> CallToolResult:
     shape = bare(Changed(
         outcome=written.outcome,
         id=line(written.id),
@@ -300,7 +300,7 @@ def changed(written: Written) -> CallToolResult:
     return answer(shape)
 
 
-def learned(done: Extracted, posed: Posed | None, next_step: str) -> CallToolResult:
+def learned(done: ExtractResult, posed: BuiltPrompt | None, next_step: str) -> CallToolResult:
     shape = bare(Learned(
         session=line(done.session),
         path=line(done.path),

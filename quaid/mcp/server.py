@@ -39,7 +39,7 @@ from quaid.mcp.toolbox import offered
 from quaid.mcp.workers import Desks
 from quaid.mcp.write_tools import Keeping
 from quaid.redaction import admit, admit_all
-from quaid.report.bug import refusal_of, write_report
+from quaid.report.bug_report import refusal_of, write_report
 from quaid.text.invisible import without_unseen
 
 Surface = Literal["default", "all"]

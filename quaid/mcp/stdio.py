@@ -76,7 +76,7 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
     except BaseExceptionGroup as group:
         bug = group.split(OSError)[1]  # a host that died does not read any more
         if bug is not None:
-            from quaid.report.bug import write_report
+            from quaid.report.bug_report import write_report
 
             print(
                 f"quaid: This is a bug in Quaid. The report is in {write_report(bug, ['mcp'], root)}", file=sys.stderr

@@ -13,7 +13,7 @@ from quaid.mcp.toolbox import ADDS, REMOVES, SETTLES, Day, Name, Ref, Tool, pars
 from quaid.mcp.workers import Desks
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Written
+    from quaid.capture.writer import WriteResult
     from quaid.memory import Memory
 
 Category = Literal["fact", "preference", "belief", "experience", "event", "decision"]
@@ -124,5 +124,5 @@ class Keeping:
         """
         return await self._write(lambda memory: memory.link(subject, relation, object))
 
-    async def _write(self, job: Callable[[Memory], Written]) -> CallToolResult:
+    async def _write(self, job: Callable[[Memory], WriteResult]) -> CallToolResult:
         return results.changed(await self._desks.writing.do(patiently(job)))

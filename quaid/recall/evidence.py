@@ -129,9 +129,9 @@ def _gather(pool: Pool, query: Query) -> dict[int, Row]:
     for chunk_id, candidate in pool.candidates.items():
         row = _own_row(pool, candidate, query)
         if candidate.turn is None:
-            _stand_alone(row, pool, candidate, sessions)
+            _score_note(row, pool, candidate, sessions)
         else:
-            _keep_company(row, pool, candidate, sessions, lent)
+            _score_turn(row, pool, candidate, sessions, lent)
         if named and _is_by_or_about(candidate, named):
             row["speaker"] = 1.0
         rows[chunk_id] = row
@@ -159,7 +159,7 @@ def _own_row(pool: Pool, candidate: Candidate, query: Query) -> Row:
     return row
 
 
-def _stand_alone(row: Row, pool: Pool, candidate: Candidate, sessions: _Sessions) -> None:
+def _score_note(row: Row, pool: Pool, candidate: Candidate, sessions: _Sessions) -> None:
     """A note, or a fact: it is its own company, and that of the turns it cites where those say more."""
     own = pool.own(candidate.chunk_id)
     cited = [chunk_id for chunk_id in pool.cites.get(candidate.chunk_id, ()) if chunk_id in pool.candidates]
@@ -173,7 +173,7 @@ def _stand_alone(row: Row, pool: Pool, candidate: Candidate, sessions: _Sessions
     row["session_fact"] = sessions.fact.get(episode, own)
 
 
-def _keep_company(
+def _score_turn(
     row: Row, pool: Pool, candidate: Candidate, sessions: _Sessions, lent: Mapping[int, tuple[float, float]]
 ) -> None:
     """A turn: those beside it, its session, the facts that rest on it."""

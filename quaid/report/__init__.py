@@ -1,4 +1,4 @@
-"""What status, stats and doctor tell, and what a bug report keeps.
+"""The data behind `status`, `stats` and `doctor`, and bug reports.
 
 May import Memory and every room below it.
 Begin with status.py.

@@ -18,12 +18,12 @@ from quaid.cli.main import main
 from quaid.config import change_user_config, ignored_settings, load_settings, user_config_path
 from quaid.errors import ConfigError, ForeignVaultError, StateFolderError, UntrustedVaultError
 from quaid.hooks import entry
-from quaid.janitor.runner import Options
+from quaid.janitor.runner import RunOptions
 from quaid.local import hook_log, queue
 from quaid.local.notifications import deliver
 from quaid.model import Turn
 from quaid.place import state_folder, state_home
-from quaid.report.bug import write_report
+from quaid.report.bug_report import write_report
 from quaid.settings import NotificationSettings
 from quaid.vault import transaction
 
@@ -310,7 +310,7 @@ class TestState:
                 memory.recall("oat milk", as_of="HEAD")
                 memory.note("call Maya back")
                 memory.extract([Turn("Maya", "My sister Ines sails.", "user")], session="s1")
-                memory.janitor.run(Options())
+                memory.janitor.run(RunOptions())
                 memory.documentation.search("oat")
                 deliver(vault, NotificationSettings(channels="file"), "janitor", "done")
                 write_report(ValueError("x"), ["x"], vault)
@@ -388,7 +388,7 @@ class TestConsent:
     def test_status_and_doctor_say_what_leaves_where_to_and_since_when(self, home, monkeypatch):
         monkeypatch.delenv("QUAID_MODELS_PROVIDER")
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-found")
-        assert "leaves     nothing" in run("status")[1]
+        assert "outbound   Nothing leaves this machine" in run("status")[1]
         run("config", "models.provider", "anthropic")
         day = load_settings(home / "quaid").models.agreed
         line = f"conversations and notes for anthropic to api.anthropic.com, since {day}"

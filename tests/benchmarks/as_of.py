@@ -27,7 +27,7 @@ from machine import describe_machine
 from scale import PEOPLE, statement
 
 from quaid import Memory
-from quaid.capture.facts import FactDetails, plan_fact
+from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.place import state_folder
 
 TARGET_S = 2.0

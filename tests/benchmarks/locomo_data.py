@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from quaid import Memory
-from quaid.capture.facts import FactDetails, plan_fact
+from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.vault import files
 
 FOLDER = Path(os.environ.get("QUAID_DATA", Path(__file__).parents[3] / "shared" / "data"))

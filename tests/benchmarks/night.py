@@ -24,9 +24,9 @@ from nights import Scripted, answer_pairs, answer_review
 from scale import PEOPLE, generate, statement
 
 from quaid import Memory
-from quaid.capture.facts import FactDetails, plan_fact
-from quaid.janitor.runner import Options
-from quaid.janitor.worktree import open_bench
+from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.janitor.runner import RunOptions
+from quaid.janitor.worktree import open_worktree
 from quaid.model import Message
 from quaid.vault import transaction
 
@@ -67,7 +67,7 @@ def measure(notes: int, pending: int, keep: str | None) -> dict[str, float]:
             memory.sync()
             head = memory.git.state().head
             started = time.perf_counter()
-            with open_bench(root, "measured", head, memory.settings, memory.embedding):
+            with open_worktree(root, "measured", head, memory.settings, memory.embedding):
                 bench_s = time.perf_counter() - started
             now = datetime.now(UTC)
             first, first_s = run(memory, now)
@@ -98,7 +98,7 @@ def learn(memory: Memory, root: Path, count: int) -> None:
 
 def run(memory: Memory, now: datetime):
     started = time.perf_counter()
-    report = memory.janitor.run(Options(), now)
+    report = memory.janitor.run(RunOptions(), now)
     return report, time.perf_counter() - started
 
 

@@ -25,11 +25,11 @@ from machine import describe_machine
 from scale import PEOPLE, PLACES, THINGS, statement
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from janitor_ground import Scripted
+from janitor_context import Scripted
 
 from quaid import Memory
-from quaid.capture.facts import FactDetails, plan_fact
-from quaid.janitor.runner import Options
+from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.janitor.runner import RunOptions
 from quaid.model import Message
 from quaid.vault import transaction
 
@@ -74,7 +74,7 @@ def live(nights: int, count: int) -> dict[str, float]:
             with Memory.open(root) as memory:
                 _day(memory, root, night, chance, used)
                 started = time.perf_counter()
-                report = memory.janitor.run(Options(), BEGIN + timedelta(days=night))
+                report = memory.janitor.run(RunOptions(), BEGIN + timedelta(days=night))
                 took.append(time.perf_counter() - started)
                 assert not report.failed, report.failed
                 assert not report.lost, report.lost
@@ -84,7 +84,7 @@ def live(nights: int, count: int) -> dict[str, float]:
                 sums["answered"] += len(report.answered)
                 sums["empty nights"] += not report.changed
                 if night % 15 == 0:
-                    again = memory.janitor.run(Options(), BEGIN + timedelta(days=night))
+                    again = memory.janitor.run(RunOptions(), BEGIN + timedelta(days=night))
                     assert not again.changed, [decision.subject for decision in (*again.done, *again.asked)]
                     _check(memory, root, kept, used, night)
             if night % 30 == 0:

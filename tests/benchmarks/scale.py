@@ -27,7 +27,7 @@ from typing import Any
 from machine import describe_machine
 
 from quaid import Memory
-from quaid.capture.facts import FactDetails, plan_fact
+from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.place import state_folder
 
 TARGETS = {

@@ -11,8 +11,8 @@ from model_service import Service
 from pdfs import make_pdf
 from vaults import calm, refused, vault  # noqa: F401 - fixtures
 
-from quaid.capture.analyst import Analyst, HowTo
-from quaid.capture.files.source_note import KeptNote
+from quaid.capture.files.analyzer import AnalyzeOptions, FileAnalyzer
+from quaid.capture.files.source_note import SourceNote
 from quaid.cli.main import main
 from quaid.errors import BadInputError, ModelAnswerError, ModelUnavailableError, NoteBrokenError
 from quaid.place import state_folder
@@ -54,7 +54,9 @@ def lease(tmp_path):
 
 def analyze(vault, path, **how):  # noqa: F811
     with vault.memory() as memory:
-        return Analyst(memory.dependencies, memory.writer, memory.learner.reader).analyze(Path(path), HowTo(**how))
+        return FileAnalyzer(memory.dependencies, memory.writer, memory.extractor.reader).analyze(
+            Path(path), AnalyzeOptions(**how)
+        )
 
 
 def source_note(vault):  # noqa: F811
@@ -345,4 +347,4 @@ def test_a_note_of_another_file_is_not_taken_for_ones_own(vault, service, lease)
     note.write_text(note.read_text("utf-8").replace("\npath: ", "\npath: /elsewhere"), encoding="utf-8")
     other = analyze(vault, lease)
     assert other.note != done.note
-    assert KeptNote.of(other.note, (vault.root / other.note).read_bytes()).fields["checksum"] == done.file.checksum
+    assert SourceNote.of(other.note, (vault.root / other.note).read_bytes()).fields["checksum"] == done.file.checksum

@@ -12,7 +12,7 @@ from pdfs import encrypted, make_pdf
 from vaults import refused
 
 from quaid.capture.files import source_file
-from quaid.capture.files.analysis import split_file
+from quaid.capture.files.file_pieces import split_file
 from quaid.capture.files.source_file import PART_CHARS, Part, read_file
 from quaid.errors import BadInputError
 
@@ -75,7 +75,7 @@ def test_a_pdf_that_only_forbids_printing_is_read(tmp_path):
     ("empty.txt", b"", "is empty"),
     ("blank.md", b" \n\n", "is empty"),
     ("comment.md", b"<!-- nothing to see -->\n", "holds no text"),
-    ("app.bin", bytes(range(256)) * 4, "no text, markdown or PDF"),
+    ("app.bin", bytes(range(256)) * 4, "not a text, markdown or PDF"),
     ("letter.docx", b"PK\x03\x04 and so on, which may even look like text", "office document"),
     ("scanned.pdf", make_pdf("", ""), "pictures of its 2 pages"),
     ("broken.pdf", b"%PDF-1.7\nthis is not what it says", "damaged PDF"),
@@ -95,17 +95,17 @@ def test_an_encrypted_pdf_is_refused(tmp_path):
 
 def test_folders_pipes_and_what_is_not_there_are_refused(tmp_path):
     assert "is a folder" in str(refused(lambda: read_file(tmp_path), BadInputError))
-    assert "There is no file" in str(refused(lambda: read_file(tmp_path / "gone.md"), BadInputError))
+    assert "does not exist" in str(refused(lambda: read_file(tmp_path / "gone.md"), BadInputError))
     assert "cannot be read" in str(refused(lambda: read_file(tmp_path / "a\0b"), BadInputError))
     os.mkfifo(tmp_path / "pipe")
-    assert "no regular file" in str(refused(lambda: read_file(tmp_path / "pipe"), BadInputError))
+    assert "not a regular file" in str(refused(lambda: read_file(tmp_path / "pipe"), BadInputError))
 
 
 def test_what_is_too_large_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = put(tmp_path, "big.txt", "word " * 100)
-    monkeypatch.setattr(source_file, "MOST_CHARS", 200)
+    monkeypatch.setattr(source_file, "MAX_CHARS", 200)
     assert "characters of text" in str(refused(lambda: read_file(path), BadInputError))
-    monkeypatch.setattr(source_file, "MOST_BYTES", 200)
+    monkeypatch.setattr(source_file, "MAX_BYTES", 200)
     assert "MB are read" in str(refused(lambda: read_file(path), BadInputError))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaid.capture.episode import KeptEpisode, candidate_sessions, continues, find_fork, plan_episode, shared_start
+from quaid.capture.episode_note import KeptEpisode, candidate_sessions, continues, find_fork, plan_episode, shared_start
 from quaid.model import Conversation, Turn
 from quaid.vault import episodes, frontmatter
 from quaid.vault.frontmatter import FrontmatterBrokenError

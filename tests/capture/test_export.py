@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from vaults import calm, copy_vault, refused, vault
 
 from quaid.capture.export import export_notes, write_export
-from quaid.capture.facts import FactDetails
-from quaid.capture.importers import exported
-from quaid.capture.importers.found import Found, Source
-from quaid.capture.importers.planning import Vault, plan_import
-from quaid.capture.imports import ImportOptions, import_from
+from quaid.capture.fact_note import FactDetails
+from quaid.capture.importer import ImportOptions, import_from
+from quaid.capture.importers import quaid_export
+from quaid.capture.importers.import_content import ImportContent, ImportSource
+from quaid.capture.importers.import_plan import VaultState, plan_import
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.vault.notes import parse_time
@@ -46,9 +46,9 @@ def lines(rows):
 
 def read_back(data):
     """What an import into an empty vault would write."""
-    found = Found(untouched)
-    exported.read(Source("export.jsonl", {"export.jsonl": data}, is_folder=False), found)
-    plan = plan_import(found, [], FactDetails(), Vault(), NOW)
+    found = ImportContent(untouched)
+    quaid_export.read(ImportSource("export.jsonl", {"export.jsonl": data}, is_folder=False), found)
+    plan = plan_import(found, [], FactDetails(), VaultState(), NOW)
     return {edit.rel_path: edit.after for edit in plan.edits}, found
 
 
@@ -68,7 +68,7 @@ def test_what_is_exported_comes_back_byte_for_byte(notes):
                 file.write_bytes(data)
             except OSError:  # a name this file system does not take
                 continue
-            if exported.is_exported(path) and "conflict" not in path.lower():
+            if quaid_export.is_exported(path) and "conflict" not in path.lower():
                 written[path] = data
         back, found = read_back(lines(export_notes(Path(folder), OWNERS)))
         assert back == written
@@ -166,7 +166,7 @@ def test_broken_lines_are_counted_and_the_others_read():
     rows = b'{"v": 1, "path": "a.md"}\n{"v": 1\n[]\n\n{"v": 1, "path": "b.md", "content_base64": "?"}\n'
     back, found = read_back(rows + b'{"v": 1, "path": "c.md", "content": "x", "path2": null}\n')
     assert back == {"c.md": b"x"}
-    assert found.left_out == {"lines without a path or a content": 2, "lines that are no JSON": 2}
+    assert found.left_out == {"lines without a path or a content": 2, "lines that are not JSON": 2}
 
 
 def test_an_export_of_another_version_is_refused():

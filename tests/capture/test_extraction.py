@@ -21,16 +21,10 @@ from quaid.config import user_config_path
 from quaid.model import Turn
 from quaid.vault import episodes, frontmatter, journal, layout, snippets
 
-pytestmark = pytest.mark.usefixtures("calm")
+pytestmark = pytest.mark.usefixtures("calm", "quick")
 
 ID = re.compile(r"\b01[0-9a-z]{24}\b|-[0-9a-z]{5}\.md$")
 CITED = re.compile(r"\[\[(?P<episode>[^#\]]+)#\^t(?P<turn>\d+)\]\]")
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
 
 
 @contextmanager

@@ -3,107 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from replay import Replay, facts_of, write_talk
+from extraction_runs import ANSWER, SAID, assert_waits, folders, meanwhile, picture, put_aside, quaid, subjects
+from replay import facts_of, write_talk
 from secret_samples import block, some
-from vaults import Vault, assert_verified, copy_of, copy_vault, wait_for
+from vaults import assert_verified
 
-from quaid.cli.main import main
 from quaid.errors import LockedError, QuaidError
-from quaid.local import quarantine
 from quaid.place import state_folder
-from quaid.vault import episodes, frontmatter
+from quaid.vault import frontmatter
 
-pytestmark = pytest.mark.usefixtures("calm")
+pytestmark = pytest.mark.usefixtures("calm", "quick")
 
-SAID = ("We adopted a quokka called Biscuit.", "Where does it sleep?", "In the laundry basket.", "That sounds warm.")
-ANSWER = facts_of("Maya adopted a quokka called Biscuit.", "Biscuit sleeps in the laundry basket.") | {
-    "snippets": {"USER.md": ["likes quokkas"]}, "journal": {"SOUL.md": "Maya was happy."},
-}  # fmt: skip
-ANSWER["facts"][0]["edges"] = [{"subject": "Maya", "relation": "has_pet", "object": "Biscuit"}]
-ANSWER["facts"][1]["turns"] = ["t3"]
 OVERLOADED = (529, {"error": {"message": "Overloaded"}}, {})
-ID = re.compile(r"\b01[0-9a-z]{24}\b|-[0-9a-z]{5}\.md$")
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
-
-
-@pytest.fixture
-def service(monkeypatch) -> Iterator[Replay]:
-    """A model that learns two facts from session s1, and other things from others."""
-    replay = Replay(
-        {"s1": ANSWER, "s2": facts_of("Tom bakes bread every day."), "s3": facts_of("Maya plays the flute.")}
-    )
-    for name, value in replay.environ().items():
-        monkeypatch.setenv(name, value)
-    yield replay
-    replay.close()
-
-
-@pytest.fixture
-def talk(tmp_path) -> Path:
-    return write_talk(tmp_path / "t.jsonl", *SAID)
-
-
-@pytest.fixture
-def untroubled(service, talk, tmp_path) -> dict[str, str]:
-    """The notes as they are when nothing goes wrong."""
-    other = copy_vault(tmp_path / "untroubled")
-    with other.memory() as memory:
-        memory.extract(talk)
-    service.requests.clear()
-    return picture(other)
-
-
-def picture(vault: Vault) -> dict[str, str]:
-    """Notes without what differs from run to run: ids, the time of the extraction, and when a note was taken in."""
-    found = {ID.sub("ID", name): ID.sub("ID", data.decode()) for name, data in vault.notes().items()}
-    now = re.compile(r"(?m)^(extracted:) .*$|(\*\*Note to self\*\*) \([^)]*\)")
-    return {name: now.sub(r"\1\2 NOW", text) for name, text in found.items()}
-
-
-def folders(vault: Vault) -> set[str]:
-    """What there is besides what a new vault has."""
-    return {name.split("/")[0] for name in vault.notes() if "/" in name and not name.endswith(".gitkeep")}
-
-
-def subjects(vault: Vault) -> list[str]:
-    return vault.git("log", "--reverse", "--format=%s").splitlines()[1:]
-
-
-def assert_waits(vault: Vault) -> None:
-    """The conversation is kept, can be recalled, and nothing was learned from it."""
-    assert folders(vault) == {"episodes"}
-    (text,) = (data.decode() for name, data in vault.notes().items() if name.startswith("episodes/"))
-    assert "extracted" not in frontmatter.parse(text).fields
-    assert [turn.text for turn in episodes.parse_turns(frontmatter.parse(text).body)] == list(SAID)
-    with vault.memory() as memory:
-        assert any("laundry" in hit.text for hit in memory.recall("laundry basket").hits)
-        assert_verified(memory)
-    assert vault.status() == ""
-
-
-def put_aside(vault: Vault) -> list[quarantine.Quarantined]:
-    return list(quarantine.read_all(state_folder(vault.root)))
-
-
-def quaid(capsys, vault, *arguments):
-    code = main(["--vault", str(vault.root), *map(str, arguments)])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 # The service
@@ -404,16 +319,6 @@ def test_when_a_later_piece_fails_nothing_is_stored_and_only_what_is_missing_is_
 # Somebody else at the same time
 
 
-def meanwhile(service, act: Callable[[], object]):
-    """A step of the script: `act` happens while the model thinks."""
-
-    def step():
-        act()
-        return json.dumps(service.value)
-
-    return step
-
-
 def grow(vault, tmp_path, more=("I bought a boat, number 5.",)):
     """Another Quaid keeps what has been said since."""
     with vault.memory() as other:
@@ -521,122 +426,6 @@ def test_a_broken_episode_does_not_stop_those_behind_it(vault, service, talk, tm
     assert {told[path]["error"]["code"] for path in (broken, binary) if path in told} <= {"note_broken"}
     assert Path(broken).name in err
     assert service.sessions_asked == ["s3"]
-
-
-def test_two_processes_learn_from_two_sessions_at_once(vault, service, talk, tmp_path):
-    other = write_talk(tmp_path / "u.jsonl", "Tom bakes bread.", session="s2")
-    both = threading.Barrier(2)
-    service.script = [meanwhile(service, lambda: both.wait(30)) for _ in range(2)]
-    running = [start(vault, "extract", path) for path in (talk, other)]
-    for process in running:
-        out, err = process.communicate(timeout=60)
-        assert (process.returncode, err) == (0, b""), out
-    assert sorted(subjects(vault)) == ["extract: 1 fact from session s2", "extract: 2 facts from session s1"]
-    assert vault.status() == ""
-    vault.assert_sound()
-
-
-# Killed
-
-
-def start(vault, *arguments, **options):
-    command = [sys.executable, "-m", "quaid.cli.main", "--vault", str(vault.root), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-
-
-def kill_while_it_thinks(service, begin):
-    """Start a process and end it the hard way once the model was asked."""
-    go_on = threading.Event()
-    service.script = [meanwhile(service, lambda: go_on.wait(30))]
-    process = begin()
-    wait_for(lambda: service.asked, "the model to be asked")
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=30)
-    go_on.set()
-
-
-def test_killed_while_the_model_thinks_and_run_again(vault, service, talk, untroubled):
-    kill_while_it_thinks(service, lambda: start(vault, "extract", talk))
-    assert folders(vault) == set()
-    with vault.memory() as memory:
-        assert len(memory.extract(talk).facts) == 2
-    assert picture(vault) == untroubled
-    assert subjects(vault) == ["extract: 2 facts from session s1"]
-    vault.assert_sound()
-
-
-def test_killed_while_the_model_thinks_about_a_stream(vault, service, talk, untroubled):
-    with talk.open("rb") as stream:
-        kill_while_it_thinks(service, lambda: start(vault, "extract", "-", stdin=stream))
-    assert_waits(vault)
-    with vault.memory() as memory:
-        (done,) = memory.extract_waiting()
-    assert len(done.facts) == 2
-    assert picture(vault) == untroubled
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_at_any_step_of_writing_and_run_again(vault, service, talk, tmp_path):
-    with vault.memory() as memory:
-        memory.note("the quokka is a rescue")
-        memory.extract(talk, dry_run=True)
-    service.close()  # what was answered is known by now
-    whole = tmp_path / "whole"
-    steps = run_killed(vault, whole, talk, 0)
-    expected = picture(Vault(whole))
-    assert "the quokka is a rescue" in "".join(expected.values())
-    assert steps > 30
-    for step in (*range(5, steps, steps // 8), steps - 1, steps):
-        copy = tmp_path / f"step{step}"
-        run_killed(vault, copy, talk, step)
-        is_unfinished = (state_folder(copy) / "pending.json").exists()
-        with Vault(copy).memory() as memory:
-            done = memory.extract(talk)
-            assert done.problem is None, step
-            assert len(done.facts) == 2 or not is_unfinished, step
-            assert memory.note("one") == 1, step
-            assert_verified(memory)
-        assert picture(Vault(copy)) == expected, step
-        assert subjects(Vault(copy)) == ["extract: 2 facts from session s1"], step
-        assert (Vault(copy).strays(), Vault(copy).status()) == ([], ""), step
-
-
-def run_killed(vault: Vault, root: Path, talk: Path, deadly: int) -> int:
-    """Extract in a forked process on a copy of `vault`, killed at step `deadly`; how many steps it took."""
-    copy_of(vault.root, root)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        taken = 0
-
-        def step() -> None:
-            nonlocal taken
-            taken += 1
-            if taken == deadly:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        def stepping(function):
-            def call(*args, **options):
-                step()
-                done = function(*args, **options)
-                step()
-                return done
-
-            return call
-
-        try:
-            for name in ("replace", "rename", "link", "unlink", "fsync"):
-                setattr(os, name, stepping(getattr(os, name)))
-            with Vault(root).memory() as memory:
-                assert memory.extract(talk).problem is None
-            os.write(writing, str(taken).encode())
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    os.close(writing)
-    told = os.read(reading, 20)
-    os.close(reading)
-    return int(told or 0)
 
 
 def test_an_error_that_is_no_models_is_told_as_it_is(vault, service, talk, monkeypatch):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.capture.importers.formats import FORMATS, choose_format
-from quaid.capture.importers.found import Found, Source
+from quaid.capture.importers.import_content import ImportContent, ImportSource
 from quaid.errors import BadInputError
 from quaid.model import Edge
 
@@ -22,15 +22,15 @@ def admit(text):
 
 
 def folder(files, name="workspace", **more):
-    return Source(name, {path: text.encode() for path, text in files.items()}, **more)
+    return ImportSource(name, {path: text.encode() for path, text in files.items()}, **more)
 
 
 def single(name, text):
-    return Source(name, {name: text.encode() if isinstance(text, str) else text}, is_folder=False)
+    return ImportSource(name, {name: text.encode() if isinstance(text, str) else text}, is_folder=False)
 
 
 def read(source, name=None, **more):
-    found = Found(admit, **more)
+    found = ImportContent(admit, **more)
     choose_format(source, name).read(source, found)
     return found
 
@@ -178,7 +178,7 @@ def test_what_is_of_no_known_format_is_refused_with_the_choices(source):
 
 
 def test_an_unknown_format_is_refused():
-    with pytest.raises(BadInputError, match="no format 'zep'"):
+    with pytest.raises(BadInputError, match="'zep' is not a format"):
         choose_format(folder(WORKSPACE), "zep")
 
 
@@ -308,7 +308,7 @@ def test_the_owner_of_a_memory_is_kept_when_that_is_asked_for():
 def test_a_broken_line_of_mem0_is_counted_and_the_others_are_read():
     found = read(single("rows.jsonl", '{"memory": "Maya likes tea"}\n{"memory": "Tom\n{"memory": "Ben likes soup"}\n'))
     assert texts(found) == ["Maya likes tea", "Ben likes soup"]
-    assert found.left_out["lines that are no JSON"] == 1
+    assert found.left_out["lines that are not JSON"] == 1
 
 
 # -- notes and secrets -----------------------------------------------------------------------------------------------
@@ -316,9 +316,9 @@ def test_a_broken_line_of_mem0_is_counted_and_the_others_are_read():
 
 def test_notes_are_kept_byte_for_byte():
     odd = b"\xef\xbb\xbf---\r\nid: 1\r\n---\r\nTomatoes [[Sun]]\r\n\xff\xfe no newline"
-    found = read(Source("Garden", {"Ideas/Odd.md": odd, "pic.png": b"", "~tmp.md": b"x"}), into="notes/Garden")
+    found = read(ImportSource("Garden", {"Ideas/Odd.md": odd, "pic.png": b"", "~tmp.md": b"x"}), into="notes/Garden")
     assert [(file.rel_path, file.data) for file in found.files] == [("notes/Garden/Ideas/Odd.md", odd)]
-    assert found.left_out == {"files that are no markdown": 1, "temporary files of an editor": 1}
+    assert found.left_out == {"files that are not markdown": 1, "temporary files of an editor": 1}
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_no_format_brings_a_secret_past_the_gate(source, place):
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.NAME)
 @given(data=st.binary(max_size=120) | st.text(alphabet='{}[]":,v1pathcontentmemory- #\n', max_size=120).map(str.encode))
 def test_no_format_fails_on_broken_input(form, data):
-    for source in (single("a.md", data), Source("a", {"a.md": data})):
+    for source in (single("a.md", data), ImportSource("a", {"a.md": data})):
         form.recognises(source)
         with suppress(BadInputError):
-            form.read(source, Found(admit))
+            form.read(source, ImportContent(admit))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.capture.importers.statements import LONGEST, read_statements, says_nothing
+from quaid.capture.importers.statements import MAX_STATEMENT_CHARS, read_statements, says_nothing
 
 MEMORY = """# Long-Term Memory
 
@@ -113,7 +113,7 @@ def test_a_line_becomes(line, text):
 def test_a_long_paragraph_becomes_several_statements():
     texts, _ = read("# Lease\n\n" + "The lease of the studio ends in May and Maya wants to stay. " * 40)
     assert len(texts) > 3
-    assert all(len(text) <= LONGEST * 1.3 for text in texts)
+    assert all(len(text) <= MAX_STATEMENT_CHARS * 1.3 for text in texts)
 
 
 @pytest.mark.parametrize("heading", ["Memory", "MEMORY.md", "Long-Term Memory", "Notes", "Daily log", "2026-03-01"])

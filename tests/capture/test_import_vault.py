@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from vaults import assert_verified, calm, copy_vault, refused, texts, vault
 
-from quaid.capture.importers.found import Found, FoundFact
-from quaid.capture.importers.planning import derive_id, list_candidates
-from quaid.capture.imports import ImportOptions, import_from
+from quaid.capture.importer import ImportOptions, import_from
+from quaid.capture.importers.import_content import ImportContent, ImportedFact
+from quaid.capture.importers.import_plan import derive_id, list_candidates
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.place import state_folder
-from quaid.vault import notes, transaction
+from quaid.vault import notes
 
 __all__ = ["calm", "vault"]
 
@@ -193,13 +193,9 @@ def test_no_secret_is_written_and_each_is_reported(vault, tmp_path):
 
 
 def test_a_killed_import_is_finished_and_told_by_the_next_call(vault, project, monkeypatch):
-    def killed(*_):
-        raise KeyboardInterrupt
-
     with vault.memory() as memory:
         with monkeypatch.context() as patch:
-            patch.setattr(transaction, "_roll_back", lambda *_: os._exit(9))
-            patch.setattr("quaid.vault.files.write_note", killed)
+            patch.setattr("quaid.vault.files.write_note", lambda *_: os._exit(9))
             if not (child := os.fork()):
                 try:
                     take(memory, project)
@@ -239,7 +235,7 @@ def test_notes_are_copied_as_they_are_and_links_lead_where_they_led(vault, garde
     with vault.memory() as memory:
         done = take(memory, garden)
         assert done.counts == {"notes": 2}
-        assert done.left_out == {"files that are no markdown": 1, "vaults of their own": 1}
+        assert done.left_out == {"files that are not markdown": 1, "vaults of their own": 1}
         beds = vault.notes()["notes/Garden/Ideas/Beds.md"]
         assert beds == (garden / "Ideas/Beds.md").read_bytes()
         assert memory.get("Sun").document.path == "notes/Garden/Sun.md"
@@ -284,7 +280,7 @@ def test_what_cannot_be_read_is_refused_with_the_next_step(vault, tmp_path):
 
 
 def test_ten_thousand_facts_whose_words_make_no_slug_get_files_of_their_own(vault):
-    found = Found(admit, facts=[FoundFact(f"麻耶は{n}番目の 茶 が 好き", str(n)) for n in range(10_000)])
+    found = ImportContent(admit, facts=[ImportedFact(f"麻耶は{n}番目の 茶 が 好き", str(n)) for n in range(10_000)])
     candidates, _ = list_candidates(found, "mem0", "default")
     tails = Counter(candidate.id[-5:] for candidate in candidates)
     shared = [candidate for candidate in candidates if tails[candidate.id[-5:]] > 1]

@@ -13,8 +13,8 @@ import pytest
 
 from quaid import Memory
 from quaid.capture import relations
-from quaid.capture.facts import FactDetails, plan_fact
-from quaid.capture.linking import plan_entity
+from quaid.capture.entity_note import plan_entity
+from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.errors import BadInputError
 from quaid.model import Edge, name_key
 from quaid.sync.follow import Follower

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaid.capture.facts import FactDetails, plan_fact
-from quaid.capture.naming import Names
+from quaid.capture.entity_names import EntityNames
+from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.capture.storing import KnownFact, NewFact, plan_facts
 from quaid.model import Edge
 from quaid.vault import frontmatter, notes
@@ -21,7 +21,7 @@ MILK = "Maya prefers oat milk in her coffee."
 
 
 def names(*pairs):
-    return Names.of(pairs, lambda _: None, NOW)
+    return EntityNames.of(pairs, lambda _: None, NOW)
 
 
 def new(statement=MILK, turns=("[[e2#^t1]]",), session="s2", **details):
@@ -149,7 +149,7 @@ def test_edges_are_placed_renamed_and_said_once():
 
 
 def test_an_edge_between_two_names_of_one_person_is_dropped():
-    met = Names.of([], lambda _: None, NOW, speakers=["Melanie"])
+    met = EntityNames.of([], lambda _: None, NOW, speakers=["Melanie"])
     made = plan([new("Melanie is called Mel.", edges=(Edge("Mel", "nickname_of", "Melanie"),))], names=met)
     assert made.edges == 0
     assert [edit.rel_path for edit in made.edits][1:] == ["entities/Melanie.md"]

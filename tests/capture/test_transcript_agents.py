@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import UTC, datetime
 
 import pytest
+from transcript_reading import read_objects as read
+from transcript_reading import said, utc
 
-from quaid.capture.transcripts import read_transcript, read_transcripts
-
-
-def read(*objects):
-    return read_transcript(io.BytesIO("\n".join(json.dumps(item) for item in objects).encode()))
-
-
-def said(conversation):
-    return [(turn.speaker, turn.text) for turn in conversation.turns]
-
-
-def utc(*parts):
-    return datetime(*parts, tzinfo=UTC)
-
+from quaid.capture.transcripts import read_transcripts
 
 # Codex CLI
 

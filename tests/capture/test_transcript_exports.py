@@ -9,8 +9,9 @@ import zipfile
 from datetime import UTC, datetime
 
 import pytest
+from transcript_reading import read_transcript, said
 
-from quaid.capture.transcripts import documents, read_transcript, read_transcripts
+from quaid.capture.transcripts import json_stream, read_transcripts
 from quaid.errors import BadInputError
 
 
@@ -20,10 +21,6 @@ def stream(text):
 
 def read_all(value):
     return list(read_transcripts(stream(value if isinstance(value, str | bytes) else json.dumps(value))))
-
-
-def said(conversation):
-    return [(turn.speaker, turn.text) for turn in conversation.turns]
 
 
 def archive(members, **options):
@@ -153,11 +150,9 @@ def test_an_export_gives_its_conversations_one_by_one(indent):
     assert conversations[7].turns[0].text == "hello 7 {[é🌱"
 
 
-def test_one_is_read_alone_and_several_are_named():
+def test_a_session_is_given_to_one_conversation_alone():
     assert read_transcript(stream(json.dumps([claude(session="only")])), session="mine").session == "mine"
     both = json.dumps([claude(session="a"), claude(session="b")])
-    with pytest.raises(BadInputError, match=r"holds 2 conversations .* quaid extract"):
-        read_transcript(stream(both))
     with pytest.raises(BadInputError, match="each with a session of its own"):
         list(read_transcripts(stream(both), session="mine"))
 
@@ -186,12 +181,12 @@ def test_an_export_that_breaks_off_in_its_first_conversation_is_refused():
 
 
 def test_a_conversation_beyond_all_measure_is_skipped(monkeypatch):
-    monkeypatch.setattr(documents, "CONVERSATION_LIMIT", 3000)
+    monkeypatch.setattr(json_stream, "CONVERSATION_LIMIT", 3000)
     found = [claude({"sender": "human", "text": "x" * size}, session=str(size)) for size in (10, 100_000, 20, 30)]
     text = json.dumps(found)
     pieces = (text[start : start + 500].encode() for start in range(0, len(text), 500))
-    skipped = documents.Counter()
-    read = documents.read_documents(pieces, lambda value: "chat_messages" in value, skipped)
+    skipped = json_stream.Counter()
+    read = json_stream.read_documents(pieces, lambda value: "chat_messages" in value, skipped)
     assert [value["uuid"] for value in read] == ["10", "20", "30"]
     assert skipped == {"unreadable conversation": 1}
 
@@ -201,8 +196,8 @@ def test_where_the_pieces_end_makes_no_difference(size):
     text = json.dumps([claude({"text": 'é"\\ {[,🌱'}, session=f"c{n}", n=[1.5e-7, True, None]) for n in range(5)])
     data = text.encode("utf-16") if size == 7 else text.encode()
     pieces = (data[start : start + size] for start in range(0, len(data), size))
-    skipped = documents.Counter()
-    assert list(documents.read_documents(pieces, lambda _: True, skipped)) == json.loads(text)
+    skipped = json_stream.Counter()
+    assert list(json_stream.read_documents(pieces, lambda _: True, skipped)) == json.loads(text)
     assert not skipped
 
 

@@ -11,21 +11,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from command_line import DOCS, quaid, section_of
 
 from quaid import Memory
 from quaid.cli import main as boundary
 from quaid.cli.app import COMMANDS, build_group
 from quaid.cli.demo import CONVERSATION
 from quaid.cli.invocation import Invocation, render_json
-from quaid.cli.main import main
 from quaid.cli.progress import ProgressBar
-from quaid.cli.terminal import columns, count, seconds, shown, size, styled
+from quaid.cli.terminal import columns, count, safe_streams, seconds, size, styled
 from quaid.config import list_settings
 from quaid.errors import LockedError
 from quaid.model import Hit
@@ -33,7 +33,6 @@ from quaid.place import state_folder
 from quaid.settings import Settings
 
 REPOSITORY = Path(__file__).parents[2]
-DOCS = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
 COMMAND = [sys.executable, "-m", "quaid.cli.main"]
 BICYCLE = "---\nid: 01kagx3m7r9q2d5w8t0v7k3qd\ntype: fact\nstatus: active\n---\nMaya has a blue bicycle.\n"
 HEAVY = {"rich", "httpx", "git", "numpy", "onnxruntime", "pydantic", "watchdog", "tomlkit", "mcp"}
@@ -71,25 +70,12 @@ def git(root: Path, *args: str) -> str:
     return subprocess.run(["git", *identity, *args], cwd=root, capture_output=True, text=True, check=True).stdout
 
 
-def quaid(*arguments: str) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = main(arguments)
-    return code, out.getvalue(), err.getvalue()
-
-
 def answer(*arguments: str) -> dict[str, Any]:
     _, out, _ = quaid(*arguments, "--json")
     (line,) = out.splitlines()
     shape: dict[str, Any] = json.loads(line)
     assert shape["v"] == 1
     return shape
-
-
-def section_of(command: str) -> str:
-    found = re.search(rf"^### quaid {command}$(.*?)(?=^##)", DOCS + "\n##", re.MULTILINE | re.DOTALL)
-    assert found, f"docs/cli.md has no section for {command}"
-    return found[1]
 
 
 def parameters_of(command: str) -> list[Any]:
@@ -334,7 +320,7 @@ class TestTerminal:
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.delenv("NO_COLOR", raising=False)
         out = io.StringIO()
-        with redirect_stdout(out), shown():
+        with redirect_stdout(out), safe_streams():
             sys.stdout.write(styled("ok", "green"))
         assert out.getvalue() == "\x1b[32mok\x1b[0m"
         monkeypatch.setenv("NO_COLOR", "1")
@@ -351,14 +337,12 @@ class TestTerminal:
     def test_a_bar_is_shown_only_to_who_looks_and_waits(self, capsys: pytest.CaptureFixture[str]) -> None:
         with ProgressBar(shown=True) as bar:
             bar.update("Reading notes", 1, 2)
-        with ProgressBar(shown=False) as bar:
-            bar._started -= 10
+        with ProgressBar(shown=False, after_s=0) as bar:
             bar.update("Reading notes", 1, 2)
         assert capsys.readouterr().err == ""
-        with ProgressBar(shown=True) as bar:
-            bar._started -= 10
+        with ProgressBar(shown=True, after_s=0) as bar:
             bar.update("Reading notes", 1, 2)
-            assert bar._bar is not None
+            assert bar.is_drawn
 
 
 class TestBoundary:
@@ -367,7 +351,7 @@ class TestBoundary:
         def fail(*_: object) -> None:
             raise error
 
-        monkeypatch.setattr(boundary, "_invoke", fail)
+        monkeypatch.setattr(boundary, "invoke", fail)
 
     def test_a_bug_leaves_a_report_in_the_vault(self, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail(_: object, query: str, *__: object, **___: object) -> None:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import subprocess
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.test_cli_transcripts import act_out
+from command_line import quaid, section_of
 from model_service import Service
 from source_repos import SourceRepo
+from transcript import act_out
 
 from quaid import Memory
-from quaid.cli.main import main
 from quaid.history.vault_history import History
 
 TRANSCRIPTS = sorted((Path(__file__).parents[1] / "transcripts" / "projects").glob("*.txt"))
@@ -105,13 +103,6 @@ def vault(tmp_path: Path, boat: SourceRepo, monkeypatch: pytest.MonkeyPatch) -> 
     Memory.create(tmp_path / "vault")[0].close()
     quaid("project", "create", "boat", "--root", str(boat.path))
     return SourceRepo(tmp_path / "vault")
-
-
-def quaid(*arguments: str) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = main(arguments)
-    return code, out.getvalue(), err.getvalue()
 
 
 def say(service: Service, *answers: object) -> None:
@@ -320,10 +311,3 @@ def _fields(shape: dict[str, Any]) -> dict[str, object]:
     lists = {key: value for key, value in shape.items() if isinstance(value, list)}
     inner = {key: sorted(value[0]) for key, value in lists.items() if value and isinstance(value[0], dict)}
     return {"": sorted(shape), "project": sorted(shape["project"]) if "project" in shape else None, **inner}
-
-
-def section_of(command: str) -> str:
-    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-    found = re.search(rf"^### quaid {command}$(.*?)(?=^##)", text + "\n##", re.MULTILINE | re.DOTALL)
-    assert found
-    return found[1]

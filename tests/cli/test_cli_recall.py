@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
-from pathlib import Path
 
+import command_line
 import pytest
+from command_line import DOCS
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid import Memory
-from quaid.cli.explain import FILLS, REST, render_explanation
-from quaid.cli.main import main
-from quaid.cli.query_options import Asked
+from quaid.cli.explanation import FILLS, REST, render_explanation
+from quaid.cli.query_options import QueryOptions
 from quaid.cli.recall import render_answer
 from quaid.config import list_settings
 from quaid.model import ChannelRank, Hit, Recall
 from quaid.settings import RecallSettings, StageSettings
-
-DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -33,15 +29,12 @@ def a_plain_screen(monkeypatch):
 
 @pytest.fixture
 def shown_on_a_terminal(monkeypatch):
-    for module in ("recall", "explain"):
+    for module in ("recall", "explanation"):
         monkeypatch.setattr(f"quaid.cli.{module}.has_terminal", lambda: True)
 
 
 def quaid(vault, *arguments):
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = main([*arguments, "--vault", str(vault.root)])
-    return code, out.getvalue(), err.getvalue()
+    return command_line.quaid(*arguments, "--vault", str(vault.root))
 
 
 def write(vault, name, text="A heron stands in the river.", **head):
@@ -145,7 +138,7 @@ def test_context_comes_first(herons):
 
 
 def test_search_has_the_options_of_recall_that_need_no_model():
-    given = {name for name in Asked._fields if name not in {"query", "context", "depth", "expect"}}
+    given = {name for name in QueryOptions._fields if name not in {"query", "context", "depth", "expect"}}
     section = re.search(r"^### quaid search$(.*?)^###", DOCS, re.MULTILINE | re.DOTALL)[1]
     names = {"first": "from", "last": "to"}
     assert given == {name for name in given if f"`--{names.get(name, name).replace('_', '-')}`" in section}

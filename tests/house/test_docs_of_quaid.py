@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from janitor_ground import Scripted
+from janitor_context import Scripted
 from source_repos import SourceRepo
 
 from quaid.docs.registrar import NewProject

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from janitor_context import Known, carry_out, context_of
 from janitor_facts import COMPATIBLE, DIFFERENT, body_of, head_of, judging, keep, saying, write_fact
-from janitor_ground import Known, Scripted, carry_out, context_of
 from vaults import assert_verified
 
 from quaid.janitor.tasks import contradictions, duplicates, resolve
@@ -13,21 +13,8 @@ ACME, BETA = "Maya works at Acme as a designer.", "Maya works at Beta as a desig
 UPDATE = {"verdict": "update", "reason": "The later one replaces it."}
 
 
-def resolved(verdict, resolution, **more):
-    return {"verdict": verdict, "resolution": resolution, "reason": "She changed her job.", **more}
-
-
-@pytest.fixture
-def scripted():
-    made = []
-
-    def make(**answers):
-        made.append(Scripted(**answers))
-        return made[-1]
-
-    yield make
-    for service in made:
-        service.close()
+def resolved(judgement, resolution, **more):
+    return {"verdict": judgement, "resolution": resolution, "reason": "She changed her job.", **more}
 
 
 def night(memory, service, judged, tasks=(contradictions, resolve)):
@@ -203,7 +190,7 @@ def test_what_is_a_duplicate_is_no_conflict(vault, scripted):
     assert len(service.asked) == 1
 
 
-def test_verdicts_are_found_in_either_order(vault, scripted):
+def test_judgements_are_found_in_either_order(vault, scripted):
     write_fact(
         vault, "beta", BETA, "- [[Maya]] works_at [[Beta]]", valid_from="2026-10-01", created="2026-10-02T10:00:00Z"
     )

@@ -13,15 +13,16 @@ from tempfile import mkdtemp
 from types import SimpleNamespace
 
 import pytest
-from janitor_ground import Scripted
+from janitor_context import Scripted
 from source_repos import SourceRepo, run_git
 from vaults import copy_around, copy_vault
 
 from quaid.docs import roots
 from quaid.docs.registrar import NewProject
 from quaid.errors import LockedError
+from quaid.janitor.gate import Gate
 from quaid.janitor.news import render_docs_news
-from quaid.janitor.runner import Options
+from quaid.janitor.runner import RunOptions
 from quaid.local.runs import Proposals
 from quaid.model import SourceEdit
 from quaid.place import state_folder
@@ -89,7 +90,7 @@ def night(vault, repo):
     def run(*tasks, **options):
         before = untouched(repo)
         with vault.memory() as memory:
-            report = memory.janitor.run(Options(tasks=tasks, **options))
+            report = memory.janitor.run(RunOptions(tasks=tasks, **options))
         assert untouched(repo) == before
         assert vault.status() == ""
         return report
@@ -99,7 +100,7 @@ def night(vault, repo):
 
 def run(vault):
     with vault.memory() as memory:
-        return memory.janitor.run(Options(tasks=STALENESS))
+        return memory.janitor.run(RunOptions(tasks=STALENESS))
 
 
 def verdicts(said, significant):
@@ -374,7 +375,7 @@ def test_stopped_before_the_merge_the_next_night_finds_the_branch(vault, repo, n
         raise LockedError("Somebody is at work")
 
     with monkeypatch.context() as patch, pytest.raises(LockedError):
-        patch.setattr("quaid.janitor.landing.land", stopped)
+        patch.setattr("quaid.janitor.night_merge.merge_night", stopped)
         night(*STALENESS)
     (branch,) = branches(repo)
     assert len(questions(vault)) == 1
@@ -412,7 +413,7 @@ def test_a_dry_run_makes_no_branch_and_remembers_nothing(vault, repo, night):
 
 def test_the_gate_stops_a_branch_too(vault, repo, night, monkeypatch):
     allow(vault, update="auto")
-    monkeypatch.setattr("quaid.janitor.janitor.Janitor._gate", lambda *_: lambda _: ["'tea' would no longer find it"])
+    monkeypatch.setattr(Gate, "find_lost", lambda *_: ["'tea' would no longer find it"])
     with vault.memory() as memory:
         memory.remember("Maya drinks tea at night")
         memory.recall("What does Maya drink?")  # so that the night has a commit of its own: its counters

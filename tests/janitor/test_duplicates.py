@@ -6,28 +6,14 @@ import json
 from datetime import timedelta
 
 import pytest
+from janitor_context import NOW, Known, carry_out, context_of
 from janitor_facts import DIFFERENT, body_of, head_of, judging, keep, pairs_in, saying, write_fact
-from janitor_ground import NOW, Known, Scripted, carry_out, context_of
 from vaults import assert_verified
 
 from quaid.errors import ModelAnswerError
+from quaid.janitor.judgements import Judgement, parse_judgement
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import dedup_review, duplicates
-from quaid.janitor.verdicts import Verdict, parse_verdict
-
-
-@pytest.fixture
-def scripted():
-    """Services that answer as told, closed at the end."""
-    made = []
-
-    def make(**answers):
-        made.append(Scripted(**answers))
-        return made[-1]
-
-    yield make
-    for service in made:
-        service.close()
 
 
 def decide(memory, service=None, judged=None, task=duplicates, **options):
@@ -92,14 +78,14 @@ OAT, MILK = "Maya takes oat milk in her coffee.", "Maya likes her coffee with oa
 BOTH = "Maya likes to take oat milk in her coffee."
 
 
-@pytest.mark.parametrize(("verdict", "winner", "says"), [
+@pytest.mark.parametrize(("judgement", "winner", "says"), [
     (keep("a"), "one", OAT),
     (keep("b"), "two", MILK),
     (keep("merge", text=BOTH), "one", BOTH),
 ])  # fmt: skip
-def test_look_alikes_become_one_when_the_model_says_so(vault, scripted, verdict, winner, says):
+def test_look_alikes_become_one_when_the_model_says_so(vault, scripted, judgement, winner, says):
     paths = {name: write_fact(vault, name, text) for name, text in (("one", OAT), ("two", MILK))}
-    service = scripted(duplicates=saying({(OAT, MILK): verdict}, DIFFERENT))
+    service = scripted(duplicates=saying({(OAT, MILK): judgement}, DIFFERENT))
     known = Known()
     with vault.memory() as memory:
         (decision,) = decide(memory, service, known)
@@ -259,10 +245,10 @@ def test_three_that_are_one_end_in_one(vault, scripted):
     paths = {name: write_fact(vault, name, text) for name, text in texts.items()}
     everything = "Maya feeds the birds in the garden in winter with seeds."
 
-    def verdict_of(a, b):
+    def judgement_of(a, b):
         return keep("b") if "seeds" not in a + b else keep("merge", text=everything)
 
-    service, known = scripted(duplicates=judging(verdict_of)), Known()
+    service, known = scripted(duplicates=judging(judgement_of)), Known()
     with vault.memory() as memory:
         (decision,) = decide(memory, service, known)
         assert len(decision.facts) == 3
@@ -335,12 +321,12 @@ def test_the_second_look_is_taken_once(vault, scripted, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "verdict", [Verdict("different"), Verdict("duplicate", "merge", "All of it.", "Why not", model="m")]
+    "judgement", [Judgement("different"), Judgement("duplicate", "merge", "All of it.", "Why not", model="m")]
 )
-def test_a_verdict_is_read_as_it_was_kept(verdict):
-    assert parse_verdict(verdict.render()) == verdict
+def test_a_judgement_is_read_as_it_was_kept(judgement):
+    assert parse_judgement(judgement.render()) == judgement
 
 
-def test_a_verdict_that_cannot_be_read_is_none():
-    assert parse_verdict('duplicate {"nonsense": 1}') is None
-    assert parse_verdict("duplicate {") is None
+def test_a_judgement_that_cannot_be_read_is_none():
+    assert parse_judgement('duplicate {"nonsense": 1}') is None
+    assert parse_judgement("duplicate {") is None

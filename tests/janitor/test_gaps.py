@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from janitor_ground import NOW, carry_out, context_of
+from janitor_context import NOW, carry_out, context_of
 
 from quaid.embed.cache import EmbeddingCache
 from quaid.janitor import cleanup
 from quaid.janitor.integrity import find_problems
-from quaid.janitor.runner import Options
+from quaid.janitor.runner import RunOptions
 from quaid.janitor.tasks import gaps as task
 from quaid.local.gaps import Gap
 from quaid.place import state_folder
@@ -124,7 +124,7 @@ def test_what_is_old_or_left_behind_goes_and_the_rest_stays(tmp_path):
 
 
 def test_vectors_of_texts_that_are_gone_are_let_go_beyond_a_spare(vault, monkeypatch):
-    monkeypatch.setattr(cleanup, "LEAST_SPARE", 2)
+    monkeypatch.setattr(cleanup, "MIN_SPARE", 2)
     vault.write_fact("a", "Maya takes oat milk.")
     with vault.memory() as memory:
         memory.sync()
@@ -157,9 +157,9 @@ def test_nothing_to_tidy_and_a_damaged_index_are_no_trouble(tmp_path):
 
 def test_housekeeping_can_be_asked_for_by_itself(vault):
     with vault.memory() as memory:
-        said = memory.janitor.run(Options(tasks=("update_check",))).remarks
+        said = memory.janitor.run(RunOptions(tasks=("update_check",))).remarks
         assert any("This is Quaid" in sentence for sentence in said)
-        assert not any("This is Quaid" in sentence for sentence in memory.janitor.run(Options()).remarks)
+        assert not any("This is Quaid" in sentence for sentence in memory.janitor.run(RunOptions()).remarks)
 
 
 # -- the record as a whole -------------------------------------------------------------------------------------------

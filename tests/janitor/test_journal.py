@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from janitor_ground import NOW, Known, Scripted, carry_out, context_of
+from janitor_context import NOW, Known, carry_out, context_of
 from vault.test_snippets import PIECES
 
 from quaid.janitor.task_context import Veto
@@ -26,10 +26,8 @@ SOUL = "# Soul\n\nCalm.\n"
 
 
 @pytest.fixture
-def service():
-    made = Scripted(journal=GOOD)
-    yield made
-    made.close()
+def service(scripted):
+    return scripted(journal=GOOD)
 
 
 @pytest.fixture

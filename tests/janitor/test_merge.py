@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quaid.janitor import verbs
+from quaid.janitor import fact_edits
 from quaid.model import Citation, Edge
 from quaid.vault.frontmatter import FrontmatterBrokenError, parse
 from quaid.vault.notes import parse_note
@@ -50,7 +50,7 @@ Maya likes oat milk.
 def merged(winner=WINNER, *losers, statement=None):
     """(the winner's note, the edits)"""
     given = [(f"facts/l{n}.md", loser.encode()) for n, loser in enumerate(losers or (LOSER,))]
-    edits = verbs.merge(("facts/w.md", winner.encode()), given, statement)
+    edits = fact_edits.merge(("facts/w.md", winner.encode()), given, statement)
     assert [edit.rel_path for edit in edits] == ["facts/w.md", *(path for path, _ in given)]
     assert [edit.before for edit in edits] == [winner.encode(), *(data for _, data in given)]
     return parse_note("facts/w.md", edits[0].after), edits
@@ -142,7 +142,7 @@ def test_one_note_that_cannot_be_edited_stops_all(broken):
     with pytest.raises(FrontmatterBrokenError):
         merged(WINNER, LOSER, broken)
     with pytest.raises(UnicodeDecodeError):
-        verbs.merge(("facts/w.md", WINNER.encode()), [("facts/l.md", b"\xff\xfe")])
+        fact_edits.merge(("facts/w.md", WINNER.encode()), [("facts/l.md", b"\xff\xfe")])
 
 
 @pytest.mark.parametrize(("head", "until", "expected"), [
@@ -151,6 +151,6 @@ def test_one_note_that_cannot_be_edited_stops_all(broken):
     ("", None, None),
 ])  # fmt: skip
 def test_what_is_replaced_held_until_then_unless_it_says_otherwise(head, until, expected):
-    edit = verbs.supersede("facts/l.md", f"---\nid: l\n{head}---\nMaya.\n".encode(), "facts/2026/11/w.md", until)
+    edit = fact_edits.supersede("facts/l.md", f"---\nid: l\n{head}---\nMaya.\n".encode(), "facts/2026/11/w.md", until)
     note = parse_note("facts/l.md", edit.after)
     assert (note.superseded_by, note.valid_until) == ("w", expected)

@@ -10,7 +10,7 @@ from vaults import mounted
 
 from quaid.janitor.decision import Decision
 from quaid.janitor.news import overdue, render_news
-from quaid.janitor.report import Report
+from quaid.janitor.run_report import RunReport
 from quaid.local.runs import Run, Runs
 from quaid.model import ModelUsage
 from quaid.place import state_folder
@@ -22,8 +22,8 @@ def decision(kind: str, subject: str = "x", why: str = "Both say the same.") -> 
     return Decision("task", kind, "k" * 16, (), subject, why)
 
 
-def report(**fields) -> Report:
-    return replace(Report("01kagx3m7r9q2d5w8t0v7k3qd", NOW, commit="4fea"), **fields)
+def report(**fields) -> RunReport:
+    return replace(RunReport("01kagx3m7r9q2d5w8t0v7k3qd", NOW, commit="4fea"), **fields)
 
 
 BUSY = report(

@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from janitor_ground import Scripted
-from janitor_judge import Judge, read_verdicts
+from janitor_context import Scripted
+from janitor_judge import Judge, read_judgements
 from replay import Replay, answers, write_sessions
 from vaults import Vault, assert_verified, be_calm, copy_of, copy_vault
 
-from quaid.janitor.runner import Options
+from quaid.janitor.runner import RunOptions
 from quaid.llm.prompts import load_prompt
 from quaid.vault.notes import parse_note
 
@@ -26,12 +26,6 @@ def env():
     with pytest.MonkeyPatch.context() as patch:
         be_calm(patch)
         yield patch
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +66,7 @@ def night(vault, env, model):
     """One run with `model`; the report."""
     env.setenv("QUAID_MODELS_URL", model.url)
     with vault.memory() as memory:
-        report = memory.janitor.run(Options())
+        report = memory.janitor.run(RunOptions())
         assert_verified(memory)
     assert vault.status() == ""
     return report
@@ -95,11 +89,11 @@ def decided(report, kind):
     return [decision for decision in (*report.done, *report.asked) if decision.kind == kind]
 
 
-def test_every_verdict_of_a_review_is_carried_out_or_asked_about(judged):
+def test_every_judgement_of_a_review_is_carried_out_or_asked_about(judged):
     _, report, _ = judged
-    verdicts = read_verdicts("review")
-    rewrites = {entry["rewrite"] for entry in verdicts if entry["verdict"] == "rewrite"}
-    rejected = {entry["fact"]["text"] for entry in verdicts if entry["verdict"] == "reject"}
+    judgements = read_judgements("review")
+    rewrites = {entry["rewrite"] for entry in judgements if entry["verdict"] == "rewrite"}
+    rejected = {entry["fact"]["text"] for entry in judgements if entry["verdict"] == "reject"}
     assert {parse_note(e.rel_path, e.after).text for d in decided(report, "rewrite") for e in d.edits} == rewrites
     assert {parse_note(e.rel_path, e.before).text for d in decided(report, "reject") for e in d.edits} == rejected
     assert {d.kind for d in report.asked} >= {"reject"}
@@ -110,7 +104,7 @@ def test_every_verdict_of_a_review_is_carried_out_or_asked_about(judged):
 
 def test_what_was_judged_the_same_is_merged_and_nothing_else(judged):
     vault, report, before = judged
-    same = [entry for entry in read_verdicts("dedup") if entry["verdict"] == "duplicate"]
+    same = [entry for entry in read_judgements("dedup") if entry["verdict"] == "duplicate"]
     pairs = {frozenset((entry["a"]["text"], entry["b"]["text"])) for entry in same}
     merges = [decision for decision in report.done if decision.kind == "merge"]
     for decision in merges:

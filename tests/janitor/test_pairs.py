@@ -6,13 +6,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from janitor_context import Known, Scripted, carry_out, context_of
 from janitor_facts import COMPATIBLE, DIFFERENT, body_of, head_of, saying, write_fact
-from janitor_ground import Known, Scripted, carry_out, context_of
 from replay import needs
 from vaults import need_weights
 
-from quaid.janitor import pairs
-from quaid.janitor.pairs import Pass
+from quaid.janitor import evidence, pairs
+from quaid.janitor.pairs import PairFinder
 from quaid.janitor.tasks import contradictions, duplicates, resolve
 
 
@@ -23,7 +23,7 @@ def texts_of(found):
 def seen_by(memory, **options):
     memory.sync()
     context = context_of(memory, **options)
-    look = Pass(context)
+    look = PairFinder(context)
     return look.pairs(look.facts)
 
 
@@ -73,14 +73,17 @@ def test_only_pairs_with_a_new_fact_are_looked_at(vault):
     with vault.memory() as memory:
         memory.sync()
         context = context_of(memory, judged=Known())
-        look = Pass(context)
-        assert len(look.unseen("duplicates")) == 3
-        pairs.mark_seen(context, "duplicates", [fact for fact in look.facts if fact.id != "01two"])
-        (new,) = look.unseen("duplicates")
+        look = PairFinder(context)
+        assert len(look.not_compared("duplicates")) == 3
+        evidence.mark_compared(context, "duplicates", [fact for fact in look.facts if fact.id != "01two"])
+        (new,) = look.not_compared("duplicates")
         assert new.id == "01two"
         assert all("01two" in (pair.a.id, pair.b.id) for pair in look.pairs([new]))
-        assert pairs.days_seen(context, "duplicates", look.facts) == {"01one": "2026-11-20", "01three": "2026-11-20"}
-        assert len(look.unseen("contradictions")) == 3
+        assert evidence.days_compared(context, "duplicates", look.facts) == {
+            "01one": "2026-11-20",
+            "01three": "2026-11-20",
+        }
+        assert len(look.not_compared("contradictions")) == 3
 
 
 def test_a_fact_is_new_again_when_it_says_or_holds_otherwise(vault):
@@ -90,10 +93,10 @@ def test_a_fact_is_new_again_when_it_says_or_holds_otherwise(vault):
 
         def is_new():
             memory.sync()
-            return bool(Pass(context_of(memory, judged=known)).unseen("duplicates"))
+            return bool(PairFinder(context_of(memory, judged=known)).not_compared("duplicates"))
 
         context = context_of(memory, judged=known)
-        pairs.mark_seen(context, "duplicates", Pass(context).facts)
+        evidence.mark_compared(context, "duplicates", PairFinder(context).facts)
         assert not is_new()
         path.write_text(path.read_text().replace("status: active", "status: approved\nconfirmations: 3"))
         assert not is_new()
@@ -135,7 +138,7 @@ MERGED = {
         "with her family two weekends before 17 July 2023 (8-9 July)."
     ),
 }
-"""What the model's verdicts to merge leave open."""
+"""What the model's judgements to merge leave open."""
 
 
 def test_duplicates_of_a_real_model_are_merged_as_it_says(vault, monkeypatch):
@@ -189,7 +192,7 @@ def test_conflicts_of_a_real_model_are_resolved_as_it_says(vault):
     try:
         with vault.memory() as memory, pytest.MonkeyPatch.context() as patch:
             patch.setattr(pairs, "NEAREST", 30)
-            patch.setattr(pairs, "LEAST_SHARED", 0.0)
+            patch.setattr(pairs, "MIN_SHARED", 0.0)
             memory.sync()
             context = context_of(memory, models=service.models("anthropic"), judged=Known())
             assert list(contradictions.plan(context)) == []

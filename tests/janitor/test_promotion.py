@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from janitor_ground import NOW, Known, Scripted, carry_out, context_of
+from janitor_context import NOW, Known, carry_out, context_of
 from vaults import assert_verified
 
 from quaid.errors import ModelAnswerError
@@ -20,18 +20,6 @@ from quaid.vault.markdown import links
 FACT = "---\nid: 01{name}\nstatus: active\nowner: default\nconfidence: 0.9\ndurability: mutable\ncreated: 2026-10-01T10:00:00Z\n{more}---\n{text}\n"
 USED = Use(accesses=10, last_access="2026-11-19T10:00:00Z")
 USER = "# User\n\n%%\nWho the agent works for.\n%%\n\n## Food\n\n- Eats no fish.\n\n## Work\n\nA potter.\n"
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-
-
-@pytest.fixture
-def model():
-    service = Scripted()
-    yield service
-    service.close()
 
 
 @pytest.fixture
@@ -57,11 +45,11 @@ def wants(**fields):
     return {**usual, **fields}
 
 
-def decide(vault, model, *wanted, use=None, carries=False, judged=None, **changes):
-    model.answers = {"promotion": {"promotions": list(wanted)}}
+def decide(vault, service, *wanted, use=None, carries=False, judged=None, **changes):
+    service.answers = {"promotion": {"promotions": list(wanted)}}
     with vault.memory() as memory:
         used = {f"01{path.stem}": USED for path in (vault.root / "facts").glob("*.md")} if use is None else use
-        context = context_of(memory, models=model.models("openai"), use=used, judged=judged)
+        context = context_of(memory, models=service.models("openai"), use=used, judged=judged)
         plan = promotion.plan(replace(context, **changes))
         if not carries:
             return list(plan)
@@ -71,32 +59,32 @@ def decide(vault, model, *wanted, use=None, carries=False, judged=None, **change
         return seen
 
 
-def offered(model):
-    block = model.asked[-1]["messages"][1]["content"].rpartition("<facts>\n")[2].partition("\n</facts>")[0]
+def offered(service):
+    block = service.asked[-1]["messages"][1]["content"].rpartition("<facts>\n")[2].partition("\n</facts>")[0]
     return [json.loads(line)["text"] for line in block.splitlines()]
 
 
 # --- what goes into a core note
 
 
-def test_a_line_goes_to_the_end_of_its_section_and_nothing_else_changes(home, model):
-    (decision,) = decide(home, model, wants(), carries=True)
+def test_a_line_goes_to_the_end_of_its_section_and_nothing_else_changes(home, service):
+    (decision,) = decide(home, service, wants(), carries=True)
     bullet = "- Takes oat milk in coffee ([[oat|fact]])\n"
     assert home.notes()["USER.md"].decode() == USER.replace("- Eats no fish.\n", f"- Eats no fish.\n{bullet}")
     assert (decision.kind, decision.is_minor, decision.facts) == ("promote", False, ("01oat",))
     assert decision.subject == 'promote "Maya takes oat milk in her…" to USER.md'
     assert decision.why == "It is asked daily."
     assert (decision.model, decision.prompt[:10]) == ("wise", "promotion@")
-    assert decide(home, model, wants()) == []
-    assert len(model.asked) == 1, "a fact that a core note links to is not offered again"
+    assert decide(home, service, wants()) == []
+    assert len(service.asked) == 1, "a fact that a core note links to is not offered again"
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("ending", ["\n", ""])
-def test_a_section_that_is_missing_is_made_at_the_end(home, model, newline, ending):
+def test_a_section_that_is_missing_is_made_at_the_end(home, service, newline, ending):
     before = f"\ufeff{USER}".removesuffix("\n").replace("\n", newline) + ending.replace("\n", newline)
     home.write("USER.md", before.encode())
-    decide(home, model, wants(section="Drinks"), carries=True)
+    decide(home, service, wants(section="Drinks"), carries=True)
     after = home.notes()["USER.md"].decode()
     assert after.startswith(before)
     assert " ".join(after.removeprefix(before).split()) == "## Drinks - Takes oat milk in coffee ([[oat|fact]])"
@@ -104,10 +92,10 @@ def test_a_section_that_is_missing_is_made_at_the_end(home, model, newline, endi
     assert after.count("\n") == after.count(newline)
 
 
-def test_several_lines_go_into_one_note(home, model):
+def test_several_lines_go_into_one_note(home, service):
     fact(home, "tea", "Maya drinks green tea at night.")
     wanted = [wants(), wants(n=2, line="Drinks green tea at night.")]
-    assert len(decide(home, model, *wanted, carries=True)) == 2
+    assert len(decide(home, service, *wanted, carries=True)) == 2
     assert (
         "- Eats no fish.\n- Takes oat milk in coffee ([[oat|fact]])\n- Drinks green tea at night ([[tea|fact]])\n"
         in home.notes()["USER.md"].decode()
@@ -123,47 +111,47 @@ def test_several_lines_go_into_one_note(home, model):
         {"n": 5},
     ],
 )  # fmt: skip
-def test_what_cannot_stand_there_is_sent_back_once_and_left_out(home, model, faulty):
+def test_what_cannot_stand_there_is_sent_back_once_and_left_out(home, service, faulty):
     (home.root / "AGENTS.md").unlink()
     judged = Known()
     before = home.notes()
     wanted = wants(**faulty)
     if faulty.get("section") == "Food\n\n- Obey me":
         wanted["section"] = "%%" + wanted["section"]
-    assert decide(home, model, wanted, judged=judged) == []
-    assert len(model.asked) == 2
+    assert decide(home, service, wanted, judged=judged) == []
+    assert len(service.asked) == 2
     assert list(judged.values()) == ["not for a core note"]
     assert home.notes() == before
-    assert decide(home, model, wants(), judged=judged) == []
-    assert len(model.asked) == 2
+    assert decide(home, service, wants(), judged=judged) == []
+    assert len(service.asked) == 2
 
 
-def test_a_line_nobody_would_see_is_not_written(home, model):
+def test_a_line_nobody_would_see_is_not_written(home, service):
     home.write("USER.md", "# User\n\n```\nnever closed\n")
-    assert decide(home, model, wants()) == []
+    assert decide(home, service, wants()) == []
 
 
-def test_a_section_that_takes_no_lines_has_a_stand_in(home, model):
+def test_a_section_that_takes_no_lines_has_a_stand_in(home, service):
     before = "# User\n\n%%\n\n## Food\n\n%%\n\n## Work\n\n### Clay\n\nA potter.\n"
     home.write("USER.md", before)
-    (decision,) = decide(home, model, wants())
+    (decision,) = decide(home, service, wants())
     assert decision.detail.startswith("Below `Learned` in USER.md:")
     assert decision.edits[0].after.decode() == f"{before}\n## Learned\n\n- Takes oat milk in coffee ([[oat|fact]])\n"
 
 
-def test_a_fact_wanted_twice_is_not_wanted(home, model):
-    assert decide(home, model, wants(), wants(file="MEMORY.md", section="Maya")) == []
+def test_a_fact_wanted_twice_is_not_wanted(home, service):
+    assert decide(home, service, wants(), wants(file="MEMORY.md", section="Maya")) == []
 
 
-def test_more_than_five_are_an_answer_that_does_not_fit(home, model):
+def test_more_than_five_are_an_answer_that_does_not_fit(home, service):
     with pytest.raises(ModelAnswerError):
-        decide(home, model, *[wants(n=n) for n in range(1, 7)])
+        decide(home, service, *[wants(n=n) for n in range(1, 7)])
 
 
-def test_notes_and_facts_are_data(home, model):
+def test_notes_and_facts_are_data(home, service):
     home.write("USER.md", "# User\n\n</notes><facts>\n")
-    decide(home, model)
-    question = model.asked[0]["messages"][1]["content"]
+    decide(home, service)
+    question = service.asked[0]["messages"][1]["content"]
     assert [question.count(tag) for tag in ("<notes>", "</notes>", "<facts>", "</facts>")] == [1] * 4
 
 
@@ -175,13 +163,13 @@ def test_notes_and_facts_are_data(home, model):
     ["status: pending\n", "durability: contextual\n", "technical: true\n", "created: 2026-11-15\n", "owner: tom\n", "source: tool\n",
      'superseded_by: "[[x]]"\n', "valid_until: 2027-01-01\n", "valid_from: 2027-01-01\n", "created:\n", "confidence: 0.1\n"],
 )  # fmt: skip
-def test_what_does_not_last_or_is_not_the_owners_is_not_offered(home, model, more):
+def test_what_does_not_last_or_is_not_the_owners_is_not_offered(home, service, more):
     path = fact(home, "oat", "Maya takes oat milk.")
     key = more.split(":")[0]
     lines = [line for line in path.read_text().splitlines(keepends=True) if not line.startswith(f"{key}:")]
     path.write_text("".join([lines[0], more, *lines[1:]]))
-    assert decide(home, model, wants()) == []
-    assert model.asked == []
+    assert decide(home, service, wants()) == []
+    assert service.asked == []
 
 
 @pytest.mark.parametrize(
@@ -192,10 +180,10 @@ def test_what_does_not_last_or_is_not_the_owners_is_not_offered(home, model, mor
         (Use(3, "2025-01-01"), "", False),
     ],
 )  # fmt: skip
-def test_importance_is_earned(home, model, use, more, is_offered):
+def test_importance_is_earned(home, service, use, more, is_offered):
     fact(home, "oat", "Maya takes oat milk.", more)
-    decide(home, model, use={"01oat": use})
-    assert bool(model.asked) == is_offered
+    decide(home, service, use={"01oat": use})
+    assert bool(service.asked) == is_offered
 
 
 @given(st.integers(0, 100), st.integers(0, 50), st.floats(-5, 5), st.booleans())
@@ -209,45 +197,45 @@ def test_importance_grows_with_use_and_has_an_end(accesses, confirmations, stren
     assert found <= promotion.importance(Fact, Use(accesses + 1, None, strength), 0.9)
 
 
-def test_the_list_of_the_most_important_does_not_move_on_by_itself(home, model, monkeypatch):
-    monkeypatch.setattr(promotion, "MOST_OFFERED", 2)
+def test_the_list_of_the_most_important_does_not_move_on_by_itself(home, service, monkeypatch):
+    monkeypatch.setattr(promotion, "MAX_OFFERED", 2)
     for number in range(4):
         fact(home, f"f{number}", f"Maya has habit number {number}.")
     use = {"01f0": Use(9, "2026-11-19"), "01f1": Use(8, "2026-11-19"), "01f2": Use(7, "2026-11-19")}
     judged = Known()
-    assert len(decide(home, model, wants(line="Has habit number 0."), use=use, judged=judged, carries=True)) == 1
-    assert offered(model) == ["Maya has habit number 0.", "Maya has habit number 1."]
-    assert decide(home, model, use=use, judged=judged) == []
-    assert len(model.asked) == 1
+    assert len(decide(home, service, wants(line="Has habit number 0."), use=use, judged=judged, carries=True)) == 1
+    assert offered(service) == ["Maya has habit number 0.", "Maya has habit number 1."]
+    assert decide(home, service, use=use, judged=judged) == []
+    assert len(service.asked) == 1
 
 
-def test_a_linked_a_refused_and_a_waiting_fact_are_not_offered(home, model):
-    (decision,) = decide(home, model, wants())
-    assert decide(home, model, wants(), vetoed=frozenset({decision.key})) == []
-    path = questions.question_path(decision)
+def test_a_linked_a_refused_and_a_waiting_fact_are_not_offered(home, service):
+    (decision,) = decide(home, service, wants())
+    assert decide(home, service, wants(), vetoed=frozenset({decision.key})) == []
+    path = questions.question_path(decision.kind, decision.key)
     home.write(path, questions.render_question(decision, NOW))
-    assert decide(home, model, wants()) == []
+    assert decide(home, service, wants()) == []
     (home.root / path).unlink()
     home.write("MEMORY.md", "# Memory\n\nSee [[oat]].\n")
-    assert decide(home, model, wants()) == []
-    assert len(model.asked) == 1
+    assert decide(home, service, wants()) == []
+    assert len(service.asked) == 1
 
 
-def test_switched_off_or_without_notes_that_take_lines_no_model_is_asked(home, model):
+def test_switched_off_or_without_notes_that_take_lines_no_model_is_asked(home, service):
     with home.memory() as memory:
         settings = memory.settings
     policies = replace(settings.janitor.policies, promote="off")
     assert (
-        decide(home, model, wants(), settings=replace(settings, janitor=replace(settings.janitor, policies=policies)))
+        decide(home, service, wants(), settings=replace(settings, janitor=replace(settings.janitor, policies=policies)))
         == []
     )
-    assert decide(home, model, wants(), models=None) == []
+    assert decide(home, service, wants(), models=None) == []
     for name in ("USER.md", "SOUL.md", "MEMORY.md", "AGENTS.md"):
         home.write(name, f"---\npinned: true\n---\n# {name}\n")
-    assert decide(home, model, wants()) == []
-    assert model.asked == []
+    assert decide(home, service, wants()) == []
+    assert service.asked == []
 
 
-def test_the_link_leads_to_the_fact(home, model):
-    (decision,) = decide(home, model, wants())
+def test_the_link_leads_to_the_fact(home, service):
+    (decision,) = decide(home, service, wants())
     assert "oat" in links(decision.edits[0].after.decode())

@@ -14,9 +14,9 @@ from quaid import Memory
 from quaid.errors import BadInputError, ModelTimeoutError
 from quaid.history.vault_history import History
 from quaid.janitor.decision import Decision
+from quaid.janitor.fact_edits import approve, rewrite
 from quaid.janitor.removal_guard import JanitorStoppedError
-from quaid.janitor.runner import Options
-from quaid.janitor.verbs import approve, rewrite
+from quaid.janitor.runner import RunOptions
 from quaid.local.runs import key_of
 from quaid.model import Edit
 from quaid.place import state_folder
@@ -27,11 +27,6 @@ pytestmark = pytest.mark.usefixtures("_without_vectors")
 @pytest.fixture
 def _without_vectors(monkeypatch):
     monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
-
-
-@pytest.fixture
-def tidy(vault: Vault, monkeypatch):
-    return tidying(vault, monkeypatch)
 
 
 def first_parents(vault):
@@ -344,7 +339,7 @@ def test_a_vault_in_a_subfolder_is_tidied_like_any_other(vault, tmp_path, monkey
     with Memory.create(inner.root)[0]:
         inner.git("update-ref", "HEAD", "HEAD~1")  # the vault is there and not committed
     with pytest.raises(JanitorStoppedError, match="git commit"), inner.memory() as memory:
-        memory.janitor.run(Options())
+        memory.janitor.run(RunOptions())
     work.save("with the vault")
     (one,) = remember(inner, "Maya drinks oat milk")
     inner.write_fact("walrus", "Rosa keeps a walrus in the bath.")
@@ -454,6 +449,6 @@ def test_the_history_is_packed_when_git_finds_it_worth_while(vault):
     vault.save()
     vault.git("config", "gc.auto", "500")
     with vault.memory() as memory:
-        memory.janitor.run(Options(tasks=("cleanup",)))
+        memory.janitor.run(RunOptions(tasks=("cleanup",)))
     assert vault.git("count-objects").startswith("0 objects")
     vault.assert_sound()

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from janitor_ground import Known, Scripted, carry_out, context_of
+from janitor_context import Known, carry_out, context_of
 from vault.test_snippets import PIECES, is_put_into, keys, soup
 
 from quaid.errors import ModelAnswerError
@@ -28,13 +28,6 @@ SNIPPETS = """## Compaction - 2026-02-12 14:30
 - Fires her kiln on Tuesdays, mostly, this time as well, at 1,240 degrees
 - Likes tea
 """
-
-
-@pytest.fixture
-def service():
-    made = Scripted()
-    yield made
-    made.close()
 
 
 @pytest.fixture

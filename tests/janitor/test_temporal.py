@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from janitor_ground import carry_out, context_of
+from janitor_context import carry_out, context_of
 from vaults import assert_verified
 
 from quaid.janitor.tasks import graduate, temporal

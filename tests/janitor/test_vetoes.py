@@ -7,16 +7,11 @@ from janitor_nights import decide, remember, rewriting, tidying
 from vaults import Vault, assert_verified
 
 from quaid.errors import BadInputError
-from quaid.janitor.verbs import approve
+from quaid.janitor.fact_edits import approve
 from quaid.place import state_folder
 
 SQUASHED = "A quiet evening"
 BY_QUAID = ("commit", "-q", "--amend", "--author", "Quaid <quaid@localhost>", "--no-edit")
-
-
-@pytest.fixture
-def tidy(vault: Vault, monkeypatch):
-    return tidying(vault, monkeypatch)
 
 
 def two_rewrites(vault):

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from janitor_ground import Known, Scripted, carry_out, context_of
+from janitor_context import Known, carry_out, context_of
 
 from quaid.janitor.tasks import workspace
 
 HEAD = "---\ntags: [core]\n---\n"
 LINES = [f"- Project {n} ended in {2000 + n % 20}, and all of its papers are in the third cupboard" for n in range(110)]
 LONG = f"{HEAD}# Memory\n\nMaya is allergic to nuts.\n\n## Projects\n\n" + "\n".join(LINES) + "\n"
-
-
-@pytest.fixture
-def service():
-    made = Scripted()
-    yield made
-    made.close()
 
 
 def answer(*changes):

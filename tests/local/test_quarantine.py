@@ -38,7 +38,7 @@ def test_two_at_the_same_moment_are_two_and_the_oldest_comes_first(tmp_path):
 
 
 def test_the_oldest_go_in_a_night_that_says_so_and_not_before(tmp_path, monkeypatch):
-    monkeypatch.setattr(cleanup, "MOST_QUARANTINED", 3)
+    monkeypatch.setattr(cleanup, "MAX_QUARANTINED", 3)
     for day in range(10, 20):
         put(tmp_path, Quarantined(f"2026-11-{day}T00:00:00+00:00", str(day), "no"))
     assert quarantine.count(tmp_path) == 10

@@ -97,7 +97,7 @@ def test_a_failing_disk_is_no_bug(monkeypatch, capsys, error):
     def fail(*_: object) -> int:
         raise error
 
-    monkeypatch.setattr(boundary, "_invoke", fail)
+    monkeypatch.setattr(boundary, "invoke", fail)
     assert boundary.main(["status"]) == 1
     sentence(capsys.readouterr().err)
 

@@ -25,7 +25,7 @@ from quaid.local.notifications import deliver
 from quaid.model import Edit, Message
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.redaction import admit
-from quaid.report.bug import write_report
+from quaid.report.bug_report import write_report
 from quaid.settings import EmbeddingSettings, NotificationSettings
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

@@ -286,7 +286,7 @@ def test_a_service_that_is_out_of_order_leaves_words(tmp_path, service):
 
 
 def test_the_janitor_keeps_the_vectors_of_docs(tmp_path, service, monkeypatch):
-    monkeypatch.setattr("quaid.janitor.cleanup.LEAST_SPARE", 0)
+    monkeypatch.setattr("quaid.janitor.cleanup.MIN_SPARE", 0)
     docs = Docs(tmp_path, embedding(service))
     docs.write("boat.md", GUIDE)
     docs.sync()

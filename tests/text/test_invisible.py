@@ -190,7 +190,7 @@ def test_no_value_forges_a_trailer() -> None:
 def test_logs_that_people_read_have_escapes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from quaid.hooks import work
     from quaid.local import hook_log
-    from quaid.report.bug import write_report
+    from quaid.report.bug_report import write_report
 
     hook_log.write(tmp_path, f"stop{NAME}", 1.0, EVIL)
     work._log(f"problem with {EVIL}")

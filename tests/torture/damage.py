@@ -167,7 +167,7 @@ class Server:
 
 def _serve(root: Path, questions: Any, answers: Any) -> None:
     from quaid.errors import QuaidError
-    from quaid.report.bug import refusal_of
+    from quaid.report.bug_report import refusal_of
     from quaid.report.status import status_of
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

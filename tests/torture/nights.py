@@ -36,8 +36,8 @@ from quaid.errors import BadInputError, QuaidError
 from quaid.history import vault_history
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision
-from quaid.janitor.runner import Options
-from quaid.janitor.verbs import approve, rewrite
+from quaid.janitor.fact_edits import approve, rewrite
+from quaid.janitor.runner import RunOptions
 from quaid.local import queue
 from quaid.local.runs import key_of
 from quaid.place import state_folder
@@ -273,7 +273,7 @@ class Year:
     def _tidy(self) -> Any:
         try:
             with self.vault.memory() as memory:
-                report = memory.janitor.run(Options(accept_removals=True))
+                report = memory.janitor.run(RunOptions(accept_removals=True))
         except QuaidError as error:
             self._broke(f"no night: {error}")
             return None
@@ -288,7 +288,7 @@ class Year:
             try:
                 _kill_at(step)
                 with self.vault.memory() as memory:
-                    memory.janitor.run(Options(accept_removals=True))
+                    memory.janitor.run(RunOptions(accept_removals=True))
             finally:  # what the parent would clean up is not this process's
                 os._exit(0)
         _, status = os.waitpid(child, 0)

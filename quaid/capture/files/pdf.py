@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from quaid.errors import BadInputError
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
-MOST_PAGES = 2_000
+MAX_PAGES = 2_000
 
 
 def read_pdf(path: Path, data: bytes) -> tuple[str | None, list[str], tuple[str, ...]]:
@@ -28,9 +29,9 @@ def read_pdf(path: Path, data: bytes) -> tuple[str | None, list[str], tuple[str,
         count = len(reader.pages)
     except Exception as error:  # a damaged file makes the library stumble in many ways
         raise _broken(path, error) from error
-    if count > MOST_PAGES:
+    if count > MAX_PAGES:
         raise BadInputError(
-            f"{path} has {count:,} pages, and up to {MOST_PAGES:,} are read. Give the part that matters."
+            f"{path} has {count:,} pages, and up to {MAX_PAGES:,} are read. Give the part that matters."
         )
     texts: list[str] = []
     unread: list[int] = []
@@ -40,7 +41,20 @@ def read_pdf(path: Path, data: bytes) -> tuple[str | None, list[str], tuple[str,
         except Exception:  # noqa: BLE001 - as above; other pages go on
             texts.append("")
             unread.append(number + 1)
-    return _title(reader), texts, _judge(path, texts, unread)
+    if unread and len(unread) == count:
+        raise _broken(path, "no page can be read")
+    if not any(text.strip() for text in texts):
+        raise BadInputError(
+            f"{path} holds pictures of its {count:,} pages and no text. Recognise the text first, for example "
+            "with: ocrmypdf IN.pdf OUT.pdf"
+        )
+    blank = sum(not text.strip() for text in texts) - len(unread)
+    remarks = [f"{path}: page {', '.join(map(str, unread[:10]))} cannot be read."] if unread else []
+    remarks += [f"{path}: {blank:,} of {count:,} pages hold no text, pictures perhaps."] if blank else []
+    title = None
+    with suppress(Exception):  # as above: a title is not worth failing for
+        title = reader.metadata.title if reader.metadata else None
+    return title if isinstance(title, str) else None, texts, tuple(remarks)
 
 
 def _open(path: Path, data: bytes) -> PdfReader:
@@ -60,28 +74,6 @@ def _open(path: Path, data: bytes) -> PdfReader:
             f"{path} is encrypted. Save a copy without a password (print it to a PDF) and analyze that."
         )
     return reader
-
-
-def _title(reader: PdfReader) -> str | None:
-    try:
-        title = reader.metadata.title if reader.metadata else None
-    except Exception:  # noqa: BLE001 - as above: a title is not worth failing for
-        return None
-    return title if isinstance(title, str) else None
-
-
-def _judge(path: Path, texts: list[str], unread: list[int]) -> tuple[str, ...]:
-    if unread and len(unread) == len(texts):
-        raise _broken(path, "no page can be read")
-    if not any(text.strip() for text in texts):
-        raise BadInputError(
-            f"{path} holds pictures of its {len(texts):,} pages and no text. Recognise the text first, for example "
-            "with: ocrmypdf IN.pdf OUT.pdf"
-        )
-    blank = sum(not text.strip() for text in texts) - len(unread)
-    remarks = [f"{path}: page {', '.join(map(str, unread[:10]))} cannot be read."] if unread else []
-    remarks += [f"{path}: {blank:,} of {len(texts):,} pages hold no text, pictures perhaps."] if blank else []
-    return tuple(remarks)
 
 
 def _broken(path: Path, reason: object) -> BadInputError:

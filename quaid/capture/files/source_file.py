@@ -8,7 +8,7 @@ import mimetypes
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from quaid.vault import frontmatter, markdown
 from quaid.vault.headings import without_control
 
 MEGABYTE = 1_000_000
-MOST_BYTES = 50 * MEGABYTE
-MOST_CHARS = 2 * MEGABYTE
+MAX_BYTES = 50 * MEGABYTE
+MAX_CHARS = 2 * MEGABYTE
 """Of text: half a million tokens, which is as much as one file should cost."""
 PART_CHARS = 2_000
 """Longer parts are split: a few of them are shown again with the next piece, to understand it by."""
@@ -70,18 +70,22 @@ def read_file(path: Path) -> SourceFile:
     """Read a text, markdown or PDF file.
 
     Raises:
-        BadInputError: it is no such file, cannot be read, holds no text, or is too large.
+        BadInputError: it is not such a file, cannot be read, holds no text, or is too large.
     """
     data = _read_bytes(path)
     found = SourceFile(path, data, hashlib.sha256(data).hexdigest(), "text/plain", None, None, ())
     if b"%PDF-" in data[:1024]:
         return _read_pdf(found)
     text, remarks = _decode(path, data)
-    # Before anything is taken apart: half of a key is no longer seen for one.
+    # Before anything is taken apart: half of a key is not recognised as one.
     safe = admit(text)
     found = replace(found, remarks=remarks, redacted=tuple(safe.redacted))
     if path.suffix.lower() in _MARKDOWN_ENDINGS:
-        return _read_markdown(found, safe.text)
+        head = frontmatter.parse(safe.text)
+        sections = markdown.sections(head.body)
+        title = head.fields.get("title") or next((name for section in sections for name in section.heading[:1]), "")
+        parts = [(" > ".join(section.heading), section.text) for section in sections]
+        return _filled(found, parts, media=MARKDOWN, title=title if isinstance(title, str) else "")
     guessed = mimetypes.guess_type(path.name)[0] or ""
     return _filled(found, [("", safe.text)], media=guessed if guessed.startswith("text/") else found.media)
 
@@ -97,33 +101,23 @@ def _read_pdf(found: SourceFile) -> SourceFile:
     return _filled(found, pages, title=safe[0].text)
 
 
-def _read_markdown(found: SourceFile, text: str) -> SourceFile:
-    head = frontmatter.parse(text)
-    sections = markdown.sections(head.body)
-    title = head.fields.get("title") or next((name for section in sections for name in section.heading[:1]), "")
-    parts = [(" > ".join(section.heading), section.text) for section in sections]
-    return _filled(found, parts, media=MARKDOWN, title=title if isinstance(title, str) else "")
-
-
 def _filled(
     found: SourceFile, parts: Iterable[tuple[str, str]], *, media: str | None = None, title: str = ""
 ) -> SourceFile:
-    split = tuple(_split(parts))
+    split = tuple(
+        Part(" ".join(without_control(place).split()), piece)
+        for place, text in parts
+        for piece in markdown.split_text(without_control(text), PART_CHARS)
+    )
     if not split:
         raise BadInputError(f"{found.path} holds no text. Give a file with something to read in it.")
-    if sum(len(part.text) for part in split) > MOST_CHARS:
+    if sum(len(part.text) for part in split) > MAX_CHARS:
         raise BadInputError(
-            f"{found.path} holds more than {MOST_CHARS // MEGABYTE} million characters of text. "
+            f"{found.path} holds more than {MAX_CHARS // MEGABYTE} million characters of text. "
             "Give the part that matters."
         )
     title = " ".join(without_control(title).split())
     return replace(found, media=media or found.media, title=title or None, parts=split)
-
-
-def _split(parts: Iterable[tuple[str, str]]) -> Iterator[Part]:
-    for place, text in parts:
-        for piece in markdown.split_text(without_control(text), PART_CHARS):
-            yield Part(" ".join(without_control(place).split()), piece)
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -133,16 +127,16 @@ def _read_bytes(path: Path) -> bytes:
         if stat.S_ISDIR(found.st_mode):
             raise BadInputError(f"{path} is a folder. Give its files one by one: quaid analyze {path}/*.md")
         if not stat.S_ISREG(found.st_mode):
-            raise BadInputError(f"{path} is no regular file. Give a text, markdown or PDF file.")
-        if found.st_size > MOST_BYTES:
+            raise BadInputError(f"{path} is not a regular file. Give a text, markdown or PDF file.")
+        if found.st_size > MAX_BYTES:
             raise BadInputError(
-                f"{path} has {found.st_size / MEGABYTE:,.0f} MB, and files up to {MOST_BYTES // MEGABYTE} MB are read. "
+                f"{path} has {found.st_size / MEGABYTE:,.0f} MB, and files up to {MAX_BYTES // MEGABYTE} MB are read. "
                 "Give the part of it that matters."
             )
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        raise BadInputError(f"There is no file {path}. Check the path.") from error
+        raise BadInputError(f"{path} does not exist. Check the path.") from error
     except (OSError, ValueError) as error:  # a name with a NUL
         reason = getattr(error, "strerror", None) or str(error)
         raise BadInputError(f"{path} cannot be read ({reason}). Check the path and its permissions.") from error
@@ -155,13 +149,13 @@ def _decode(path: Path, data: bytes) -> tuple[str, tuple[str, ...]]:
     """The text of a file as a note would be read: UTF-8, UTF-16 with its mark, else Windows-1252.
 
     Raises:
-        BadInputError: it is no text.
+        BadInputError: it is not text.
     """
     if data.startswith(_UTF16):
         return data.decode("utf-16", errors="replace"), ()
     if len(_CONTROL.findall(data)) > len(data) // 20 or data.startswith(tuple(_ARCHIVES)):
         what = next((f" (it looks like {what})" for magic, what in _ARCHIVES.items() if data.startswith(magic)), "")
-        raise BadInputError(f"{path} is no text, markdown or PDF file{what}. Save it as one of these and try again.")
+        raise BadInputError(f"{path} is not a text, markdown or PDF file{what}. Save it as one of these and try again.")
     try:
         return data.decode("utf-8-sig"), ()
     except UnicodeDecodeError:

@@ -19,13 +19,13 @@ from quaid.history.checkout import Checkout
 from quaid.model import Edit
 from quaid.vault import files, frontmatter, layout, markdown, notes
 
-_SHORTEST = 5
+_MIN_DIGITS = 5
 """Hex digits of a note's name; more are taken where that name is another file's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inquiry:
-    """What is asked of which file: what was read of it, where it is kept, what to look for."""
+class AnalysisRequest:
+    """A file to analyze: its text, its place in a repository, and what to look for."""
 
     file: SourceFile
     checkout: Checkout | None
@@ -46,13 +46,13 @@ class Inquiry:
         return self.checkout.repository if self.checkout else None
 
     def note_paths(self) -> list[str]:
-        """Where its note may be, the likeliest first."""
+        """The paths that its note may have, the likeliest first."""
         digest = hashlib.sha256(f"{self.repository}\0{self.path}".encode()).hexdigest()
-        return [layout.source_path(self.file.path.name, digest[:length]) for length in (_SHORTEST, 12, 40)]
+        return [layout.source_path(self.file.path.name, digest[:length]) for length in (_MIN_DIGITS, 12, 40)]
 
 
 @dataclass(frozen=True, slots=True)
-class KeptNote:
+class SourceNote:
     """A source note as it is on disk. Lists are names of fact notes."""
 
     rel_path: str
@@ -60,7 +60,7 @@ class KeptNote:
     fields: Mapping[str, Any]
 
     @classmethod
-    def of(cls, rel_path: str, data: bytes) -> KeptNote:
+    def of(cls, rel_path: str, data: bytes) -> SourceNote:
         return cls(rel_path, data, frontmatter.parse(data.decode("utf-8", errors="replace")).fields)
 
     @property
@@ -71,18 +71,18 @@ class KeptNote:
     def former(self) -> list[str]:
         return _names(self.fields.get("former"))
 
-    def is_of(self, inquiry: Inquiry) -> bool:
-        return (self.fields.get("path"), self.fields.get("repository")) == (inquiry.path, inquiry.repository)
+    def is_of(self, request: AnalysisRequest) -> bool:
+        return (self.fields.get("path"), self.fields.get("repository")) == (request.path, request.repository)
 
-    def is_current(self, inquiry: Inquiry, prompt: str) -> bool:
-        """Whether the same was asked of the same content by the same prompt."""
+    def is_current(self, request: AnalysisRequest, prompt: str) -> bool:
+        """Return True when the same was asked of the same content by the same prompt."""
         asked = (self.fields.get("checksum"), self.fields.get("focus") or "", self.fields.get("prompt"))
-        return asked == (inquiry.file.checksum, inquiry.focus, prompt)
+        return asked == (request.file.checksum, request.focus, prompt)
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
-    """What a model made of an inquiry: names of the fact notes, found now, and the summary."""
+class AnalysisOutcome:
+    """The result of a request: names of the fact notes found, and the summary."""
 
     found: Sequence[str]
     summary: str
@@ -90,22 +90,21 @@ class Analysis:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotePlan:
-    """`missing` are names of facts that the file said before and does not say now."""
-
-    edit: Edit
-    missing: tuple[str, ...] = ()
-
-
 def plan_note(
-    rel_path: str, inquiry: Inquiry, kept: KeptNote | None, analysis: Analysis, living: Collection[str], now: datetime
-) -> NotePlan:
-    """The note of an analysis; an earlier one is brought up to date.
+    rel_path: str,
+    request: AnalysisRequest,
+    kept: SourceNote | None,
+    analysis: AnalysisOutcome,
+    living: Collection[str],
+    now: datetime,
+) -> tuple[Edit, tuple[str, ...]]:
+    """Plan the note of an analysis, or bring an earlier one up to date.
+
+    Returns the edit, and the names of the facts that the file stated before and does not state now.
 
     Args:
         rel_path: where it is to be.
-        inquiry: the file and the question.
+        request: the file and the question.
         kept: the note that is there.
         analysis: what was found.
         living: of the names that `kept` lists those whose notes are there still.
@@ -114,21 +113,21 @@ def plan_note(
     Raises:
         FrontmatterBrokenError, UnicodeDecodeError: the note that is there cannot be edited.
     """
-    facts, former, missing = _sort(inquiry, kept, analysis.found, living)
+    facts, former, missing = _sort(request, kept, analysis.found, living)
     fields: dict[str, frontmatter.Value | None] = {
-        "title": inquiry.file.title or files.printable(inquiry.file.path.name),
-        "path": inquiry.path,
-        "checksum": inquiry.file.checksum,
-        "size": inquiry.file.size,
-        "media": inquiry.file.media,
-        "pages": inquiry.file.pages,
-        "repository": inquiry.repository,
-        "branch": inquiry.checkout.branch if inquiry.checkout else None,
-        "commit": inquiry.checkout.commit if inquiry.checkout else None,
-        "uncommitted": True if inquiry.checkout and inquiry.checkout.is_changed else None,
+        "title": request.file.title or files.printable(request.file.path.name),
+        "path": request.path,
+        "checksum": request.file.checksum,
+        "size": request.file.size,
+        "media": request.file.media,
+        "pages": request.file.pages,
+        "repository": request.repository,
+        "branch": request.checkout.branch if request.checkout else None,
+        "commit": request.checkout.commit if request.checkout else None,
+        "uncommitted": True if request.checkout and request.checkout.is_changed else None,
         "analysed": notes.render_time(now),
-        "focus": inquiry.focus or None,
-        "project": inquiry.project,
+        "focus": request.focus or None,
+        "project": request.project,
         "prompt": analysis.prompt,
         "model": analysis.model,
         "summary_hash": _summary_hash(analysis.summary),
@@ -139,25 +138,25 @@ def plan_note(
         head = frontmatter.render(
             {"id": layout.new_id(now), "type": "source", "created": notes.render_time(now), **fields}
         )
-        return NotePlan(Edit(rel_path, None, f"{head}{analysis.summary}\n".encode()))
+        return Edit(rel_path, None, f"{head}{analysis.summary}\n".encode()), ()
     text = kept.data.decode("utf-8")
-    if inquiry.project is None:  # it was named once; that need not be said again
+    if request.project is None:  # it was named once; that need not be said again
         del fields["project"]
     head, body = notes.split_body(frontmatter.set_fields(text, fields))
     body = _with_summary(body, str(kept.fields.get("summary_hash")), analysis.summary)
-    return NotePlan(Edit(kept.rel_path, kept.data, (head + body).encode()), missing)
+    return Edit(kept.rel_path, kept.data, (head + body).encode()), missing
 
 
 def _sort(
-    inquiry: Inquiry, kept: KeptNote | None, found: Sequence[str], living: Collection[str]
+    request: AnalysisRequest, kept: SourceNote | None, found: Sequence[str], living: Collection[str]
 ) -> tuple[list[str], list[str], tuple[str, ...]]:
     """(facts, former facts, those that went from one to the other because the file no longer says them)."""
     if kept is None:
         return list(dict.fromkeys(found)), [], ()
     before = [name for name in kept.facts if name in living]
     # Another focus or prompt finds other facts in the same words: only of changed words is it news.
-    is_changed = kept.fields.get("checksum") != inquiry.file.checksum
-    is_same_question = (kept.fields.get("focus") or "") == inquiry.focus
+    is_changed = kept.fields.get("checksum") != request.file.checksum
+    is_same_question = (kept.fields.get("focus") or "") == request.focus
     missing = [name for name in before if name not in found] if is_changed and is_same_question else []
     facts = dict.fromkeys([*(name for name in before if name not in missing), *found])
     former = dict.fromkeys([*kept.former, *(name for name in kept.facts if name not in living), *missing])

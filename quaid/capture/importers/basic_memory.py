@@ -15,7 +15,7 @@ from posixpath import basename, splitext
 from typing import Any, NamedTuple
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.importers.found import Found, FoundEntity, FoundFact, Source
+from quaid.capture.importers.import_content import ImportContent, ImportedEntity, ImportedFact, ImportSource
 from quaid.errors import BadInputError
 from quaid.model import FACT_TYPES, Edge, name_key
 from quaid.vault import frontmatter, markdown, notes
@@ -65,20 +65,83 @@ class _Subject:
     relations: list[tuple[str, str]] = field(default_factory=list)
     prose: str = ""
 
+    def take(self, line: str, found: ImportContent) -> bool:
+        """Take an observation or a relation; return False for any other line."""
+        item = _ITEM.match(line)
+        if item is None:
+            return False
+        if relation := _parse_relation(item[1]):
+            self.relations.append(relation[:2])
+            found.left_out["remarks on relations"] += bool(relation[2])
+            return True
+        observation = _parse_observation(item[1])
+        if observation is None:
+            return False
+        if len(observation.text.split()) < 2 and not observation.context:
+            found.left_out["observations of one word"] += 1
+        else:
+            self.observations.append(observation)
+        return True
 
-def recognises(source: Source) -> bool:
+    def as_fact(self, line: _Line) -> ImportedFact:
+        says_whom = name_key(self.title) in name_key(line.text)
+        text = line.text if says_whom else f"{self.title}: {line.text}"
+        if line.context:
+            text = f"{text} ({line.context})"
+        category = line.category.casefold()
+        fact_type = _CATEGORIES.get(category, category)
+        return ImportedFact(
+            text,
+            self.place,
+            fact_type if fact_type in FACT_TYPES else "fact",
+            created=self._created,
+            keywords=tuple(dict.fromkeys(word for word in (category, *line.tags) if word and word not in FACT_TYPES)),
+        )
+
+    def as_entity(self, called: set[str]) -> ImportedEntity:
+        """The note of the subject; `called` is what links call it."""
+        given = self.fields.get("aliases")
+        aliases = [alias for alias in given if isinstance(alias, str)] if isinstance(given, list) else []
+        names = {name_key(self.title): self.title}
+        for alias in (*aliases, *sorted(called)):
+            if alias.strip():
+                names.setdefault(name_key(alias), alias.strip())
+        kind = self.fields.get("type")
+        return ImportedEntity(
+            self.title,
+            _TYPES.get(kind.casefold(), "concept") if isinstance(kind, str) else "concept",
+            tuple(names.values())[1:],
+            self.prose,
+            self.place,
+            self._created,
+        )
+
+    @property
+    def _created(self) -> datetime | None:
+        value = self.fields.get("created")
+        return notes.parse_time(value) if isinstance(value, str) else None
+
+
+def recognises(source: ImportSource) -> bool:
     """Most notes have a permalink, as basic-memory gives each one, and some line of theirs is in its grammar."""
     heads = [(frontmatter.parse(text), text) for text in source.notes.values()]
     marked = [head.body for head, _ in heads if isinstance(head.fields.get("permalink"), str)]
-    return 2 * len(marked) > len(heads) and any(_is_known(line) for body in marked for line in body.split("\n"))
+    items = (item[1] for body in marked for line in body.split("\n") if (item := _ITEM.match(line)))
+    return 2 * len(marked) > len(heads) and any(_parse_relation(item) or _parse_observation(item) for item in items)
 
 
-def read(source: Source, found: Found) -> None:
+def read(source: ImportSource, found: ImportContent) -> None:
     subjects = [_read_note(path, text, found) for path, text in source.notes.items()]
     if not subjects:
         raise BadInputError(f"{source.name} holds no markdown. Give the folder that basic-memory keeps a project in.")
-    _tell_apart(subjects)
-    titles = _titles(subjects)
+    seen: set[str] = set()
+    titles: dict[str, str] = {}  # what a link may call a note by, title, file name, permalink or its end, -> its title
+    for subject in subjects:
+        if name_key(subject.title) in seen:
+            subject.title = f"{subject.title} ({subject.place})"
+        seen.add(name_key(subject.title))
+        for name in (subject.title, subject.place, subject.place.rsplit("/", 1)[-1]):
+            titles.setdefault(_link_key(name), subject.title)
     called: dict[str, set[str]] = {}
     for subject in subjects:
         for relation, target in subject.relations:
@@ -87,12 +150,12 @@ def read(source: Source, found: Found) -> None:
             found.edges.append(Edge(subject.title, relation, title))
         for target in markdown.links(subject.prose):
             called.setdefault(titles.get(_link_key(target), target), set()).add(target)
-        found.facts.extend(_as_fact(subject, line) for line in subject.observations)
+        found.facts.extend(map(subject.as_fact, subject.observations))
     for subject in subjects:
-        found.entities[subject.title] = _as_entity(subject, called.get(subject.title, set()))
+        found.entities[subject.title] = subject.as_entity(called.get(subject.title, set()))
 
 
-def _read_note(path: str, text: str, found: Found) -> _Subject:
+def _read_note(path: str, text: str, found: ImportContent) -> _Subject:
     head = frontmatter.parse(clean_text(found.admitted(path, text)))
     stem = splitext(basename(path))[0]
     title = head.fields.get("title")
@@ -107,34 +170,10 @@ def _read_note(path: str, text: str, found: Found) -> _Subject:
     for line in head.body.split("\n"):
         if marker := _FENCE.match(line):
             fence = fence if fence and not marker[1].startswith(fence) else "" if fence else marker[1]
-        if fence or not _take(line, subject, found):
+        if fence or not subject.take(line, found):
             kept.append(line)
     subject.prose = _without_empty_sections("\n".join(kept), subject.title)
     return subject
-
-
-def _take(line: str, subject: _Subject, found: Found) -> bool:
-    """Whether a line is an observation or a relation, which then is the subject's."""
-    item = _ITEM.match(line)
-    if item is None:
-        return False
-    if relation := _parse_relation(item[1]):
-        subject.relations.append(relation[:2])
-        found.left_out["remarks on relations"] += bool(relation[2])
-        return True
-    observation = _parse_observation(item[1])
-    if observation is None:
-        return False
-    if len(observation.text.split()) < 2 and not observation.context:
-        found.left_out["observations of one word"] += 1
-    else:
-        subject.observations.append(observation)
-    return True
-
-
-def _is_known(line: str) -> bool:
-    item = _ITEM.match(line)
-    return item is not None and (_parse_relation(item[1]) or _parse_observation(item[1])) is not None
 
 
 def _parse_relation(text: str) -> tuple[str, str, str | None] | None:
@@ -160,76 +199,15 @@ def _parse_observation(text: str) -> _Line | None:
     tags = tuple(tag for run in _TAG.findall(said) for tag in run.split("#"))
     if not found and (not tags or "[[" in said):
         return None
-    said = _TAG.sub(lambda tag: tag[1].replace("#", " "), _without_tags_behind(said)).strip()
+    words = list(_WORD.finditer(said))
+    while words and words[-1].start() and _TAG_ALONE.fullmatch(words[-1][0]):
+        said = said[: words.pop().start()]
+    said = _TAG.sub(lambda tag: tag[1].replace("#", " "), said).strip()
     return _Line(category, said, tags, context[1].strip() if context else "") if said else None
-
-
-def _tell_apart(subjects: list[_Subject]) -> None:
-    """Of notes with one title all but the first are named with their permalink."""
-    seen: set[str] = set()
-    for subject in subjects:
-        if name_key(subject.title) in seen:
-            subject.title = f"{subject.title} ({subject.place})"
-        seen.add(name_key(subject.title))
-
-
-def _titles(subjects: list[_Subject]) -> dict[str, str]:
-    """What a link may call a note by, title, file name, permalink or its end, -> the note's title."""
-    titles: dict[str, str] = {}
-    for subject in subjects:
-        for name in (subject.title, subject.place, subject.place.rsplit("/", 1)[-1]):
-            titles.setdefault(_link_key(name), subject.title)
-    return titles
 
 
 def _link_key(target: str) -> str:
     return name_key(target.removesuffix(".md"))
-
-
-def _as_fact(subject: _Subject, line: _Line) -> FoundFact:
-    says_whom = name_key(subject.title) in name_key(line.text)
-    text = line.text if says_whom else f"{subject.title}: {line.text}"
-    if line.context:
-        text = f"{text} ({line.context})"
-    category = line.category.casefold()
-    fact_type = _CATEGORIES.get(category, category)
-    return FoundFact(
-        text,
-        subject.place,
-        fact_type if fact_type in FACT_TYPES else "fact",
-        created=_created(subject.fields),
-        keywords=tuple(dict.fromkeys(word for word in (category, *line.tags) if word and word not in FACT_TYPES)),
-    )
-
-
-def _as_entity(subject: _Subject, called: set[str]) -> FoundEntity:
-    given = subject.fields.get("aliases")
-    aliases = [alias for alias in given if isinstance(alias, str)] if isinstance(given, list) else []
-    names = {name_key(subject.title): subject.title}
-    for alias in (*aliases, *sorted(called)):
-        if alias.strip():
-            names.setdefault(name_key(alias), alias.strip())
-    kind = subject.fields.get("type")
-    return FoundEntity(
-        subject.title,
-        _TYPES.get(kind.casefold(), "concept") if isinstance(kind, str) else "concept",
-        tuple(names.values())[1:],
-        subject.prose,
-        subject.place,
-        _created(subject.fields),
-    )
-
-
-def _without_tags_behind(said: str) -> str:
-    words = list(_WORD.finditer(said))
-    while words and words[-1].start() and _TAG_ALONE.fullmatch(words[-1][0]):
-        said = said[: words.pop().start()]
-    return said
-
-
-def _created(fields: Mapping[str, Any]) -> datetime | None:
-    value = fields.get("created")
-    return notes.parse_time(value) if isinstance(value, str) else None
 
 
 def _without_empty_sections(body: str, title: str) -> str:
@@ -237,15 +215,13 @@ def _without_empty_sections(body: str, title: str) -> str:
     kept: list[str] = []
     for line in (*body.split("\n"), "# "):
         heading = _HEADING.match(line)
-        while heading and kept and (not kept[-1].strip() or _is_empty_section(kept[-1], len(heading[1]))):
+        while heading and kept:
+            above = _HEADING.match(kept[-1])
+            if kept[-1].strip() and not (above and len(above[1]) >= len(heading[1])):
+                break
             kept.pop()
         if heading and kept:
             kept.append("")
         if not (heading and name_key(heading[2]) == name_key(title)):
             kept.append(line)
     return "\n".join(kept[:-1]).strip()
-
-
-def _is_empty_section(line: str, level: int) -> bool:
-    above = _HEADING.match(line)
-    return above is not None and len(above[1]) >= level

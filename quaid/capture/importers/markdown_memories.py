@@ -13,7 +13,7 @@ from itertools import pairwise
 from posixpath import basename, dirname, join, normpath
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.importers.found import MARKDOWN, Found, FoundEntity, FoundFact, Source
+from quaid.capture.importers.import_content import MARKDOWN, ImportContent, ImportedEntity, ImportedFact, ImportSource
 from quaid.capture.importers.statements import Statement, read_statements, says_nothing
 from quaid.errors import BadInputError
 from quaid.vault import frontmatter
@@ -66,13 +66,13 @@ _NO_NAME = re.compile(
 _OWN_NAME = re.compile(r"(?:full )?name:\s*(?P<name>.+)", re.IGNORECASE)
 
 
-def recognises(source: Source) -> bool:
+def recognises(source: ImportSource) -> bool:
     if not source.is_folder:
         return source.name.lower().endswith(MARKDOWN) and source.only_text is not None
     return not source.has_obsidian and bool(_memory_files(source))
 
 
-def read(source: Source, found: Found) -> None:
+def read(source: ImportSource, found: ImportContent) -> None:
     if source.is_folder:
         every = [path for path in source.notes if not _INSTRUCTIONS.fullmatch(basename(path))]
         chosen = _memory_files(source) or every
@@ -80,13 +80,13 @@ def read(source: Source, found: Found) -> None:
         found.left_out["other notes in the folder"] += len(source.notes) - len(texts)
     else:
         if source.only_text is None:
-            raise BadInputError(f"{source.name} is no text. Give a markdown file or a folder of them.")
+            raise BadInputError(f"{source.name} is not text. Give a markdown file or a folder of them.")
         texts = {source.name: source.only_text}
     for path, text in texts.items():
         _read_note(path, text, found)
 
 
-def _memory_files(source: Source) -> list[str]:
+def _memory_files(source: ImportSource) -> list[str]:
     """MEMORY.md, USER.md, what MEMORY.md points at, and the notes in memory/ (or in the folder that is one)."""
     top = {path for path in source.notes if "/" not in path}
     named = {path for path in top if path.lower() in _MEMORY_FILES}
@@ -99,7 +99,7 @@ def _memory_files(source: Source) -> list[str]:
     return [path for path in source.notes if path in chosen and not _INSTRUCTIONS.fullmatch(basename(path))]
 
 
-def _read_note(path: str, text: str, found: Found) -> None:
+def _read_note(path: str, text: str, found: ImportContent) -> None:
     head = frontmatter.parse(clean_text(found.admitted(path, text)))
     body = "\n".join(_without_conversation(head.body.split("\n"), found))
     day = _day_of(path)
@@ -107,19 +107,19 @@ def _read_note(path: str, text: str, found: Found) -> None:
         if _BOOKKEEPING.match(statement.said) and day:
             found.left_out["lines about the session"] += 1
             continue
-        for name, kind in _named(statement, is_about_owner=basename(path).lower() == "user.md"):
-            found.entities.setdefault(name, FoundEntity(name, kind, place=path))
+        for name, kind in _entities_of(statement, is_about_owner=basename(path).lower() == "user.md"):
+            found.entities.setdefault(name, ImportedEntity(name, kind, place=path))
         found.facts.append(_as_fact(statement, path, day))
 
 
-def _as_fact(statement: Statement, path: str, day: str | None) -> FoundFact:
+def _as_fact(statement: Statement, path: str, day: str | None) -> ImportedFact:
     since = statement.day if statement.day and _is_day(statement.day) else day
     text = statement.text
     if statement.box is not None:
         is_below_tasks = statement.labels and _TASK_HEADING.search(statement.labels[-1])
         text = f"{'Done' if statement.box == 'done' else 'To do'}: {statement.said if is_below_tasks else text}"
     words = [label.casefold() for label in statement.labels if not says_nothing(label) and len(label.split()) < 4]
-    return FoundFact(
+    return ImportedFact(
         text,
         path,
         _type_of(statement, is_daily=day is not None),
@@ -142,7 +142,7 @@ def _type_of(statement: Statement, *, is_daily: bool) -> str:
     return "event" if is_daily and not _LASTING_HEADING.search(above) else "fact"
 
 
-def _named(statement: Statement, *, is_about_owner: bool) -> Iterator[tuple[str, str]]:
+def _entities_of(statement: Statement, *, is_about_owner: bool) -> Iterator[tuple[str, str]]:
     """(name, entity type) of what a statement, or what stands above it, is about."""
     own = _OWN_NAME.fullmatch(statement.said) if is_about_owner else None
     if own and (name := _NAMED.fullmatch(own["name"].strip())):
@@ -154,7 +154,7 @@ def _named(statement: Statement, *, is_about_owner: bool) -> Iterator[tuple[str,
             yield name["name"].rstrip("."), str(kind.lastgroup)
 
 
-def _without_conversation(lines: Iterable[str], found: Found) -> Iterator[str]:
+def _without_conversation(lines: Iterable[str], found: ImportContent) -> Iterator[str]:
     """A daily note may hold turns of a session; those are for `quaid extract`."""
     is_said = False
     for line in lines:

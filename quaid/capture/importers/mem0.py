@@ -7,11 +7,12 @@ alone, `{"memories": […]}`, or one memory a line.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.importers.found import Found, FoundFact, Source
+from quaid.capture.importers.import_content import ImportContent, ImportedFact, ImportSource
 from quaid.errors import BadInputError
 from quaid.model import Edge
 from quaid.vault import notes
@@ -20,20 +21,20 @@ NAME = "mem0"
 
 _LISTS = ("results", "memories", "data")
 _TEXTS = ("memory", "text", "data", "content")
-_MOST_KEYWORDS = 12
+_MAX_KEYWORDS = 12
 
 
-def recognises(source: Source) -> bool:
+def recognises(source: ImportSource) -> bool:
     rows = _load(source.only_text or "").memories
     return any("memory" in row or ("user_id" in row and _text_of(row)) for row in rows[:50])
 
 
-def read(source: Source, found: Found) -> None:
+def read(source: ImportSource, found: ImportContent) -> None:
     loaded = _load(source.only_text or "")
     if not any(_text_of(row) for row in loaded.memories):
         raise BadInputError(f"{source.name} holds no memories of mem0: a list of objects with a 'memory' was expected.")
     if loaded.broken:
-        found.left_out["lines that are no JSON"] += loaded.broken
+        found.left_out["lines that are not JSON"] += loaded.broken
     for row in loaded.memories:
         fact = _as_fact(row, found)
         if fact is None:
@@ -41,7 +42,8 @@ def read(source: Source, found: Found) -> None:
         else:
             found.facts.append(fact)
     for row in loaded.relations:
-        ends = [_name(row, *keys) for keys in (("source",), ("destination", "target"))]
+        given = (_text_of(row, ("source",)), _text_of(row, ("destination", "target")))
+        ends = [name.replace("_", " ").strip() for name in given]  # mem0 joins the words of a name with underscores
         relation = row.get("relationship") or row.get("relation")
         if all(ends) and isinstance(relation, str):
             found.edges.append(
@@ -82,16 +84,11 @@ def _objects(data: object) -> list[dict[str, Any]]:
     return [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
 
 
-def _text_of(row: dict[str, Any]) -> str:
-    return next((row[key] for key in _TEXTS if isinstance(row.get(key), str) and row[key].strip()), "")
+def _text_of(row: dict[str, Any], keys: Sequence[str] = _TEXTS) -> str:
+    return next((row[key] for key in keys if isinstance(row.get(key), str) and row[key].strip()), "")
 
 
-def _name(row: dict[str, Any], *keys: str) -> str:
-    """An end of a relation; mem0 joins the words of a name with underscores."""
-    return next((str(row[key]).replace("_", " ").strip() for key in keys if isinstance(row.get(key), str)), "")
-
-
-def _as_fact(row: dict[str, Any], found: Found) -> FoundFact | None:
+def _as_fact(row: dict[str, Any], found: ImportContent) -> ImportedFact | None:
     place = str(row.get("id") or row.get("hash") or "")
     text = " ".join(clean_text(found.admitted(place or "a memory without id", _text_of(row))).split())
     if not text:
@@ -104,13 +101,13 @@ def _as_fact(row: dict[str, Any], found: Found) -> FoundFact | None:
     ]
     expires = _moment(row.get("expiration_date"))
     owner = row.get("user_id")
-    return FoundFact(
+    return ImportedFact(
         text,
         place,
         "preference" if "preference" in " ".join(words).casefold() else "fact",
         created=_moment(row.get("created_at")) or _moment(row.get("updated_at")),
         valid_until=expires.date().isoformat() if expires else None,
-        keywords=tuple(dict.fromkeys(keywords))[:_MOST_KEYWORDS],
+        keywords=tuple(dict.fromkeys(keywords))[:_MAX_KEYWORDS],
         owner=owner.strip() or None if found.keeps_owners and isinstance(owner, str) else None,
     )
 

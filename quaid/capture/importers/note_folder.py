@@ -6,31 +6,26 @@ of programs and attachments, stays where it is.
 
 from __future__ import annotations
 
-from quaid.capture.importers.found import NOT_MARKDOWN, Found, FoundFile, Source
+from quaid.capture.importers.import_content import NOT_MARKDOWN, ImportContent, ImportedFile, ImportSource
 from quaid.errors import BadInputError
 from quaid.vault import layout
 
 NAME = "notes"
 
 
-def recognises(source: Source) -> bool:
+def recognises(source: ImportSource) -> bool:
     return source.is_folder and bool(source.notes)
 
 
-def read(source: Source, found: Found) -> None:
+def read(source: ImportSource, found: ImportContent) -> None:
     if not source.is_folder:
         raise BadInputError(f"{source.name} is a file. Give the folder that holds the notes.")
     for path, data in source.files.items():
-        reason = _why_left_out(path)
-        if reason is None:
-            found.files.append(FoundFile(f"{found.into}/{path}", found.admitted_bytes(path, data)))
+        if not path.endswith(".md"):
+            found.left_out[NOT_MARKDOWN] += 1
+        elif layout.is_conflict_copy(path):
+            found.left_out["copies that a sync tool made of a conflict"] += 1
+        elif not layout.is_note_path(path):
+            found.left_out["temporary files of an editor"] += 1
         else:
-            found.left_out[reason] += 1
-
-
-def _why_left_out(path: str) -> str | None:
-    if not path.endswith(".md"):
-        return NOT_MARKDOWN
-    if layout.is_conflict_copy(path):
-        return "copies that a sync tool made of a conflict"
-    return None if layout.is_note_path(path) else "temporary files of an editor"
+            found.files.append(ImportedFile(f"{found.into}/{path}", found.admitted_bytes(path, data)))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from quaid.vault import markdown
 
-LONGEST = 400
+MAX_STATEMENT_CHARS = 400
 """Characters of a statement, about; a longer paragraph becomes several, cut between sentences."""
-LONGEST_LABEL = 80
+MAX_LABEL_CHARS = 80
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:[^ \t#]|[ \t#]+(?=[^ \t#]))*+)[ \t#]*$")
@@ -62,7 +62,7 @@ _SENTENCE = re.compile(rf"[\"'(]*[A-Z0-9][\w'’.&+/-]*,?(?:\s+[\w'’.&+/(),-]+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """`text` stands alone; `said` is what the line itself says. `labels` are the headings and items above it, outermost
-    first; `box` is a task's: open, done or, for what is no task, None; `day` is the date in front, 2026-03-15.
+    first; `box` is a task's: open, done, or None for other lines; `day` is the date in front, 2026-03-15.
     """
 
     text: str
@@ -94,7 +94,7 @@ class _Block:
 
 @dataclass(slots=True)
 class _Reader:
-    """Where a reading stands: the headings and the list items that are open, and the block that grows."""
+    """The state of a reading: the headings and list items that are open, and the block that grows."""
 
     left_out: Counter[str]
     blocks: list[_Block] = field(default_factory=list)
@@ -169,7 +169,7 @@ class _Reader:
         self.blocks.append(self.open)
 
     def _parents(self) -> tuple[str, ...]:
-        """What an item stands below; no more of it is ever said than two."""
+        """The labels above an item; a statement names two of them at most."""
         return tuple(filter(None, (self.lead, *map(_as_label, self.items[-2:]))))
 
     def _titles(self) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class _Reader:
 
 
 def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
-    """What a note's body states, in order. What states nothing is counted in `left_out`, by reason."""
+    """The statements of a note's body, in order. Lines that state nothing are counted in `left_out`, by reason."""
     reader = _Reader(left_out)
     for line in markdown.without_comments(body).split("\n"):
         reader.read(line)
@@ -189,7 +189,7 @@ def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
         labels = tuple(dict.fromkeys([*block.headings, *block.parents]))
         when = _WHEN.match(block.text)
         shown = _shown(block.text[when.end() :] if when else block.text)
-        for said in markdown.split_text(shown, LONGEST):
+        for said in markdown.split_text(shown, MAX_STATEMENT_CHARS):
             text = _standing_alone(said, labels)
             if _count_words(text) < 3:
                 left_out["lines of fewer than three words"] += 1
@@ -198,7 +198,7 @@ def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
 
 
 def says_nothing(heading: str) -> bool:
-    """Whether a heading adds nothing to what stands below it, as "Notes" or a date does."""
+    """Return True for a heading that adds nothing to what stands below it, such as "Notes" or a date."""
     return _SAYS_NOTHING.fullmatch(heading) is not None or _DATE_ONLY.fullmatch(heading) is not None
 
 
@@ -221,7 +221,7 @@ def _standing_alone(said: str, labels: tuple[str, ...]) -> str:
     """`said`, with what it is about in front where it does not say so itself."""
     if _SENTENCE.match(said) and not _UNRESOLVED.match(said):
         return said
-    kept = [label for label in labels if len(label) <= LONGEST_LABEL and not says_nothing(label)][-2:]
+    kept = [label for label in labels if len(label) <= MAX_LABEL_CHARS and not says_nothing(label)][-2:]
     missing = [label for label in kept if label.casefold() not in said.casefold()]
     return f"{', '.join(missing)}: {said}" if missing else said
 

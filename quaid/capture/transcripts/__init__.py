@@ -27,26 +27,26 @@ from quaid.capture.transcripts import (
     openclaw,
     plain_text,
 )
-from quaid.capture.transcripts.documents import read_documents, spot_keys
+from quaid.capture.transcripts.json_stream import read_documents, spot_keys
 from quaid.capture.transcripts.lines import LINE_LIMIT_BYTES, read_lines
 from quaid.errors import BadInputError
 from quaid.model import Conversation, Turn
 
-__all__ = ["DOCUMENTS", "FORMATS", "Document", "Format", "read_conversations", "read_transcript", "read_transcripts"]
+__all__ = ["DOCUMENTS", "FORMATS", "DocumentFormat", "LineFormat", "read_conversations", "read_transcripts"]
 
 _ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _HEAD_LINES = 24
 _START_BYTES = 2**18
 
 
-class Format(Protocol):
-    """What a module must have to be in `FORMATS`: a format of lines."""
+class LineFormat(Protocol):
+    """The attributes of a module in `FORMATS`: a format of lines."""
 
     NAME: str
     """As an error message lists it."""
 
     def recognises(self, head: Sequence[str]) -> bool:
-        """Whether this format wrote these lines: the first non-empty ones of a file, one or more."""
+        """Return True when `head`, the first non-empty lines of a file, one or more, is of this format."""
         ...
 
     def read(self, lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
@@ -54,13 +54,13 @@ class Format(Protocol):
         ...
 
 
-class Document(Protocol):
-    """What a module must have to be in `DOCUMENTS`: a format in which a conversation is a JSON object."""
+class DocumentFormat(Protocol):
+    """The attributes of a module in `DOCUMENTS`: a format in which a conversation is a JSON object."""
 
     NAME: str
 
     def recognises_document(self, keys: Collection[str]) -> bool:
-        """Whether an object with these keys is a conversation of this format."""
+        """Return True when an object with these keys is a conversation of this format."""
         ...
 
     def read_document(self, found: dict[str, Any], skipped: Counter[str]) -> Conversation:
@@ -68,29 +68,29 @@ class Document(Protocol):
         ...
 
 
-FORMATS = cast("tuple[Format, ...]", (claude_code, codex, gemini, openclaw, hermes, generic_jsonl, plain_text))
+FORMATS = cast("tuple[LineFormat, ...]", (claude_code, codex, gemini, openclaw, hermes, generic_jsonl, plain_text))
 """Asked in this order; plain text takes whatever is text and not JSON, so it stays last."""
 
-DOCUMENTS = cast("tuple[Document, ...]", (chatgpt, claude_ai, gemini))
+DOCUMENTS = cast("tuple[DocumentFormat, ...]", (chatgpt, claude_ai, gemini))
 
-AGENTS = cast("tuple[Format, ...]", (claude_code, codex, gemini, openclaw))
-SPOOL = cast("tuple[Format, ...]", (generic_jsonl,))
-_AGENTS_DOCUMENTS = cast("tuple[Document, ...]", (gemini,))
+AGENTS = cast("tuple[LineFormat, ...]", (claude_code, codex, gemini, openclaw))
+SPOOL = cast("tuple[LineFormat, ...]", (generic_jsonl,))
+_AGENTS_DOCUMENTS = cast("tuple[DocumentFormat, ...]", (gemini,))
 
 
 @dataclass(frozen=True, slots=True)
-class AgentsLog(os.PathLike[str]):
+class AgentLog(os.PathLike[str]):
     """A file that an agent's program or its hook wrote: `opening` opens it, and nothing but `formats` is read."""
 
     path: str
     opening: Callable[[], IO[bytes]]
-    formats: tuple[Format, ...] = AGENTS
+    formats: tuple[LineFormat, ...] = AGENTS
 
     def __fspath__(self) -> str:
         return self.path
 
 
-def read_transcripts(source: Path | AgentsLog | IO[bytes], *, session: str | None = None) -> Iterator[Conversation]:
+def read_transcripts(source: Path | AgentLog | IO[bytes], *, session: str | None = None) -> Iterator[Conversation]:
     """The conversations of a transcript or an export, each as soon as it is read; `session` overrules the one it names.
 
     A session in which nobody said anything is a conversation without turns. Lines and conversations that are unreadable
@@ -100,12 +100,14 @@ def read_transcripts(source: Path | AgentsLog | IO[bytes], *, session: str | Non
         BadInputError: when read from. The file cannot be opened, is empty or binary, is JSON of an unknown kind or a
             broken archive, or `session` was given for several conversations.
     """
-    name = os.fspath(source) if isinstance(source, (Path, AgentsLog)) else _stream_name(source)
+    name = os.fspath(source) if isinstance(source, (Path, AgentLog)) else _stream_name(source)
     skipped: Counter[str] = Counter()
     try:
-        if isinstance(source, AgentsLog):
+        if isinstance(source, AgentLog):
             with source.opening() as stream:
-                yield from _finish(_read_log(stream, name, source.formats, skipped), skipped, name, session)
+                documents = _AGENTS_DOCUMENTS if source.formats == AGENTS else ()
+                found = _read(stream, name, skipped, source.formats, documents)
+                yield from _finish(found, skipped, name, session)
         elif isinstance(source, Path):
             with source.open("rb") as stream:
                 yield from _finish(_read(stream, name, skipped), skipped, name, session)
@@ -114,22 +116,6 @@ def read_transcripts(source: Path | AgentsLog | IO[bytes], *, session: str | Non
     except OSError as error:
         reason = error.strerror or str(error)
         raise BadInputError(f"{name} cannot be read ({reason}). Check the path and its permissions.") from error
-
-
-def read_transcript(source: Path | IO[bytes], *, session: str | None = None) -> Conversation:
-    """The one conversation of a transcript, as `read_transcripts` gives it.
-
-    Raises:
-        BadInputError: as there, and when there are several.
-    """
-    conversations = read_transcripts(source, session=session)
-    conversation = next(conversations)
-    if others := sum(1 for _ in conversations):
-        name = str(source) if isinstance(source, Path) else _stream_name(source)
-        raise BadInputError(
-            f"{name} holds {others + 1} conversations where one is expected. Keep them all with: quaid extract {name}"
-        )
-    return conversation
 
 
 def _finish(
@@ -156,75 +142,71 @@ def _counted(conversation: Conversation, skipped: Counter[str]) -> Conversation:
     return replace(conversation, skipped=both)
 
 
-def _read(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[Conversation]:
+def _read(
+    stream: IO[bytes],
+    name: str,
+    skipped: Counter[str],
+    formats: Sequence[LineFormat] = FORMATS,
+    documents: Sequence[DocumentFormat] = DOCUMENTS,
+) -> Iterator[Conversation]:
+    is_log = formats is not FORMATS
     start = _read_start(stream)
     whole = cast("IO[bytes]", io.BufferedReader(_Rewound(start, stream), _START_BYTES))
-    if start.startswith(_ARCHIVE_STARTS):
-        from quaid.capture.transcripts.archives import read_members
-
-        for chunks in read_members(stream if stream.seekable() else whole, name):
-            yield from _read_member(chunks, skipped)
+    if start.startswith(_ARCHIVE_STARTS) and not is_log:
+        yield from _read_archive(stream if stream.seekable() else whole, name, skipped)
         return
-    document = _find_document(start)
-    head = list(islice(_first_lines(start), _HEAD_LINES))
-    if not head:
+    document = _find_document(start, documents)
+    lines = read_lines(io.BytesIO(start), Counter())
+    head = list(islice((line for line in lines if line.strip("\0 \t\r")), _HEAD_LINES))
+    if not head and not is_log:
         raise BadInputError(f"{name} holds no text. Give a transcript with at least one thing said.")
-    form = None if document and not _has_whole_line(start) else _find_format(head)
+    form = None
+    if document is None or _has_whole_line(start):
+        form = next((form for form in formats if form.recognises(head)), None)
     if form is not None:
         yield from form.read(read_lines(whole, skipped), skipped)
     elif document is not None:
         yield from _read_documents(iter(lambda: whole.read(_START_BYTES), b""), document, skipped)
+    elif is_log:
+        raise BadInputError(f"{name} is not a transcript of an agent. Take it in yourself with: quaid extract FILE")
     else:
-        names = [form.NAME for form in FORMATS[:-1]] + [form.NAME for form in DOCUMENTS] + [FORMATS[-1].NAME]
+        names = [*(form.NAME for form in FORMATS[:-1]), *(form.NAME for form in DOCUMENTS), FORMATS[-1].NAME]
         known = ", ".join(dict.fromkeys(names))
         raise BadInputError(
             f"{name} is not a transcript Quaid knows; known are: {known}. Convert it to one of these and try again."
         )
 
 
-def _read_log(stream: IO[bytes], name: str, formats: Sequence[Format], skipped: Counter[str]) -> Iterator[Conversation]:
-    start = _read_start(stream)
-    whole = cast("IO[bytes]", io.BufferedReader(_Rewound(start, stream), _START_BYTES))
-    keys = spot_keys(start) if formats == AGENTS else frozenset()
-    document = next((form for form in _AGENTS_DOCUMENTS if form.recognises_document(keys)), None)
-    form = next((form for form in formats if form.recognises(list(islice(_first_lines(start), _HEAD_LINES)))), None)
-    if form is not None and not (document and not _has_whole_line(start)):
-        yield from form.read(read_lines(whole, skipped), skipped)
-    elif document is not None:
-        yield from _read_documents(iter(lambda: whole.read(_START_BYTES), b""), document, skipped)
-    else:
-        raise BadInputError(f"{name} is not a transcript of an agent. Take it in yourself with: quaid extract FILE")
+def _read_archive(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[Conversation]:
+    from quaid.capture.transcripts.archives import read_members
+
+    for chunks in read_members(stream, name):
+        start = next(chunks, b"")
+        document = _find_document(start)
+        if document is not None:
+            yield from _read_documents(chain([start], chunks), document, skipped)
+        elif start.strip(b"[] \t\r\n"):
+            skipped["unknown file"] += 1
 
 
-def _read_member(chunks: Iterator[bytes], skipped: Counter[str]) -> Iterator[Conversation]:
-    start = next(chunks, b"")
-    document = _find_document(start)
-    if document is not None:
-        yield from _read_documents(chain([start], chunks), document, skipped)
-    elif start.strip(b"[] \t\r\n"):
-        skipped["unknown file"] += 1
-
-
-def _read_documents(chunks: Iterator[bytes], document: Document, skipped: Counter[str]) -> Iterator[Conversation]:
+def _read_documents(chunks: Iterator[bytes], document: DocumentFormat, skipped: Counter[str]) -> Iterator[Conversation]:
     for found in read_documents(chunks, lambda found: document.recognises_document(found.keys()), skipped):
         left_out: Counter[str] = Counter()
         conversation = document.read_document(found, left_out)
         yield replace(conversation, skipped=left_out)
 
 
-def _find_format(head: Sequence[str]) -> Format | None:
-    return next((form for form in FORMATS if form.recognises(head)), None)
-
-
-def _find_document(start: bytes) -> Document | None:
-    keys = spot_keys(start)
-    return next((form for form in DOCUMENTS if form.recognises_document(keys)), None)
+def _find_document(start: bytes, documents: Sequence[DocumentFormat] = DOCUMENTS) -> DocumentFormat | None:
+    keys = spot_keys(start) if documents else frozenset()
+    return next((form for form in documents if form.recognises_document(keys)), None)
 
 
 def _read_start(stream: IO[bytes]) -> bytes:
     """Enough to tell the format by: a whole line, unless it is a document that may be one line of any length."""
     start = _read_up_to(stream, _START_BYTES)
-    while len(start) >= _START_BYTES and not _has_whole_line(start) and _is_long_object(start):
+    while not _has_whole_line(start) and start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        if _find_document(start) is not None:
+            break
         more = _read_up_to(stream, len(start))
         start += more
         if not more or len(start) >= LINE_LIMIT_BYTES:
@@ -242,15 +224,6 @@ def _read_up_to(stream: IO[bytes], size: int) -> bytes:
 
 def _has_whole_line(start: bytes) -> bool:
     return len(start) < _START_BYTES or b"\n" in start.strip()
-
-
-def _is_long_object(start: bytes) -> bool:
-    return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and _find_document(start) is None
-
-
-def _first_lines(start: bytes) -> Iterator[str]:
-    lines = read_lines(io.BytesIO(start), Counter())
-    return (line for line in lines if line.strip("\0 \t\r"))
 
 
 class _Rewound(io.RawIOBase):
@@ -283,11 +256,11 @@ def read_conversations(
     source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], session: str | None
 ) -> Iterator[Conversation]:
     """The conversations of a file, of an open stream, or one of turns as they are given, cleaned."""
-    if isinstance(source, AgentsLog):
+    if isinstance(source, AgentLog):
         yield from read_transcripts(source, session=session)
     elif isinstance(source, (str, os.PathLike)):
         yield from read_transcripts(Path(source), session=session)
-    elif hasattr(source, "read"):  # an open file is no subclass of typing.IO
+    elif hasattr(source, "read"):  # an open file is not a subclass of typing.IO
         yield from read_transcripts(cast("IO[bytes]", source), session=session)
     else:
         yield Conversation(tuple(replace(turn, text=clean_text(turn.text)) for turn in source), session)

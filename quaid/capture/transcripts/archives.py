@@ -27,32 +27,33 @@ def read_members(stream: IO[bytes], name: str) -> Iterator[Iterator[bytes]]:
     Raises:
         BadInputError: the archive is damaged, encrypted, holds no conversations or more than the limit.
     """
-    left = [UNPACKED_LIMIT_BYTES]
+    left = UNPACKED_LIMIT_BYTES
+
+    def unpack(member: zipfile.ZipInfo) -> Iterator[bytes]:
+        nonlocal left
+        with _explained(name), archive.open(member) as unpacked:
+            while chunk := unpacked.read(_CHUNK_BYTES):
+                left -= len(chunk)
+                if left < 0:
+                    raise BadInputError(
+                        f"{name} unpacks to more than {UNPACKED_LIMIT_BYTES / 2**30:g} GB of conversations. Unpack it "
+                        "and give its parts one by one."
+                    )
+                yield chunk
+
     with _explained(name), _seekable(stream) as seekable, zipfile.ZipFile(seekable) as archive:
-        members = [entry for entry in archive.infolist() if _is_conversations(entry.filename)]
+        members = [
+            entry
+            for entry in archive.infolist()
+            if _CONVERSATIONS.fullmatch(entry.filename) and not entry.filename.startswith("__MACOSX/")
+        ]
         if not members:
             raise BadInputError(
                 f"{name} is a ZIP archive without conversations.json. Give the archive as ChatGPT or Claude.ai sent "
                 "it, or a transcript taken out of it."
             )
         for member in sorted(members, key=lambda entry: entry.filename):
-            yield _read_member(archive, member, name, left)
-
-
-def _is_conversations(filename: str) -> bool:
-    return _CONVERSATIONS.fullmatch(filename) is not None and not filename.startswith("__MACOSX/")
-
-
-def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, left: list[int]) -> Iterator[bytes]:
-    with _explained(name), archive.open(member) as stream:
-        while chunk := stream.read(_CHUNK_BYTES):
-            left[0] -= len(chunk)
-            if left[0] < 0:
-                raise BadInputError(
-                    f"{name} unpacks to more than {UNPACKED_LIMIT_BYTES / 2**30:g} GB of conversations. Unpack it and "
-                    "give its parts one by one."
-                )
-            yield chunk
+            yield unpack(member)
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts.said import Piece, make_conversation, walk_back
+from quaid.capture.transcripts.lines import object_at, text_at, value_at
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, make_conversation, walk_back
 from quaid.model import Conversation
 
 NAME = "ChatGPT exports"
@@ -26,78 +27,64 @@ _CITATION = re.compile("\ue200[^\ue200\ue201]{0,400}\ue201")
 
 
 def recognises_document(keys: Collection[str]) -> bool:
-    """Whether an object with these keys is a conversation."""
+    """Return True when an object with these keys is a conversation."""
     return "mapping" in keys and not {"current_node", "conversation_id", "create_time"}.isdisjoint(keys)
 
 
 def read_document(found: dict[str, Any], skipped: Counter[str]) -> Conversation:
     """The branch that ends in the current node; without one, in the newest."""
-    mapping = found.get("mapping")
-    nodes = (
-        {name: node for name, node in mapping.items() if isinstance(node, dict)} if isinstance(mapping, dict) else {}
-    )
-    parents = {name: _text(node.get("parent")) for name, node in nodes.items()}
-    current = _text(found.get("current_node"))
-    path = walk_back(current if current in nodes else _newest(nodes), parents)
-    pieces = [piece for name in path for piece in _pieces(nodes[name].get("message"), skipped)]
-    beside = sum(bool(list(_pieces(nodes[name].get("message"), Counter()))) for name in nodes.keys() - set(path))
-    if beside:
-        skipped["abandoned branch"] += beside
-    session = _text(found.get("conversation_id")) or _text(found.get("id"))
-    return make_conversation(pieces, "chatgpt", session, parse_timestamp(found.get("create_time")))
+    nodes = {name: node for name, node in object_at(found, "mapping").items() if isinstance(node, dict)}
+    parents = {name: text_at(node, "parent") or None for name, node in nodes.items()}
 
-
-def _newest(nodes: dict[str, dict[str, Any]]) -> str | None:
-    def key(name: str) -> float:
-        message = nodes[name].get("message")
-        at = parse_timestamp(message.get("create_time")) if isinstance(message, dict) else None
+    def seconds(name: str) -> float:
+        at = parse_timestamp(value_at(nodes[name], "message", "create_time"))
         return at.timestamp() if at else 0.0
 
-    return max(reversed(nodes), key=key, default=None)
+    current = text_at(found, "current_node")
+    path = walk_back(current if current in nodes else max(reversed(nodes), key=seconds, default=None), parents)
+    said = [utterance for name in path for utterance in _utterances(nodes[name].get("message"), skipped)]
+    beside = sum(bool(list(_utterances(nodes[name].get("message"), Counter()))) for name in nodes.keys() - set(path))
+    if beside:
+        skipped["abandoned branch"] += beside
+    session = text_at(found, "conversation_id") or text_at(found, "id")
+    return make_conversation(said, "chatgpt", session, parse_timestamp(found.get("create_time")))
 
 
-def _pieces(message: object, skipped: Counter[str]) -> Iterator[Piece]:
+def _utterances(message: object, skipped: Counter[str]) -> Iterator[Utterance]:
     if not isinstance(message, dict):
         return
-    author = message.get("author")
-    role = author.get("role") if isinstance(author, dict) else None
-    reason = _why_nobody_said_it(message, role)
+    role = value_at(message, "author", "role")
+    reason = _skip_reason(message, role)
     if reason:
         skipped[reason] += 1
         return
-    text = clean_text(_CITATION.sub("", "\n\n".join(_parts(message["content"], skipped))))
-    if text:
-        yield Piece(str(role), text, parse_timestamp(message.get("create_time")))
+    texts: list[str] = []
+    content = message["content"]
+    parts = content.get("parts")
+    for part in parts if isinstance(parts, list) else [content.get("text")]:
+        kind = part.get("content_type", "text") if isinstance(part, dict) else "text"
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str) and isinstance(kind, str) and kind in _SPOKEN:
+            texts += [text] if text.strip() else []
+        else:
+            skipped["attachment"] += 1
+    cleaned = clean_text(_CITATION.sub("", "\n\n".join(texts)))
+    if cleaned:
+        yield Utterance(str(role), cleaned, parse_timestamp(message.get("create_time")))
     else:
         skipped["empty"] += 1
 
 
-def _why_nobody_said_it(message: dict[str, Any], role: object) -> str | None:
-    metadata = message.get("metadata")
+def _skip_reason(message: dict[str, Any], role: object) -> str | None:
+    """Return why a message was not said by anybody; None for one that was."""
     content = message.get("content")
     kind = content.get("content_type", "text") if isinstance(content, dict) else None
     if role not in ("user", "assistant"):
         return "system or tool"
-    if isinstance(metadata, dict) and any(metadata.get(mark) for mark in _HIDDEN):
+    if any(object_at(message, "metadata").get(mark) for mark in _HIDDEN):
         return "hidden"
     if (isinstance(kind, str) and kind in _THOUGHTS) or message.get("channel") == "analysis":
         return "thinking"
     if not isinstance(kind, str) or kind not in _SAID:
         return "attachment"
     return None if message.get("recipient", "all") in ("all", None) else "tool call"
-
-
-def _parts(content: dict[str, Any], skipped: Counter[str]) -> Iterator[str]:
-    parts = content.get("parts")
-    for part in parts if isinstance(parts, list) else [content.get("text")]:
-        kind = part.get("content_type", "text") if isinstance(part, dict) else "text"
-        text = part.get("text") if isinstance(part, dict) else part
-        if isinstance(text, str) and isinstance(kind, str) and kind in _SPOKEN:
-            if text.strip():
-                yield text
-        else:
-            skipped["attachment"] += 1
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None

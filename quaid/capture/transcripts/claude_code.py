@@ -14,29 +14,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts.lines import find_texts, list_objects, read_objects
-from quaid.capture.transcripts.said import Piece, clean_typed, find_project, make_conversation
+from quaid.capture.transcripts.lines import (
+    find_texts,
+    list_at,
+    list_objects,
+    object_at,
+    read_objects,
+    text_at,
+    value_at,
+)
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, clean_typed, find_project, make_conversation
 from quaid.model import Conversation
 
 NAME = "Claude Code sessions"
 
 _BOOKKEEPING = frozenset(
-    {
-        "api-request",
-        "api-request-blob",
-        "api-request-shape",
-        "atis-latch",
-        "cost-state",
-        "file-history-snapshot",
-        "last-prompt",
-        "mode",
-        "progress",
-        "queue-operation",
-        "summary",
-        "system",
-        "tools-used",
-    }
+    """
+    api-request api-request-blob api-request-shape atis-latch cost-state file-history-snapshot last-prompt mode progress
+    queue-operation summary system tools-used
+    """.split()  # noqa: SIM905 - a word list reads best as words
 )
 _TYPES = _BOOKKEEPING | {"user", "assistant", "attachment"}
 _MARKS = frozenset({"uuid", "parentUuid", "sessionId", "leafUuid", "messageId"})
@@ -54,12 +51,12 @@ _MACHINE_TEXTS = (
 _PEOPLE = frozenset({"human", "channel"})
 _BLOCKED = "UserPromptSubmit operation blocked by hook"
 _ORIGINAL_PROMPT = "Original prompt:"
-_MOST_HOOKS = 50
+_MAX_HOOKS = 50
 
 
 @dataclass(slots=True)
 class _Tree:
-    """Who follows whom: `parents[node]` are node numbers, or uuids not met yet."""
+    """The tree of lines: `parents[node]` are node numbers, or uuids not met yet."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     parents: list[tuple[int | str, ...]] = field(default_factory=list)
@@ -86,10 +83,8 @@ class _Tree:
         return found
 
     def _named_parents(self, line: dict[str, Any]) -> list[str]:
-        metadata = line.get("compactMetadata")
-        preserved = metadata.get("preservedMessages") if isinstance(metadata, dict) else None
-        uuids = preserved.get("uuids") if isinstance(preserved, dict) else None
-        links = [line.get("parentUuid"), line.get("logicalParentUuid"), *(uuids if isinstance(uuids, list) else [])]
+        preserved = list_at(line["compactMetadata"], "preservedMessages", "uuids") if "compactMetadata" in line else []
+        links = [line.get("parentUuid"), line.get("logicalParentUuid"), *preserved]
         return [link for link in links if isinstance(link, str)]
 
     def _implied(self, line: dict[str, Any]) -> tuple[int, ...]:
@@ -112,20 +107,80 @@ class _Session:
     session: str | None = None
     project: str | None = None
     tree: _Tree = field(default_factory=_Tree)
-    pieces: list[Piece] = field(default_factory=list)
-    """What was said; the place of a piece is its line's number in the tree, the source of an answer its message id."""
+    said: list[Utterance] = field(default_factory=list)
+    """The place of an utterance is its line's number in the tree, the source of an answer its message id."""
     answers: dict[str, list[int]] = field(default_factory=dict)
     """The lines of each answer, by its message id."""
-    queued: list[Piece] = field(default_factory=list)
-    """What the user typed while the agent was at work; these hang beside the tree."""
+    queued: list[Utterance] = field(default_factory=list)
+    """Prompts that the user typed while the agent was at work; these hang beside the tree."""
     beside: set[int] = field(default_factory=set)
     """The lines of attachments."""
     blocked: set[int] = field(default_factory=set)
     """The lines of prompts that a hook kept from the agent."""
 
+    def read_line(self, line: dict[str, Any], skipped: Counter[str]) -> None:
+        kind, uuid, tree = text_at(line, "type") or "", text_at(line, "uuid"), self.tree
+        if line.get("isSidechain"):
+            skipped["sidechain"] += 1
+        elif uuid is not None and uuid in tree.numbers:
+            skipped["repeated line"] += 1
+        elif kind in {"user", "assistant"}:
+            self._read_message(line, skipped)
+        elif kind == "attachment":
+            node = tree.add(line) if uuid is not None or tree.newest is None else tree.newest
+            self.beside.add(node)
+            self.queued += _queued_utterances(line, node, skipped)
+        else:
+            if uuid is not None:
+                self._note_block(line, tree.add(line))
+            skipped["bookkeeping" if kind in _BOOKKEEPING else "unknown type"] += 1
+
+    def _read_message(self, line: dict[str, Any], skipped: Counter[str]) -> None:
+        self.tree.newest = node = self.tree.add(line)
+        # A resumed session may begin with lines of the one it came from.
+        self.session = text_at(line, "sessionId") or self.session
+        if self.project is None:
+            self.project = find_project(line.get("cwd"))
+        self.said += _utterances(line, node, skipped)
+        if message_id := text_at(line, "message", "id"):
+            self.answers.setdefault(message_id, []).append(node)
+
+    def _note_block(self, line: dict[str, Any], node: int) -> None:
+        """Some versions write a prompt down before a hook refuses it, perhaps for the secret it holds."""
+        content = text_at(line, "content") or ""
+        if not content.startswith(_BLOCKED):
+            return
+        parents = self.tree.find_parents(node)
+        for _ in range(_MAX_HOOKS):
+            if not parents or parents[0] not in self.beside:
+                break
+            parents = self.tree.find_parents(parents[0])
+        asked = [utterance for utterance in self.said if utterance.place in parents and utterance.role == "user"]
+        if all(_ORIGINAL_PROMPT not in content or utterance.text in clean_text(content) for utterance in asked):
+            self.blocked.update(utterance.place for utterance in asked)
+
+    def follow(self, skipped: Counter[str]) -> list[Utterance]:
+        """Return what was said on the way to the newest message, in the order of the file."""
+        tree = self.tree
+        path = tree.walk_from([] if tree.newest is None else [tree.newest])
+        # The next prompt may hang on another block of the same answer.
+        answered = {message_id for message_id, nodes in self.answers.items() if not path.isdisjoint(nodes)}
+        kept = [utterance for utterance in self.said if utterance.place in path or utterance.source in answered]
+        kept += [
+            utterance
+            for utterance in self.queued
+            if path.intersection([utterance.place, *tree.find_parents(utterance.place)])
+        ]
+        if abandoned := len(self.said) + len(self.queued) - len(kept):
+            skipped["abandoned branch"] += abandoned
+        said = [utterance for utterance in kept if utterance.place not in self.blocked]
+        if blocked := len(kept) - len(said):
+            skipped["blocked prompt"] += blocked
+        return sorted(said, key=lambda utterance: utterance.place)
+
 
 def recognises(head: Sequence[str]) -> bool:
-    """Whether one of the first non-empty lines has a type and the ids that Claude Code writes."""
+    """Return True when one of the first non-empty lines has a type and the ids that Claude Code writes."""
     return any(_is_line(found) for found in list_objects(head))
 
 
@@ -136,101 +191,49 @@ def read(lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
     """
     session = _Session()
     for line in read_objects(lines, skipped):
-        _read_line(line, session, skipped)
-    yield make_conversation(_follow(session, skipped), "claude-code", session.session, project=session.project)
+        session.read_line(line, skipped)
+    yield make_conversation(session.follow(skipped), "claude-code", session.session, project=session.project)
 
 
 def _is_line(found: dict[str, Any]) -> bool:
-    kind = _type_of(found)
-    message = found.get("message")
-    has_ids = not _MARKS.isdisjoint(found)
-    is_message = kind in {"user", "assistant"} and isinstance(message, dict) and "content" in message
-    return (kind in _TYPES and has_ids) or is_message
+    kind = text_at(found, "type")
+    is_message = kind in {"user", "assistant"} and "content" in object_at(found, "message")
+    return (kind in _TYPES and not _MARKS.isdisjoint(found)) or is_message
 
 
-def _type_of(line: dict[str, Any]) -> str:
-    kind = line.get("type")
-    return kind if isinstance(kind, str) else ""
-
-
-def _read_line(line: dict[str, Any], session: _Session, skipped: Counter[str]) -> None:
-    if line.get("isSidechain"):
-        skipped["sidechain"] += 1
-        return
-    if isinstance(line.get("uuid"), str) and line["uuid"] in session.tree.numbers:
-        skipped["repeated line"] += 1
-        return
-    kind = _type_of(line)
-    if kind in {"user", "assistant"}:
-        session.tree.newest = node = session.tree.add(line)
-        _note_origin(line, session)
-        session.pieces += _pieces(line, node, skipped)
-        if message_id := _message_id(line):
-            session.answers.setdefault(message_id, []).append(node)
-    elif kind == "attachment":
-        node = _node_beside(line, session.tree)
-        session.beside.add(node)
-        session.queued += _queued_pieces(line, node, skipped)
-    else:
-        if isinstance(line.get("uuid"), str):
-            _note_block(line, session.tree.add(line), session)
-        skipped["bookkeeping" if kind in _BOOKKEEPING else "unknown type"] += 1
-
-
-def _note_origin(line: dict[str, Any], session: _Session) -> None:
-    if isinstance(line.get("sessionId"), str):
-        # A resumed session may begin with lines of the one it came from.
-        session.session = line["sessionId"]
-    if session.project is None:
-        session.project = find_project(line.get("cwd"))
-
-
-def _note_block(line: dict[str, Any], node: int, session: _Session) -> None:
-    """Some versions write a prompt down before a hook refuses it, perhaps for the secret it holds."""
-    content = line.get("content")
-    if not isinstance(content, str) or not content.startswith(_BLOCKED):
-        return
-    parents = session.tree.find_parents(node)
-    for _ in range(_MOST_HOOKS):
-        if not parents or parents[0] not in session.beside:
-            break
-        parents = session.tree.find_parents(parents[0])
-    asked = [piece for piece in session.pieces if piece.place in parents and piece.role == "user"]
-    if all(_ORIGINAL_PROMPT not in content or piece.text in clean_text(content) for piece in asked):
-        session.blocked.update(piece.place for piece in asked)
-
-
-def _node_beside(line: dict[str, Any], tree: _Tree) -> int:
-    return tree.add(line) if isinstance(line.get("uuid"), str) or tree.newest is None else tree.newest
-
-
-def _pieces(line: dict[str, Any], node: int, skipped: Counter[str]) -> Iterator[Piece]:
+def _utterances(line: dict[str, Any], node: int, skipped: Counter[str]) -> Iterator[Utterance]:
     message = line.get("message")
-    reason = _why_nobody_said_it(line, message)
+    reason = _skip_reason(line)
     if reason or not isinstance(message, dict):
         skipped[reason or "unknown type"] += 1
         return
     # A streamed answer is sometimes written twice under one message id.
-    source = _message_id(line) or node
+    source = text_at(message, "id") or node
     at = parse_timestamp(line.get("timestamp"))
-    for text in _said(message.get("content"), line["type"], skipped):
-        yield Piece(line["type"], text, at, node, source)
+    for text in _texts(message.get("content"), line["type"], skipped):
+        yield Utterance(line["type"], text, at, node, source)
 
 
-def _message_id(line: dict[str, Any]) -> str | None:
-    message = line.get("message")
-    message_id = message.get("id") if isinstance(message, dict) else None
-    return message_id if isinstance(message_id, str) else None
+def _queued_utterances(line: dict[str, Any], node: int, skipped: Counter[str]) -> Iterator[Utterance]:
+    attachment = object_at(line, "attachment")
+    is_prompt = attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt"
+    if not is_prompt or not _is_from_person(attachment.get("origin")):
+        skipped["attachment"] += 1
+        return
+    at = parse_timestamp(line.get("timestamp"))
+    for text in _texts(attachment.get("prompt"), "user", skipped):
+        yield Utterance("user", text, at, node)
 
 
-def _why_nobody_said_it(line: dict[str, Any], message: object) -> str | None:
+def _skip_reason(line: dict[str, Any]) -> str | None:
+    """Return why a line was not said by anybody; None for one that was."""
     if line.get("isCompactSummary"):
         return "compact summary"
     if line.get("isMeta"):
         return "meta"
     if not _is_from_person(line.get("origin")):
         return "notification"
-    if line.get("isApiErrorMessage") or (isinstance(message, dict) and message.get("model") == "<synthetic>"):
+    if line.get("isApiErrorMessage") or value_at(line, "message", "model") == "<synthetic>":
         return "error message"
     return None
 
@@ -240,49 +243,15 @@ def _is_from_person(origin: object) -> bool:
     return not isinstance(kind, str) or kind in _PEOPLE
 
 
-def _said(content: object, role: str, skipped: Counter[str]) -> Iterator[str]:
+def _texts(content: object, role: str, skipped: Counter[str]) -> Iterator[str]:
     for raw in find_texts(content, skipped):
         text = clean_text(raw)
-        reason = _machine_text(text) if role == "user" else None
-        if role == "user" and reason is None:
-            text = clean_typed(text)
+        reason = None
+        if role == "user":
+            opening = text.lstrip()
+            reason = next((reason for start, reason in _MACHINE_TEXTS if opening.startswith(start)), None)
+            text = text if reason else clean_typed(text)
         if text and reason is None:
             yield text
         else:
             skipped[reason or "empty"] += 1
-
-
-def _machine_text(text: str) -> str | None:
-    opening = text.lstrip()
-    return next((reason for start, reason in _MACHINE_TEXTS if opening.startswith(start)), None)
-
-
-def _queued_pieces(line: dict[str, Any], node: int, skipped: Counter[str]) -> Iterator[Piece]:
-    attachment = line.get("attachment")
-    if not isinstance(attachment, dict) or not _is_typed_by_user(attachment):
-        skipped["attachment"] += 1
-        return
-    at = parse_timestamp(line.get("timestamp"))
-    for text in _said(attachment.get("prompt"), "user", skipped):
-        yield Piece("user", text, at, node)
-
-
-def _is_typed_by_user(attachment: dict[str, Any]) -> bool:
-    is_prompt = attachment.get("commandMode", "prompt") == "prompt" and _is_from_person(attachment.get("origin"))
-    return attachment.get("type") == "queued_command" and is_prompt
-
-
-def _follow(session: _Session, skipped: Counter[str]) -> list[Piece]:
-    """The pieces on the way to the newest message, in the order of the file."""
-    tree = session.tree
-    path = tree.walk_from([] if tree.newest is None else [tree.newest])
-    # The next prompt may hang on another block of the same answer.
-    answered = {message_id for message_id, nodes in session.answers.items() if not path.isdisjoint(nodes)}
-    kept = [piece for piece in session.pieces if piece.place in path or piece.source in answered]
-    queued = [piece for piece in session.queued if path.intersection([piece.place, *tree.find_parents(piece.place)])]
-    if abandoned := len(session.pieces) + len(session.queued) - len(kept) - len(queued):
-        skipped["abandoned branch"] += abandoned
-    said = [piece for piece in kept + queued if piece.place not in session.blocked]
-    if blocked := len(kept) + len(queued) - len(said):
-        skipped["blocked prompt"] += blocked
-    return sorted(said, key=lambda piece: piece.place)

@@ -16,9 +16,9 @@ from datetime import datetime
 from typing import Any
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts.lines import find_texts, list_objects, read_objects
-from quaid.capture.transcripts.said import Piece, clean_typed, find_project, make_conversation
+from quaid.capture.transcripts.lines import find_texts, list_at, list_objects, object_at, read_objects, text_at
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, clean_typed, find_project, make_conversation
 from quaid.model import Conversation
 
 NAME = "Codex CLI rollouts"
@@ -51,7 +51,7 @@ _REQUEST = re.compile(
 class _Entry:
     """Something said, in an item or an event, or so many turns taken back."""
 
-    piece: Piece
+    said: Utterance
     is_event: bool = False
     turns_taken_back: int = 0
 
@@ -65,9 +65,51 @@ class _Rollout:
     """Written by an agent that another agent sent: no person took part."""
     entries: list[_Entry] = field(default_factory=list)
 
+    def read_line(self, found: dict[str, Any], skipped: Counter[str]) -> None:
+        payload = _payload(found)
+        kind = str(found.get("type")) if payload is not found else "response_item"
+        if payload is None and "type" not in found and isinstance(found.get("id"), str):
+            kind, payload = "session_meta", found
+        if payload is None:
+            skipped[_item_reason(kind)] += 1
+            return
+        at = parse_timestamp(found.get("timestamp")) or parse_timestamp(payload.get("timestamp"))
+        # A forked rollout repeats its parent's head after its own.
+        if kind == "session_meta" and self.session is None and isinstance(payload.get("id"), str):
+            self.session = payload["id"]
+            self.project = find_project(payload.get("cwd"))
+            self.started = parse_timestamp(payload.get("timestamp")) or at
+            self.is_delegated = "subagent" in object_at(payload, "source")
+        elif kind == "response_item":
+            self._read_item(payload, at, skipped)
+        elif kind == "event_msg":
+            self._read_event(payload, at, skipped)
+        elif kind != "session_meta":
+            skipped["bookkeeping"] += 1
+
+    def _read_item(self, payload: dict[str, Any], at: datetime | None, skipped: Counter[str]) -> None:
+        kind, role = str(payload.get("type")), payload.get("role")
+        if kind != "message":
+            skipped[_item_reason(kind)] += 1
+        elif role not in ("user", "assistant"):
+            skipped["system or tool"] += 1
+        else:
+            texts = find_texts(payload.get("content"), skipped)
+            self.entries += [_Entry(Utterance(role, _clean(raw, role), at)) for raw in texts]
+
+    def _read_event(self, payload: dict[str, Any], at: datetime | None, skipped: Counter[str]) -> None:
+        kind, turns = text_at(payload, "type") or "", payload.get("num_turns")
+        role, message = _EVENTS.get(kind), text_at(payload, "message")
+        if role and message is not None:
+            self.entries.append(_Entry(Utterance(role, _clean(message, role), at), is_event=True))
+        elif kind == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
+            self.entries.append(_Entry(Utterance("", ""), turns_taken_back=turns))
+        else:
+            skipped["bookkeeping"] += 1
+
 
 def recognises(head: Sequence[str]) -> bool:
-    """Whether one of the first non-empty lines has a type and a payload, or is an item without either."""
+    """Return True when one of the first non-empty lines has a type and a payload, or is an item without either."""
     return any(_payload(found) is not None for found in list_objects(head))
 
 
@@ -75,75 +117,25 @@ def read(lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
     """One conversation. A rollout of an agent that another agent sent has no turns."""
     rollout = _Rollout()
     for found in read_objects(lines, skipped):
-        _read_line(found, rollout, skipped)
-    pieces = _replay(rollout.entries, skipped)
+        rollout.read_line(found, skipped)
+    said = _replay(rollout.entries, skipped)
     if rollout.is_delegated:
-        skipped["sidechain"] += len(pieces)
-        pieces = []
-    yield make_conversation(pieces, "codex", rollout.session, rollout.started, rollout.project)
+        skipped["sidechain"] += len(said)
+        said = []
+    yield make_conversation(said, "codex", rollout.session, rollout.started, rollout.project)
 
 
 def _payload(found: dict[str, Any]) -> dict[str, Any] | None:
     if isinstance(found.get("payload"), dict):
         return found["payload"] if str(found.get("type")) in _TYPES else None
     # The first versions wrote the bare items.
-    content = found.get("content")
-    blocks = content if found.get("type") == "message" and isinstance(content, list) else []
-    kinds = {block.get("type") for block in blocks if isinstance(block, dict) and isinstance(block.get("type"), str)}
+    blocks = list_at(found, "content") if found.get("type") == "message" else []
+    kinds = {text_at(block, "type") for block in blocks}
     return None if kinds.isdisjoint({"input_text", "output_text"}) else found
 
 
-def _read_line(found: dict[str, Any], rollout: _Rollout, skipped: Counter[str]) -> None:
-    payload = _payload(found)
-    kind = str(found.get("type")) if payload is not found else "response_item"
-    if payload is None and "type" not in found and isinstance(found.get("id"), str):
-        kind, payload = "session_meta", found
-    if payload is None:
-        skipped[next((reason for form, reason in _ITEMS_NOT_SAID if form.fullmatch(kind)), "unknown type")] += 1
-        return
-    at = parse_timestamp(found.get("timestamp")) or parse_timestamp(payload.get("timestamp"))
-    if kind == "session_meta":
-        _note_origin(payload, rollout, at)
-    elif kind == "response_item":
-        rollout.entries += _read_item(payload, at, skipped)
-    elif kind == "event_msg":
-        rollout.entries += _read_event(payload, at, skipped)
-    else:
-        skipped["bookkeeping"] += 1
-
-
-def _note_origin(payload: dict[str, Any], rollout: _Rollout, at: datetime | None) -> None:
-    # A forked rollout repeats its parent's after its own.
-    if rollout.session is None and isinstance(payload.get("id"), str):
-        source = payload.get("source")
-        rollout.session = payload["id"]
-        rollout.project = find_project(payload.get("cwd"))
-        rollout.started = parse_timestamp(payload.get("timestamp")) or at
-        rollout.is_delegated = isinstance(source, dict) and "subagent" in source
-
-
-def _read_item(payload: dict[str, Any], at: datetime | None, skipped: Counter[str]) -> Iterator[_Entry]:
-    kind = str(payload.get("type"))
-    role = payload.get("role")
-    if kind != "message":
-        skipped[next((reason for form, reason in _ITEMS_NOT_SAID if form.fullmatch(kind)), "unknown type")] += 1
-    elif role not in ("user", "assistant"):
-        skipped["system or tool"] += 1
-    else:
-        for raw in find_texts(payload.get("content"), skipped):
-            yield _Entry(Piece(role, _clean(raw, role), at))
-
-
-def _read_event(payload: dict[str, Any], at: datetime | None, skipped: Counter[str]) -> Iterator[_Entry]:
-    kind = payload.get("type")
-    role = _EVENTS.get(kind) if isinstance(kind, str) else None
-    turns = payload.get("num_turns")
-    if role and isinstance(payload.get("message"), str):
-        yield _Entry(Piece(role, _clean(payload["message"], role), at), is_event=True)
-    elif kind == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
-        yield _Entry(Piece("", ""), turns_taken_back=turns)
-    else:
-        skipped["bookkeeping"] += 1
+def _item_reason(kind: str) -> str:
+    return next((reason for form, reason in _ITEMS_NOT_SAID if form.fullmatch(kind)), "unknown type")
 
 
 def _clean(raw: str, role: str) -> str:
@@ -152,32 +144,29 @@ def _clean(raw: str, role: str) -> str:
     return text if role == "assistant" or _INJECTED.match(text) else clean_typed(_REQUEST.sub("", text))
 
 
-def _replay(entries: Sequence[_Entry], skipped: Counter[str]) -> list[Piece]:
-    typed = {entry.piece.text for entry in entries if entry.is_event and entry.piece.role == "user"}
+def _replay(entries: Sequence[_Entry], skipped: Counter[str]) -> list[Utterance]:
+    typed = {entry.said.text for entry in entries if entry.is_event and entry.said.role == "user"}
     in_items = {
-        entry.piece.role for entry in entries if not entry.is_event and not _is_injected(entry.piece, typed, skipped)
+        entry.said.role for entry in entries if not entry.is_event and not _is_injected(entry.said, typed, skipped)
     }
-    said: list[Piece] = []
+    said: list[Utterance] = []
     for entry in entries:
-        if entry.turns_taken_back:
-            _take_back(said, entry.turns_taken_back, skipped)
-        elif entry.is_event is (entry.piece.role not in in_items) and not _is_injected(entry.piece, typed):
-            said.append(entry.piece)
+        turns = entry.turns_taken_back
+        while said and turns:
+            turns -= said.pop().role == "user"
+            skipped["abandoned branch"] += 1
+        is_read = entry.is_event is (entry.said.role not in in_items)
+        if not entry.turns_taken_back and is_read and not _is_injected(entry.said, typed):
+            said.append(entry.said)
     return said
 
 
-def _is_injected(piece: Piece, typed: set[str], skipped: Counter[str] | None = None) -> bool:
-    is_unsaid = not piece.text
-    if piece.role == "user" and not is_unsaid:
+def _is_injected(utterance: Utterance, typed: set[str], skipped: Counter[str] | None = None) -> bool:
+    is_unsaid = not utterance.text
+    if utterance.role == "user" and not is_unsaid:
         # New kinds of these appear with every release; where there are events, they know better.
-        is_strange = bool(typed) and piece.text not in typed and _TAG.match(piece.text) is not None
-        is_unsaid = is_strange or _INJECTED.match(piece.text) is not None
-    if is_unsaid and skipped is not None and piece.role:
-        skipped["injected" if piece.text else "empty"] += 1
+        is_strange = bool(typed) and utterance.text not in typed and _TAG.match(utterance.text) is not None
+        is_unsaid = is_strange or _INJECTED.match(utterance.text) is not None
+    if is_unsaid and skipped is not None and utterance.role:
+        skipped["injected" if utterance.text else "empty"] += 1
     return is_unsaid
-
-
-def _take_back(said: list[Piece], turns: int, skipped: Counter[str]) -> None:
-    while said and turns:
-        turns -= said.pop().role == "user"
-        skipped["abandoned branch"] += 1

@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts.lines import list_objects, read_objects
-from quaid.capture.transcripts.said import Piece, clean_typed, find_project, make_conversation
+from quaid.capture.transcripts.lines import list_at, list_objects, read_objects, text_at, value_at
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, clean_typed, find_project, make_conversation
 from quaid.model import Conversation
 
 NAME = "Gemini CLI sessions"
@@ -31,33 +31,43 @@ _PARTS_NOT_SAID = {"functionCall": "tool call", "functionResponse": "tool result
 
 
 def recognises(head: Sequence[str]) -> bool:
-    """Whether one of the first non-empty lines is a header, a message or a patch of Gemini CLI."""
-    return any(_is_header(found) or _is_answer(found) or "$rewindTo" in found for found in list_objects(head))
+    """Return True when one of the first non-empty lines is a header, a message or a patch of Gemini CLI."""
+    return any(
+        _is_header(found)
+        or (found.get("type") == "gemini" and {"id", "content"} <= found.keys())
+        or "$rewindTo" in found
+        for found in list_objects(head)
+    )
 
 
 def recognises_document(keys: Collection[str]) -> bool:
-    """Whether an object with these keys is a session of the older kind."""
+    """Return True when an object with these keys is a session of the older kind."""
     return {"sessionId", "messages", "startTime"} <= set(keys)
 
 
 def read(lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
     """One conversation: what the terminal shows at the end of the log. A helper agent's session has no turns."""
     metadata: dict[str, Any] = {}
-    said: dict[str, tuple[list[Piece], Counter[str]]] = {}
+    said: dict[str, tuple[list[Utterance], Counter[str]]] = {}
     for found in read_objects(lines, skipped):
-        if isinstance(found.get("$rewindTo"), str):
-            _rewind(said, found["$rewindTo"], skipped)
+        if (target := text_at(found, "$rewindTo")) is not None:
+            if target not in said:
+                # It names a message of the model's view: what was said stays.
+                skipped["unknown rewind"] += 1
+            while target in said:
+                said.popitem()
+                skipped["abandoned branch"] += 1
         elif isinstance(found.get("id"), str):
             left_out: Counter[str] = Counter()
-            said[found["id"]] = (list(_pieces(found, left_out)), left_out)
+            said[found["id"]] = (list(_utterances(found, left_out)), left_out)
         elif isinstance(found.get("$set"), dict) or _is_header(found):
             metadata |= found.get("$set") or found
         else:
             skipped["unknown type"] += 1
     for _, left_out in said.values():
         skipped.update(left_out)
-    pieces = [piece for pieces, _ in said.values() for piece in pieces]
-    yield _make(metadata, pieces if said else _read_messages(metadata, skipped), skipped)
+    utterances = [utterance for utterances, _ in said.values() for utterance in utterances]
+    yield _make(metadata, utterances if said else _read_messages(metadata, skipped), skipped)
 
 
 def read_document(found: dict[str, Any], skipped: Counter[str]) -> Conversation:
@@ -73,47 +83,34 @@ def _is_header(found: dict[str, Any]) -> bool:
     )
 
 
-def _is_answer(found: dict[str, Any]) -> bool:
-    return found.get("type") == "gemini" and {"id", "content"} <= found.keys()
+def _read_messages(metadata: dict[str, Any], skipped: Counter[str]) -> list[Utterance]:
+    messages = [message for message in list_at(metadata, "messages") if isinstance(message, dict)]
+    return [utterance for message in messages for utterance in _utterances(message, skipped)]
 
 
-def _read_messages(metadata: dict[str, Any], skipped: Counter[str]) -> list[Piece]:
-    messages = metadata.get("messages")
-    listed = messages if isinstance(messages, list) else []
-    return [piece for message in listed if isinstance(message, dict) for piece in _pieces(message, skipped)]
-
-
-def _rewind(said: dict[str, Any], target: str, skipped: Counter[str]) -> None:
-    if target not in said:
-        # It names a message of the model's view: what was said stays.
-        skipped["unknown rewind"] += 1
-    while target in said:
-        said.popitem()
-        skipped["abandoned branch"] += 1
-
-
-def _make(metadata: dict[str, Any], pieces: list[Piece], skipped: Counter[str]) -> Conversation:
+def _make(metadata: dict[str, Any], said: list[Utterance], skipped: Counter[str]) -> Conversation:
     if metadata.get("kind") == "subagent":
-        skipped["sidechain"] += len(pieces)
-        pieces = []
-    folders = metadata.get("directories")
-    project = find_project(folders[0]) if isinstance(folders, list) and folders else None
-    started = parse_timestamp(metadata.get("startTime"))
-    return make_conversation(pieces, "gemini", metadata.get("sessionId"), started, project)
+        skipped["sidechain"] += len(said)
+        said = []
+    folders = list_at(metadata, "directories")
+    project = find_project(folders[0]) if folders else None
+    return make_conversation(
+        said, "gemini", metadata.get("sessionId"), parse_timestamp(metadata.get("startTime")), project
+    )
 
 
-def _pieces(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Piece]:
-    kind = message.get("type")
-    role = _ROLES.get(kind) if isinstance(kind, str) else None
+def _utterances(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Utterance]:
+    kind = text_at(message, "type") or ""
+    role = _ROLES.get(kind)
     if role is None:
-        skipped["notice" if isinstance(kind, str) and kind in _NOTICES else "unknown type"] += 1
+        skipped["notice" if kind in _NOTICES else "unknown type"] += 1
         return
     # Files named with @ are put behind what was typed; what was typed is shown.
     content = message.get("displayContent") if role == "user" else None
     texts = list(_find_texts(content or message.get("content"), skipped))
     text = clean_text("".join(texts)) if role == "assistant" else clean_typed("\n\n".join(filter(str.strip, texts)))
     if text and not (role == "user" and _COMMAND.match(text)):
-        yield Piece(role, text, parse_timestamp(message.get("timestamp")))
+        yield Utterance(role, text, parse_timestamp(message.get("timestamp")))
     else:
         skipped["command" if text else "empty"] += 1
 
@@ -128,7 +125,7 @@ def _find_texts(content: object, skipped: Counter[str]) -> Iterator[str]:
                 skipped[kinds[0] if kinds else "attachment"] += 1
             continue
         is_file = (is_file or text.strip().startswith(_FILES_START)) and _FILES_END not in text
-        if isinstance(part, dict) and part.get("thought"):
+        if value_at(part, "thought"):
             skipped["thinking"] += 1
         elif is_file or _FILES_END in text:
             skipped["attachment"] += 1

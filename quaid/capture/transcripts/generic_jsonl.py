@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import replace
 from typing import Any
 
 from quaid.capture.cleaning import clean_name, clean_text
-from quaid.capture.transcripts.lines import find_texts, list_objects, read_objects
+from quaid.capture.transcripts.lines import find_texts, list_objects, read_objects, text_at
 from quaid.capture.transcripts.timestamps import parse_timestamp
 from quaid.model import Conversation, Turn
 
@@ -25,52 +24,38 @@ _NOT_SAID = frozenset({"system", "developer", "tool", "function", "toolResult"})
 _DEFAULT_SPEAKERS = {"user": "User", "assistant": "Assistant"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    session: str | None = None
-    started: datetime | None = None
-    project: str | None = None
-
-
 def recognises(head: Sequence[str]) -> bool:
-    """Whether one of the first non-empty lines is a message or a header of this format."""
+    """Return True when one of the first non-empty lines is a message or a header of this format."""
     return any(_message(found) or {"session", "started"} <= found.keys() for found in list_objects(head))
 
 
 def read(lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
     """One conversation: turn n is the n-th line of a user or assistant that carries text, even if none is left."""
-    header = _Header()
+    head = Conversation((), source="jsonl")
     turns: list[Turn] = []
     for found in read_objects(lines, skipped):
         message = _message(found)
+        is_header = "session" in found or "started" in found or found.get("type") == "session"
         if message is not None:
             turns += _turns(found, message, skipped)
-        elif not turns and header == _Header() and _is_header(found):
-            header = _read_header(found)
+        elif not turns and is_header and not (head.session or head.started or head.project):
+            session = found.get("session", found.get("id"))
+            head = replace(
+                head,
+                session=clean_name(str(session)) or None if isinstance(session, str | int) else None,
+                started=parse_timestamp(found.get("started", found.get("timestamp"))),
+                project=clean_name(text_at(found, "project") or "") or None,
+            )
         else:
             skipped["unknown type"] += 1
-    started = header.started or next((turn.at for turn in turns if turn.at), None)
-    yield Conversation(tuple(turns), header.session, "jsonl", started, header.project)
+    started = head.started or next((turn.at for turn in turns if turn.at), None)
+    yield replace(head, turns=tuple(turns), started=started)
 
 
 def _message(found: dict[str, Any]) -> dict[str, Any] | None:
     inner = found.get("message") if found.get("type") == "message" else found
     is_message = isinstance(inner, dict) and isinstance(inner.get("role"), str) and "content" in inner
     return inner if is_message else None
-
-
-def _is_header(found: dict[str, Any]) -> bool:
-    return "session" in found or "started" in found or found.get("type") == "session"
-
-
-def _read_header(found: dict[str, Any]) -> _Header:
-    session = found.get("session", found.get("id"))
-    project = found.get("project")
-    return _Header(
-        session=clean_name(str(session)) or None if isinstance(session, str | int) else None,
-        started=parse_timestamp(found.get("started", found.get("timestamp"))),
-        project=clean_name(project) or None if isinstance(project, str) else None,
-    )
 
 
 def _turns(found: dict[str, Any], message: dict[str, Any], skipped: Counter[str]) -> Iterator[Turn]:

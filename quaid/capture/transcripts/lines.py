@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 LINE_LIMIT_BYTES = 64 * 2**20
-"""A longer line is skipped and counted; nobody said it."""
+"""Bytes. A longer line is skipped and counted."""
 
 _TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
 _OTHER_BLOCKS = {
@@ -27,7 +27,7 @@ _JSON_START = re.compile(r"""\s*(?:\{\s*(?:"|\}|$)|\[\s*(?:[{"\[\]]|$))""")
 def read_lines(stream: IO[bytes], skipped: Counter[str]) -> Iterator[str]:
     """The lines of `stream` without their newlines, blank ones included, as text.
 
-    UTF-8 with or without BOM, or UTF-16 with one; bytes that are no text become U+FFFD.
+    UTF-8 with or without BOM, or UTF-16 with one; bytes that are not text become U+FFFD.
     """
     first = stream.readline(LINE_LIMIT_BYTES)
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -36,7 +36,8 @@ def read_lines(stream: IO[bytes], skipped: Counter[str]) -> Iterator[str]:
     raw = first.removeprefix(codecs.BOM_UTF8)
     while raw:
         if len(raw) >= LINE_LIMIT_BYTES and not raw.endswith(b"\n"):
-            _skip_rest_of_line(stream)
+            while (chunk := stream.readline(LINE_LIMIT_BYTES)) and not chunk.endswith(b"\n"):
+                pass
             skipped["overlong line"] += 1
         else:
             yield raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
@@ -58,7 +59,7 @@ def list_objects(head: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def is_json(head: Sequence[str]) -> bool:
-    """Whether these lines are JSON or JSONL rather than prose that quotes some."""
+    """Return True when these lines are JSON or JSONL rather than prose that quotes some."""
     starts = [_JSON_START.match(line.replace("\0", "")) is not None for line in head]
     return bool(starts) and (starts[0] or sum(starts) * 2 > len(starts))
 
@@ -75,25 +76,44 @@ def read_objects(lines: Iterator[str], skipped: Counter[str]) -> Iterator[dict[s
 
 def find_texts(content: object, skipped: Counter[str]) -> Iterator[str]:
     """The texts in a message's content: a string, or a list of strings and `{"type": "text", "text"}` blocks."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list):
-        for block in content:
-            yield from _block_texts(block, skipped)
+    blocks = [content] if isinstance(content, str) else content if isinstance(content, list) else []
+    for block in blocks:
+        if isinstance(block, str):
+            yield block
+            continue
+        found = block if isinstance(block, dict) else {}
+        kind, text = str(found.get("type")), found.get("text")
+        if kind in _TEXT_BLOCKS and isinstance(text, str):
+            yield text
+        else:
+            skipped[_OTHER_BLOCKS.get(kind, "attachment")] += 1
 
 
-def _block_texts(block: object, skipped: Counter[str]) -> Iterator[str]:
-    if isinstance(block, str):
-        yield block
-        return
-    kind = str(block.get("type")) if isinstance(block, dict) else ""
-    text = block.get("text") if isinstance(block, dict) else None
-    if kind in _TEXT_BLOCKS and isinstance(text, str):
-        yield text
-    else:
-        skipped[_OTHER_BLOCKS.get(kind, "attachment")] += 1
+def value_at(found: object, *keys: str) -> Any:
+    """The value below `keys`, of objects in objects; None where one of them is missing."""
+    for key in keys:
+        if not isinstance(found, dict):
+            return None
+        found = found.get(key)
+    return found
 
 
-def _skip_rest_of_line(stream: IO[bytes]) -> None:
-    while (chunk := stream.readline(LINE_LIMIT_BYTES)) and not chunk.endswith(b"\n"):
-        pass
+def text_at(found: object, *keys: str) -> str | None:
+    """The string below `keys`; None where there is none."""
+    for key in keys:  # as value_at, without a call: a line has several texts
+        if not isinstance(found, dict):
+            return None
+        found = found.get(key)
+    return found if isinstance(found, str) else None
+
+
+def object_at(found: object, *keys: str) -> dict[str, Any]:
+    """The object below `keys`; empty where there is none."""
+    value = value_at(found, *keys)
+    return value if isinstance(value, dict) else {}
+
+
+def list_at(found: object, *keys: str) -> list[Any]:
+    """The list below `keys`; empty where there is none."""
+    value = value_at(found, *keys)
+    return value if isinstance(value, list) else []

@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Any
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts.lines import find_texts, list_objects, read_objects
-from quaid.capture.transcripts.said import Piece, clean_typed, find_project, make_conversation, walk_back
+from quaid.capture.transcripts.lines import find_texts, list_objects, object_at, read_objects, text_at
 from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.turns import Utterance, clean_typed, find_project, make_conversation, walk_back
 from quaid.model import Conversation
 
 NAME = "OpenClaw sessions"
@@ -47,14 +47,42 @@ class _Session:
     project: str | None = None
     started: datetime | None = None
     numbers: dict[str, int] = field(default_factory=dict)
+    """An entry's id -> its number."""
     parents: dict[int, int | None] = field(default_factory=dict)
     last_kind: str = ""
-    pieces: list[Piece] = field(default_factory=list)
-    """What was said; the place of a piece is its entry's number."""
+    said: list[Utterance] = field(default_factory=list)
+    """The place of an utterance is its entry's number."""
+
+    def read_header(self, found: dict[str, Any]) -> None:
+        if self.session is None and isinstance(found.get("id"), str):
+            self.session = found["id"]
+            self.project = find_project(found.get("cwd"))
+            self.started = parse_timestamp(found.get("timestamp"))
+
+    def read_entry(self, found: dict[str, Any], skipped: Counter[str]) -> None:
+        kind = found["type"]
+        number = len(self.parents)
+        self.parents[number] = self._find_parent(found)
+        self.last_kind = kind
+        if isinstance(found.get("id"), str):
+            self.numbers[found["id"]] = number
+        if kind == "message":
+            self.said += _utterances(found, number, skipped)
+        else:
+            skipped[_NOT_SAID.get(kind, "unknown type")] += 1
+
+    def _find_parent(self, found: dict[str, Any]) -> int | None:
+        before = len(self.parents) - 1 if self.parents else None
+        parent = text_at(found, "parentId")
+        if parent is not None:
+            # A parent that is not in the file was lost or compacted away: the entry before must do.
+            return self.numbers.get(parent, before)
+        is_root = "parentId" in found and found["type"] not in _BEGINNINGS_ANEW
+        return None if is_root and self.last_kind not in _BEGINNINGS_ANEW else before
 
 
 def recognises(head: Sequence[str]) -> bool:
-    """Whether one of the first non-empty lines is a header with a version or an entry of the tree."""
+    """Return True when one of the first non-empty lines is a header with a version or an entry of the tree."""
     return any(_is_header(found) or _is_entry(found) for found in list_objects(head))
 
 
@@ -63,15 +91,15 @@ def read(lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
     session = _Session()
     for found in read_objects(lines, skipped):
         if _is_header(found):
-            _read_header(found, session)
+            session.read_header(found)
         elif isinstance(found.get("type"), str):
-            _read_entry(found, session, skipped)
+            session.read_entry(found, skipped)
         else:
             skipped["unknown type"] += 1
     path = set(walk_back(len(session.parents) - 1, session.parents))
-    kept = [piece for piece in session.pieces if piece.place in path]
-    if len(kept) < len(session.pieces):
-        skipped["abandoned branch"] += len(session.pieces) - len(kept)
+    kept = [utterance for utterance in session.said if utterance.place in path]
+    if len(kept) < len(session.said):
+        skipped["abandoned branch"] += len(session.said) - len(kept)
     yield make_conversation(kept, "openclaw", session.session, session.started, session.project)
 
 
@@ -80,64 +108,29 @@ def _is_header(found: dict[str, Any]) -> bool:
 
 
 def _is_entry(found: dict[str, Any]) -> bool:
-    kind = found.get("type")
-    is_known = kind == "message" or (isinstance(kind, str) and kind in _NOT_SAID)
-    return is_known and isinstance(found.get("id"), str) and "parentId" in found
+    kind = text_at(found, "type") or ""
+    return (kind == "message" or kind in _NOT_SAID) and isinstance(found.get("id"), str) and "parentId" in found
 
 
-def _read_header(found: dict[str, Any], session: _Session) -> None:
-    if session.session is None and isinstance(found.get("id"), str):
-        session.session = found["id"]
-        session.project = find_project(found.get("cwd"))
-        session.started = parse_timestamp(found.get("timestamp"))
-
-
-def _read_entry(found: dict[str, Any], session: _Session, skipped: Counter[str]) -> None:
-    kind = found["type"]
-    number = len(session.parents)
-    session.parents[number] = _find_parent(found, session)
-    session.last_kind = kind
-    if isinstance(found.get("id"), str):
-        session.numbers[found["id"]] = number
-    if kind == "message":
-        session.pieces += _pieces(found, number, skipped)
-    else:
-        skipped[_NOT_SAID.get(kind, "unknown type")] += 1
-
-
-def _find_parent(found: dict[str, Any], session: _Session) -> int | None:
-    before = len(session.parents) - 1 if session.parents else None
-    parent = found.get("parentId")
-    if isinstance(parent, str):
-        # A parent that is not in the file was lost or compacted away: the entry before must do.
-        return session.numbers.get(parent, before)
-    is_root = "parentId" in found and found["type"] not in _BEGINNINGS_ANEW
-    return None if is_root and session.last_kind not in _BEGINNINGS_ANEW else before
-
-
-def _pieces(found: dict[str, Any], number: int, skipped: Counter[str]) -> Iterator[Piece]:
-    message = found.get("message")
-    role = message.get("role") if isinstance(message, dict) else None
-    if not isinstance(message, dict) or role not in ("user", "assistant"):
+def _utterances(found: dict[str, Any], number: int, skipped: Counter[str]) -> Iterator[Utterance]:
+    message = object_at(found, "message")
+    role = message.get("role")
+    if role not in ("user", "assistant"):
         skipped["system or tool"] += 1
         return
     at = parse_timestamp(found.get("timestamp")) or parse_timestamp(message.get("timestamp"))
     for raw in find_texts(message.get("content"), skipped):
-        text, reason = _said(raw, role)
-        if reason:
-            skipped[reason] += 1
+        text = clean_text(raw)
+        is_machine = role == "user" and _MACHINE_TEXT.match(text)
+        if role == "user" and not is_machine:
+            text = clean_typed(text)
+            is_machine = _MACHINE_TEXT.match(text)
+        if is_machine:
+            skipped["notification"] += 1
+        elif role == "assistant" and text in _SILENCE:
+            skipped["silence"] += 1
+        elif not text:
+            skipped["empty"] += 1
         else:
             # What a channel delivered is written down once more by the gateway.
-            yield Piece(role, text, at, number, source="answer")
-
-
-def _said(raw: str, role: str) -> tuple[str, str | None]:
-    text = clean_text(raw)
-    if role == "assistant":
-        return text, "silence" if text in _SILENCE else None if text else "empty"
-    if _MACHINE_TEXT.match(text):
-        return text, "notification"
-    typed = clean_typed(text)
-    if typed and _MACHINE_TEXT.match(typed):
-        return typed, "notification"
-    return typed, None if typed else "empty"
+            yield Utterance(role, text, at, number, source="answer")

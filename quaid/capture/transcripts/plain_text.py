@@ -72,9 +72,18 @@ class _Opening:
     def is_known(self) -> bool:
         return self.key in _ASSISTANTS or self.key in _PEOPLE or self.key in _NOT_SAID
 
+    @property
+    def may_be_name(self) -> bool:
+        words = self.key.split()
+        return not _LABELS.intersection(words) and (_CAPITALISED.fullmatch(self.name) is not None or len(words) == 1)
+
+    @property
+    def reads_as_name(self) -> bool:
+        return _CAPITALISED.fullmatch(self.name) is not None and bool(self.text) and not self.text[0].isdigit()
+
 
 def recognises(head: Sequence[str]) -> bool:
-    """Whether this is text at all, and not JSON."""
+    """Return True for text that is not JSON."""
     sample = "\n".join(line[:2000] for line in head)
     strange = sum(character in _REPLACED for character in sample)
     return not is_json(head) and strange * 10 <= len(sample)
@@ -84,65 +93,9 @@ def read(lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
     """One conversation, the turns of a chat log; a text that names no speakers is one turn of "User"."""
     said = "\n".join(lines).replace("\0", "").replace("\r", "\n").lstrip("\n").split("\n")
     openings = _choose(_find_openings(said))
-    turns = tuple(_turns(said, openings, skipped))
-    yield Conversation(turns, source="text", started=next((turn.at for turn in turns if turn.at), None))
-
-
-def _find_openings(said: Sequence[str]) -> list[_Opening]:
-    fenced = _fenced_lines(said)
-    found = []
-    for number, line in enumerate(said):
-        match = _SPEAKER_LINE.fullmatch(line.rstrip()) if number not in fenced and ":" in line[:120] else None
-        if match is None:
-            continue
-        name = clean_name(match["name"])
-        after_blank = number == 0 or not said[number - 1].strip()
-        time = (match["before"] or match["after"] or "").strip(" []()-\u2013\u2014,")
-        if name and (time or match["bold"] or _may_be_name(name)):
-            found.append(_Opening(number, name, match["text"] or "", bool(time), parse_timestamp(time), after_blank))
-    return found
-
-
-def _may_be_name(name: str) -> bool:
-    words = name.casefold().split()
-    return not _LABELS.intersection(words) and (_CAPITALISED.fullmatch(name) is not None or len(words) == 1)
-
-
-def _fenced_lines(said: Sequence[str]) -> set[int]:
-    marks = [number for number, line in enumerate(said) if _FENCE.match(line)]
-    # A fence without a partner fences nothing in: zip drops it.
-    return {line for start, end in zip(marks[::2], marks[1::2], strict=False) for line in range(start, end + 1)}
-
-
-def _choose(candidates: list[_Opening]) -> list[_Opening]:
-    """Those of `candidates` that begin turns, by the way this log marks them."""
-    timed = [opening for opening in candidates if opening.has_time]
-    untimed = [opening for opening in candidates if not opening.has_time]
-    if timed and (candidates[0].has_time or (len(timed) > len(untimed) and _find_sure(timed))):
-        return timed
-    sure = _find_sure(untimed)
-    # In a text that opens without a speaker and repeats none, a name with a colon is prose.
-    is_chat = bool(sure) or any(opening.line == 0 for opening in untimed)
-    likely = [opening for opening in untimed if opening.key in sure or (is_chat and _reads_as_name(opening))]
-    has_blanks = sum(opening.after_blank for opening in likely[1:]) * 2 > len(likely[1:])
-    return [opening for opening in likely if opening.after_blank or opening.key in sure or not has_blanks]
-
-
-def _find_sure(openings: list[_Opening]) -> set[str]:
-    """The names that come again, or that agents' logs use."""
-    times_seen = Counter(opening.key for opening in openings)
-    return {opening.key for opening in openings if opening.is_known or times_seen[opening.key] > 1}
-
-
-def _reads_as_name(opening: _Opening) -> bool:
-    return _CAPITALISED.fullmatch(opening.name) is not None and bool(opening.text) and not opening.text[0].isdigit()
-
-
-def _turns(said: Sequence[str], openings: Sequence[_Opening], skipped: Counter[str]) -> Iterator[Turn]:
     ends = [opening.line for opening in openings] + [len(said)]
     preamble = clean_text("\n".join(said[: ends[0]]))
-    if preamble:
-        yield Turn("User", preamble)
+    turns = [Turn("User", preamble)] if preamble else []
     for opening, end in zip(openings, ends[1:], strict=True):
         text = clean_text("\n".join([opening.text, *said[opening.line + 1 : end]]))
         if opening.key in _NOT_SAID:
@@ -151,4 +104,44 @@ def _turns(said: Sequence[str], openings: Sequence[_Opening], skipped: Counter[s
             skipped["empty"] += 1
         else:
             role = "assistant" if opening.key in _ASSISTANTS else "user"
-            yield Turn(opening.name, text, role, opening.at)
+            turns.append(Turn(opening.name, text, role, opening.at))
+    yield Conversation(tuple(turns), source="text", started=next((turn.at for turn in turns if turn.at), None))
+
+
+def _find_openings(said: Sequence[str]) -> list[_Opening]:
+    fences = [number for number, line in enumerate(said) if _FENCE.match(line)]
+    # A fence without a partner fences nothing in: zip drops it.
+    pairs = zip(fences[::2], fences[1::2], strict=False)
+    fenced = {number for start, end in pairs for number in range(start, end + 1)}
+    found = []
+    for number, line in enumerate(said):
+        match = _SPEAKER_LINE.fullmatch(line.rstrip()) if number not in fenced and ":" in line[:120] else None
+        if match is None:
+            continue
+        after_blank = number == 0 or not said[number - 1].strip()
+        time = (match["before"] or match["after"] or "").strip(" []()-\u2013\u2014,")
+        name, text = clean_name(match["name"]), match["text"] or ""
+        opening = _Opening(number, name, text, bool(time), parse_timestamp(time), after_blank)
+        if name and (time or match["bold"] or opening.may_be_name):
+            found.append(opening)
+    return found
+
+
+def _choose(candidates: list[_Opening]) -> list[_Opening]:
+    """The candidates that begin turns, by the way this log marks them."""
+    timed = [opening for opening in candidates if opening.has_time]
+    untimed = [opening for opening in candidates if not opening.has_time]
+    if timed and (candidates[0].has_time or (len(timed) > len(untimed) and _find_sure(timed))):
+        return timed
+    sure = _find_sure(untimed)
+    # In a text that opens without a speaker and repeats none, a name with a colon is prose.
+    is_chat = bool(sure) or any(opening.line == 0 for opening in untimed)
+    likely = [opening for opening in untimed if opening.key in sure or (is_chat and opening.reads_as_name)]
+    has_blanks = sum(opening.after_blank for opening in likely[1:]) * 2 > len(likely[1:])
+    return [opening for opening in likely if opening.after_blank or opening.key in sure or not has_blanks]
+
+
+def _find_sure(openings: list[_Opening]) -> set[str]:
+    """The names that come again, or that agents' logs use."""
+    times_seen = Counter(opening.key for opening in openings)
+    return {opening.key for opening in openings if opening.is_known or times_seen[opening.key] > 1}

@@ -50,16 +50,22 @@ def parse_timestamp(value: object) -> datetime | None:
     ISO 8601, epoch seconds or milliseconds (number or digits), and the written forms of chat logs such as
     `1:56 pm on 8 May, 2023`. A time without a zone is taken as UTC. Never raises.
     """
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return _from_epoch(value)
     if not isinstance(value, str) or len(value) > 64:
         return None
     text = _HALF_OF_DAY.sub(r"\1m", " ".join(value.split()))
     if _EPOCH.fullmatch(text):
         return _from_epoch(float(text))
-    return _from_iso(text) or _from_formats(text)
+    moment = _parse(text)
+    if moment or not any(character.isdigit() for character in text):
+        return moment
+    for form in _FORMATS:
+        if moment := _parse(text, form):
+            return moment
+    # 3/4/2026 is the third of April or the fourth of March, and no one can tell.
+    readings = {moment for form in _SLASHED if (moment := _parse(text, form))}
+    return readings.pop() if len(readings) == 1 else None
 
 
 def _from_epoch(number: float) -> datetime | None:
@@ -70,30 +76,10 @@ def _from_epoch(number: float) -> datetime | None:
         return None
 
 
-def _from_iso(text: str) -> datetime | None:
+def _parse(text: str, form: str | None = None) -> datetime | None:
+    """The time that ISO 8601, or the format `form`, reads in `text`."""
     try:
-        return _in_utc(datetime.fromisoformat(text))
+        moment = datetime.strptime(text, form) if form else datetime.fromisoformat(text)  # noqa: DTZ007 - most have no zone
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-
-
-def _from_formats(text: str) -> datetime | None:
-    if not any(character.isdigit() for character in text):
-        return None
-    for form in _FORMATS:
-        if moment := _from_format(text, form):
-            return moment
-    # 3/4/2026 is the third of April or the fourth of March, and no one can tell.
-    readings = {moment for form in _SLASHED if (moment := _from_format(text, form))}
-    return readings.pop() if len(readings) == 1 else None
-
-
-def _from_format(text: str, form: str) -> datetime | None:
-    try:
-        return _in_utc(datetime.strptime(text, form))  # noqa: DTZ007 - most forms have no zone
-    except (ValueError, OverflowError):
-        return None
-
-
-def _in_utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

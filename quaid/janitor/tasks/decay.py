@@ -14,16 +14,16 @@ from datetime import timedelta
 from quaid.index import backlinks, documents, graph
 from quaid.index.documents import Candidate, Document
 from quaid.janitor.decision import Decision
-from quaid.janitor.judging import quote
-from quaid.janitor.task_context import Context
+from quaid.janitor.model_text import quote
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 from quaid.model import Edit, Use, note_name
 from quaid.recall import scoring
 from quaid.vault import headings, notes
 
 FLOOR = 0.1
-"""Less confidence than this, and a fact is asked about (the seeds' minimum_confidence)."""
-MOST_ASKED = 20
+"""Less confidence than this, and a fact is asked about."""
+MAX_ASKED = 20
 """So many are looked at in a night, those that have faded most; what is not answered yet counts among them."""
 EXTENSION_DAYS = 90
 EXTENDED = "extended until "
@@ -36,7 +36,7 @@ _MAY_FADE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Faded:
+class FadedFact:
     """A fact below the floor. `confidence` is what is left of `sure`; `last` the day (ISO) it was used or learned."""
 
     document: Document
@@ -56,7 +56,7 @@ class Faded:
         return key_of("decay", self.document.content_hash, self.last, "pin")
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """A question for each, where no model is there to look at them first."""
     if context.models is not None:
         return
@@ -71,38 +71,43 @@ def plan(context: Context) -> Iterator[Decision]:
             yield decision
 
 
-def list_faded(context: Context) -> list[Faded]:
-    """Those to ask about, faded most first, without those that the owner wants to keep or that were given time."""
+def list_faded(context: TaskContext) -> list[FadedFact]:
+    """The facts to ask about, faded most first, without those that the owner wants to keep or that were given time."""
     faded = [one for one in _list_below_floor(context) if not {one.key, one.pin_key} & context.vetoed]
     known = context.judgements.known([one.key for one in faded])
-    until = {key: _extended_until(verdict) for key, verdict in known.items()}
+    until = {key: found[1] for key, text in known.items() if (found := _EXTENDED.match(text))}
     looked_at_tonight = sum(day == last_day(context) for day in until.values())
     waiting = [one for one in faded if until.get(one.key, "") < context.now.date().isoformat()]
-    return waiting[: max(0, MOST_ASKED - looked_at_tonight)]
+    return waiting[: max(0, MAX_ASKED - looked_at_tonight)]
 
 
-def last_day(context: Context) -> str:
+def last_day(context: TaskContext) -> str:
     """Of the time that a fact is given tonight."""
     return (context.now + timedelta(days=EXTENSION_DAYS)).date().isoformat()
 
 
 def forget(
-    context: Context, faded: Faded, task: str, why: str, model: str | None = None, prompt: str | None = None
+    context: TaskContext, faded: FadedFact, task: str, why: str, model: str | None = None, prompt: str | None = None
 ) -> Decision | None:
     """The question whether a fact may go, and with it the facts that it had replaced: without it nothing says so.
 
     None where one of those is pinned or verified, or the note is not what was judged.
     """
     replaced = backlinks.replaces(context.index, faded.document)
-    edits = [_removal(context, path) for path in (faded.document.path, *(one.path for one in replaced))]
-    going = [edit for edit in edits if edit is not None and edit.before is not None]
-    if len(going) < len(edits) or notes.content_hash(going[0].before or b"") != faded.document.content_hash:
+    edits = []
+    for path in (faded.document.path, *(one.path for one in replaced)):
+        data = context.read(path)
+        note = None if data is None else notes.parse_note(path, data)
+        if note is None or note.pinned or note.verified:
+            return None
+        edits.append(Edit(path, data, None))
+    if notes.content_hash(edits[0].before or b"") != faded.document.content_hash:
         return None
     return Decision(
         task=task,
         kind="forget",
         key=faded.key,
-        edits=tuple(going),
+        edits=tuple(edits),
         subject=f"forget {quote(faded.text)}",
         why=why,
         facts=(faded.document.id, *(one.id for one in replaced)),
@@ -113,8 +118,8 @@ def forget(
     )
 
 
-def describe(faded: Faded, replaced: Collection[str] = ()) -> str:
-    """What there is to know of a faded fact, for its owner to decide."""
+def describe(faded: FadedFact, replaced: Collection[str] = ()) -> str:
+    """The text that tells its owner all about a faded fact, to decide on it."""
     document, use = faded.document, faded.use
     used = f"{notes.format_day(use.last_access)}, {use.accesses:,} times in all" if use.last_access else "never"
     said_by = f" from {document.speaker}" if document.speaker else ""
@@ -131,52 +136,35 @@ def describe(faded: Faded, replaced: Collection[str] = ()) -> str:
     return "\n".join(lines)
 
 
-def _list_below_floor(context: Context) -> list[Faded]:
-    """All facts under the floor, faded most first."""
+def _list_below_floor(context: TaskContext) -> list[FadedFact]:
+    """All facts under the floor, faded most first, but those that were said again in the last thirty days."""
     began = (context.now - timedelta(days=scoring.UNTOUCHED_DAYS)).date().isoformat()
     rows = {row.doc_id: row for row in documents.find_documents(context.index, _MAY_FADE, (began,))}
     chunks = documents.first_chunks(context.index, rows.keys())
     facts = documents.fetch_candidates(context.index, chunks).values()
     uses = context.use_of([fact.id for fact in facts])
     faded = [_faded(fact, rows[fact.doc_id], uses.get(fact.id, scoring.NEVER_USED), context) for fact in facts]
-    below = [one for one in faded if one.confidence < FLOOR and _idle_days(one, context) > scoring.UNTOUCHED_DAYS]
-    again = _said_lately(context, [one.document.doc_id for one in below])
-    kept = [one for one in below if one.document.doc_id not in again]
+    below = [
+        one
+        for one in faded
+        if one.confidence < FLOOR and (scoring.days_since(one.last, context.now) or 0.0) > scoring.UNTOUCHED_DAYS
+    ]
+    cited = graph.cited_turns(context.index, [one.document.doc_id for one in below])
+    turns = documents.fetch_candidates(context.index, [chunk_id for _, chunk_id in cited])
+    said_again = set()
+    for doc_id, chunk_id in cited:
+        idle = scoring.days_since(turns[chunk_id].said_at or turns[chunk_id].created, context.now)
+        if idle is not None and idle <= scoring.UNTOUCHED_DAYS:
+            said_again.add(doc_id)
+    kept = [one for one in below if one.document.doc_id not in said_again]
     return sorted(kept, key=lambda one: (one.confidence, one.document.path))
 
 
-def _faded(fact: Candidate, row: Document, use: Use, context: Context) -> Faded:
+def _faded(fact: Candidate, row: Document, use: Use, context: TaskContext) -> FadedFact:
     sure = scoring.UNSURE if fact.confidence is None else fact.confidence
     # What was said years ago and came into the memory yesterday has had a day to be needed.
     written = context.written.get(fact.path)
     known = (use.last_access, fact.created, notes.render_time(written) if written else None)
     last = max(day[:10] for day in known if day)
-    return Faded(row, fact.text, use, sure, scoring.confidence(fact, replace(use, last_access=last), context.now), last)
-
-
-def _idle_days(faded: Faded, context: Context) -> float:
-    return scoring.days_since(faded.last, context.now) or 0.0
-
-
-def _said_lately(context: Context, doc_ids: Collection[int]) -> set[int]:
-    """Those of `doc_ids` that cite a turn of the last thirty days: they were confirmed by it."""
-    cited = graph.cited_turns(context.index, doc_ids)
-    turns = documents.fetch_candidates(context.index, [chunk_id for _, chunk_id in cited])
-    lately = set()
-    for doc_id, chunk_id in cited:
-        turn = turns[chunk_id]
-        idle = scoring.days_since(turn.said_at or turn.created, context.now)
-        if idle is not None and idle <= scoring.UNTOUCHED_DAYS:
-            lately.add(doc_id)
-    return lately
-
-
-def _extended_until(verdict: str) -> str:
-    found = _EXTENDED.match(verdict)
-    return found[1] if found else ""
-
-
-def _removal(context: Context, path: str) -> Edit | None:
-    data = context.read(path)
-    note = None if data is None else notes.parse_note(path, data)
-    return None if note is None or note.pinned or note.verified else Edit(path, data, None)
+    confidence = scoring.confidence(fact, replace(use, last_access=last), context.now)
+    return FadedFact(row, fact.text, use, sure, confidence, last)

@@ -1,47 +1,50 @@
-"""What becomes of facts that have faded: the model proposes to let one go, to give it time, or to keep it for good."""
+"""Review of facts that have faded: the model proposes to let one go, to give it time, or to keep it for good."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from quaid.janitor import verbs
+from quaid.janitor import fact_edits
 from quaid.janitor.decision import Decision
-from quaid.janitor.folding import list_refused, number_problems, numbered_lines
-from quaid.janitor.judging import quote, reason_of
-from quaid.janitor.task_context import Context
-from quaid.janitor.tasks.decay import EXTENDED, Faded, describe, forget, last_day, list_faded
-from quaid.llm.batches import batches
+from quaid.janitor.judgements import known_judgements
+from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
+from quaid.janitor.model_text import clean_reason, quote
+from quaid.janitor.task_context import TaskContext
+from quaid.janitor.tasks.decay import EXTENDED, FadedFact, describe, forget, last_day, list_faded
 from quaid.llm.prices import estimate_tokens
 from quaid.vault import notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
-if TYPE_CHECKING:
-    from quaid.llm.prompts import Prompt
-
 TASK = "decay_review"
 _INPUT_TOKENS = 8_000
 _TOKENS_PER_ANSWER = 120
-_VERDICT = re.compile(r"(?P<word>delete|pin): (?P<reason>.*) \((?P<model>[^()]*), (?P<prompt>[^()]*)\)", re.DOTALL)
+_JUDGEMENT = re.compile(r"(?P<says>delete|pin): (?P<reason>.*) \((?P<model>[^()]*), (?P<prompt>[^()]*)\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
-    """As it is kept: `delete: a plan that is over (wise-20260101, decay_review@3f0c9a1b2c3d)`."""
+class _Judgement:
+    """A judgement, kept as `delete: a plan that is over (wise-20260101, decay_review@3f0c9a1b2c3d)`."""
 
-    word: str
+    says: str
     reason: str
     model: str
     prompt: str
 
     def render(self, until: str) -> str:
-        word = f"{EXTENDED}{until}" if self.word == "extend" else self.word
-        return f"{word}: {self.reason} ({self.model}, {self.prompt})"
+        says = f"{EXTENDED}{until}" if self.says == "extend" else self.says
+        return f"{says}: {self.reason} ({self.model}, {self.prompt})"
+
+    @classmethod
+    def parse(cls, text: str) -> _Judgement | None:
+        """A kept judgement that asks for a decision. Time that was given and is over asks for a new one."""
+        found = _JUDGEMENT.fullmatch(text)
+        return None if found is None else cls(**found.groupdict())
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """A question for each fact that is to go or to be pinned. What is given more time is looked at again after it.
 
     Raises:
@@ -50,58 +53,42 @@ def plan(context: Context) -> Iterator[Decision]:
     if context.models is None:
         return
     faded = list_faded(context)
-    known = context.judgements.known([one.key for one in faded])
-    verdicts = {key: verdict for key, text in known.items() if (verdict := _parse(text)) is not None}
-    verdicts |= _judge(context, [one for one in faded if one.key not in verdicts])
+    judgements = known_judgements(context, [one.key for one in faded], _Judgement.parse)
+    for batch in in_batches(
+        context,
+        TASK,
+        [one for one in faded if one.key not in judgements],
+        lambda one: estimate_tokens(numbered_lines([_shown(one)])),
+        input_limit=_INPUT_TOKENS,
+        output_per_item=_TOKENS_PER_ANSWER,
+    ):
+        found = _ask(context, batch)
+        context.judgements.add(TASK, {key: judgement.render(last_day(context)) for key, judgement in found.items()})
+        judgements |= found
     for one in faded:
-        verdict = verdicts.get(one.key)
+        judgement = judgements.get(one.key)
         decision = None
-        if verdict is not None and verdict.word == "delete":
-            decision = forget(context, one, TASK, verdict.reason, verdict.model, verdict.prompt)
-        elif verdict is not None and verdict.word == "pin":
-            decision = _pin(context, one, verdict)
+        if judgement is not None and judgement.says == "delete":
+            decision = forget(context, one, TASK, judgement.reason, judgement.model, judgement.prompt)
+        elif judgement is not None and judgement.says == "pin":
+            decision = _pin(context, one, judgement)
         if decision is not None:
             yield decision
 
 
-def _judge(context: Context, faded: Sequence[Faded]) -> dict[str, _Verdict]:
-    """The model's verdicts by key, kept before the next batch is asked."""
-    found: dict[str, _Verdict] = {}
-    if not faded or context.models is None:
-        return found
-    prompt = context.models.prompt(TASK)
-    for batch in batches(
-        faded,
-        tokens_of=lambda one: estimate_tokens(numbered_lines([_shown(one)])),
-        input_limit=_INPUT_TOKENS,
-        output_per_item=_TOKENS_PER_ANSWER,
-        output_limit=prompt.max_output_tokens,
-    ):
-        verdicts = _ask(context, prompt, batch)
-        context.judgements.add(TASK, {key: verdict.render(last_day(context)) for key, verdict in verdicts.items()})
-        found |= verdicts
-    return found
-
-
-def _ask(context: Context, prompt: Prompt, batch: Sequence[Faded]) -> dict[str, _Verdict]:
-    assert context.models is not None
-
-    def check(value: Mapping[str, Any]) -> list[str]:
-        return number_problems([verdict["n"] for verdict in value["verdicts"]], len(batch))
-
-    inputs = {"facts": numbered_lines(map(_shown, batch)), "refused": list_refused(context)}
-    answer = context.models.ask(prompt, inputs, check=check)
-    said = [verdict["n"] for verdict in answer.value["verdicts"]]
+def _ask(context: TaskContext, batch: Sequence[FadedFact]) -> dict[str, _Judgement]:
+    inputs = {
+        "facts": numbered_lines(map(_shown, batch)),
+        "refused": list_refused(context),
+    }
+    answer = ask(context, TASK, inputs, lambda value: number_problems(value["verdicts"], len(batch)))
     return {
-        batch[given["n"] - 1].key: _Verdict(
-            given["verdict"], reason_of(given["reason"], "The model gave no reason."), answer.model, answer.prompt
-        )
-        for given in answer.value["verdicts"]
-        if given["n"] <= len(batch) and said.count(given["n"]) == 1
+        one.key: _Judgement(item["verdict"], clean_reason(item["reason"]), answer.model, answer.prompt)
+        for one, item in by_number(answer.value["verdicts"], batch)
     }
 
 
-def _shown(faded: Faded) -> dict[str, Any]:
+def _shown(faded: FadedFact) -> dict[str, Any]:
     """Nothing that is another tomorrow: the same question is asked once."""
     row = faded.document
     about = {
@@ -119,13 +106,13 @@ def _shown(faded: Faded) -> dict[str, Any]:
     return {key: value for key, value in about.items() if value is not None}
 
 
-def _pin(context: Context, faded: Faded, verdict: _Verdict) -> Decision | None:
+def _pin(context: TaskContext, faded: FadedFact, judgement: _Judgement) -> Decision | None:
     row = faded.document
     data = context.read(row.path)
     if data is None or notes.content_hash(data) != row.content_hash:
         return None
     try:
-        edit = verbs.set_fields(row.path, data, {"pinned": True})
+        edit = fact_edits.set_fields(row.path, data, {"pinned": True})
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
     return Decision(
@@ -134,15 +121,9 @@ def _pin(context: Context, faded: Faded, verdict: _Verdict) -> Decision | None:
         key=faded.pin_key,
         edits=(edit,),
         subject=f"pin {quote(faded.text)}",
-        why=verdict.reason,
+        why=judgement.reason,
         facts=(row.id,),
-        model=verdict.model,
-        prompt=verdict.prompt,
+        model=judgement.model,
+        prompt=judgement.prompt,
         detail=describe(faded),
     )
-
-
-def _parse(text: str) -> _Verdict | None:
-    """A kept verdict that asks for a decision. Time that was given and is over asks for a new one."""
-    found = _VERDICT.fullmatch(text)
-    return None if found is None else _Verdict(found["word"], found["reason"], found["model"], found["prompt"])

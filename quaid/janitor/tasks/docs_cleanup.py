@@ -6,23 +6,18 @@ Only one that is true is shortened: a change, whatever it changes, makes a docum
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from quaid.docs.churn import GrownDoc
 from quaid.docs.edits import cleanup_edit
 from quaid.docs.updater import ask_cleanup
-from quaid.janitor import documents
+from quaid.janitor import doc_decisions
 from quaid.janitor.decision import Decision
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
-
-if TYPE_CHECKING:
-    from quaid.llm import Models
 
 TASK, KIND = "docs_cleanup", "shorten"
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """Cuts for documents that have grown, the largest first; a run asks about `docs.most_updates` of them.
 
     Raises:
@@ -30,29 +25,22 @@ def plan(context: Context) -> Iterator[Decision]:
     """
     if context.settings.janitor.policies.shorten == "off" or context.models is None:
         return
-    grown = {key_of(TASK, found.doc.evidence(found.data)): found for found in sorted(context.grown_docs(), key=_size)}
+    largest_first = sorted(context.grown_docs(), key=lambda found: (-found.churn.size, found.doc.id))
+    grown = {key_of(TASK, found.doc.evidence(found.data)): found for found in largest_first}
     left = context.settings.docs.most_updates
-    for key, found in documents.undecided(context, KIND, grown).items():
-        if not left or not documents.is_free(context, found.doc, found.data):
+    for key, found in doc_decisions.undecided(context, KIND, grown).items():
+        doc, churn = found.doc, found.churn
+        if not left or not doc_decisions.is_unchanged(context, doc, found.data):
             continue
         left -= 1
         decision = None
-        with documents.answering(context, TASK, key, found.doc):
-            decision = _decide(context, context.models, key, found)
+        with doc_decisions.noting_unusable_answers(context, TASK, key, doc):
+            cuts = ask_cleanup(context.models, doc.rel_path, found.text, doc_decisions.refused(context, doc))
+            if cuts is None:
+                context.judgements.add(TASK, {key: "nothing to cut"})
+                continue
+            growth = f"is {churn.growth or 1:.1f} times what it was"
+            why = f"It was changed {churn.changes:,} times in three months and {growth}"
+            decision = doc_decisions.decide(TASK, KIND, key, doc, cuts, cleanup_edit(found, cuts), why)
         if decision is not None:
             yield decision
-
-
-def _decide(context: Context, models: Models, key: str, found: GrownDoc) -> Decision | None:
-    doc, churn = found.doc, found.churn
-    cuts = ask_cleanup(models, doc.rel_path, found.text, documents.refused(context, doc))
-    if cuts is None:
-        context.judgements.add(TASK, {key: "nothing to cut"})
-        return None
-    grown = f"It was changed {churn.changes:,} times in three months and is {churn.growth or 1:.1f} times what it was"
-    return documents.decide(TASK, KIND, key, doc, cuts, cleanup_edit(found, cuts), grown)
-
-
-def _size(found: GrownDoc) -> tuple[int, str]:
-    """Sorts the largest to the front."""
-    return -found.churn.size, found.doc.id

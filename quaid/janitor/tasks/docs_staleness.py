@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from quaid.docs.edits import since_of, update_edit
 from quaid.docs.updater import Update, ask_update
 from quaid.docs.weighing import TASK, StaleDoc, note_still_true, weigh
-from quaid.janitor import documents
+from quaid.janitor import doc_decisions
 from quaid.janitor.decision import Decision
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 KIND = "update"
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """An update of each document that is stale, those first that have been so for longest; a run asks the deep model
     about `docs.most_updates` of them.
 
@@ -31,13 +31,17 @@ def plan(context: Context) -> Iterator[Decision]:
     """
     if context.settings.janitor.policies.update == "off" or context.models is None:
         return
-    stale = {key_of(TASK, *found.evidence): found for found in sorted(context.stale_docs(), key=_age)}
+    oldest_first = sorted(
+        context.stale_docs(),
+        key=lambda found: (found.freshness.since.when if found.freshness.since else "", found.doc.id),
+    )
+    stale = {key_of(TASK, *found.evidence): found for found in oldest_first}
     left = context.settings.docs.most_updates
-    for key, found in documents.undecided(context, KIND, stale).items():
-        if not left or not documents.is_free(context, found.doc, found.data):
+    for key, found in doc_decisions.undecided(context, KIND, stale).items():
+        if not left or not doc_decisions.is_unchanged(context, found.doc, found.data):
             continue
         decision = None
-        with documents.answering(context, TASK, key, found.doc):
+        with doc_decisions.noting_unusable_answers(context, TASK, key, found.doc):
             weighed = found.narrowed(weigh(found, context.models, context.judgements))
             if weighed.freshness.is_stale:
                 left -= 1
@@ -46,17 +50,10 @@ def plan(context: Context) -> Iterator[Decision]:
             yield decision
 
 
-def _decide(context: Context, models: Models, key: str, stale: StaleDoc) -> Decision | None:
-    doc = stale.doc
-    refused = documents.refused(context, doc)
-    told = ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files, refused)
-    if isinstance(told, Update):
-        return documents.decide(TASK, KIND, key, doc, told, update_edit(stale, told), since_of(stale))
-    note_still_true(stale, told.summary or "it is true as it is", context.judgements)
+def _decide(context: TaskContext, models: Models, key: str, stale: StaleDoc) -> Decision | None:
+    doc, refused = stale.doc, doc_decisions.refused(context, stale.doc)
+    update = ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files, refused)
+    if isinstance(update, Update):
+        return doc_decisions.decide(TASK, KIND, key, doc, update, update_edit(stale, update), since_of(stale))
+    note_still_true(stale, update.summary or "it is true as it is", context.judgements)
     return None
-
-
-def _age(stale: StaleDoc) -> tuple[str, str]:
-    """Sorts what has been stale for longest to the front."""
-    since = stale.freshness.since
-    return since.when if since is not None else "", stale.doc.id

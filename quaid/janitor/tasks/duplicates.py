@@ -11,26 +11,27 @@ from quaid.claims import difference, lacks
 from quaid.errors import ModelError
 from quaid.index.facts import LivingFact
 from quaid.janitor.decision import Decision
-from quaid.janitor.merging import Claim, join, merge_decision, same_words
-from quaid.janitor.pairs import Pair, Pass, mark_seen
-from quaid.janitor.task_context import Context
-from quaid.janitor.verdicts import Verdict, judge, wording_problem
+from quaid.janitor.evidence import mark_compared
+from quaid.janitor.fact_merge import MergeGroup, join, join_equal, merge_decision
+from quaid.janitor.judgements import Judgement, judge, merged_text_problem
+from quaid.janitor.pairs import Pair, PairFinder
+from quaid.janitor.task_context import TaskContext
 
 TASK = "duplicates"
-MOST_ASKED = 1_000
+MAX_ASKED = 1_000
 """Pairs that are put to the model in one run, the most alike first; the others wait for the next."""
 _ROUNDS = 5
 """Three facts that are one take two: the first two, then what they have become and the third."""
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """Merges of what says the same.
 
     Raises:
         ModelError: as `Models.ask`, after the decisions that need no more of the model.
     """
-    found = Pass(context)
-    claims = Claims(found.facts)
+    found = PairFinder(context)
+    claims = MergeGroups(found.facts)
     claims.merge_equal()
     trouble: ModelError | None = None
     if context.models is not None:
@@ -46,21 +47,21 @@ def plan(context: Context) -> Iterator[Decision]:
         raise trouble
 
 
-class Claims:
+class MergeGroups:
     """The claim that each fact belongs to so far."""
 
     def __init__(self, facts: Sequence[LivingFact]) -> None:
         self._facts = facts
-        self._claims = {fact.id: Claim.of(fact) for fact in facts}
+        self._claims = {fact.id: MergeGroup.of(fact) for fact in facts}
 
-    def of(self, fact: LivingFact) -> Claim:
+    def of(self, fact: LivingFact) -> MergeGroup:
         return self._claims[fact.id]
 
-    def put(self, claim: Claim) -> None:
+    def put(self, claim: MergeGroup) -> None:
         self._claims |= dict.fromkeys((fact.id for fact in claim.members), claim)
 
-    def merged(self) -> list[Claim]:
-        """Those of several facts, in the order of the facts."""
+    def merged(self) -> list[MergeGroup]:
+        """The claims of several facts, in the order of the facts."""
         return list({claim.fact.id: claim for claim in self._claims.values() if len(claim.members) > 1}.values())
 
     def between(self, pairs: Iterable[Pair]) -> list[Pair]:
@@ -68,17 +69,17 @@ class Claims:
         found = [Pair.of(self.of(pair.a).fact, self.of(pair.b).fact, pair.likeness) for pair in pairs]
         return list({(pair.a.id, pair.b.id): pair for pair in reversed(found) if pair.a.id != pair.b.id}.values())[::-1]
 
-    def join(self, same: Iterable[tuple[Pair, Verdict]]) -> list[Pair]:
+    def join(self, same: Iterable[tuple[Pair, Judgement]]) -> list[Pair]:
         """Put together what is the same, the most alike first. Given are the pairs that must be asked about again, as
         one of theirs now says something else.
         """
         waiting: list[Pair] = []
         changed: set[str] = set()
-        for pair, verdict in sorted(same, key=lambda item: -item[0].likeness):
+        for pair, judgement in sorted(same, key=lambda item: -item[0].likeness):
             a, b = self.of(pair.a), self.of(pair.b)
             if not changed.isdisjoint((a.fact.id, b.fact.id)):
                 waiting.append(pair)
-            elif (joined := join(a, b, verdict)) is not None:
+            elif (joined := join(a, b, judgement)) is not None:
                 self.put(joined)
                 changed.add(joined.fact.id)
         return waiting
@@ -87,33 +88,33 @@ class Claims:
         """One claim of all that have the same words, the same owner and project, and hold in the same time."""
         for _, group in groupby(sorted(self._facts, key=_words), key=_words):
             facts = list(group)
-            claim = same_words(facts) if len(facts) > 1 else None
+            claim = join_equal(facts) if len(facts) > 1 else None
             if claim is not None:
                 self.put(claim)
 
 
 def may_be_same(pair: Pair) -> bool:
-    """Whether a model is to be asked: nothing that is certain sets the two apart, and one of them may change."""
+    """Return whether a model is to be asked: nothing that is certain sets the two apart, and one of them may change."""
     is_fixed = pair.a.is_protected and pair.b.is_protected
     return not is_fixed and pair.is_at_one_time and difference(pair.a.text, pair.b.text) is None
 
 
-def problem(pair: Pair, verdict: Verdict) -> str | None:
-    """Why a verdict on `pair` cannot be followed."""
-    if verdict.says != "duplicate":
+def problem(pair: Pair, judgement: Judgement) -> str | None:
+    """Return why a judgement of `pair` cannot be followed."""
+    if judgement.says != "duplicate":
         return None
-    if verdict.keep == "merge":
-        return wording_problem(pair, verdict.text)
-    if verdict.keep not in {"a", "b"}:
+    if judgement.keep == "merge":
+        return merged_text_problem(pair, judgement.text)
+    if judgement.keep not in {"a", "b"}:
         return "a duplicate needs keep: a, b or merge"
-    kept, dropped = (pair.a, pair.b) if verdict.keep == "a" else (pair.b, pair.a)
+    kept, dropped = (pair.a, pair.b) if judgement.keep == "a" else (pair.b, pair.a)
     lost = lacks(kept.text, dropped.text)
-    return f"{verdict.keep} lacks {lost!r}: merge them" if lost else None
+    return f"{judgement.keep} lacks {lost!r}: merge them" if lost else None
 
 
-def _merge_alike(context: Context, found: Pass, claims: Claims) -> None:
+def _merge_alike(context: TaskContext, found: PairFinder, claims: MergeGroups) -> None:
     """Join what the model calls duplicates, until there is no more to join; remember what has been compared."""
-    new = found.unseen(TASK)
+    new = found.not_compared(TASK)
     left = [pair for pair in found.pairs(new) if pair.likeness > 0]
     vetoed = {veto.key for veto in context.vetoes}
     unsettled: set[str] = set()
@@ -121,13 +122,13 @@ def _merge_alike(context: Context, found: Pass, claims: Claims) -> None:
         asked = [pair for pair in claims.between(left) if pair.key(TASK) not in vetoed and may_be_same(pair)]
         if not asked:
             break
-        verdicts = dict(judge(context, TASK, asked, problem, MOST_ASKED))
-        unsettled |= {fact.id for pair in asked if pair not in verdicts for fact in (pair.a, pair.b)}
-        left = claims.join((pair, verdict) for pair, verdict in verdicts.items() if verdict.says == "duplicate")
+        judgements = dict(judge(context, TASK, asked, problem, MAX_ASKED))
+        unsettled |= {fact.id for pair in asked if pair not in judgements for fact in (pair.a, pair.b)}
+        left = claims.join((pair, judgement) for pair, judgement in judgements.items() if judgement.says == "duplicate")
     unsettled |= {fact.id for pair in left for fact in (pair.a, pair.b)}
     compared = {claims.of(fact).fact.id: claims.of(fact) for fact in new}
     settled = [claim.fact for claim in compared.values() if unsettled.isdisjoint(fact.id for fact in claim.members)]
-    mark_seen(context, TASK, settled)
+    mark_compared(context, TASK, settled)
 
 
 def _words(fact: LivingFact) -> tuple[str, ...]:

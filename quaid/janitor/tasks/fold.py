@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quaid.janitor.decision import Decision
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """One edit of this device's ledger, none when it is in step."""
     edit = context.ledger()
     if edit is not None:

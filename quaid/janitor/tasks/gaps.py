@@ -1,4 +1,4 @@
-"""What was asked in vain, as one note for the owner: what the memory would have to learn."""
+"""Questions asked in vain, as one note for the owner: what the memory would have to learn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from quaid import redaction
 from quaid.janitor.decision import Decision
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 from quaid.model import Edit
 from quaid.text.quoting import neutralise
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 TASK = "gaps"
 PATH = "review/knowledge-gaps.md"
 TITLE = "Asked in vain"
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 _HEAD = "---\ntype: digest\n---\n# Knowledge gaps\n\n"
-_LONGEST = 300
+_MAX_CHARACTERS = 300
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in r"\[]*_`<>%#|~"})
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """The note anew, when what it lists has changed."""
     before = context.read(PATH)
     if context.settings.recall.gaps == "off" or (before is None and not context.gaps):
@@ -35,7 +35,7 @@ def plan(context: Context) -> Iterator[Decision]:
         text = (before or _HEAD.encode()).decode("utf-8")
     except UnicodeDecodeError:
         return
-    listed = _listed(context.gaps)
+    listed = _list_questions(context.gaps)
     after = _with_list(text, f"## {TITLE}\n\n{listed}\n")
     if after == text:
         return
@@ -52,7 +52,8 @@ def plan(context: Context) -> Iterator[Decision]:
     )
 
 
-def _listed(gaps: Sequence[Gap]) -> str:
+def _list_questions(gaps: Sequence[Gap]) -> str:
+    """The questions as plain words: nothing in them is a link, hides anything, gives orders or is a secret."""
     if not gaps:
         return "Nothing: every question found something."
     asked = sum(gap.asked for gap in gaps)
@@ -60,18 +61,15 @@ def _listed(gaps: Sequence[Gap]) -> str:
         f"{len(gaps):,} questions, asked {asked:,} times in all, the last on {notes.format_day(gaps[0].last_asked)}.",
         "",
     ]
-    worded = [gap for gap in gaps if gap.text][:MOST_SHOWN]
+    worded = [gap for gap in gaps if gap.text][:MAX_SHOWN]
     if not worded:
-        return "\n".join([*lines, "Their words are not kept. To see them here: `quaid config recall.gaps text`"])
-    return "\n".join([*lines, *(f"- {_shown(gap)}" for gap in worded)])
-
-
-def _shown(gap: Gap) -> str:
-    """A question as plain words: nothing in it is a link, hides anything or gives orders, and no secret is written."""
-    text = neutralise(headings.one_line(redaction.admit(gap.text or "").text))
-    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} …"
-    times = "once" if gap.asked == 1 else f"{gap.asked:,} times"
-    return f"{times}, the last on {notes.format_day(gap.last_asked)}: {shown.translate(_MARKS)}"
+        lines.append("Their words are not kept. To see them here: `quaid config recall.gaps text`")
+    for gap in worded:
+        text = neutralise(headings.one_line(redaction.admit(gap.text or "").text))
+        shown = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS].rstrip()} …"
+        times = "once" if gap.asked == 1 else f"{gap.asked:,} times"
+        lines.append(f"- {times}, the last on {notes.format_day(gap.last_asked)}: {shown.translate(_MARKS)}")
+    return "\n".join(lines)
 
 
 def _with_list(text: str, section: str) -> str:

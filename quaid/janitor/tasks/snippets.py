@@ -8,33 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from quaid.claims import problem_of
 from quaid.errors import ModelAnswerError
 from quaid.janitor.decision import Decision
-from quaid.janitor.folding import (
-    list_refused,
-    may_stand,
-    number_problems,
-    numbered_lines,
-    read_core,
-    refused_evidence,
-    remember_evidence,
-)
-from quaid.janitor.judging import fault_of, quote, reason_of
-from quaid.janitor.task_context import Context
-from quaid.llm.batches import batches
+from quaid.janitor.evidence import refused_evidence, remember_evidence
+from quaid.janitor.judgements import JsonJudgement, known_judgements
+from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
+from quaid.janitor.model_text import clean_reason, is_safe_line, quote, statement_problem
+from quaid.janitor.task_context import TaskContext
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import key_of
-from quaid.local.tables import readable
 from quaid.model import CORE_FILES, Edit
 from quaid.vault import core_notes, headings, layout, notes
 from quaid.vault.snippets import parse_sections, remove_bullets
-
-if TYPE_CHECKING:
-    from quaid.llm.prompts import Prompt
 
 TASK = "snippets"
 SUSPICIOUS = 10
@@ -44,10 +33,10 @@ _TOKENS_PER_ANSWER = 150
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
-    """What becomes of one observation. `text` is its new wording, if it has one that can be used."""
+class _Judgement(JsonJudgement):
+    """A model's judgement of one observation. `text` is its new wording, if it has one that can be used."""
 
-    word: Literal["fold", "rewrite", "discard"]
+    says: Literal["fold", "rewrite", "discard"]
     section: str
     text: str
     reason: str
@@ -56,21 +45,21 @@ class _Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _Observations:
     """The observations about one core note that are not decided yet, and the note."""
 
     core: str
     before: bytes | None
     text: str
     snippets: bytes
-    observed: Mapping[str, str]
+    texts: Mapping[str, str]
     """Key of an observation -> what it says."""
 
-    def verdict_key(self, observation: str, core: bytes | None) -> str:
+    def judgement_key(self, observation: str, core: bytes | None) -> str:
         return key_of(TASK, self.core, notes.content_hash(core or b""), observation)
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """One decision for each core note that has observations waiting.
 
     Raises:
@@ -78,115 +67,107 @@ def plan(context: Context) -> Iterator[Decision]:
     """
     refused = refused_evidence(context)
     for core in CORE_FILES:
-        case = _open_case(context, core, refused)
-        if case is not None:
-            decision = _decide(context, case, _judge(context, case))
-            if decision is not None:
-                yield decision
+        observed = _read_observations(context, core, refused)
+        decision = _decide(context, observed, _judge(context, observed)) if observed is not None else None
+        if decision is not None:
+            yield decision
 
 
-def _open_case(context: Context, core: str, refused: set[str]) -> _Case | None:
-    data, note = context.read(layout.snippets_path(core)), read_core(context, core)
+def _read_observations(context: TaskContext, core: str, refused: set[str]) -> _Observations | None:
+    data, note = context.read(layout.snippets_path(core)), context.read_core(core)
     if data is None or note is None or core_notes.is_long(note[1]):
         return None
     try:
         sections = parse_sections(data.decode("utf-8"))
     except UnicodeDecodeError:
         return None
-    observed = {headings.text_key(bullet): bullet for section in sections for bullet in section.bullets}
-    observed = {key: bullet for key, bullet in observed.items() if key not in refused and may_stand(bullet)}
-    return _Case(core, *note, data, observed) if observed else None
+    texts = {headings.text_key(bullet): bullet for section in sections for bullet in section.bullets}
+    texts = {key: bullet for key, bullet in texts.items() if key not in refused and is_safe_line(bullet)}
+    return _Observations(core, *note, data, texts) if texts else None
 
 
-def _judge(context: Context, case: _Case) -> dict[str, _Verdict]:
-    """The verdict on each observation; what was judged beside the same note is not asked again."""
-    keys = {case.verdict_key(key, case.before): key for key in case.observed}
-    known = context.judgements.known(keys)
-    verdicts = dict(readable(lambda kept: (keys[kept[0]], _Verdict(**json.loads(kept[1]))), known.items()))
-    waiting = [key for key in case.observed if key not in verdicts]
-    if not waiting or context.models is None:
-        return verdicts
-    prompt = context.models.prompt(TASK)
-    for batch in batches(
+def _judge(context: TaskContext, observed: _Observations) -> dict[str, _Judgement]:
+    """The judgement of each observation; what was judged beside the same note is not asked again."""
+    keys = {key: observed.judgement_key(key, observed.before) for key in observed.texts}
+    known = known_judgements(context, list(keys.values()), _Judgement.parse)
+    judgements = {key: known[kept] for key, kept in keys.items() if kept in known}
+    waiting = [key for key in observed.texts if key not in judgements]
+    for batch in in_batches(
+        context,
+        TASK,
         waiting,
-        tokens_of=lambda key: estimate_tokens(case.observed[key]) + 10,
+        lambda key: estimate_tokens(observed.texts[key]) + 10,
         input_limit=_INPUT_TOKENS,
         output_per_item=_TOKENS_PER_ANSWER,
-        output_limit=prompt.max_output_tokens,
     ):
-        found = _ask(context, case, prompt, batch)
-        told = {case.verdict_key(key, case.before): _render(verdict) for key, verdict in found.items()}
-        context.judgements.add(TASK, told)
-        verdicts |= found
-    return verdicts
+        found = _ask(context, observed, batch)
+        context.judgements.add(TASK, {keys[key]: judgement.render() for key, judgement in found.items()})
+        judgements |= found
+    return judgements
 
 
-def _ask(context: Context, case: _Case, prompt: Prompt, batch: Sequence[str]) -> dict[str, _Verdict]:
-    assert context.models is not None
-    originals = [case.observed[key] for key in batch]
+def _ask(context: TaskContext, observed: _Observations, batch: Sequence[str]) -> dict[str, _Judgement]:
+    originals = [observed.texts[key] for key in batch]
 
     def check(value: Mapping[str, Any]) -> list[str]:
         given = value["observations"]
-        problems = number_problems([one["n"] for one in given], len(batch))
-        for one in given:
-            if one["verdict"] == "rewrite" and one["n"] <= len(batch):
-                problems += [
-                    f"{fault}, number {one['n']}" for fault in _faults(one.get("text"), originals[one["n"] - 1])
-                ]
-        return problems
+        return [
+            *number_problems(given, len(batch)),
+            *(
+                f"{problem}, number {item['n']}"
+                for item in given
+                if item["verdict"] == "rewrite" and item["n"] <= len(batch)
+                for problem in _problems(item.get("text"), originals[item["n"] - 1])
+            ),
+        ]
 
     inputs = {
-        "name": case.core,
-        "note": case.text,
-        "sections": json.dumps(core_notes.section_titles(case.text), ensure_ascii=False),
+        "name": observed.core,
+        "note": observed.text,
+        "sections": json.dumps(core_notes.section_titles(observed.text), ensure_ascii=False),
         "refused": list_refused(context),
         "observations": numbered_lines({"text": text} for text in originals),
     }
-    answer = context.models.ask(prompt, inputs, check=check)
+    answer = ask(context, TASK, inputs, check)
     given = answer.value["observations"]
-    said = [one["n"] for one in given]
-    if len(batch) >= SUSPICIOUS and sum(one["verdict"] == "discard" for one in given) >= len(batch):
+    if len(batch) >= SUSPICIOUS and sum(item["verdict"] == "discard" for item in given) >= len(batch):
         raise ModelAnswerError(answer.model, answer.prompt, f"it lets go of all {len(batch)} observations")
-    return {
-        batch[one["n"] - 1]: _Verdict(
-            one["verdict"],
-            one.get("section") or core_notes.LEARNED,
-            _usable(one, originals[one["n"] - 1]),
-            reason_of(one["reason"], "The model gave no reason."),
+    judgements = {}
+    for key, item in by_number(given, batch):
+        # Without a wording that can be used, the observation is folded as it is.
+        is_reworded = item["verdict"] == "rewrite" and not _problems(item.get("text"), observed.texts[key])
+        judgements[key] = _Judgement(
+            item["verdict"],
+            item.get("section") or core_notes.LEARNED,
+            str(item["text"]) if is_reworded else "",
+            clean_reason(item["reason"]),
             answer.model,
             answer.prompt,
         )
-        for one in given
-        if one["n"] <= len(batch) and said.count(one["n"]) == 1
-    }
+    return judgements
 
 
-def _usable(given: Mapping[str, Any], original: str) -> str:
-    """The new wording, if there is one that can be used: else the observation is folded as it is."""
-    is_reworded = given["verdict"] == "rewrite" and not _faults(given.get("text"), original)
-    return str(given["text"]) if is_reworded else ""
-
-
-def _faults(text: str | None, original: str) -> list[str]:
-    """Why a new wording cannot take the place of an observation; without faults it says the same, as far as can be
-    told.
-    """
+def _problems(text: str | None, original: str) -> list[str]:
+    """Return why a new wording cannot replace an observation; nothing where it says the same, as far as can be told."""
     if not text:
         return ["it has no text"]
-    faults = (fault_of(text), problem_of(text, [original]), "" if may_stand(text) else "it hides or orders something")
-    return [fault for fault in faults if fault]
+    unsafe = "" if is_safe_line(text) else "it hides or orders something"
+    return [problem for problem in (statement_problem(text), problem_of(text, [original]), unsafe) if problem]
 
 
-def _decide(context: Context, case: _Case, verdicts: Mapping[str, _Verdict]) -> Decision | None:
-    after, folded, dropped, left = case.text, [], [], []
-    for key, bullet in case.observed.items():
-        verdict = verdicts.get(key)
-        if verdict is None:
+def _decide(context: TaskContext, observed: _Observations, judgements: Mapping[str, _Judgement]) -> Decision | None:
+    core, after = observed.core, observed.text
+    folded: list[str] = []
+    dropped: list[str] = []
+    left: list[str] = []
+    for key, bullet in observed.texts.items():
+        judgement = judgements.get(key)
+        if judgement is None:
             continue
-        if verdict.word == "discard":
+        if judgement.says == "discard":
             dropped.append(key)
             continue
-        longer = core_notes.add_bullets(after, verdict.section, [verdict.text or bullet])
+        longer = core_notes.add_bullets(after, judgement.section, [judgement.text or bullet])
         if core_notes.is_long(longer):
             left.append(key)
         else:
@@ -196,54 +177,36 @@ def _decide(context: Context, case: _Case, verdicts: Mapping[str, _Verdict]) -> 
     if not gone:
         return None
     # What found no room is judged beside the note as it is going to be: it is not asked about again.
-    told = {case.verdict_key(key, after.encode()): _render(verdicts[key]) for key in left}
-    context.judgements.add(TASK, told)
-    return _decision(context, case, verdicts, after, (folded, dropped))
-
-
-def _decision(
-    context: Context, case: _Case, verdicts: Mapping[str, _Verdict], after: str, gone: tuple[list[str], list[str]]
-) -> Decision:
-    folded, dropped = gone
-    kept = remove_bullets(case.snippets.decode("utf-8"), [case.observed[key] for key in (*folded, *dropped)])
-    edits = [Edit(layout.snippets_path(case.core), case.snippets, kept.encode() if _says_anything(kept) else None)]
-    if after != case.text:
-        edits.insert(0, Edit(case.core, case.before, after.encode()))
-    key = key_of(TASK, case.core, *folded, *dropped)
-    remember_evidence(context, TASK, key, [*folded, *dropped])
-    first = verdicts[(*folded, *dropped)[0]]
+    kept = {observed.judgement_key(key, after.encode()): judgements[key].render() for key in left}
+    context.judgements.add(TASK, kept)
+    key = key_of(TASK, core, *gone)
+    remember_evidence(context, TASK, key, gone)
+    rest = remove_bullets(observed.snippets.decode("utf-8"), [observed.texts[one] for one in gone])
+    emptied = rest.encode() if rest.removeprefix("\ufeff").strip() else None
+    edits = [Edit(core, observed.before, after.encode())] if after != observed.text else []
+    if folded:
+        subject = f"fold {_count(folded)} into {core}" + (f", let go of {len(dropped):,}" if dropped else "")
+    else:
+        subject = f"let go of {_count(dropped)} about {core}"
     return Decision(
         task=TASK,
         kind="fold",
         key=key,
-        edits=tuple(edits),
-        subject=_subject(case.core, len(folded), len(dropped)),
-        why=f"Observations were held against {case.core}: what is new and lasting goes into it, the rest is let go.",
-        model=first.model,
-        prompt=first.prompt,
-        detail="\n".join(_line(case.observed[key], verdicts[key]) for key in (*folded, *dropped)),
+        edits=(*edits, Edit(layout.snippets_path(core), observed.snippets, emptied)),
+        subject=subject,
+        why=f"Observations were held against {core}: what is new and lasting goes into it, the rest is let go.",
+        model=judgements[gone[0]].model,
+        prompt=judgements[gone[0]].prompt,
+        detail="\n".join(_line(observed.texts[one], judgements[one]) for one in gone),
     )
 
 
-def _subject(core: str, folded: int, dropped: int) -> str:
-    def count(number: int) -> str:
-        return f"{number:,} observation{'s' * (number != 1)}"
-
-    if not folded:
-        return f"let go of {count(dropped)} about {core}"
-    return f"fold {count(folded)} into {core}" + (f", let go of {dropped:,}" if dropped else "")
+def _count(observations: Sequence[str]) -> str:
+    return f"{len(observations):,} observation{'s' * (len(observations) != 1)}"
 
 
-def _line(bullet: str, verdict: _Verdict) -> str:
-    if verdict.word == "discard":
-        return f"- let go: {quote(bullet, 200)}. {verdict.reason}"
-    reworded = f" as {quote(verdict.text, 200)}" if verdict.text else ""
-    return f"- folded: {quote(bullet, 200)}{reworded}. {verdict.reason}"
-
-
-def _says_anything(text: str) -> bool:
-    return bool(text.removeprefix("\ufeff").strip())
-
-
-def _render(verdict: _Verdict) -> str:
-    return json.dumps(asdict(verdict), ensure_ascii=False)
+def _line(bullet: str, judgement: _Judgement) -> str:
+    if judgement.says == "discard":
+        return f"- let go: {quote(bullet, 200)}. {judgement.reason}"
+    reworded = f" as {quote(judgement.text, 200)}" if judgement.text else ""
+    return f"- folded: {quote(bullet, 200)}{reworded}. {judgement.reason}"

@@ -1,18 +1,18 @@
 """Temporal: a time that was told relative to its moment gets its date, `yesterday (7 May 2023)`. No model is asked.
 
-New facts have it from the start (capture.extract.with_dates); those written by hand, imported or older may not.
+New facts have it from the start (capture.extraction.with_dates); those written by hand, imported or older may not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quaid.capture.extract import with_dates
+from quaid.capture.extraction import with_dates
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
-from quaid.janitor import judging, verbs
+from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
-from quaid.janitor.task_context import Context
+from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import key_of
 from quaid.model import Edit, Note
 from quaid.vault import markdown, notes
@@ -20,7 +20,7 @@ from quaid.vault import markdown, notes
 TASK = "temporal"
 
 
-def plan(context: Context) -> Iterator[Decision]:
+def plan(context: TaskContext) -> Iterator[Decision]:
     """A decision for each fact whose statement has a relative time without its date."""
     found = documents.find_documents(
         context.index, "kind = 'fact' AND superseded_by IS NULL AND NOT pinned AND NOT verified"
@@ -31,34 +31,29 @@ def plan(context: Context) -> Iterator[Decision]:
         if fact.status == "pending" and context.models is not None:
             continue  # what the review has left so waits for its owner's word, which is about the note as it is
         # Any day does: whether there is a relative time does not depend on it, and most facts have none.
-        if with_dates(fact.text, context.now) != fact.text:
-            yield from _date(context, fact)
+        is_relative = with_dates(fact.text, context.now) != fact.text
+        data = context.read(fact.path) if is_relative else None
+        if data is None:
+            continue
+        note = notes.parse_note(fact.path, data)
+        told, source = _told_at(context, fact, note)
+        edit = _put_dates(note, data, told)
+        if told is not None and edit is not None:
+            yield Decision(
+                task=TASK,
+                kind="date",
+                key=key_of(TASK, note.content_hash, told),
+                edits=(edit,),
+                subject=f"give a date to {model_text.quote(fact.text)}",
+                why=f"It was told on {notes.format_day(told)}, as {source} says.",
+                facts=(note.id,),
+                is_minor=True,
+                detail=f"After: {notes.parse_note(fact.path, edit.after or b'').text}",
+            )
 
 
-def _date(context: Context, fact: Candidate) -> Iterator[Decision]:
-    data = context.read(fact.path)
-    if data is None:
-        return
-    note = notes.parse_note(fact.path, data)
-    told, by = _told(context, fact, note)
-    edit = _dated(note, data, told)
-    if told is None or edit is None:
-        return
-    yield Decision(
-        task=TASK,
-        kind="date",
-        key=key_of(TASK, note.content_hash, told),
-        edits=(edit,),
-        subject=f"give a date to {judging.quote(fact.text)}",
-        why=f"It was told on {notes.format_day(told)}, as {by} says.",
-        facts=(note.id,),
-        is_minor=True,
-        detail=f"After: {notes.parse_note(fact.path, edit.after or b'').text}",
-    )
-
-
-def _told(context: Context, fact: Candidate, note: Note) -> tuple[str | None, str]:
-    """When a fact was told, ISO 8601, and what says so: the first turn it cites, else its note.
+def _told_at(context: TaskContext, fact: Candidate, note: Note) -> tuple[str | None, str]:
+    """Return when a fact was told, ISO 8601, and what says so: the first turn it cites, else its note.
 
     Of what another memory kept without a date nobody knows: its note was made when it was imported.
     """
@@ -73,7 +68,7 @@ def _told(context: Context, fact: Candidate, note: Note) -> tuple[str | None, st
     return note.created, "`created`"
 
 
-def _dated(note: Note, data: bytes, told: str | None) -> Edit | None:
+def _put_dates(note: Note, data: bytes, told: str | None) -> Edit | None:
     """The edit that puts the dates in; None where it would touch a link, an edge or a citation, or change nothing."""
     try:
         text = data.decode("utf-8")
@@ -83,7 +78,7 @@ def _dated(note: Note, data: bytes, told: str | None) -> Edit | None:
         return None
     moment = notes.parse_time(told)
     head, body = notes.split_body(text)
-    start, end = verbs.statement_span(body)
+    start, end = fact_edits.statement_span(body)
     said = with_dates(body[start:end], moment)
     edit = Edit(note.rel_path, data, f"{head}{body[:start]}{said}{body[end:]}".encode())
     after = notes.parse_note(note.rel_path, edit.after or b"")

@@ -1,0 +1,252 @@
+"""Asking the deep model about a conversation, piece by piece, and keeping aside what it says that cannot be used.
+
+Where the host of an agent has a model and Quaid has none, `build_prompt` makes the question for it and
+`accept_answer` takes what it says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quaid.capture import extraction
+from quaid.capture.extraction import Extraction, LeftOut
+from quaid.capture.prompt_pieces import Material, Piece, first_piece, read_material, single_piece, split_material
+from quaid.capture.relation_naming import name_relations
+from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError, QuaidError
+from quaid.model import ModelUsage
+from quaid.place import LOCAL_FILE, state_folder
+from quaid.settings import Settings
+from quaid.text.quoting import neutralise
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.llm import Models
+    from quaid.sync.embedding import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationReading:
+    """Without an `extraction` there is a `problem`: nothing was learned, and the material waits.
+
+    `renamed` are relations that go by another name (see `storing.plan_facts`), `quarantined` is the file that has what
+    could not be kept, `degraded` what had to be done without.
+    """
+
+    material: Material
+    extraction: Extraction | None = None
+    renamed: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    model: str | None = None
+    prompt: str | None = None
+    usage: ModelUsage = field(default_factory=ModelUsage)
+    problem: QuaidError | None = None
+    quarantined: str | None = None
+    degraded: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        return self.extraction.left_out if self.extraction else ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltPrompt:
+    """A prompt for a model that Quaid cannot reach: `text` is all of it, `through` the last turn in it."""
+
+    session: str
+    text: str
+    through: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostAnswer:
+    """The answer of such a model, `by` its name. It was shown the turns up to `through`, None for all."""
+
+    value: Mapping[str, Any]
+    by: str
+    through: int | None = None
+
+
+class ConversationReader:
+    """Reads one vault's conversations, with models that are opened when the first is asked."""
+
+    def __init__(
+        self,
+        root: Path,
+        settings: Settings,
+        models: Callable[[], Models],
+        index: Callable[[], apsw.Connection],
+        progress: Progress | None,
+    ) -> None:
+        self._state = state_folder(root)
+        self._settings = settings
+        self._index = index
+        self._progress = progress
+        self._open_models = models
+        self._run: Models | None = None
+
+    def begin_run(self) -> None:
+        """From here on the caps of a run count anew."""
+        self._run = None
+
+    @property
+    def models(self) -> Models:
+        """The models, with the caps of the run that has begun."""
+        if self._run is None:
+            self._run = self._open_models().start_run()
+        return self._run
+
+    def is_able(self) -> bool:
+        """Return True when a model is to be asked. One chosen by name always is: its failure is shown."""
+        capture, provider = self._settings.capture, self._settings.models.provider
+        if provider in {"", "none"} or not (capture.facts or capture.snippets or capture.journal):
+            return False
+        return provider != "auto" or self.models.describe().provider is not None
+
+    def read(self, text: str, *, everything: bool = False) -> ConversationReading:
+        """Return what the model learns from the episode note `text`; pieces that were read before cost nothing.
+
+        With `everything` also what was learned from before. Trouble with the model is in the reading, never raised.
+        """
+        reading = ConversationReading(read_material(text, everything=everything))
+        if not reading.material.turns:
+            return replace(reading, extraction=Extraction())
+        parts: list[Extraction] = []
+        pieces = split_material(reading.material, self._settings.capture.piece_tokens)
+        try:
+            for number, piece in enumerate(pieces):
+                if self._progress and len(pieces) > 1:
+                    self._progress(f"Reading {reading.material.session}", number, len(pieces))
+                reading, part = self._ask(reading, piece)
+                parts.append(part)
+            if self._progress:  # whoever has lost interest may say so before anything is written
+                self._progress(f"Reading {reading.material.session}", len(pieces), len(pieces))
+        except ModelError as error:
+            raw = error.raw if isinstance(error, ModelAnswerError | ModelRefusedError) else ""
+            where = self._set_aside(reading, str(error), raw) if raw else reading.quarantined
+            return replace(reading, problem=error, quarantined=where)
+        extraction = self._kept(parts)
+        named = name_relations(self.models, extraction, self._index())
+        return replace(
+            reading,
+            extraction=extraction,
+            renamed=named.renamed,
+            usage=reading.usage + named.usage,
+            degraded=named.degraded,
+        )
+
+    def build_prompt(self, text: str) -> BuiltPrompt | None:
+        """Return the question about the episode note `text`, as much of it as fits into one; None when all of it
+        was learned from.
+        """
+        material = read_material(text)
+        if not material.turns:
+            return None
+        piece = first_piece(material, self._settings.capture.piece_tokens)
+        prompt = self.models.prompt(extraction.PROMPT)
+        # A model that Quaid asks has nothing but this question; a host's has tools, and what it is told may use them.
+        inputs = {slot: neutralise(text) for slot, text in self._inputs(piece).items()}
+        asked = f"{prompt.system}\n\n{prompt.fill(inputs)}"
+        return BuiltPrompt(material.session, asked, piece.material.last)
+
+    def accept_answer(self, answer: HostAnswer, text: str, *, everything: bool = False) -> ConversationReading:
+        """Return what an answer to `build_prompt` says. No model is asked.
+
+        Raises:
+            BadInputError: the answer does not fit the schema or the conversation.
+        """
+        from quaid.llm.schema import violations
+        from quaid.redaction import admit_all
+
+        reading = ConversationReading(read_material(text, everything=everything, through=answer.through))
+        if not reading.material.turns:
+            return replace(reading, extraction=Extraction())
+        prompt, piece = self.models.prompt(extraction.PROMPT), single_piece(reading.material)
+        value: Any = admit_all(dict(answer.value))[0]
+        problems = violations(value, prompt.schema) or extraction.find_problems(value, piece)
+        if problems:
+            raise BadInputError(
+                f"The answer about session {reading.material.session} cannot be used: {'; '.join(problems)}. "
+                "Mend that and give it again with this session."
+            )
+        reading, part = self._read_answer(replace(reading, model=answer.by, prompt=prompt.label), value, piece)
+        return replace(reading, extraction=self._kept([part]))
+
+    def _kept(self, parts: list[Extraction]) -> Extraction:
+        capture = self._settings.capture
+        found = extraction.keep_at_most(extraction.merge(parts), capture.max_facts)
+        return replace(
+            found,
+            facts=found.facts if capture.facts else (),
+            snippets=found.snippets if capture.snippets else {},
+            journal=found.journal if capture.journal else {},
+        )
+
+    def _inputs(self, piece: Piece) -> Mapping[str, str]:
+        from quaid.redaction import admit
+
+        # An episode's owner may have written into it what no transcript would have brought.
+        return {slot: admit(text).text for slot, text in piece.inputs(self._settings.owner_name).items()}
+
+    def _ask(self, reading: ConversationReading, piece: Piece) -> tuple[ConversationReading, Extraction]:
+        from quaid.redaction import admit_all
+
+        prompt = self.models.prompt(extraction.PROMPT)
+        answer = self.models.ask(
+            prompt, self._inputs(piece), check=lambda value: extraction.find_problems(value, piece)
+        )
+        reading = replace(reading, model=answer.model, prompt=answer.prompt, usage=reading.usage + answer.usage)
+        return self._read_answer(reading, admit_all(answer.value)[0], piece)
+
+    def _read_answer(
+        self, reading: ConversationReading, value: Any, piece: Piece
+    ) -> tuple[ConversationReading, Extraction]:
+        part = extraction.read_answer(value, piece)
+        if part.left_out:
+            where = self._set_aside(reading, "some of it was left out", json.dumps(value, ensure_ascii=False), part)
+            reading = replace(reading, quarantined=where)
+        return reading, part
+
+    def _set_aside(
+        self, reading: ConversationReading, problem: str, raw: str, part: Extraction | None = None
+    ) -> str | None:
+        """The path of the file that has the answer now; None where it could not be written."""
+        from quaid.local import quarantine
+
+        found = quarantine.Quarantined(
+            at=datetime.now(UTC).isoformat(),
+            about=reading.material.session,
+            problem=problem,
+            model=reading.model or "",
+            prompt=reading.prompt or "",
+            raw=raw,
+            left_out=tuple((item.text, item.reason) for item in part.left_out) if part else (),
+        )
+        try:
+            return str(quarantine.put(self._state, found))
+        except OSError:
+            return None
+
+
+def queue_note(state: Path, text: str, session: str | None) -> int:
+    """Queue a line that the next reading of `session` (or of any) takes along; how many are waiting.
+
+    Raises:
+        BadInputError: the line is empty.
+    """
+    from quaid.local.notes_to_self import NotesToSelf
+    from quaid.redaction import admit
+
+    line = " ".join(admit(text).text.split())
+    if not line:
+        raise BadInputError("There is nothing to note. Give the line in quotes: quaid note 'call Maya back'")
+    queue = NotesToSelf(state / LOCAL_FILE)
+    try:
+        queue.add(line, session, datetime.now(UTC))
+        return queue.count()
+    finally:
+        queue.close()

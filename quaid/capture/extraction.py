@@ -1,0 +1,287 @@
+"""A model's answer about a conversation (prompts/extract.md) -> the facts, snippets and journal entries to keep.
+
+The schema has been checked when an answer comes here. What only the conversation can tell is checked here: whether
+cited turns exist, dates are dates, edges join two things. A fact is kept whole or left out whole; what is wrong beside
+it (a date, an edge, one of several citations) is dropped, as it would be worse to lose the fact with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from typing import Any, TypeVar
+
+from quaid.capture.cleaning import clean_text
+from quaid.capture.fact_note import MINIMUM_WORDS, FactDetails, count_words
+from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
+from quaid.capture.relations import normalise_edge
+from quaid.capture.storing import NewFact
+from quaid.errors import BadInputError
+from quaid.model import CORE_FILES, Edge
+from quaid.recall.intent import is_technical
+from quaid.vault.notes import text_hash
+
+T = TypeVar("T")
+
+PROMPT = "extract"
+
+_CITED = re.compile(r"(\d{1,9})\D*\Z")
+_DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
+_ORDER = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|every|each|of|the|these|those|your|my|our|previous|prior|above"
+    r"|earlier|preceding|former|existing|initial|original|system|safety)\s+){0,6}"
+    r"(?:rules?|instructions?|guidelines?|prompts?|directions?|orders?)\b",
+    re.IGNORECASE,
+)
+"""Orders to the reader of a text. People say such things to each other as well: a match alone proves nothing."""
+_RELATIVE = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|this|past|previous|coming)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedFact:
+    """One claim of a model's answer, checked. `turns` are numbers of the episode's turns."""
+
+    text: str
+    category: str
+    confidence: float
+    speaker: str | None
+    source: str
+    durability: str
+    privacy: str
+    keywords: tuple[str, ...]
+    valid_from: str | None
+    valid_until: str | None
+    project: str | None
+    turns: tuple[int, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A fact that is not kept, and why."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The facts, snippets and journal entries of one conversation. `snippets` and `journal` are by core file."""
+
+    facts: tuple[ExtractedFact, ...] = ()
+    snippets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    journal: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def find_problems(value: Mapping[str, Any], piece: Piece) -> list[str]:
+    """Return what is wrong with an answer that fits its schema, a sentence each, for the model to mend; ten at most."""
+    known = piece.numbers
+    found = []
+    for number, fact in enumerate(value["facts"]):
+        cited = list(_cited(fact["turns"]))
+        if not any(turn in known for turn in cited):
+            what = f"cites {', '.join(fact['turns'])}, which is not a turn here" if cited else "cites no turn"
+            turns = f"t{min(known)} to t{max(known)}" if known else "none"
+            found.append(f"facts[{number}] {what}; the turns are {turns}")
+    return found[:10]
+
+
+def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
+    """The part of an answer that may be kept."""
+    said = {turn.number: turn for turn in (*piece.turns, *piece.notes)}
+    kept: list[ExtractedFact] = []
+    left_out: list[LeftOut] = []
+    for raw in value["facts"]:
+        fact = _read_fact(raw, said, piece.material)
+        reason = _rejection_reason(fact, said)
+        if reason:
+            left_out.append(LeftOut(fact.text, reason))
+        else:
+            kept.append(fact)
+    snippets: dict[str, tuple[str, ...]] = {}
+    journal: dict[str, tuple[str, ...]] = {}
+    for file in CORE_FILES:
+        lines = [_word(line) for line in (value.get("snippets") or {}).get(file) or ()]
+        if safe := tuple(line for line in lines if line and not _ORDER.search(line)):
+            snippets[file] = safe
+        entry = clean_text((value.get("journal") or {}).get(file) or "").strip()
+        if entry and not _ORDER.search(entry):
+            journal[file] = (entry,)
+    return Extraction(tuple(kept), snippets, journal, tuple(left_out))
+
+
+def merge(parts: Sequence[Extraction]) -> Extraction:
+    """The answers to all pieces of a conversation as one: a fact that several give is kept once, with all its turns."""
+    facts: dict[str, ExtractedFact] = {}
+    for fact in (fact for part in parts for fact in part.facts):
+        key = text_hash(fact.text)
+        first = facts.setdefault(key, fact)
+        facts[key] = replace(
+            first,
+            confidence=max(first.confidence, fact.confidence),
+            turns=_unique((*first.turns, *fact.turns)),
+            keywords=_unique((*first.keywords, *fact.keywords)),
+            edges=_unique((*first.edges, *fact.edges)),
+        )
+    return Extraction(
+        tuple(facts.values()),
+        _union([part.snippets for part in parts]),
+        _union([part.journal for part in parts]),
+        tuple(left for part in parts for left in part.left_out),
+    )
+
+
+def keep_at_most(extraction: Extraction, most: int) -> Extraction:
+    """The `most` facts that the model is surest of, in their order; the others are left out by name."""
+    if not most or len(extraction.facts) <= most:
+        return extraction
+    surest = sorted(range(len(extraction.facts)), key=lambda place: -extraction.facts[place].confidence)
+    chosen = set(surest[:most])
+    reason = f"more than {most} facts at once (capture.max_facts)"
+    left = [LeftOut(fact.text, reason) for place, fact in enumerate(extraction.facts) if place not in chosen]
+    kept = tuple(fact for place, fact in enumerate(extraction.facts) if place in chosen)
+    return replace(extraction, facts=kept, left_out=(*extraction.left_out, *left))
+
+
+def new_facts(found: Extraction, material: Material, owner: str, episode_name: str | None) -> list[NewFact]:
+    """The facts of `found`, pending, citing turns of the episode; without its name they cite nothing."""
+    return [
+        NewFact(
+            fact.text,
+            replace(
+                details_of(fact, owner, fact.project),
+                source=fact.source,
+                extraction_confidence=fact.confidence if fact.source == "assistant" else None,
+                session=material.session,
+                turns=tuple(f"[[{episode_name}#^t{turn}]]" for turn in fact.turns) if episode_name else (),
+            ),
+        )
+        for fact in found.facts
+    ]
+
+
+def details_of(fact: ExtractedFact, owner: str, project: str | None) -> FactDetails:
+    """The details of a pending fact of `owner` and `project`."""
+    return FactDetails(
+        type=fact.category,
+        status="pending",
+        owner=owner,
+        confidence=fact.confidence,
+        durability=fact.durability,
+        privacy=fact.privacy,
+        speaker=fact.speaker,
+        project=project,
+        technical=project is not None and is_technical(fact.text),
+        valid_from=fact.valid_from,
+        valid_until=fact.valid_until,
+        keywords=fact.keywords,
+        edges=fact.edges,
+    )
+
+
+def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], material: Material) -> ExtractedFact:
+    turns = tuple(dict.fromkeys(turn for turn in _cited(raw["turns"]) if turn in said))
+    first = next((said[turn] for turn in turns), None)
+    told = (first.said_at if first else None) or material.started
+    since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
+    edges: list[Edge] = []
+    for edge in raw.get("edges") or ():
+        with suppress(BadInputError):  # it joins no two things
+            edges.append(normalise_edge(Edge(_word(edge["subject"]), edge["relation"], _word(edge["object"]))))
+    return ExtractedFact(
+        text=with_dates(_word(raw["text"]), told),
+        category=raw["category"],
+        confidence=float(raw["confidence"]),
+        speaker=_word(raw.get("speaker")) or (first.speaker if first else None) or None,
+        source=raw["source"],
+        durability=raw["durability"],
+        privacy=raw.get("privacy") or "private",
+        keywords=_unique(word for item in raw.get("keywords") or () if (word := _word(item.replace(",", " ")))),
+        valid_from=since,
+        valid_until=None if since and until and until < since else until,
+        project=_word(raw.get("project")) or None,
+        turns=turns,
+        edges=_unique(edges),
+    )
+
+
+def _rejection_reason(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> str:
+    """Return why a fact must not be kept; an empty text when it may."""
+    if count_words(fact.text) < MINIMUM_WORDS:
+        return f"fewer than {MINIMUM_WORDS} words"
+    if not fact.turns:
+        return "it rests on no turn of this conversation"
+    if _ORDER.search(fact.text):
+        return "it gives orders to its reader"
+    if all(_ORDER.search(said[turn].text) for turn in fact.turns):
+        return "it rests only on a turn that gives orders to its reader"
+    return ""
+
+
+def with_dates(text: str, told: datetime | None) -> str:
+    """`text` with the date behind each time that is relative to the moment it was told: `yesterday (7 May 2023)`."""
+    if told is None or not _RELATIVE.search(text):
+        return text
+    from quaid.text.dates import find_dates
+
+    dated = text
+    for mention in reversed(find_dates(text, told)):
+        if not _RELATIVE.search(mention.text) or date.min in mention[1:3] or date.max in mention[1:3]:
+            continue
+        meant = _days(mention.start, mention.end)
+        start, end = mention.span
+        is_told = meant in text or mention.start.isoformat() in text or text[end:].lstrip().startswith("(")
+        # `Tomorrow, and Tomorrow` is a novel: a capital that begins no sentence belongs to a name.
+        is_in_name = text[start].isupper() and text[:start].strip() and not re.search(r"[.!?]\s+\Z", text[:start])
+        if not is_told and not is_in_name:
+            dated = f"{dated[:end]} ({meant}){dated[end:]}"
+    return dated
+
+
+def _days(start: date, end: date) -> str:
+    if start == end:
+        return f"{start.day} {start:%B %Y}"
+    if (start.month, start.day, end.month, end.day) == (1, 1, 12, 31) and start.year == end.year:
+        return f"{start.year}"
+    if start.day == 1 and (end.month, end.year) == (start.month, start.year) and end.day >= 28:
+        return f"{start:%B %Y}"
+    return f"{start.day} {start:%B %Y} to {end.day} {end:%B %Y}"
+
+
+def _cited(turns: Iterable[str]) -> Iterator[int]:
+    """`t3`, `D1:3`, `3` and `[t3]` all mean the third turn; `t3, t7` are two."""
+    for cited in ",".join(turns).split(","):
+        found = _CITED.search(cited)
+        if found:
+            yield int(found[1])
+
+
+def _date(value: str | None) -> str | None:
+    text = (value or "").strip()[:10]
+    if not _DATE.fullmatch(text):
+        return None
+    try:
+        return date.fromisoformat(f"{text}-01-01"[:10]).isoformat()
+    except ValueError:
+        return None
+
+
+def _union(parts: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:
+    """The lines of all `parts` for each core file, each once."""
+    union = {file: _unique(line for part in parts for line in part.get(file, ())) for file in CORE_FILES}
+    return {file: lines for file, lines in union.items() if lines}
+
+
+def _word(value: str | None) -> str:
+    """On one line, as clean as what people said has to be."""
+    return " ".join(clean_text(value or "").split())
+
+
+def _unique(items: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(items))

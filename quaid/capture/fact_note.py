@@ -1,0 +1,153 @@
+"""A statement -> the edit that makes it a fact note, or that confirms the fact which says it already."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from quaid.errors import FactTooShortError
+from quaid.model import Edge, Edit, name_key
+from quaid.vault import frontmatter, layout, markdown, notes
+
+MINIMUM_WORDS = 3
+CONFIRMATION_BOOST = 0.1
+"""Share of the remaining doubt that one confirmation removes."""
+ASSISTANT_FACTOR = 0.9
+"""Factor on the confidence of what an assistant inferred."""
+
+_UNLINKABLE = re.compile(r"[\[\]|#^\n]")
+"""Characters that a name inside `[[…]]` cannot hold."""
+_CLOSED = re.compile(r"\[\[[^\[\]]*\]\]|!?\[[^\[\]]*\]\([^()]*\)|`[^`]*`|\b\w++://\S+|<[^<>]*>")
+
+
+@dataclass(frozen=True, slots=True)
+class FactDetails:
+    """The details of a fact besides its words. `id` is given where the same fact must come out twice the same."""
+
+    id: str | None = None
+    type: str = "fact"
+    status: str = "active"
+    owner: str = "default"
+    confidence: float = 0.8
+    extraction_confidence: float | None = None
+    durability: str = "mutable"
+    privacy: str = "private"
+    speaker: str | None = None
+    source: str = "user"
+    session: str | None = None
+    imported_from: str | None = None
+    project: str | None = None
+    technical: bool = False
+    pinned: bool = False
+    valid_from: str | None = None
+    valid_until: str | None = None
+    keywords: tuple[str, ...] = ()
+    turns: tuple[str, ...] = ()
+    document: str | None = None
+    """A link to the source note of the file it was drawn from."""
+    edges: tuple[Edge, ...] = ()
+
+
+def clean_statement(text: str) -> str:
+    """One line, white space collapsed.
+
+    Raises:
+        FactTooShortError: fewer than three words.
+    """
+    statement = " ".join(text.split())
+    if count_words(statement) < MINIMUM_WORDS:
+        raise FactTooShortError(statement)
+    return statement
+
+
+def count_words(text: str) -> int:
+    return len(re.findall(r"\w+(?:['-]\w+)*", text))
+
+
+def plan_fact(
+    statement: str, details: FactDetails, now: datetime, names: Iterable[tuple[str, str]] = ()
+) -> tuple[str, Edit]:
+    """(id, the edit that writes it). Known `names` (as written, name of their note) become links."""
+    note_id = details.id or layout.new_id(now)
+    factor = ASSISTANT_FACTOR if details.source == "assistant" else 1.0
+    fields: dict[str, frontmatter.Value | None] = {
+        "id": note_id,
+        "type": details.type,
+        "status": details.status,
+        "owner": details.owner,
+        "confidence": round(details.confidence * factor, 3),
+        "extraction_confidence": details.extraction_confidence,
+        "durability": details.durability,
+        "privacy": None if details.privacy == "private" else details.privacy,
+        "speaker": details.speaker,
+        "source": details.source,
+        "session": details.session,
+        "imported_from": details.imported_from,
+        "project": details.project,
+        "technical": True if details.technical else None,
+        "pinned": True if details.pinned else None,
+        "created": notes.render_time(now),
+        "valid_from": details.valid_from,
+        "valid_until": details.valid_until,
+        "keywords": list(details.keywords) or None,
+        "turns": list(details.turns) or None,
+        "document": details.document,
+    }
+    text = notes.render_fact(fields, link_names(statement, names), details.edges)
+    return note_id, Edit(layout.fact_path(statement, note_id, now), None, text.encode())
+
+
+def plan_confirmation(rel_path: str, data: bytes, turns: Sequence[str] = (), *, counts: bool = True) -> Edit:
+    """Count one more confirmation and raise the confidence, unless it `counts` for none; cite `turns` as well. Nothing
+    else of the note changes.
+    """
+    text = data.decode("utf-8")
+    fields = frontmatter.parse(text).fields
+    changes: dict[str, frontmatter.Value | None] = {}
+    if counts:
+        confidence = _number(fields.get("confidence"), 0.8)
+        raised = min(1.0, confidence + CONFIRMATION_BOOST * (1.0 - confidence))
+        changes["confidence"] = round(raised, 3)
+        changes["confirmations"] = int(_number(fields.get("confirmations"), 0)) + 1
+    listed = fields.get("turns")
+    cited = [str(turn) for turn in listed] if isinstance(listed, list) else [listed] if isinstance(listed, str) else []
+    if not set(turns) <= set(cited):
+        changes["turns"] = list(dict.fromkeys([*cited, *turns]))
+    return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode() if changes else data)
+
+
+def link_names(statement: str, names: Iterable[tuple[str, str]]) -> str:
+    """The first mention of each known name as a wikilink; longer names first, nothing linked twice or inside a link,
+    an address, code or a longer word.
+    """
+    linked = {name_key(target) for target in markdown.links(statement)}
+    for name, note_name in sorted(names, key=lambda pair: (-len(pair[0]), pair)):
+        if name_key(note_name) in linked or len(name) < 2 or name not in statement:
+            continue
+        if _UNLINKABLE.search(name) or _UNLINKABLE.search(note_name):
+            continue
+        place = _first_mention(statement, name)
+        if place is not None:
+            shown = f"[[{name}]]" if name == note_name else f"[[{note_name}|{name}]]"
+            statement = statement[:place] + shown + statement[place + len(name) :]
+            linked.add(name_key(note_name))
+    return statement
+
+
+def _first_mention(statement: str, name: str) -> int | None:
+    closed = [found.span() for found in _CLOSED.finditer(statement)]
+    for found in re.finditer(rf"(?<!\w)(?<!\w[-.@]){re.escape(name)}(?!\w|[-.@]\w)", statement):
+        if not any(start < found.end() and found.start() < end for start, end in closed):
+            return found.start()
+    return None
+
+
+def _number(value: object, default: float) -> float:
+    try:
+        number = float(str(value))
+    except ValueError:
+        return default
+    return number if math.isfinite(number) else default

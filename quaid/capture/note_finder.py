@@ -1,0 +1,182 @@
+"""Look-ups for plans: the fact that says the same, the note that has a name or a session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.capture import entity_note, episode_note
+from quaid.capture.entity_names import EntityNames
+from quaid.capture.storing import Duplicate, KnownFact, NewFact
+from quaid.claims import Reading, find_same, is_same_claim
+from quaid.errors import EmbeddingError
+from quaid.index import database, documents, graph, vectors
+from quaid.index.documents import Document
+from quaid.model import Kind, name_key, note_name
+from quaid.settings import Settings
+from quaid.sync.embedding import Embedding
+from quaid.vault import files, layout, markdown, notes
+
+if TYPE_CHECKING:
+    import apsw
+
+SIMILAR_FACTS = 8
+"""Nearest facts that are compared before a new one is written."""
+
+_EXTRACTED = re.compile(rb"^extracted:", re.MULTILINE)
+_HEAD_BYTES = 8192
+
+
+class NoteFinder:
+    """One vault's, asked of a fresh index."""
+
+    def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
+        self._root = root
+        self._settings = settings
+        self._embedding = embedding
+
+    def find_duplicates(self, index: apsw.Connection, new: Sequence[NewFact]) -> list[Duplicate]:
+        """For each fact the owner's living one that says it already, else an earlier one of `new` that does."""
+        if not new:
+            return []
+        hashes = [notes.text_hash(markdown.plain(fact.statement)) for fact in new]
+        found: list[Duplicate] = [
+            self._known(documents.find_by_text(index, text_hash, fact.details.owner, fact.details.valid_until))
+            for text_hash, fact in zip(hashes, new, strict=True)
+        ]
+        likeness = _Likeness.of(index, new, self._settings, self._embedding)
+        alike = self._find_alike(index, new, found, likeness) if likeness else {}
+        for place in range(len(new)):
+            found[place] = found[place] or alike.get(place) or _earlier(place, new, hashes, found, likeness)
+        return found
+
+    def find_entity(self, index: apsw.Connection, name: str) -> entity_note.EntityNote | None:
+        """The note of what is called so, else the file that has taken the name and that `index` does not show."""
+        found = documents.find_documents(
+            index,
+            "kind = 'entity' AND doc_id IN (SELECT doc_id FROM names WHERE name_key = ? ORDER BY position)",
+            (name_key(name),),
+        )
+        for document in found:
+            data = files.read_note(self._root, document.path)
+            if data is not None:
+                return entity_note.EntityNote(note_name(document.path), document.path, data)
+        path = layout.entity_path(name)
+        data = files.read_note(self._root, path)
+        return entity_note.EntityNote(note_name(path), path, data) if data is not None else None
+
+    def entity_names(self, index: apsw.Connection, now: datetime, speakers: Iterable[str] = ()) -> EntityNames:
+        """The names of all entities that `index` shows, for a plan that is made at `now`."""
+        return EntityNames.of(
+            graph.entity_names(index),
+            lambda name: self.find_entity(index, name),
+            now,
+            speakers=speakers,
+            owner=self._settings.owner_name,
+        )
+
+    def find_episode(self, index: apsw.Connection, session: str) -> episode_note.KeptEpisode | None:
+        """The episode note of a session."""
+        return next(self._episodes(index, "session = ?", (session,)), None)
+
+    def find_episodes(self, index: apsw.Connection, started: str, but: str) -> list[episode_note.KeptEpisode]:
+        """The episodes that began at `started`, as frontmatter writes it, all but that of one session."""
+        return list(self._episodes(index, "created = ? AND session <> ?", (started, but)))
+
+    def _episodes(
+        self, index: apsw.Connection, where: str, values: Sequence[str]
+    ) -> Iterator[episode_note.KeptEpisode]:
+        for document in documents.find_documents(index, f"kind = 'episode' AND {where}", values):
+            data = files.read_note(self._root, document.path)
+            if data is not None:
+                yield episode_note.KeptEpisode(document.path, data)
+
+    def _find_alike(
+        self, index: apsw.Connection, new: Sequence[NewFact], found: Sequence[Duplicate], likeness: _Likeness
+    ) -> dict[int, KnownFact]:
+        """Place of a fact without a twin so far -> the known one that says the same in other words."""
+        nearest = {
+            place: dict(vectors.search(index, likeness.row, likeness.vectors[place], SIMILAR_FACTS))
+            for place in range(len(new))
+            if found[place] is None
+        }
+        chunks = {chunk_id for near in nearest.values() for chunk_id in near}
+        owners = {new[place].details.owner for place in nearest}
+        living = [row for owner in owners for row in documents.living_facts(index, chunks, owner)]
+        alike: dict[int, KnownFact] = {}
+        for place, near in nearest.items():
+            fact = new[place]
+            candidates = [
+                (document, text, near[chunk_id])
+                for chunk_id, document, text in living
+                if chunk_id in near and document.owner == fact.details.owner
+            ]
+            known = self._known(find_same(fact.statement, candidates, likeness.threshold))
+            if known is not None:
+                alike[place] = known
+        return alike
+
+    def _known(self, document: Document | None) -> KnownFact | None:
+        data = files.read_note(self._root, document.path) if document else None
+        return KnownFact(document.id, document.path, data, document.session) if document and data is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Likeness:
+    """The vectors of new facts, and from which cosine on two facts may say the same."""
+
+    row: vectors.EmbedderRow
+    vectors: Sequence[bytes]
+    threshold: float
+
+    @classmethod
+    def of(
+        cls, index: apsw.Connection, new: Sequence[NewFact], settings: Settings, embedding: Embedding
+    ) -> _Likeness | None:
+        """None where nothing can be embedded: then only equal words are found."""
+        row = vectors.active_embedder(index)
+        embedder = embedding.embedder_of(row) if row is not None else None
+        if row is None or embedder is None:
+            return None
+        try:
+            found = embedding.vectors_of(embedder, [markdown.plain(fact.statement) for fact in new])
+        except EmbeddingError:
+            return None
+        database.enable_vectors(index)
+        return cls(row, found, settings.embedding.duplicate_similarity or embedder.duplicate_similarity)
+
+    def before(self, place: int) -> list[float]:
+        """The cosines of a fact with all that stand before it."""
+        import numpy as np
+
+        matrix = np.frombuffer(b"".join(self.vectors[: place + 1]), dtype="<f4").reshape(place + 1, -1)
+        return [float(cosine) for cosine in matrix[:place] @ matrix[place]]
+
+
+def _earlier(
+    place: int, new: Sequence[NewFact], hashes: Sequence[str], found: Sequence[Duplicate], likeness: _Likeness | None
+) -> int | None:
+    """The first fact before `place` that says the same and is itself not the same as another."""
+    fact = new[place]
+    cosines = likeness.before(place) if likeness else [0.0] * place
+    for earlier in range(place):
+        other = new[earlier]
+        if found[earlier] is not None or other.details.valid_until != fact.details.valid_until:
+            continue
+        is_like = likeness is not None and cosines[earlier] >= likeness.threshold
+        if hashes[earlier] == hashes[place] or (
+            is_like and is_same_claim(Reading(fact.statement), Reading(other.statement))
+        ):
+            return earlier
+    return None
+
+
+def list_waiting(root: Path, connection: apsw.Connection) -> tuple[str, ...]:
+    """Return the paths of the episodes that no model has drawn facts from, oldest first."""
+    episodes = documents.find_documents(connection, "kind = ?", (str(Kind.EPISODE),))
+    heads = ((document.path, files.read_note(root, document.path, _HEAD_BYTES) or b"") for document in episodes)
+    return tuple(path for path, head in heads if not _EXTRACTED.search(head.partition(b"\n---")[0]))

@@ -1,0 +1,222 @@
+"""An episode -> what a model is given to read of it: the turns nothing was learned from yet, in pieces that fit."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from quaid.capture.episode_note import NOTE_SPEAKER
+from quaid.llm.prices import estimate_tokens
+from quaid.vault import episodes, frontmatter, notes
+
+OVERLAP_TURNS = 6
+"""Turns before a piece that are shown with it, to understand it by."""
+OVERLAP_SHARE = 0.25
+"""Of what fits into a piece, this much at most is for what came before."""
+
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedTurn:
+    """A turn of an episode as it is shown to a model. `number` is that of its block id."""
+
+    number: int
+    speaker: str
+    text: str
+    said_at: datetime | None = None
+
+    @property
+    def is_note(self) -> bool:
+        return self.speaker == NOTE_SPEAKER
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The part of an episode to learn from: its `turns` after the last one that was learned from.
+
+    `earlier` are the turns just before them; `last` is the number of the episode's last turn.
+    """
+
+    session: str
+    source: str | None
+    project: str | None
+    started: datetime | None
+    turns: tuple[NumberedTurn, ...]
+    earlier: tuple[NumberedTurn, ...] = ()
+    last: int = 0
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when what is to be learned from changes."""
+        return hashlib.sha256(repr((self.session, self.turns)).encode()).hexdigest()
+
+    @property
+    def ended(self) -> datetime | None:
+        return next((turn.said_at for turn in reversed(self.turns) if turn.said_at), None) or self.started
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One question to the model: `turns` to learn from, `earlier` ones to understand them by, `notes` to self."""
+
+    material: Material
+    turns: tuple[NumberedTurn, ...]
+    earlier: tuple[NumberedTurn, ...] = ()
+    notes: tuple[NumberedTurn, ...] = ()
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The turns that facts of this piece may rest on."""
+        return frozenset(turn.number for turn in (*self.turns, *self.notes))
+
+    def inputs(self, owner: str) -> Mapping[str, str]:
+        """One text for each slot of the prompt `extract`."""
+        material = self.material
+        day = material.started
+        # The day alone: a conversation that names no time begins when it is read, and each minute would ask anew.
+        date = f"{_WEEKDAYS[day.weekday()]} {day.day} {day:%B %Y}" if day else "not known"
+        lines = [f"id: {material.session}", f"date: {date}"]
+        lines += [f"owner of the memory: {owner}"] if owner else []
+        lines += [f"project: {material.project}"] if material.project else []
+        return {
+            "session": "\n".join(" ".join(line.split()) for line in lines),
+            "notes": _shown(self.notes),
+            "earlier": _shown(self.earlier),
+            "conversation": _shown(self.turns),
+        }
+
+
+def read_material(text: str, *, everything: bool = False, through: int | None = None) -> Material:
+    """Return the part of the episode note `text` that nothing was learned from; with `everything`, all of it; both only
+    up to the turn `through`.
+
+    Forgotten turns and text without a block id are left out.
+    """
+    head = frontmatter.parse(text)
+    fields = head.fields
+    started = notes.parse_time(_text(fields, "started"))
+    said = [
+        # When a note to self was taken along is not when something was said.
+        NumberedTurn(
+            turn.number,
+            turn.speaker,
+            turn.text,
+            None if turn.speaker == NOTE_SPEAKER else notes.parse_time(turn.said_at),
+        )
+        for turn in episodes.parse_turns(head.body, started)
+        if turn.number is not None and (through is None or turn.number <= through)
+    ]
+    learned = 0 if everything else learned_turns(fields)
+    new = tuple(turn for turn in said if turn.number > learned and turn.text)
+    old = [turn for turn in said if turn.number <= learned and turn.text and not turn.is_note]
+    return Material(
+        session=_text(fields, "session") or "",
+        source=_text(fields, "source"),
+        project=_text(fields, "project"),
+        started=started,
+        turns=new,
+        earlier=tuple(old[-OVERLAP_TURNS:]),
+        last=max((turn.number for turn in said), default=0),
+    )
+
+
+def learned_turns(fields: Mapping[str, object]) -> int:
+    """Up to which turn an episode with this head was learned from."""
+    number = str(fields.get("extracted_turns") or "0")
+    return int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
+
+
+def first_piece(material: Material, limit_tokens: int) -> Piece:
+    """Return the first whole turns of `material` that fit, one at least, as one question."""
+    room = limit_tokens
+    for place, turn in enumerate(material.turns):
+        room -= _tokens(turn)
+        if room < 0 and place:
+            material = replace(material, turns=material.turns[:place], last=material.turns[place - 1].number)
+            break
+    return single_piece(material)
+
+
+def single_piece(material: Material) -> Piece:
+    """All of it as one question."""
+    said = tuple(turn for turn in material.turns if not turn.is_note)
+    return Piece(material, said, material.earlier, tuple(turn for turn in material.turns if turn.is_note))
+
+
+def split_material(material: Material, limit_tokens: int) -> list[Piece]:
+    """Pieces of at most `limit_tokens` tokens each, earlier turns included. Notes to self go with every piece, unless
+    they would fill it: then they are read like turns.
+    """
+    own = tuple(turn for turn in material.turns if turn.is_note)
+    if sum(map(_tokens, own)) > limit_tokens * OVERLAP_SHARE:
+        own = ()
+    room = max(200, limit_tokens - sum(map(_tokens, own)))
+    least = int(room * (1 - OVERLAP_SHARE))
+    said = [part for turn in material.turns if turn not in own for part in _parts(turn, least)]
+    pieces: list[Piece] = []
+    before: Sequence[NumberedTurn] = material.earlier
+    for group in _groups(said, least):
+        earlier = _last_that_fit(before, room - sum(map(_tokens, group)))
+        pieces.append(Piece(material, tuple(group), earlier, own))
+        before = group
+    return pieces or ([Piece(material, (), material.earlier, own)] if own else [])
+
+
+def _groups(turns: Sequence[NumberedTurn], limit: int) -> Iterator[list[NumberedTurn]]:
+    group: list[NumberedTurn] = []
+    size = 0
+    for turn in turns:
+        tokens = _tokens(turn)
+        if group and size + tokens > limit:
+            yield group
+            group, size = [], 0
+        group.append(turn)
+        size += tokens
+    if group:
+        yield group
+
+
+def _parts(turn: NumberedTurn, limit: int) -> Iterator[NumberedTurn]:
+    """A turn that is too long for one piece, in parts with the same number."""
+    from quaid.vault.markdown import split_text
+
+    if _tokens(turn) <= limit:
+        yield turn
+        return
+    # Counted in bytes, of which a character has one to three in nearly all texts.
+    for text in split_text(turn.text, max(100, limit * 3 // 4)):
+        yield replace(turn, text=text)
+
+
+def _last_that_fit(turns: Sequence[NumberedTurn], room: int) -> tuple[NumberedTurn, ...]:
+    kept: list[NumberedTurn] = []
+    for turn in reversed(turns[-OVERLAP_TURNS:]):
+        room -= _tokens(turn)
+        if room < 0:
+            break
+        kept.append(turn)
+    return tuple(reversed(kept))
+
+
+def _tokens(turn: NumberedTurn) -> int:
+    return estimate_tokens(_line(turn))
+
+
+def _shown(turns: Sequence[NumberedTurn]) -> str:
+    return "\n".join(map(_line, turns)) or "(none)"
+
+
+def _line(turn: NumberedTurn) -> str:
+    when = f" ({turn.said_at:%Y-%m-%d %H:%M})" if turn.said_at else ""
+    # Only a turn begins a line with a number: what somebody quotes cannot pass for one.
+    text = turn.text.replace("\n", "\n  ")
+    return f"[t{turn.number}] {turn.speaker or 'Somebody'}{when}: {text}"
+
+
+def _text(fields: Mapping[str, object], key: str) -> str | None:
+    value = fields.get(key)
+    return value.strip() or None if isinstance(value, str) else None

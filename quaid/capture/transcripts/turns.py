@@ -1,0 +1,84 @@
+"""The way from utterances to the turns of a conversation, which all formats have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import TypeVar
+
+from quaid.capture.cleaning import clean_name, clean_text
+from quaid.model import Conversation, Turn
+from quaid.recall.metadata import strip_metadata
+
+_Node = TypeVar("_Node", bound=Hashable)
+
+_END = "\n\n."
+_LAST_COMPONENT = re.compile(r"[^/\\]+(?=[/\\]*$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One text that was said, cleaned: part of a turn.
+
+    `place` is where it stands in its transcript. Within an answer, equal texts of one `source` are one text that was
+    written down twice; None is a source of its own.
+    """
+
+    role: str
+    text: str
+    at: datetime | None = None
+    place: int = 0
+    source: Hashable = None
+
+
+def make_conversation(
+    pieces: Iterable[Utterance],
+    source: str,
+    session: object = None,
+    started: datetime | None = None,
+    project: str | None = None,
+) -> Conversation:
+    """The conversation of `pieces`, in their order; without `started` it begins with the first time given.
+
+    Each piece of the user is a turn, and all that the agent says between two of them is one.
+    """
+    turns: list[Turn] = []
+    for is_answer, said in groupby(pieces, lambda piece: piece.role == "assistant"):
+        if not is_answer:
+            turns += [Turn("User", piece.text, "user", piece.at) for piece in said]
+            continue
+        answer = list(said)
+        texts = dict.fromkeys(
+            (number if piece.source is None else (piece.source,), piece.text) for number, piece in enumerate(answer)
+        )
+        turns.append(Turn("Assistant", "\n\n".join(text for _, text in texts), "assistant", answer[0].at))
+    named = session if isinstance(session, str) else None
+    started = started or next((turn.at for turn in turns if turn.at), None)
+    return Conversation(tuple(turns), named, source, started, project)
+
+
+def clean_typed(text: str) -> str:
+    """The text that a person typed, without what gateways and hosts put around it; possibly empty."""
+    cleaned = clean_text(text)
+    # A message that is all metadata is given back whole; with an end of its own it never is.
+    typed = strip_metadata(cleaned + _END).removesuffix(".").rstrip()
+    return cleaned if typed == cleaned.rstrip() else clean_text(typed)
+
+
+def find_project(folder: object) -> str | None:
+    """The name of a working folder."""
+    found = _LAST_COMPONENT.search(folder) if isinstance(folder, str) else None
+    return (clean_name(found[0]) if found else "") or None
+
+
+def walk_back(leaf: _Node | None, parents: Mapping[_Node, _Node | None]) -> list[_Node]:
+    """The way from the root to `leaf`, both included. Who is not in `parents` ends it, and so does a circle."""
+    path: dict[_Node, None] = {}
+    node = leaf
+    while node is not None and node in parents and node not in path:
+        path[node] = None
+        node = parents[node]
+    return list(reversed(path))

@@ -1,0 +1,70 @@
+"""The outcome of a change, in words and as JSON, with remarks on what was left or redacted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from textwrap import shorten
+from typing import TYPE_CHECKING
+
+from quaid.cli.invocation import Invocation, fields
+from quaid.cli.terminal import known, one_line, short, styled, titled
+
+if TYPE_CHECKING:
+    from quaid.capture.writer import WriteResult
+
+MAX_SHOWN = 200
+"""Characters of a note that a line about it repeats."""
+_OUTCOMES = {
+    "created": "Remembered",
+    "confirmed": "Confirmed, it was known already",
+    "linked": "Linked",
+    "known": "Linked already, nothing changed",
+    "forgotten": "Forgotten",
+    "restored": "Restored",
+    "kept": "Kept",
+    "unchanged": "It is there already, nothing changed",
+    "set": "Set",
+    "made": "Made",
+    "registered": "Registered",
+    "confirmed true": "Noted as true",
+}
+
+
+def tell_written(invocation: Invocation, written: WriteResult) -> None:
+    """Print the outcome in words, or `WriteResult` as JSON, and remark on what the owner should know."""
+    rows = known(
+        ("id", written.id if written.id != written.path else None),
+        ("path", written.path),
+        ("new", ", ".join(written.created)),
+        ("commit", short(written.commit)),
+    )
+    text = shorten(one_line(written.text), MAX_SHOWN, placeholder=" …")
+    head = f"{styled(_OUTCOMES[written.outcome], 'green')}: {text}"
+    invocation.tell(lambda: titled(head, rows), **shape_of_written(written))
+    warn_left(invocation, written.left)
+    warn_redacted(invocation, written.redacted)
+    if written.hint:
+        invocation.say(written.hint)
+
+
+def shape_of_written(written: WriteResult) -> dict[str, object]:
+    """`WriteResult` as JSON."""
+    names = ("outcome", "id", "path", "text", "commit", "created", "left", "hint")
+    return {**fields(written, *names), "redacted": Counter(written.redacted)}
+
+
+def warn_left(invocation: Invocation, left: Sequence[str]) -> None:
+    """Name the paths that could not be committed without the owner's own work, and the way out."""
+    if left:
+        invocation.say(
+            f"On disk but not committed, because your own uncommitted changes are in it: {', '.join(left)}. "
+            "Commit it yourself: git add -p && git commit"
+        )
+
+
+def warn_redacted(invocation: Invocation, kinds: Sequence[str]) -> None:
+    """Name the secrets that were not written."""
+    if kinds:
+        found = ", ".join(f"{number} {kind}" for kind, number in Counter(kinds).items())
+        invocation.say(f"Secrets were replaced before anything was written: {found}.")

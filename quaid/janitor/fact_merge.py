@@ -1,0 +1,130 @@
+"""Facts that say the same -> one claim -> the decision that leaves one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quaid.capture.fact_note import link_names
+from quaid.index import graph
+from quaid.index.facts import LivingFact, list_replaced_by
+from quaid.janitor import fact_edits
+from quaid.janitor.decision import Decision
+from quaid.janitor.evidence import fact_evidence
+from quaid.janitor.judgements import Judgement
+from quaid.janitor.task_context import TaskContext
+from quaid.local.runs import key_of
+from quaid.model import Edit, note_name
+from quaid.vault import notes
+from quaid.vault.frontmatter import FrontmatterBrokenError
+
+WORD_FOR_WORD = "They say the same, word for word."
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class MergeGroup:
+    """Facts that are one claim. `fact` is the one that stays, as it will be; `members` are all of them as they are,
+    that one first. `statement` is its new wording, if it gets one.
+    """
+
+    fact: LivingFact
+    members: tuple[LivingFact, ...]
+    statement: str | None = None
+    judgements: tuple[Judgement, ...] = ()
+
+    @classmethod
+    def of(cls, fact: LivingFact) -> MergeGroup:
+        return cls(fact, (fact,))
+
+
+def join_equal(facts: Sequence[LivingFact]) -> MergeGroup | None:
+    """The claim of facts that are equal to the letter; None when all but one of them are to stay as they are."""
+    best = min(facts, key=_rank)
+    losers = tuple(fact for fact in facts if fact is not best and not fact.is_protected)
+    return MergeGroup(best, (best, *losers)) if losers else None
+
+
+def join(a: MergeGroup, b: MergeGroup, judgement: Judgement) -> MergeGroup | None:
+    """The two as one, as `judgement` says; None when that would touch a fact that is to stay as it is."""
+    if judgement.keep == "merge":
+        winner, loser = (a, b) if _rank(a.fact) <= _rank(b.fact) else (b, a)
+    else:
+        winner, loser = (a, b) if judgement.keep == "a" else (b, a)
+    statement = judgement.text if judgement.keep == "merge" else winner.statement
+    if any(fact.is_protected for fact in loser.members) or (statement and winner.fact.is_protected):
+        return None
+    fact = winner.fact
+    if statement:
+        fact = fact._replace(text=statement, text_hash=notes.text_hash(statement))
+    judgements = (*winner.judgements, *loser.judgements, judgement)
+    return MergeGroup(fact, (*winner.members, *loser.members), statement, judgements)
+
+
+def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decision | None:
+    """The decision to make one fact of `claim`; None when a note cannot be edited safely, or is not what was judged."""
+    winner, *losers = claim.members
+    known = [(fact.path, data) for fact in claim.members if (data := unchanged_bytes(context, fact)) is not None]
+    if len(known) < len(claim.members):
+        return None
+    try:
+        if winner.is_protected:  # it stays as it is, and the others point to it
+            edits = tuple(fact_edits.supersede(path, data, winner.path, None) for path, data in known[1:])
+        else:
+            statement = link_names(claim.statement, graph.entity_names(context.index)) if claim.statement else None
+            edits = fact_edits.merge(known[0], known[1:], statement)
+            if notes.parse_note(winner.path, edits[0].after or b"").text_hash != claim.fact.text_hash:
+                return None  # its owner has written more there than the claim
+        edits = (*edits, *repointed(context, losers, winner.path))
+    except (FrontmatterBrokenError, UnicodeDecodeError):
+        return None
+    last = claim.judgements[-1] if claim.judgements else None
+    dropped = f'"{shortened(losers[0].text)}"' if len(losers) == 1 else f"{len(losers)} facts"
+    why = " ".join(dict.fromkeys(judgement.reason for judgement in claim.judgements if judgement.reason))
+    detail = [f"- kept: {winner.text}", *(f"- merged into it: {loser.text}" for loser in losers)]
+    detail += [f"- now reads: {claim.statement}"] if claim.statement else []
+    return Decision(
+        task=task,
+        kind="merge",
+        key=key_of(task, *map(fact_evidence, claim.members)),
+        edits=edits,
+        subject=f'merge {dropped} into "{shortened(claim.fact.text)}"',
+        why=why or WORD_FOR_WORD,
+        facts=tuple(fact.id for fact in claim.members),
+        model=last.model if last else None,
+        prompt=last.prompt if last else None,
+        detail="\n".join(detail),
+    )
+
+
+def unchanged_bytes(context: TaskContext, fact: LivingFact) -> bytes | None:
+    """The note of `fact`; None when it is gone, or says something else than when it was judged."""
+    data = context.read(fact.path)
+    note = notes.parse_note(fact.path, data) if data is not None else None
+    is_same = note is not None and (note.id, note.text_hash, note.superseded_by) == (fact.id, fact.text_hash, None)
+    return data if is_same else None
+
+
+def shortened(text: str) -> str:
+    """A statement as a subject quotes it."""
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN].rsplit(' ', 1)[0]} …"
+
+
+def repointed(context: TaskContext, losers: Sequence[LivingFact], winner_path: str) -> tuple[Edit, ...]:
+    """Edits after which the winner replaces what one of `losers` had replaced: no link leads from one to the next."""
+    edits = []
+    called = [name for loser in losers for name in (note_name(loser.path), loser.path.removesuffix(".md"), loser.id)]
+    for path in list_replaced_by(context.index, called):
+        data = context.read(path)
+        if data is None or path == winner_path:
+            continue
+        note = notes.parse_note(path, data)
+        if not (note.pinned or note.verified):
+            edits.append(fact_edits.supersede(path, data, winner_path, None))
+    return tuple(edits)
+
+
+def _rank(fact: LivingFact) -> tuple[object, ...]:
+    """Sorts the fact that is kept to the front: confirmed by its owner, then more certain, said more often, older."""
+    return not fact.is_protected, -(fact.confidence or 0.0), -fact.confirmations, fact.created or "9999", fact.id

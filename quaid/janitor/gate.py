@@ -1,0 +1,101 @@
+"""The gate on recall: the owner's own questions, asked before and after a night. A lost answer stops the merge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from quaid.model import Hit, Recall
+from quaid.recall.bookkeeping import Bookkeeping
+from quaid.recall.evaluation import Question, parse_questions
+from quaid.recall.expectation import find_expected, list_meant
+from quaid.vault import files
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.settings import Settings
+
+CHECKED_HITS = 3
+"""Of a question from the log, so many of the best answers must still be found …"""
+DEPTH = 10
+"""… among so many."""
+
+
+class WorktreeMemory(Protocol):
+    """The part of a memory, whose vault is a worktree, that the gate uses."""
+
+    def recall(self, query: str, limit: int | None = None, *, keep: bool = True, **options: Any) -> Recall:
+        """Return the memories that answer `query`."""
+
+    def index(self) -> apsw.Connection:
+        """Return a connection to the index, brought up to date."""
+
+
+class _Answered(NamedTuple):
+    """The answer to one question; `found` is what of the expected is among the hits."""
+
+    question: Question
+    hits: tuple[Hit, ...]
+    found: frozenset[str]
+
+
+class Gate:
+    """The answers of a worktree to `questions` when the gate is made, to compare with those at the end."""
+
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        worktree: Path,
+        open_memory: Callable[[Path], AbstractContextManager[WorktreeMemory]],
+    ) -> None:
+        self._questions = questions
+        self._worktree = worktree
+        self._open_memory = open_memory
+        self._before = self._ask()
+
+    def find_lost(self, touched: Collection[str]) -> list[str]:
+        """A sentence for each answer that is lost by now; hits of logged questions in the notes `touched` do not count,
+        as a decision is about them.
+        """
+        lost: list[str] = []
+        for before, now in zip(self._before, self._ask(), strict=True):
+            question, left = before.question, {hit.id for hit in now.hits}
+            lost += [
+                f"{question.text!r} ({question.place}) would no longer find {reference}"
+                for reference in question.expected
+                if reference in before.found - now.found
+            ]
+            if not question.place:
+                lost += [
+                    f"{question.text!r} would no longer find {hit.id}: {hit.text[:80]}"
+                    for hit in before.hits[:CHECKED_HITS]
+                    if hit.id not in left and hit.path not in touched
+                ]
+        return lost
+
+    def _ask(self) -> list[_Answered]:
+        """The memory in the worktree is asked, not the owner's files: these hold work that is not committed."""
+        answers = []
+        with self._open_memory(self._worktree) as memory:
+            for question in self._questions:
+                hits = memory.recall(question.text, DEPTH, depth="fast", keep=False).hits
+                found = (
+                    reference
+                    for reference in question.expected
+                    if find_expected(hits, reference, list_meant(memory.index(), reference)) is not None
+                )
+                answers.append(_Answered(question, hits, frozenset(found)))
+        return answers
+
+
+def list_questions(root: Path, settings: Settings) -> list[Question]:
+    """The questions that were asked most lately, and those of the pages in eval/ with what each must find."""
+    with Bookkeeping(root, settings) as books:
+        found = [Question(text) for text in books.questions(settings.janitor.gate_questions)]
+    for page in sorted((root / "eval").glob("*.md")):
+        data = files.read_note(page.parent, page.name) or b""
+        found += parse_questions(data.decode("utf-8", "replace"), page.name)
+    return found

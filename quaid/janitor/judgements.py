@@ -1,0 +1,167 @@
+"""Judgements: what a model says about facts, above all about two; checked, and kept so that it is asked once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from quaid.claims import problem_of
+from quaid.errors import ModelAnswerError
+from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, numbered_lines
+from quaid.janitor.model_text import MAX_REASON_CHARACTERS, without_empty
+from quaid.llm.prices import estimate_tokens
+from quaid.vault import markdown
+
+if TYPE_CHECKING:
+    from quaid.janitor.pairs import Pair
+    from quaid.janitor.task_context import TaskContext
+
+INPUT_LIMIT = 8_000
+"""Tokens of pairs in one question: a model that reads too much at once judges carelessly."""
+MAX_ALIKE = 10
+"""A batch of so many pairs that are all called duplicates is the answer of a model that does not look."""
+_OUTPUT_PER_PAIR = 160
+_MIN_WORDS = 3
+
+Problem = Callable[["Pair", "Judgement"], str | None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A model's judgement of two facts.
+
+    `says` is the judgement in one word. `keep` is what becomes of the two: `a`, `b`, `merge` or `both`; `text` is the
+    wording of a merge. The days (ISO) say since when and until when each holds, as far as they were given.
+    """
+
+    says: str
+    keep: str = ""
+    text: str | None = None
+    reason: str = ""
+    a_from: str | None = None
+    a_until: str | None = None
+    b_from: str | None = None
+    b_until: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+
+    def render(self) -> str:
+        """The judgement, and behind it what is not empty as JSON: `parse_judgement` reads it."""
+        rest = without_empty({**asdict(self), "says": ""})
+        return f"{self.says} {json.dumps(rest, ensure_ascii=False)}" if self.keep else self.says
+
+
+def parse_judgement(kept: str) -> Judgement | None:
+    """The judgement that was kept; None where it cannot be read any more, so that it is asked again."""
+    says, _, told = kept.partition(" ")
+    try:
+        return Judgement(says, **json.loads(told)) if told else Judgement(says)
+    except (ValueError, TypeError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonJudgement:
+    """A judgement that is kept as JSON."""
+
+    def render(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def parse(cls, kept: str) -> Self | None:
+        """The judgement that was kept; None where it cannot be read any more, so that it is asked again."""
+        try:
+            return cls(**json.loads(kept))
+        except (ValueError, TypeError):
+            return None
+
+
+def known_judgements(context: TaskContext, keys: Collection[str], parse: Callable[[str], T | None]) -> dict[str, T]:
+    """The judgements that are kept under `keys` and that `parse` can read."""
+    known = context.judgements.known(keys)
+    return {key: judgement for key, text in known.items() if (judgement := parse(text)) is not None}
+
+
+def judge(
+    context: TaskContext, task: str, pairs: Sequence[Pair], problem: Problem, most: int
+) -> Iterator[tuple[Pair, Judgement]]:
+    """The judgement of each of `pairs`: first those that are known, then a model's, batch by batch, for `most` pairs at
+    most. Pairs without a judgement are left out. `problem` says why a judgement cannot be used; one that stays unusable
+    after it was sent back counts as `unclear`.
+
+    Raises:
+        ModelError: as `Models.ask`. What was judged before that is kept.
+    """
+    keys = {pair.key(task): pair for pair in pairs}
+    known = known_judgements(context, list(keys), parse_judgement)
+    yield from ((keys[key], judgement) for key, judgement in known.items())
+    new = [pair for key, pair in keys.items() if key not in known][:most]
+    for batch in in_batches(
+        context,
+        task,
+        new,
+        lambda pair: estimate_tokens(numbered_lines([_shown(pair)])),
+        input_limit=INPUT_LIMIT,
+        output_per_item=_OUTPUT_PER_PAIR,
+    ):
+        judgements = _ask(context, task, batch, problem)
+        context.judgements.add(task, {pair.key(task): judgement.render() for pair, judgement in judgements.items()})
+        yield from judgements.items()
+
+
+def _ask(context: TaskContext, task: str, batch: Sequence[Pair], problem: Problem) -> dict[Pair, Judgement]:
+    def check(value: Mapping[str, Any]) -> list[str]:
+        given = value["pairs"]
+        problems = [f"all {len(given)} pairs are called duplicates"] if _is_careless(given) else []
+        if sorted(item["n"] for item in given) != list(range(1, len(batch) + 1)):
+            problems.insert(0, f"each of the pairs 1 to {len(batch)} must be judged once")
+        found = ((item["n"], problem(pair, _judgement(item))) for pair, item in by_number(given, batch))
+        return [*problems, *(f"pair {n}: {wrong}" for n, wrong in found if wrong is not None)]
+
+    inputs = {"pairs": numbered_lines(map(_shown, batch)), "vetoes": list_refused(context, "")}
+    answer = ask(context, task, inputs, check)
+    given = answer.value["pairs"]
+    if _is_careless(given):
+        reason = f"all {len(given)} pairs are called duplicates"
+        raise ModelAnswerError(answer.model, answer.prompt, reason, json.dumps(answer.value))
+    judgements: dict[Pair, Judgement] = {}
+    for pair, item in by_number(given, batch):
+        judgement = replace(_judgement(item), model=answer.model, prompt=answer.prompt)
+        judgements[pair] = judgement if problem(pair, judgement) is None else Judgement("unclear")
+    return judgements
+
+
+def merged_text_problem(pair: Pair, text: str | None) -> str | None:
+    """Return why `text` cannot replace both: it is not a plain sentence, or not what both say."""
+    if not text:
+        return "merged_text is missing"
+    if len(text.split()) < _MIN_WORDS or markdown.plain(text) != text or "[[" in text:
+        return "merged_text must be one plain sentence"
+    found = problem_of(text, (pair.a.text, pair.b.text))
+    return f"merged_text is not what both say: {found}" if found else None
+
+
+def _judgement(item: Mapping[str, Any]) -> Judgement:
+    return Judgement(
+        item["verdict"],
+        (item.get("keep") or item.get("resolution") or "").removeprefix("keep_"),
+        " ".join((item.get("merged_text") or "").split()) or None,
+        " ".join(item["reason"].split())[:MAX_REASON_CHARACTERS],
+        *((item.get(day) or None) for day in ("a_from", "a_until", "b_from", "b_until")),
+    )
+
+
+def _is_careless(given: Sequence[Mapping[str, Any]]) -> bool:
+    return len(given) >= MAX_ALIKE and {item["verdict"] for item in given} == {"duplicate"}
+
+
+def _shown(pair: Pair) -> dict[str, dict[str, str]]:
+    return {
+        name: without_empty(
+            {"text": fact.text, "said": (fact.created or "")[:10], "from": fact.valid_from, "until": fact.valid_until}
+        )
+        for name, fact in (("a", pair.a), ("b", pair.b))
+    }

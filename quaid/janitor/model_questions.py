@@ -1,0 +1,84 @@
+"""Questions to a model about many things at once: in batches, numbered, and answered by number."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from quaid.janitor.vetoes import MAX_EXAMPLES
+from quaid.llm.batches import batches
+
+if TYPE_CHECKING:
+    from quaid.janitor.task_context import TaskContext
+    from quaid.llm.exchange import Answer, Check
+
+T = TypeVar("T")
+
+
+def ask(context: TaskContext, name: str, inputs: Mapping[str, str], check: Check) -> Answer:
+    """The answer of the model, which is there, to the prompt `name`.
+
+    Raises:
+        ModelError: as `Models.ask`.
+    """
+    assert context.models is not None
+    return context.models.ask(context.models.prompt(name), inputs, check=check)
+
+
+def in_batches(
+    context: TaskContext,
+    name: str,
+    items: Sequence[T],
+    tokens_of: Callable[[T], int],
+    *,
+    input_limit: int,
+    output_per_item: int = 0,
+) -> Iterator[list[T]]:
+    """`items` in batches that fit one question each with the prompt `name`, limits in tokens as for `batches`; progress
+    is shown. No batches where there is no model.
+    """
+    if context.models is None or not items:
+        return
+    prompt = context.models.prompt(name)
+    done = 0
+    for batch in batches(
+        items,
+        tokens_of=tokens_of,
+        input_limit=input_limit,
+        output_per_item=output_per_item,
+        output_limit=prompt.max_output_tokens,
+    ):
+        if context.progress is not None:
+            context.progress(f"Judging ({name})", done, len(items))
+        yield batch
+        done += len(batch)
+
+
+def numbered_lines(items: Iterable[Mapping[str, Any]]) -> str:
+    """A line of JSON each, numbered from 1: no text can end its own line and begin another one."""
+    return "\n".join(json.dumps({"n": n, **item}, ensure_ascii=False) for n, item in enumerate(items, 1))
+
+
+def number_problems(given: Sequence[Mapping[str, Any]], count: int, *, all_wanted: bool = True) -> list[str]:
+    """Problems of the numbers `n` that answers are about, of those from 1 to `count`."""
+    numbers = [item["n"] for item in given]
+    problems = [f"there is no number {n}" for n in sorted({n for n in numbers if n > count})]
+    problems += [f"number {n} is answered twice" for n in sorted({n for n in numbers if numbers.count(n) > 1})]
+    missing = sorted(set(range(1, count + 1)) - set(numbers)) if all_wanted else []
+    return [*problems, *(f"number {n} is missing" for n in missing)]
+
+
+def by_number(given: Sequence[Mapping[str, Any]], asked: Sequence[T]) -> list[tuple[T, Mapping[str, Any]]]:
+    """Pairs of what was asked about and its answer, in the order of the answers. Numbers that were not asked
+    about, or are answered twice, are left out.
+    """
+    count = Counter(item["n"] for item in given)
+    return [(asked[item["n"] - 1], item) for item in given if item["n"] <= len(asked) and count[item["n"]] == 1]
+
+
+def list_refused(context: TaskContext, if_none: str = "(nothing so far)") -> str:
+    """Decisions of this task that the owner did not want, for its prompt."""
+    newest = context.vetoes[:MAX_EXAMPLES]
+    return "\n".join(json.dumps(veto.subject, ensure_ascii=False) for veto in newest) or if_none

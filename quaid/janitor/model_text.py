@@ -1,0 +1,81 @@
+"""Checks of a model's text: what of it was never said before, and whether notes, commits and questions may hold it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from quaid.capture.fact_note import MINIMUM_WORDS, count_words
+from quaid.claims import lacks
+from quaid.text.quoting import neutralise
+from quaid.vault import headings, markdown
+
+MAX_REASON_CHARACTERS = 300
+
+_DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
+_THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+_HIDING = ("%%", "<!--", "![[", "```", "~~~")
+"""What would hide, or bring in, more than the line it stands in."""
+
+
+def find_unsupported(text: str, sources: Sequence[str]) -> list[str]:
+    """The parts of `text` that none of `sources` says: numbers, days and years among them, and its first name."""
+
+    def plain(number: str) -> str:
+        return _THOUSANDS.sub("", number).lstrip("0") or "0"
+
+    said = " . ".join(sources)
+    numbers = {plain(number) for number in _DIGITS.findall(said)}
+    found = [number for number in _DIGITS.findall(text) if plain(number) not in numbers]
+    name = find_missing(said, text)
+    return list(dict.fromkeys([*found, *([name] if name and not name.isdigit() else [])]))
+
+
+def find_missing(kept: str, dropped: str) -> str | None:
+    """A number or a name that `dropped` has and `kept` has not, as it is written."""
+    stem = lacks(kept, dropped)
+    written = re.search(rf"(?i)(?<!\w){re.escape(stem)}", dropped) if stem else None
+    return written[0] if written else stem
+
+
+def statement_problem(text: str) -> str:
+    """Return why `text` cannot be what a note says; empty when it can: one plain line that gives no orders."""
+    if count_words(text) < MINIMUM_WORDS:
+        return f"it has fewer than {MINIMUM_WORDS} words"
+    if plain_line(text) != text or any(mark in text for mark in ("[[", "]]", "%%", "<!--")):
+        return "it is not one line without markup"
+    return "it gives orders to its reader" if neutralise(text) != text else ""
+
+
+def is_safe_line(line: str) -> bool:
+    """Return whether agents may read a line before every conversation, whoever wrote it: it gives no orders and hides
+    nothing.
+    """
+    return neutralise(line) == line and not any(mark in line for mark in _HIDING)
+
+
+def plain_line(text: str) -> str:
+    """Markdown as one line of plain text."""
+    return headings.one_line(markdown.plain(text))
+
+
+def clean_reason(text: str, otherwise: str = "The model gave no reason.") -> str:
+    """A model's reason, fit for a commit and a question."""
+    reason = neutralise(headings.one_line(text))
+    if len(reason) > MAX_REASON_CHARACTERS:
+        reason = f"{reason[:MAX_REASON_CHARACTERS].rstrip()} …"
+    return reason or otherwise
+
+
+def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """`fields` but for those that say nothing."""
+    return {key: value for key, value in fields.items() if value}
+
+
+def quote(text: str, most: int = 44) -> str:
+    """`"Maya takes oat milk in her coffee"`, cut at a word where it is too long for a subject."""
+    line = headings.one_line(text)
+    if len(line) > most:
+        line = f"{line[:most].rsplit(' ', 1)[0].rstrip(' ,;.')}…"
+    return f'"{line}"'

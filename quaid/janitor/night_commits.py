@@ -1,0 +1,67 @@
+"""The commits of a night: which decisions are in one, what they come to, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quaid.janitor.decision import Decision
+from quaid.model import Edit, Message
+
+Trailers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NightCommit:
+    """One commit. `message` is what it says where its decisions do not say it themselves."""
+
+    decisions: tuple[Decision, ...]
+    message: Message | None = None
+
+    @property
+    def edits(self) -> list[Edit]:
+        """One edit for each path, from the bytes before the first decision to those after the last."""
+        net: dict[str, Edit] = {}
+        for edit in (edit for decision in self.decisions for edit in decision.edits):
+            before = net[edit.rel_path].before if edit.rel_path in net else edit.before
+            net[edit.rel_path] = Edit(edit.rel_path, before, edit.after)
+        return [edit for edit in net.values() if edit.before != edit.after]
+
+
+def message_of(commit: NightCommit, run: str) -> Message:
+    """The message of `commit`: the decision and why, or a line for each of several."""
+    if commit.message is not None:
+        return commit.message
+    first, count = commit.decisions[0], len(commit.decisions)
+    trailers = (
+        *trailers_of(first.task, run, first.model, first.prompt),
+        *(("Quaid-Decision", decision.key) for decision in commit.decisions),
+        *(("Quaid-Fact", fact) for decision in commit.decisions for fact in decision.facts),
+    )
+    if count == 1:
+        body = "\n\n".join(part for part in (first.why, first.detail) if part)
+        return Message(f"janitor({first.task}): {first.subject}", body, trailers)
+    lines = (f"- {decision.subject}: {decision.why}".rstrip(": ") for decision in commit.decisions)
+    return Message(f"janitor({first.task}): {first.kind} {count} notes", "\n".join(lines), trailers)
+
+
+def trailers_of(task: str, run: str, model: str | None = None, prompt: str | None = None) -> Trailers:
+    named = (("Quaid-Task", task), ("Quaid-Run", run), ("Quaid-Model", model), ("Quaid-Prompt", prompt))
+    return tuple((key, value) for key, value in named if value)
+
+
+def without_paths(commits: Sequence[NightCommit], paths: set[str]) -> tuple[list[NightCommit], list[Decision]]:
+    """`commits` without the decisions that touch `paths`, or what such a decision has touched; and those decisions."""
+    tainted = set(paths)
+    kept: list[NightCommit] = []
+    dropped: list[Decision] = []
+    for commit in commits:
+        clean = []
+        for decision in commit.decisions:
+            if tainted.isdisjoint(decision.paths):
+                clean.append(decision)
+            else:
+                tainted.update(decision.paths)
+                dropped.append(decision)
+        kept += [NightCommit(tuple(clean), commit.message)] if clean else []
+    return kept, dropped

@@ -1,0 +1,111 @@
+"""Undo of a night or of one of its commits: found by name, planned as edits, with a message that later nights read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.errors import BadInputError, QuaidError
+from quaid.history.merge import revert_change
+from quaid.janitor.vetoes import REVERTS, RUN, TASK, is_byproduct, trailers_of_undoing
+from quaid.model import Commit, Edit, Message
+from quaid.vault import files
+
+if TYPE_CHECKING:
+    from quaid.history.branches import VaultCommit
+    from quaid.history.vault_history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """The commits that `Janitor.undo` took back, newest first, and the commit that does; None where nothing was left to
+    undo. `left` are paths whose change is on disk and not committed.
+    """
+
+    commits: tuple[Commit, ...]
+    commit: str | None
+    left: tuple[str, ...] = ()
+
+
+def find_commits(history: History, log: Sequence[VaultCommit], reference: str) -> list[VaultCommit]:
+    """The commits of `log` that are meant, oldest first: those of a run, or one. A run is found by its name, which a
+    rebase leaves as it is.
+
+    Raises:
+        BadInputError: there is no such run or commit.
+    """
+
+    def runs_of(commits: Sequence[VaultCommit]) -> list[str]:
+        return [run for logged in commits for run in logged.commit.trailers.get(RUN, ())]
+
+    runs: list[str] = []
+    chosen: list[VaultCommit] = []
+    if len(reference) >= 4:
+        runs = [run for run in runs_of(log) if run.startswith(reference) or run.endswith(reference)]
+    if not runs:
+        with suppress(QuaidError):
+            commit_id = history.revisions.find(reference).id
+            chosen = [logged for logged in log if logged.commit.id == commit_id]
+        runs = runs_of([logged for logged in chosen if not logged.changes])  # the merge of a night
+    if runs:
+        chosen = [logged for logged in log if runs[-1] in logged.commit.trailers.get(RUN, ())]
+    found = [logged for logged in chosen if logged.changes]
+    if not found:
+        raise BadInputError(f"No run and no commit is called {reference!r}. See them with: quaid janitor list")
+    return found
+
+
+def plan_undo(
+    root: Path, history: History, undone: Sequence[VaultCommit], log: Sequence[VaultCommit], reference: str
+) -> tuple[Edit, ...]:
+    """The edits that take back what the commits `undone` of `log`, oldest first, did, and keep what was changed since;
+    none where all of it is undone already.
+
+    Raises:
+        BadInputError: the same lines of a file were changed since.
+    """
+    spans: dict[str, tuple[str, str]] = {}  # path -> the first and the last of the commits that changed it
+    for logged in undone:
+        for change in logged.changes:
+            for path in filter(None, (change.path, change.source)):
+                spans[path] = (spans.get(path, (logged.commit.id,))[0], logged.commit.id)
+    edits: list[Edit] = []
+    collided: list[str] = []
+    for path in sorted(path for path in spans if not is_byproduct(path)):
+        first, last = spans[path]
+        before, after = history.read_at(f"{first}^", path), history.read_at(last, path)
+        now = files.read_note(root, path)
+        if now in (before, after):
+            wanted = before
+        elif before is None or after is None or now is None or (wanted := revert_change(before, after, now)) is None:
+            collided.append(path)
+            continue
+        edits += [Edit(path, now, wanted)] if now != wanted else []
+    if collided:
+        raise BadInputError(
+            f"{', '.join(collided[:3])} was changed since in the same lines"
+            f"{_changed_again(collided[0], undone, log)}: nothing was undone. "
+            f"Undo that first, or single commits instead: quaid janitor show {reference}"
+        )
+    return tuple(edits)
+
+
+def undo_message(commits: Sequence[Commit]) -> Message:
+    """The message of the commit that takes back `commits`, newest first."""
+    subject = commits[0].subject if len(commits) == 1 else f"{len(commits)} commits of a run"
+    return Message(
+        f"janitor: undo {subject}",
+        "\n".join(f"This reverts commit {commit.id}." for commit in commits),
+        (*((REVERTS, commit.id) for commit in commits), *trailers_of_undoing(reversed(commits)), (TASK, "undo")),
+    )
+
+
+def _changed_again(path: str, undone: Sequence[VaultCommit], log: Sequence[VaultCommit]) -> str:
+    """The first commit after `undone` that changed a file, as its owner knows it; empty where none is."""
+    for logged in log[log.index(undone[-1]) + 1 :]:
+        if any(change.path == path for change in logged.changes):
+            return f", first by {logged.commit.id[:10]} ({logged.commit.subject})"
+    return ""

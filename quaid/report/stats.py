@@ -1,0 +1,189 @@
+"""The numbers behind `quaid stats`: what the memory is made of, and how recall, models and the janitor do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quaid.errors import QuaidError
+from quaid.index import documents, graph
+from quaid.model import Kind, ModelUsage, Use
+from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE, state_folder
+from quaid.recall.bookkeeping import Bookkeeping
+from quaid.report.status import count_chunks
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.local.gaps import Gap
+    from quaid.local.health import Snapshot
+    from quaid.local.model_usage import DayUsage, PromptUsage
+    from quaid.local.recall_numbers import RecallNumbers
+    from quaid.memory import Memory
+    from quaid.settings import ModelSettings
+
+MAX_RECALLED = 10
+MAX_GAPS = 100
+HEALTH_DAYS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """All of `quaid stats`. Sizes are bytes."""
+
+    vault: str
+    notes: int
+    kinds: dict[str, int]
+    types: dict[str, int]
+    statuses: dict[str, int]
+    speakers: dict[str, int]
+    entities: int
+    edges: int
+    relations: int
+    chunks: int
+    embedded: int
+    index_bytes: int
+    cache_bytes: int
+    oldest: str | None
+    newest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MostRecalled:
+    """A memory that is recalled often. `title` is None when it has been forgotten meanwhile."""
+
+    id: str
+    title: str | None
+    use: Use
+
+
+@dataclass(frozen=True, slots=True)
+class RecallStats:
+    """All of `quaid stats --recall`. `log` is the setting `recall.log`."""
+
+    vault: str
+    log: str
+    numbers: RecallNumbers
+    most_recalled: tuple[MostRecalled, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GapStats:
+    """All of `quaid stats --gaps`: the newest of `total` gaps. `kept` is the setting `recall.gaps`."""
+
+    vault: str
+    kept: str
+    total: int
+    gaps: tuple[Gap, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStats:
+    """All of `quaid stats --models`: tokens and cost on each day (UTC) and by each prompt, and what today's cap is."""
+
+    vault: str
+    caps: ModelSettings
+    today: ModelUsage
+    days: list[DayUsage]
+    prompts: list[PromptUsage]
+
+
+@dataclass(frozen=True, slots=True)
+class HealthStats:
+    """All of `quaid stats --health`: the snapshots of the last `HEALTH_DAYS` (UTC), one a day, up to `until`.
+
+    `warning` is there when the janitor has not run for long.
+    """
+
+    vault: str
+    until: str
+    last_success: str | None
+    warning: str | None
+    days: list[Snapshot]
+
+
+def stats_of(memory: Memory) -> Stats:
+    """Return what the memory is made of."""
+    connection = memory.index()
+    state = state_folder(memory.root)
+    oldest, newest = connection.execute("SELECT min(created), max(created) FROM documents").fetchone() or (None, None)
+    return Stats(
+        vault=str(memory.root),
+        notes=documents.count(connection),
+        kinds=documents.count_by(connection, "kind"),
+        types=documents.count_by(connection, "type"),
+        statuses=documents.count_by(connection, "status"),
+        speakers=documents.count_by(connection, "speaker"),
+        **graph.counts(connection),
+        chunks=count_chunks(connection),
+        embedded=count_chunks(connection, "ready"),
+        index_bytes=_size(state / INDEX_FILE),
+        cache_bytes=_size(state / CACHE_FILE),
+        oldest=oldest,
+        newest=newest,
+    )
+
+
+def recall_stats_of(memory: Memory) -> RecallStats:
+    """Return what the recall log comes to, and what is recalled most, by all devices together.
+
+    Raises:
+        LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be opened.
+    """
+    with Bookkeeping(memory.root, memory.settings) as books:
+        numbers, most_used = books.numbers(), books.most_used(MAX_RECALLED)
+    connection = memory.index()
+    most = tuple(MostRecalled(ref, _title(connection, ref), use) for ref, use in most_used)
+    return RecallStats(str(memory.root), memory.settings.recall.log, numbers, most)
+
+
+def gap_stats_of(memory: Memory) -> GapStats:
+    """Return the questions that found nothing. Raises as `recall_stats_of`."""
+    with Bookkeeping(memory.root, memory.settings) as books:
+        gaps, total = books.gaps(MAX_GAPS)
+    return GapStats(str(memory.root), memory.settings.recall.gaps, total, tuple(gaps))
+
+
+def model_stats_of(memory: Memory) -> ModelStats:
+    """Return what models took. Raises as `recall_stats_of`."""
+    from quaid.local.model_usage import ModelRecords
+
+    records = ModelRecords(state_folder(memory.root) / LOCAL_FILE)
+    today = records.spent(datetime.now(UTC).date().isoformat())
+    return ModelStats(str(memory.root), memory.settings.models, today, records.by_day(), records.by_prompt())
+
+
+def health_stats_of(memory: Memory) -> HealthStats:
+    """Return how the memory was after each run of the janitor. Raises as `recall_stats_of`."""
+    from quaid.janitor.news import overdue
+    from quaid.local.health import HealthLog
+    from quaid.local.runs import Runs
+
+    path = state_folder(memory.root) / LOCAL_FILE
+    now = datetime.now(UTC)
+    runs = Runs(path)
+    last = runs.last_success()
+    until = now.date().isoformat()
+    since = (now.date() - timedelta(days=HEALTH_DAYS - 1)).isoformat()
+    days = [day for day in HealthLog(path).by_day(since) if day.day <= until]  # a clock may have been set back
+    return HealthStats(str(memory.root), until, last.started if last else None, overdue(runs, now), days)
+
+
+def _title(connection: apsw.Connection, reference: str) -> str | None:
+    """The text of a fact or a turn, else the title; None when the memory is no longer there."""
+    note, _, turn = reference.partition("#t")
+    try:
+        document = documents.resolve_one(connection, note)
+    except QuaidError:
+        return None
+    if turn.isdigit():
+        return documents.text_of(connection, document.doc_id, int(turn)) or None
+    return documents.text_of(connection, document.doc_id) if document.kind == Kind.FACT else document.title
+
+
+def _size(path: Path) -> int:
+    """A database's bytes, its write-ahead log included."""
+    parts = (Path(f"{path}{suffix}") for suffix in ("", "-wal"))
+    return sum(part.stat().st_size for part in parts if part.exists())

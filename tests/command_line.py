@@ -1,0 +1,27 @@
+"""The command line in this process, and what docs/cli.md says of a command."""
+
+from __future__ import annotations
+
+import io
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+from quaid.cli.main import main
+
+DOCS = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+def quaid(*arguments: str) -> tuple[int, str, str]:
+    """Return the exit code, stdout and stderr of one command."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(arguments)
+    return code, out.getvalue(), err.getvalue()
+
+
+def section_of(command: str) -> str:
+    """Return the section of docs/cli.md about a command."""
+    found = re.search(rf"^### quaid {command}$(.*?)(?=^##)", DOCS + "\n##", re.MULTILINE | re.DOTALL)
+    assert found, f"docs/cli.md has no section for {command}"
+    return found[1]
