@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from quaid.memory import Memory as Memory
-    from quaid.model import VERSION as __version__  # noqa: N811
+    from quaid.place import VERSION as __version__  # noqa: N811
 
 __all__ = ["Memory", "__version__"]
 
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> object:
 
         return Memory
     if name == "__version__":
-        from quaid.model import VERSION
+        from quaid.place import VERSION
 
         return VERSION
     raise AttributeError(name)

@@ -8,6 +8,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+VERSION = "0.1.0"
+"""Of this package, as in pyproject.toml. It stands here because everything may import this module cheaply."""
 CONFIG_FILE = "quaid.toml"
 LOG_DIR = "log"
 INDEX_FILE = "index.db"

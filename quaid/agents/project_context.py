@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from quaid.errors import QuaidError
-from quaid.model import VERSION
-from quaid.place import DOCS_FILE, LOCAL_FILE, state_folder
+from quaid.place import DOCS_FILE, LOCAL_FILE, VERSION, state_folder
 from quaid.vault import files, markdown
 from quaid.vault.markdown import text_of_note
 

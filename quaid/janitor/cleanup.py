@@ -48,7 +48,7 @@ def clean(state: Path, now: datetime) -> list[str]:
 
 def update_check() -> str:
     """A sentence that names this version. Nothing leaves the machine by itself, so no newer one is looked for."""
-    from quaid.model import VERSION
+    from quaid.place import VERSION
 
     return f"This is Quaid {VERSION}. Whether there is a newer one was not asked: that would need the network."
 
