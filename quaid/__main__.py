@@ -1,4 +1,4 @@
-"""Where `quaid` begins: a hook goes its own short way, everything else is the command line."""
+"""The entry point of `quaid`: a hook takes a short path of its own, everything else is the command line."""
 
 from __future__ import annotations
 

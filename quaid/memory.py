@@ -166,7 +166,7 @@ class Memory:
         return self.answers.visible_commits().of(revision.commit for revision in life[:limit])
 
     def why(self, reference: str) -> Provenance:
-        """Where a memory comes from, as far as files and history tell. git is asked only here, never by `recall`."""
+        """Return where a memory comes from, as far as files and history tell. `recall` never asks git, this does."""
         from quaid.recall.provenance import explain
 
         def explained() -> Provenance:
@@ -370,7 +370,7 @@ class Memory:
         return verify(self.indexer, self.whole_index())
 
     def follow(self, report: Callable[[SyncReport], None]) -> Follower:
-        """What `quaid watch` runs: keeps the index in step until its `stop` is called."""
+        """Return what `quaid watch` runs: it keeps the index up to date until its `stop` is called."""
         from quaid.sync.follow import Follower
 
         return Follower(self.indexer, self.settings.sync, report, self._tell)
@@ -427,7 +427,7 @@ class Memory:
 
     @property
     def dependencies(self) -> Dependencies:
-        """What those who write work with."""
+        """Return the dependencies of everything that writes."""
         from quaid.capture.writer import Dependencies
 
         return Dependencies(

@@ -28,7 +28,7 @@ class CaptureSettings:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSettings:
-    """Which model turns text into vectors."""
+    """The model that turns text into vectors."""
 
     provider: Literal["local", "ollama", "openai", "none"] = "local"
     model: str = "all-MiniLM-L6-v2"
@@ -54,7 +54,7 @@ class EmbeddingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Which language models are asked, and what that may cost. 0 as a cap means that there is none."""
+    """The language models that are asked, and what that may cost. 0 as a cap means that there is none."""
 
     provider: Literal["", "auto", "none", "anthropic", "openai", "ollama", "claude-code"] = ""
     """Empty until the user has agreed that a model is asked. `auto`: a key in the environment, else a running Ollama,

@@ -1,4 +1,4 @@
-"""What a session's context says of projects: a line for each, and the notes of the one that the session works in.
+"""The projects in a session's context: a line for each, and the notes of the one that the session works in.
 
 Reading YAML and looking for secrets take ten times as long as all else, so what was made of a file is kept until the
 file changes. How many documents there are and which are stale is what the last check of them found.
@@ -68,7 +68,7 @@ def read_projects(root: Path, cwd: str | None = None, most: int | None = MAX_PRO
 
 
 class _FileCache:
-    """What was made of files, by their bytes. Where it cannot be stored, it is made anew each time."""
+    """A cache of what was made of files, by their bytes. If it cannot be stored, it is made anew each time."""
 
     def __init__(self, root: Path) -> None:
         from quaid.local.doc_cache import ProjectNotes
@@ -81,7 +81,7 @@ class _FileCache:
             self._known = self._store.read()
 
     def get(self, path: str, make: Callable[[str], Any]) -> Any:
-        """What `make` makes of the text at `path`; None where there is no such file."""
+        """Return what `make` returns for the text at `path`; None if there is no such file."""
         try:
             data = files.read_note(self._root, path, MAX_NOTE) if files.is_file_in(self._root, path) else None
         except OSError:  # no permission to read it
@@ -106,7 +106,7 @@ class _FileCache:
 
 
 def _read_project(name: str, text: str) -> dict[str, Any]:
-    """What the lines about a project need of its PROJECT.md; `about` is the first sentence below the title."""
+    """Return what the lines about a project need of its PROJECT.md; `about` is the first sentence below the title."""
     from quaid.docs import registry
 
     project = registry.parse_project(name, text.encode())
@@ -160,7 +160,7 @@ def _innermost(root: Path, folders: Mapping[str, Sequence[str]], cwd: str) -> st
 
 
 def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:
-    """How many documents each project has, and which of them were stale when they were last checked."""
+    """Return how many documents each project has, and those that were stale when they were last checked."""
     from quaid.index import database, documents
     from quaid.index.reader import IndexReader
     from quaid.local.doc_cache import DocChecks

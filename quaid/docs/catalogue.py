@@ -1,5 +1,6 @@
-"""Which files are documents, which one is meant, and which project a file belongs to. Documents stay where they are: in
-the project's home in the vault, or in one of its source roots.
+"""The catalogue of documents: the files that are documents, the one that is meant, the project of a file.
+
+Documents stay where they are: in the project's home in the vault, or in one of its source roots.
 """
 
 from __future__ import annotations

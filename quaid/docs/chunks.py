@@ -133,7 +133,7 @@ def _sections(blocks: Iterable[Block]) -> list[_Section]:
 
 
 def _plain(block: Block) -> str:
-    """What is searched of a block; of a heading nothing, for it stands before all that is below it."""
+    """Return the searched text of a block; empty for a heading, as it is searched with all that is below it."""
     lines = block.text.split("\n")
     match block.kind:
         case "heading":

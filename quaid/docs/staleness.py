@@ -1,4 +1,4 @@
-"""What makes a document stale: its sources changed since it was last true, in a way that the filter lets through.
+"""The check for stale documents: those whose sources changed significantly since they were last true.
 
 A check costs nothing but a look at files while neither documents nor HEADs have changed: what was found is kept.
 """
@@ -185,7 +185,7 @@ class _Look:
                 checked.problems.append(f"its source {reference} {problem}")
 
     def _find_changes_in(self, tree: SourceTree, checked: CheckedDoc, paths: Sequence[str]) -> list[str]:
-        """Those of `paths` that are there, or were when the document was true."""
+        """Return the `paths` that are there, or were when the document was true."""
         if not paths:
             return []
         base = checked.base_in(tree)
@@ -274,7 +274,7 @@ def _of_text(found: str) -> Freshness:
 
 
 def _comparisons_in(found: str) -> dict[Pair, Comparison]:
-    """What the filter found in an earlier check, as it was kept: nothing where it was another version of it."""
+    """Return what the filter found in an earlier check, as stored; empty if that was another version of the filter."""
     shape = json.loads(found)
     return {
         (posixpath.basename(finding["path"]), finding["before"], finding["after"]): Comparison(
@@ -290,7 +290,7 @@ def _pair_of(finding: SourceFinding) -> Pair:
 
 
 def _finding_of(traced: TracedFile, before: str | None, after: str | None, top: str) -> SourceFinding | None:
-    """What a traced source became, by its blobs at both ends; None where it is again as it was."""
+    """Return how a traced source changed, by its blobs at both ends; None if it is again as it was."""
     if before == after and not traced.has_old_name:
         return None
     commits = tuple(commit_of(commit) for commit, _ in traced.touches)

@@ -92,7 +92,7 @@ def _comments(text: str) -> list[str]:
 
 
 def _acting(text: str) -> set[str]:
-    """What of `text` would act on its reader, and the characters that nobody sees."""
+    """Return the parts of `text` that would act on its reader, and the characters that nobody sees."""
     shown = neutralise(text)
     if shown == text:
         return set()
@@ -106,7 +106,7 @@ def _new_lines(before: str, after: str) -> str:
 
 
 def _names(code: str) -> Iterator[str]:
-    """What of a span of code names something: all of it, or those of several words that no plain word looks like."""
+    """Yield the names in a span of code: all of it, or those of its words that do not look like plain words."""
     found = list(_TOKEN.finditer(code))
     for token in found:
         name = token[0].strip(".:/!?`")

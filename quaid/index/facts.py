@@ -36,7 +36,7 @@ class LivingFact(NamedTuple):
 
     @property
     def is_protected(self) -> bool:
-        """Whether its owner has said that it stays as it is."""
+        """True if its owner has said that it stays as it is."""
         return self.pinned or self.verified
 
 

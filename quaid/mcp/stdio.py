@@ -32,7 +32,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Streams(NamedTuple):
-    """What the host writes (`input`) and reads (`output`)."""
+    """The streams that the host writes (`input`) and reads (`output`)."""
 
     input: TextIOWrapper
     output: TextIOWrapper

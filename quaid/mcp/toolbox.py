@@ -1,4 +1,4 @@
-"""What a tool is, and what all of them share: annotations, arguments, progress, retries, dates."""
+"""The definition of a tool, and what all of them share: annotations, arguments, progress, retries, dates."""
 
 from __future__ import annotations
 

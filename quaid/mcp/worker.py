@@ -25,7 +25,7 @@ class StoppedError(BaseException):
 
 
 class _Progress:
-    """How far a job is, written by its own thread, and whether it is still wanted."""
+    """The progress of a job, written by its own thread, and a flag that stops it."""
 
     def __init__(self) -> None:
         self.text = ""

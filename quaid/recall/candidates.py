@@ -1,4 +1,4 @@
-"""What the channels found -> candidates with their features and relevance.
+"""The candidates that the channels found, with their features and relevance.
 
 Turns, the facts that cite them and the sessions they were said in support each other: a fact lends its score to the
 turns it rests on and a turn to its facts, a turn gains from what was said beside it and from the session as a whole.

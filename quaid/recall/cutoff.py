@@ -1,4 +1,4 @@
-"""How many hits: a ceiling by the size of the memory, a cut where relevance ends, and a budget of tokens."""
+"""The number of hits: a ceiling by the size of the memory, a cut where relevance ends, and a budget of tokens."""
 
 from __future__ import annotations
 

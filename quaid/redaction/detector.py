@@ -43,7 +43,7 @@ def redact(
 
 
 def _is_taken(left: Counter[str], item: str) -> bool:
-    """Whether `item` is in `left`, from which it is taken."""
+    """Return True if `item` is in `left`, and take it from there."""
     left[item] -= 1
     return left[item] >= 0
 
@@ -65,7 +65,7 @@ def _find(text: str, *, with_numbers: bool) -> Iterator[Span]:
 
 
 def _within(spans: Sequence[Span], start: int) -> list[Span]:
-    """What of `spans` lies at `start` or behind it, counted from there."""
+    """Return the `spans` that end after `start`, counted from there."""
     if not start:
         return list(spans)
     return [Span(max(0, span.start - start), span.end - start, span.kind) for span in spans if span.end > start]
@@ -100,7 +100,7 @@ class _Plain:
         self.text = "".join([*parts, original[position:]]) if parts else original
 
     def origin(self, place: int) -> int:
-        """Where the character at `place` is in the original."""
+        """Return the place in the original of the character at `place`."""
         part = bisect_right(self._starts, place) - 1
         return self._origins[part] + place - self._starts[part]
 

@@ -102,8 +102,9 @@ def find_broken(text: str) -> Iterator[Span]:
 
 
 def _end_of_broken(broken: re.Match[str]) -> int:
-    """Where a broken key ends: as few parts as make one, for what stands below it is none of it, and then those that can
-    be nothing else. 0 where it is none.
+    """Return where a broken key ends, its start if it is not a key.
+
+    It takes as few parts as make a key, as the text below does not belong to it, and then those that can only be parts.
     """
     ends = [gap.start() for gap in _BREAKS.finditer(broken[0])] + [len(broken[0])]
     joined, found, position = "", 0, 0
@@ -127,7 +128,7 @@ def find_encoded(text: str) -> Iterator[Span]:
 
 
 def _decoded(run: str) -> bytes | None:
-    """What base64 says, as far as it matters; None where that is no text."""
+    """Return the beginning of what base64 encodes; None if that is not text."""
     start = run[:_MAX_DECODED].rstrip("=")
     start = start.translate(_URLSAFE)[: len(start) - (len(start) % 4 == 1)]
     try:

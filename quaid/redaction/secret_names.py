@@ -1,4 +1,4 @@
-"""What secrets are called, in any language, and the words between such a name and its value."""
+"""The names of secrets, in any language, and the words between such a name and its value."""
 
 from __future__ import annotations
 
