@@ -239,9 +239,9 @@ def _differ_in_numbers(left: Collection[tuple[str, str]], right: Collection[tupl
 
 
 class _Meaning(NamedTuple):
-    """The parts of a text that must not get mixed up beside another: its `numbers` and `names` are none of its dates'.
+    """The parts of a text that must not be mixed up with another's: `numbers` and `names` leave out those of its dates.
 
-    A named tuple, for a dataclass takes half a millisecond of every start to make.
+    A named tuple, as a dataclass takes half a millisecond of every start to make.
     """
 
     windows: tuple[Window, ...]

@@ -29,7 +29,7 @@ class VaultNotFoundError(QuaidError):
 
 
 class UntrustedVaultError(QuaidError):
-    """A quaid.toml alone makes no vault of this user's: the folder may be a stranger's clone."""
+    """A quaid.toml alone does not make a folder this user's vault: it may be a stranger's clone."""
 
     code = "untrusted_vault"
 

@@ -188,7 +188,7 @@ class Memory:
         return self.answers.visible()
 
     def whole_index(self) -> apsw.Connection:
-        """Return the same with what all keep private, for what shows nobody what is in it."""
+        """Return the same with the private notes of all, for uses that show no content."""
         return self.answers.fresh()[0]
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ class Memory:
     # -- the index -----------------------------------------------------------------------------------------------
 
     def sync(self, options: SyncOptions | None = None) -> SyncReport:
-        """Bring the index in step with the files and embed what is new."""
+        """Bring the index up to date with the files and embed what is new."""
         return self.indexer.sync(options, self._progress)
 
     def _catch_up(self) -> None:

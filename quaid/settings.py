@@ -200,7 +200,7 @@ class RecallSettings:
 
 @dataclass(frozen=True, slots=True)
 class SyncSettings:
-    """Keeping the index in step with the files."""
+    """Keeping the index up to date with the files."""
 
     debounce_ms: int = 200
     poll: bool = False
@@ -321,7 +321,7 @@ class DocsSettings:
     check: bool = True
     """Docs are compared with the present state of their sources."""
     update_on_compact: bool = False
-    """Stale docs are updated when a conversation is compacted or ends, not only at night."""
+    """Stale docs are updated when a conversation is compacted or ends, not only by the janitor."""
     most_updates: int = 5
     """The maximum of docs that one run asks the deep model about."""
     limit: int = 5

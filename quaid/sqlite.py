@@ -78,7 +78,7 @@ class Database(apsw.Connection):
         """Return whether the path still names the file that is open, and its shared memory is the one that others
         share.
 
-        Shared memory that was cut short is mended.
+        Shared memory that was cut short is extended again.
         """
         shared = _stat(Path(f"{self.path}-shm"))
         found = shared.st_ino if shared is not None else 0

@@ -243,7 +243,7 @@ HOSTS: dict[str, Host] = {
             lambda machine: machine.application_folder() / "Claude" / "claude_desktop_config.json",
             "json",
             "mcpServers",
-            "Quit Claude Desktop wholly (closing its window is not enough) and start it again.",
+            "Quit Claude Desktop completely (closing its window is not enough) and start it again.",
             "The first time it uses each tool it asks you; choose to allow it always where you wish.",
             has_windows=True,
         ),

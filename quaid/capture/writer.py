@@ -70,7 +70,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """A plan that may come to nothing: without edits there is no commit.
+    """A plan, perhaps an empty one: without edits there is no commit.
 
     `details` are for its caller, as plain JSON.
     """

@@ -84,7 +84,7 @@ class Invocation:
 
 
 def complain(text: str) -> None:
-    """Print what went wrong to stderr, --quiet or not; without secrets, for it may repeat what was typed."""
+    """Print what went wrong to stderr, --quiet or not; without secrets, as it may repeat what was typed."""
     print(f"quaid: {_safe(text)}", file=sys.stderr)
 
 

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="backslashreplace")
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    # Known before anything is parsed, for the failures of parsing itself.
+    # Set before anything is parsed, as parsing itself may fail.
     invocation = Invocation(as_json="--json" in options)
     with safe_streams():
         try:

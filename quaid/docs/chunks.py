@@ -26,8 +26,8 @@ MARKDOWN_ENDINGS = frozenset({".md", ".markdown", ".mkd", ".mdown", ".mdx", ".qm
 MIN_TOKENS = 50
 """No passage is asked to be shorter."""
 SHARED_PART = 4
-"""Neighbouring sections share a passage of up to this part of the longest: a sentence under a heading is none of its
-own, and a passage about several things is found for all of them and answers none.
+"""Neighbouring sections share a passage of up to this part of the longest: a sentence under a heading is not
+one of its own, and a passage about several things is found for all of them and answers none.
 """
 MAX_TITLE = 200
 _NEWLINE = re.compile(r"\r\n?")

@@ -37,8 +37,8 @@ MAX_EMBED_S = 1.0
 MAX_OF_ONE_DOC = 2
 """So many passages of one document may go before those of others: a question is often answered in two pages."""
 WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"beside": 1.0, "phrase": Weights().phrase})
-"""A passage keeps no company: it counts by what it says for itself, words and likeness at the share that is configured
-(`beside`, of what stands alone), and a quoted phrase. How long it is says nothing, for it was cut.
+"""A passage gets no support from its neighbours: it counts by its own words and likeness at the configured share
+(`beside`, of what stands alone), and by a quoted phrase. Its length does not count, as it was cut.
 """
 _SPARE = 4
 """So many times the limit are looked at, to have others to take in between."""
@@ -66,7 +66,7 @@ class DocHit:
 @dataclass(frozen=True, slots=True)
 class DocSearchResult:
     """The answer to one question, best first. `degraded` names every channel that was missing, `doubt` says why the
-    best hit may be no answer.
+    best hit may not be an answer.
     """
 
     query: str
@@ -92,7 +92,7 @@ class DocSearch:
     def sync(
         self, catalogue: Catalogue, options: SyncOptions | None = None, progress: Progress | None = None
     ) -> SyncReport:
-        """Bring the index in step with the documents, all there are.
+        """Bring the index up to date with all documents.
 
         Raises:
             LockedError, DiskFullError, DiskFailedError, VaultReadOnlyError
@@ -111,7 +111,7 @@ class DocSearch:
         helpers: Callable[[], Helpers],
         progress: Progress | None = None,
     ) -> DocSearchResult:
-        """Passages that answer `query`, from the index brought in step as far as a question can wait."""
+        """Passages that answer `query`, from the index, updated as far as a question can wait."""
 
         def ask(_again: bool) -> DocSearchResult:
             degraded = self._catch_up(catalogue, progress)
@@ -128,7 +128,7 @@ class DocSearch:
         return heal(self.path, ask)
 
     def _catch_up(self, catalogue: Catalogue, progress: Progress | None) -> list[str]:
-        """Bring the index in step for a question that waits; what it lacks afterwards."""
+        """Update the index for a question that waits; return what it lacks afterwards."""
         budget_s = min(self._settings.recall.embed_budget_s, MAX_EMBED_S)
         options = SyncOptions(embed_budget_s=budget_s, fetch_weights=False, wait_ms=SEARCH_WAIT_MS)
         try:

@@ -1,6 +1,6 @@
 """Folders that the documents of a project may be read from.
 
-PROJECT.md is data that a stranger may have written, for a vault can be a clone. What it names outside of the vault is
+PROJECT.md is data that a stranger may have written, as a vault can be a clone. What it names outside of the vault is
 read only where this user has allowed it, and that is kept where no vault can say it: in the user's own config.toml.
 """
 

@@ -67,7 +67,7 @@ class StalenessCheck:
         gone = frozenset(kept.keys() - keys.keys()) if is_all else frozenset()
         if fresh or gone:
             found = {doc: {**found.as_json(), "filter": significance.VERSION} for doc, found in fresh.items()}
-            # Where the vault's HEAD is, is no part of a key: each memory moves it. What awaits a commit has none.
+            # The vault's HEAD is not part of a key, as each memory moves it. What awaits a commit has no key.
             rows = {doc: ("" if doc in look.uncommitted else keys[doc], json.dumps(its)) for doc, its in found.items()}
             with suppress(QuaidError):  # where nothing can be written, the next check looks again
                 self._kept.keep(rows, gone)

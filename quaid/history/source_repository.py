@@ -308,7 +308,7 @@ def _read_touches(items: Iterable[str]) -> Iterator[Touch]:
     for item in words:
         line = item.lstrip("\n")
         if line.startswith("::"):
-            told = line.split(" ")  # of each parent and of the merge, its mode; of each its blob; what became of it
+            told = line.split(" ")  # of each parent and of the merge, its mode; of each its blob; the status
             *befores, after, _ = told[len(told) // 2 :]
             yield Touch(next(words), None, _blob(befores[0]), _blob(after), is_joined=len({*befores}) > 1)
         elif line.startswith(":"):

@@ -54,7 +54,7 @@ def update_check() -> str:
 
 
 def _list_leftovers(state: Path, now: datetime) -> Iterator[Path]:
-    """Temporary files, unfinished indexes, and the marks of processes that are no more."""
+    """Temporary files, unfinished indexes, and the marks of processes that have ended."""
     found = [path for path in state.rglob("*") if WORKTREES not in path.relative_to(state).parts]
     unfinished = [path for path in found if layout.is_temporary_name(path.name) or path.suffix == ".unfinished"]
     yield from _older(unfinished, now - timedelta(hours=LEFTOVER_HOURS))

@@ -52,7 +52,7 @@ class Worktree:
         return files.read_note(self.root, rel_path)
 
     def sync(self) -> None:
-        """Bring the index in step with what was done."""
+        """Bring the index up to date with what was done."""
         self.indexer.sync(SyncOptions(accept_removals=True, fetch_weights=False))
 
     def commit(self, changes: Sequence[Edit], message: Message) -> str | None:

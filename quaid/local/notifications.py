@@ -69,7 +69,7 @@ def deliver(
     remarks = []
     for channel in list_channels(settings):
         if channel not in ways:
-            remarks.append(f"notifications.channels names {channel!r}, which is none of {', '.join(ways)}")
+            remarks.append(f"notifications.channels names {channel!r}, which is not one of {', '.join(ways)}")
             continue
         try:
             if channel in only:

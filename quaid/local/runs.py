@@ -26,8 +26,8 @@ _FRESH_DAYS = 30
 """A judgement that is used again is dated anew only when its day is older: not every look-up writes."""
 
 Outcome = Literal["running", "done", "stopped", "failed", "killed"]
-"""`done` is the only success, though there was nothing to do. `stopped` by a brake or the gate. `killed` was found
-still `running` when the next one began.
+"""`done` is the only success, though there was nothing to do. `stopped` by the removal guard or the gate. `killed` was
+found still `running` when the next one began.
 """
 
 

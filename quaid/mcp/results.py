@@ -68,7 +68,7 @@ class RecalledMemory(TypedDict):
 
 
 class RecallOutput(TypedDict):
-    """The memories that answer a question, best first; `warning` says why they may be no answer."""
+    """The memories that answer a question, best first; `warning` says why they may not be an answer."""
 
     notice: str
     warning: NotRequired[str]

@@ -127,7 +127,7 @@ class Answers:
         return Helpers(self._open_judge, lambda ids: self.records().strengths(ids), names)
 
     def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
-        """Return the whole index, brought in step with the files, and what kept it from being so.
+        """Return the whole index, brought up to date with the files, and what prevented that.
 
         Where none can be written, one without vectors is kept in memory.
         """

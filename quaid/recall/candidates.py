@@ -2,7 +2,7 @@
 
 Turns, the facts that cite them and the sessions they were said in support each other: a fact lends its score to the
 turns it rests on and a turn to its facts, a turn gains from what was said beside it and from the session as a whole.
-What has no such company, as a note of its own, stands for itself. Each feature is a number in [0, 1]; their weighted
+A candidate without such support, as a note of its own, counts alone. Each feature is a number in [0, 1]; their weighted
 mean is the relevance. How the weights were found is in docs/recall.md.
 """
 

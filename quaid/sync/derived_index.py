@@ -1,7 +1,7 @@
 """Files -> index, one way: list, diff, read, parse, replace, embed. index.db and docs.db are two uses of it.
 
-Words first, vectors after: one SQLite write transaction brings documents, words and graph in step with the files
-(it is also the lock that keeps two syncs apart), then what has no vector yet is embedded outside of any
+Words first, vectors after: one SQLite write transaction brings documents, words and graph up to date with the
+files (it is also the lock that keeps two syncs apart), then what has no vector yet is embedded outside of any
 transaction and added in batches. A kill in between leaves chunks pending, and the next sync goes on.
 """
 
@@ -114,7 +114,7 @@ class DerivedIndex(ABC):
         return ()
 
     def sync(self, options: SyncOptions | None = None, progress: Progress | None = None) -> SyncReport:
-        """Bring the index in step with the files; a damaged or outdated one is made anew.
+        """Bring the index up to date with the files; a damaged or outdated one is made anew.
 
         Raises:
             LockedError: another process has been indexing for longer than `wait_ms`.
@@ -128,7 +128,7 @@ class DerivedIndex(ABC):
 
     def rebuild_in_memory(self, known: apsw.Connection | None = None) -> apsw.Connection:
         """Return an index without a file and without vectors, made from nothing; or `known`, which was made so, brought
-        in step.
+        up to date.
         """
         connection = known or database.make_in_memory()
         self._sync_words(connection, SyncOptions(accept_removals=True), ignore_progress)

@@ -60,7 +60,7 @@ def read_heartbeat(state: Path) -> Heartbeat | None:
 
 
 class Follower:
-    """Keeps the index in step until told to stop. One call of `run` is one `quaid watch`."""
+    """Keeps the index up to date until told to stop. One call of `run` is one `quaid watch`."""
 
     def __init__(
         self, indexer: Indexer, settings: SyncSettings, report: Callable[[SyncReport], None], say: Callable[[str], None]

@@ -44,7 +44,7 @@ class Freshness:
         return self._sync(replace(self._options, only=changed, trust_times=changed is None))
 
     def rebuild_in_memory(self, known: apsw.Connection | None) -> apsw.Connection:
-        """Return an index without a file, in step with the notes; `known` is the one of the question before."""
+        """Return an index without a file, up to date with the notes; `known` is the one of the question before."""
         return self._indexer.rebuild_in_memory(known)
 
     def close(self) -> None:

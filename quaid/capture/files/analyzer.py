@@ -65,7 +65,7 @@ class MissingFact:
 class AnalyzeResult:
     """The result for one file. `outcome` is analyzed, or unchanged: then nothing was asked and nothing written.
 
-    `missing` are facts that an earlier state of the file held, `degraded` names what had to be done without.
+    `missing` are facts that an earlier state of the file held, `degraded` names what was missing.
     """
 
     request: AnalysisRequest

@@ -1,5 +1,5 @@
 """Facts that say the same become one: those equal to the letter by themselves, look-alikes when a model says so and
-nothing that can be told for certain sets them apart.
+no certain difference sets them apart.
 """
 
 from __future__ import annotations

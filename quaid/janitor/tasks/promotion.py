@@ -1,7 +1,7 @@
 """Promotion: lasting, important facts are proposed for the core notes, which an agent reads before every conversation.
 
 Importance is counted, not judged: how sure a fact is by now, how often it was used and said again, whether its owner
-has marked it. What of the most important belongs into which core note is for the deep model to say.
+has marked it. The deep model says which of the most important facts belong in which core note.
 """
 
 from __future__ import annotations
