@@ -29,7 +29,7 @@ from quaid.errors import (
 )
 
 BUSY_MS = 30_000
-HEALINGS = 3
+MAX_DAMAGE_RETRIES = 3
 _PAUSE_SECONDS = 0.005
 _HEADER_BYTES = 100
 _SHARED_STEP = 32_768
@@ -108,7 +108,7 @@ def open_database(
     `prepare` is called with every connection before it is used. A lock is waited for `wait_ms`.
 
     Raises:
-        apsw.Error: as SQLite says; `heal` and `translated` know what is meant.
+        apsw.Error: as SQLite says; `retry_after_damage` and `translated` know what is meant.
     """
     if not _has_header(path):
         _make_file(path, wait_ms)
@@ -176,11 +176,11 @@ def stamp(connection: apsw.Connection, form: Format) -> None:
     connection.pragma("user_version", form.version)
 
 
-def heal(path: Path, work: Callable[[bool], Result]) -> Result:
-    """Return what `work` returns. When it finds the database at `path` damaged, that is set aside, and `work` is called
-    again with True; several times, for another process may be setting it aside at the same moment.
+def retry_after_damage(path: Path, work: Callable[[bool], Result]) -> Result:
+    """Return what `work` returns. If it finds the database at `path` damaged, that is set aside and `work` is called
+    again with True; several times, as another process may be setting it aside at the same moment.
     """
-    for attempt in range(HEALINGS):
+    for attempt in range(MAX_DAMAGE_RETRIES):
         found = inode(path)
         try:
             return work(attempt > 0)

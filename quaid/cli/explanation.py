@@ -61,7 +61,7 @@ def render_explanation(found: Recall) -> str:
     ]
     return paragraphs(
         section("Question", _question(trace)),
-        section("Road", _road(trace.get("stages", ()), found.took_ms)),
+        section("Road", _stage_rows(trace.get("stages", ()), found.took_ms)),
         *([styled("Hits", "bold"), *hits] if hits else []),
         section("Left out", _left_out(trace)),
         section("Answer", answer),
@@ -89,7 +89,7 @@ def _question(trace: Trace) -> Iterator[tuple[str, str]]:
 # -- the road --------------------------------------------------------------------------------------------------------
 
 
-def _road(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]]:
+def _stage_rows(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]]:
     """One row a stage: its name, its time in figures and as a bar, how many it was given and how many it left."""
     slowest = max((stage["took_ms"] for stage in stages), default=0.0)
     rows: list[tuple[str, ...]] = []

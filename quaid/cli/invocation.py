@@ -83,7 +83,7 @@ class Invocation:
             self.print(text)
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Print what went wrong to stderr, --quiet or not; without secrets, as it may repeat what was typed."""
     print(f"quaid: {_safe(text)}", file=sys.stderr)
 

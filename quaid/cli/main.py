@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from quaid.cli.invocation import Invocation, complain
+from quaid.cli.invocation import Invocation, print_error
 from quaid.cli.terminal import closed_streams, safe_streams
 from quaid.errors import CouldNotAskError, QuaidError
 
@@ -134,7 +134,7 @@ def _fail_unforeseen(invocation: Invocation, arguments: Sequence[str], error: Ex
 
 def _fail(invocation: Invocation, code: str, message: str, exit_code: int) -> int:
     with suppress(OSError):  # the exit code still says it
-        complain(message)
+        print_error(message)
     with suppress(OSError):
         if invocation.as_json:
             invocation.answer(error={"code": code, "message": message})

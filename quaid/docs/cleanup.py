@@ -13,7 +13,7 @@ from quaid.docs.catalogue import Doc
 from quaid.docs.prompt_inputs import excerpt, show_refused
 from quaid.docs.updater import message_of
 from quaid.docs.updates import MAX_DOC, DocUpdate, fit_edits
-from quaid.docs.validation import faults, unsaid
+from quaid.docs.validation import faults, find_added_words
 from quaid.history.messages import render
 from quaid.model import Edit, SourceEdit
 from quaid.vault import headings, replacements
@@ -89,7 +89,7 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
     body = text.replace("\r\n", "\n")[replacements.text_start(text) :]
 
     def fault_of(_find: str, new: str) -> str:
-        words = unsaid(new, body)
+        words = find_added_words(new, body)
         return f"`replace` says {words[0]!r}, which the doc does not" if words else ""
 
     def check(value: Mapping[str, Any]) -> tuple[list[Replacement], list[str]]:

@@ -23,7 +23,7 @@ from quaid.recall.options import FEATURES, Depth, RecallOptions, Weights
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
 from quaid.settings import RecallSettings, Settings
-from quaid.sqlite import heal
+from quaid.sqlite import retry_after_damage
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.docs import DocFile, DocsIndex
 
@@ -125,7 +125,7 @@ class DocSearch:
             )  # fmt: skip
             return replace(found, degraded=(*found.degraded, *degraded))
 
-        return heal(self.path, ask)
+        return retry_after_damage(self.path, ask)
 
     def _catch_up(self, catalogue: Catalogue, progress: Progress | None) -> list[str]:
         """Update the index for a question that waits; return what it lacks afterwards."""

@@ -60,15 +60,15 @@ class StalenessCheck:
         same = [doc.id for doc in docs if doc.id in kept and kept[doc.id][0] == keys[doc.id]]
         known = {found.doc: found for found in parse_rows(_of_text, (kept[doc_id][1] for doc_id in same))}
         todo = [doc for doc in docs if doc.id not in known]
-        look = _Look(self._root, self._trees, self._progress)
+        run = _CheckRun(self._root, self._trees, self._progress)
         for each in parse_rows(_comparisons_in, (found for _, found in kept.values()) if todo else ()):
-            look.comparisons |= each
-        fresh = {found.doc: found for found in look.at(todo)} if todo else {}
+            run.comparisons |= each
+        fresh = {found.doc: found for found in run.at(todo)} if todo else {}
         gone = frozenset(kept.keys() - keys.keys()) if is_all else frozenset()
         if fresh or gone:
             found = {doc: {**found.as_json(), "filter": significance.VERSION} for doc, found in fresh.items()}
             # The vault's HEAD is not part of a key, as each memory moves it. What awaits a commit has no key.
-            rows = {doc: ("" if doc in look.uncommitted else keys[doc], json.dumps(its)) for doc, its in found.items()}
+            rows = {doc: ("" if doc in run.uncommitted else keys[doc], json.dumps(its)) for doc, its in found.items()}
             with suppress(QuaidError):  # where nothing can be written, the next check looks again
                 self._kept.keep(rows, gone)
         return self._with_edited(docs, [known.get(doc.id) or fresh[doc.id] for doc in docs])
@@ -124,8 +124,8 @@ class StalenessCheck:
         return hashlib.sha256(repr(evidence).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-class _Look:
-    """One look at some documents: histories and blobs in, findings out. Known `comparisons` of the filter are not made
+class _CheckRun:
+    """One check of some documents: histories and blobs in, findings out. Known `comparisons` of the filter are not made
     again; `uncommitted` are the ids of those documents of the vault that wait for a commit.
     """
 

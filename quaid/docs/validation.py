@@ -52,7 +52,7 @@ def invented(before: str, after: str, material: str) -> list[str]:
     return list(dict.fromkeys(name for name in names if not _is_known(name, known, words)))
 
 
-def unsaid(new: str, text: str) -> list[str]:
+def find_added_words(new: str, text: str) -> list[str]:
     """Return words and numbers of `new` that `text` does not have; small words of English may come."""
     known = {word.casefold() for word in _LETTERS.findall(text)} | set(re.findall(r"\d+", text)) | STOP_WORDS
     found = [word for word in re.findall(r"[^\W\d_]{4,}|\d+", new) if word.casefold() not in known]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 from quaid.index import database, documents
 from quaid.index.documents import KnownFile
 from quaid.place import state_folder
-from quaid.sqlite import BUSY_MS, heal, transaction, translated
+from quaid.sqlite import BUSY_MS, retry_after_damage, transaction, translated
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress, ignore_progress
 from quaid.trust import make_state_folder
@@ -123,7 +123,7 @@ class DerivedIndex(ABC):
         started = time.monotonic()
         asked, told = options or SyncOptions(), progress or ignore_progress
         with translated(self.path, busy="Another Quaid process is updating the index"):
-            report = heal(self.path, lambda was_damaged: self._sync(asked, told, was_damaged=was_damaged))
+            report = retry_after_damage(self.path, lambda was_damaged: self._sync(asked, told, was_damaged=was_damaged))
         return replace(report, took_s=time.monotonic() - started)
 
     def rebuild_in_memory(self, known: apsw.Connection | None = None) -> apsw.Connection:
