@@ -249,7 +249,7 @@ class PolicySettings:
     graduate: Policy = "auto"  # an approved fact becomes active
     promote: Policy = "ask"  # a lasting, important fact goes into a core note
     fold: Policy = "auto"  # observations go into a core note
-    distil: Policy = "auto"  # what the journal comes to goes into a core note
+    distil: Policy = "auto"  # the summary of the journal goes into a core note
     trim: Policy = "ask"  # a core note that has grown too long is shortened
     update: Policy = "ask"  # a document that its sources have left behind is brought up to date
     shorten: Policy = "ask"  # a document that has grown is shortened

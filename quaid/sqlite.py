@@ -57,7 +57,7 @@ Result = TypeVar("Result")
 class Format(NamedTuple):
     """The entries of a file's header that tell one kind of database from all others, and its version.
 
-    `is_derived`: one of another version is begun anew in place, and who reads the old one goes on until it is done.
+    `is_derived`: one of another version is rebuilt in place, and readers of the old one go on until it is done.
     Else it is set aside.
     """
 
@@ -351,7 +351,7 @@ def _is_sound(path: Path) -> bool:
 
 def _mend_shared(path: Path, size: int) -> None:
     """Lengthen the shared memory that was cut to `size` bytes: who touches what is behind its end is killed (SIGBUS),
-    and all connections of a process share it. A header of zeros makes the next reader fill it anew from the log.
+    and all connections of a process share it. A header of zeros makes the next reader fill it again from the log.
     """
     if size and not size % _SHARED_STEP:
         return
@@ -392,7 +392,7 @@ def _is_of(connection: Database, form: Format) -> bool:
 
 
 def _is_outdated(connection: Database, form: Format) -> bool:
-    """Return False for a new file, True for one of another version that is to be begun anew."""
+    """Return False for a new file, True for one of another version that is to be rebuilt."""
     found = connection.pragma("application_id"), connection.pragma("user_version")
     if found == (0, 0) and not connection.execute("SELECT count(*) FROM sqlite_schema").get:
         return False

@@ -68,7 +68,7 @@ def read_projects(root: Path, cwd: str | None = None, most: int | None = MAX_PRO
 
 
 class _FileCache:
-    """A cache of what was made of files, by their bytes. If it cannot be stored, it is made anew each time."""
+    """A cache of what was made of files, by their bytes. If it cannot be stored, it is made again each time."""
 
     def __init__(self, root: Path) -> None:
         from quaid.local.doc_cache import ProjectNotes
@@ -133,7 +133,7 @@ def _find_owner(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None
     """The project that a folder belongs to, also one in another worktree of its repository."""
     from quaid.docs.source_roots import check_roots
 
-    # Judged anew each time: what is kept of PROJECT.md says nothing about what may be read today.
+    # Judged each time: what is kept of PROJECT.md says nothing about what may be read today.
     judged = {name: check_roots(root, project["roots"]) for name, project in projects.items()}
     folders = {name: [str(r.folder) for r in roots if not r.problem] for name, roots in judged.items()}
     try:

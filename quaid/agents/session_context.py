@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 RECENT_DAYS = 14
 MAX_RECENT = 40
 MIN_RECENT = 10
-"""So many of the newest facts are shown, however old they are."""
+"""The number of newest facts that are shown, however old they are."""
 MAX_LISTED = 5
 CORE_SHARE = 0.6
 """The share of the room that the core notes have together; what they leave is for the rest."""

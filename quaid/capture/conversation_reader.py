@@ -90,7 +90,7 @@ class ConversationReader:
         self._run: Models | None = None
 
     def begin_run(self) -> None:
-        """From here on the caps of a run count anew."""
+        """Reset what counts towards the caps of a run."""
         self._run = None
 
     @property

@@ -77,7 +77,7 @@ class Piece:
         """One text for each slot of the prompt `extract`."""
         material = self.material
         day = material.started
-        # The day alone: a conversation that names no time begins when it is read, and each minute would ask anew.
+        # The day alone: a conversation that names no time begins when it is read, and each minute would ask again.
         date = f"{_WEEKDAYS[day.weekday()]} {day.day} {day:%B %Y}" if day else "not known"
         lines = [f"id: {material.session}", f"date: {date}"]
         lines += [f"owner of the memory: {owner}"] if owner else []

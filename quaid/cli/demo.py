@@ -1,4 +1,4 @@
-"""`quaid demo`: the main road through Quaid, each step a real command with its real output."""
+"""`quaid demo`: a tour of the main commands, each step a real command with its real output."""
 
 from __future__ import annotations
 

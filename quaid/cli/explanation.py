@@ -35,7 +35,7 @@ MAX_CUT = 10
 _INTO = "candidates"
 _OUT_OF = ("left", "found", "shown", "hits", "grades", "candidates")
 _IN_LINE = ("fetch", "evidence", "score", "choose", "answer")
-"""Stages that hand on what they leave; channels begin anew."""
+"""Stages that pass their output on; channels start from the question."""
 
 Trace = Mapping[str, Any]
 
@@ -86,7 +86,7 @@ def _question(trace: Trace) -> Iterator[tuple[str, str]]:
             yield name, clipped(", ".join(map(str, told[name])), width)
 
 
-# -- the road --------------------------------------------------------------------------------------------------------
+# -- the stages ------------------------------------------------------------------------------------------------------
 
 
 def _stage_rows(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]]:

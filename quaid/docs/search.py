@@ -35,13 +35,13 @@ SEARCH_WAIT_MS = 500
 MAX_EMBED_S = 1.0
 """Passages are long: a large repository takes twenty seconds, and a question does not wait for that."""
 MAX_OF_ONE_DOC = 2
-"""So many passages of one document may go before those of others: a question is often answered in two pages."""
+"""The passages of one document that may go before those of others: a question is often answered in two pages."""
 WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"beside": 1.0, "phrase": Weights().phrase})
 """A passage gets no support from its neighbours: it counts by its own words and likeness at the configured share
 (`beside`, of what stands alone), and by a quoted phrase. Its length does not count, as it was cut.
 """
 _SPARE = 4
-"""So many times the limit are looked at, to have others to take in between."""
+"""The hits that are looked at, in times of the limit, to have others to take in between."""
 
 
 @dataclass(frozen=True, slots=True)

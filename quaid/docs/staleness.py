@@ -39,9 +39,9 @@ FirstCommits = Mapping[str, tuple[str, Pair] | None]
 None where it gave it another name.
 """
 MAX_COMMITS_COMPARED = 12
-"""So many commits are compared one by one to tell which was the first that mattered."""
+"""The maximum of commits that are compared one by one to find the first that mattered."""
 _FORM = "4"
-"""Of what is kept; another number, and everything is looked at anew."""
+"""The form of what is kept; with another number everything is checked again."""
 
 
 class StalenessCheck:

@@ -91,7 +91,7 @@ def _context(root: Path, settings: Settings, cwd: str) -> str:
         try:
             index = reader.open()
             is_behind = index is None or not is_current(root, index, datetime.now(UTC))
-        except database.DatabaseError:  # damaged: the sync builds it anew
+        except database.DatabaseError:  # damaged: the sync rebuilds it
             is_behind = True
         if is_behind:
             reader.close()

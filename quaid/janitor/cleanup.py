@@ -21,7 +21,7 @@ DAMAGED_DAYS = 30
 LEFTOVER_HOURS = 24
 MAX_QUARANTINED = 200
 MIN_SPARE = 20_000
-"""So many vectors of texts that no note has any more are kept in any case (30 MB): undoing things brings texts back."""
+"""The vectors of removed texts that are kept in any case (30 MB): undoing things brings texts back."""
 
 
 def clean(state: Path, now: datetime) -> list[str]:

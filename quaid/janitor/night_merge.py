@@ -63,7 +63,7 @@ def merge_night(
     """Merge the commits of the worktree into the owner's branch.
 
     Decisions about files that the owner has changed since are dropped, with those that rest on them: the rest is
-    committed anew on the owner's newest commit, so that the history holds only what counts.
+    committed again on the owner's newest commit, so that the history holds only what counts.
 
     Raises:
         LockedError: the owner's branch keeps moving, or another writer does not end.

@@ -126,7 +126,7 @@ class _Reader:
         run = next(iter(commit.trailers.get(RUN, ())), "") if is_by_quaid(commit, self._own) else ""
         night = self._nights.setdefault(run, _Action()) if run else None
         if night is not None and DECISION in commit.trailers:
-            # A refusal of its owner's that it has carried out stays, whatever becomes of the night.
+            # A refusal of the owner's that it has carried out stays, even if the run fails.
             self._add(night, {key: False for key, is_vetoed in effect.items() if not is_vetoed}, entry.change)
         if effect:
             self._actions[commit.id] = _Action()

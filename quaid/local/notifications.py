@@ -39,7 +39,7 @@ _PRESETS: dict[str, dict[Feature, Level]] = {
 
 
 def level_of(settings: NotificationSettings, feature: Feature) -> Level:
-    """Return how much is told of `feature`: its own setting, else that of the preset."""
+    """Return the level of `feature`: its own setting, else that of the preset."""
     own: Level | Literal[""] = getattr(settings, feature)
     return own or _PRESETS[settings.level][feature]
 

@@ -294,7 +294,7 @@ class _Tables:
         return transaction(self._connection)
 
     def is_current(self) -> bool:
-        """Return whether the file that is open is still local.db; what could not be opened is tried anew."""
+        """Return whether the file that is open is still local.db; what could not be opened is tried again."""
         from quaid.sqlite import Database
 
         return isinstance(self._connection, Database) and self._connection.is_current()

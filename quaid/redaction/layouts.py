@@ -45,7 +45,7 @@ def find_below(names: Sequence[re.Match[str]], text: str) -> Iterator[Span]:
 
 
 def find_codes(text: str) -> Iterator[Span]:
-    """Codes that stand in for a second factor, as lists of them are handed out."""
+    """Recovery codes for a second factor, which are given out as lists."""
     for name in _CODES.finditer(text):
         position = name.end()
         while code := _ONE_CODE.match(text, position):

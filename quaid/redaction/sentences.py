@@ -85,7 +85,7 @@ def find_named(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
 
 
 def _said_with(name: re.Match[str], text: str) -> re.Match[str] | None:
-    """The value that is told of `name`, if it can be a secret."""
+    """Return the value that is said to be that of `name`, if it can be a secret."""
     is_abroad = bool(name["password"]) and not IS_ENGLISH.match(name[0])
     found = _ASSIGNED.match(text, name.end())
     if found and _is_assigned(name, found) and _can_be(name, found, may_be_word=True):

@@ -42,7 +42,7 @@ class SyncOptions:
     """False reads every file even where size and times say it is unchanged."""
     accept_removals: bool = False
     embed_budget_s: float | None = None
-    """Stop embedding after so many seconds and leave the rest pending; None goes on to the end."""
+    """Stop embedding after this many seconds and leave the rest pending; None goes on to the end."""
     fetch_weights: bool = True
     only: frozenset[str] | None = None
     """Look at these keys alone: whoever asks knows that nothing else changed."""
@@ -54,7 +54,7 @@ class SyncOptions:
 class SyncReport:
     """The changes that one sync made, by key: the path of a note, the id of a document.
 
-    `pending` chunks still wait for their vector; `rebuilt` says why the index was made anew. `passed_over` are files
+    `pending` chunks still wait for their vector; `rebuilt` says why the index was rebuilt. `passed_over` are files
     that are not read, key -> why; `problems` sentences about what is odd in files that were read now, `redacted` the
     kinds of secrets that were found in them.
     """
@@ -82,7 +82,7 @@ class DerivedIndex(ABC):
     """Keeps one database in the state folder of the vault at `root` equal to files: a subclass lists and parses them.
 
     The database knows each file by its key. `made_with` are the settings that decide what is in it; when they change
-    it is made anew.
+    it is rebuilt.
     """
 
     noun: ClassVar[str]
@@ -114,7 +114,7 @@ class DerivedIndex(ABC):
         return ()
 
     def sync(self, options: SyncOptions | None = None, progress: Progress | None = None) -> SyncReport:
-        """Bring the index up to date with the files; a damaged or outdated one is made anew.
+        """Bring the index up to date with the files; a damaged or outdated one is rebuilt.
 
         Raises:
             LockedError: another process has been indexing for longer than `wait_ms`.
@@ -202,7 +202,7 @@ class DerivedIndex(ABC):
     def _replace(
         self, connection: apsw.Connection, key: str, stat: FileStat, old: KnownFile | None
     ) -> tuple[str, ParsedDoc] | None:
-        """Index a file anew; its content hash and what is indexed, None when it is as it was or gone."""
+        """Index a file again; return its content hash and what is indexed, None if it is unchanged or gone."""
         from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
 
         read_ns = time.time_ns()

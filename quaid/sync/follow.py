@@ -111,7 +111,7 @@ class Follower:
             (state_folder(root) / HEARTBEAT_FILE).unlink(missing_ok=True)
 
     def _listen(self) -> None:
-        """Begin to listen anew: to notifications, else by polling, else not at all, and then each turn sweeps."""
+        """Listen again: to notifications, else by polling, else not at all, and then each turn sweeps."""
         self._stop_listening()
         root = self._indexer.root
         self._watched = _identity(root)

@@ -73,7 +73,7 @@ class Freshness:
         reader = self._open_reader()
         try:
             return reader is not None and self._indexer.is_fresh(reader)
-        except database.DatabaseError:  # damaged or half made: the sync that follows builds it anew
+        except database.DatabaseError:  # damaged or half made: the sync that follows rebuilds it
             return False
 
     def _sync(self, options: SyncOptions) -> tuple[SyncReport | None, tuple[str, ...]]:

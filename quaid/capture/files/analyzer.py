@@ -266,7 +266,7 @@ class FileAnalyzer:
         return storing.plan_facts(new, duplicates, names, now, found.renamed)
 
     def _without_forgotten(self, found: _FileReading, names: Iterable[str]) -> _FileReading:
-        """Leave out the facts that one of the removed notes `names` stated: what was forgotten is not learned anew."""
+        """Leave out the facts that one of the removed notes `names` stated: what was forgotten is not learned again."""
         forgotten: dict[str, str] = {}
         for name in names:
             removed = self._dependencies.history().find_removed(name.rpartition("-")[2])

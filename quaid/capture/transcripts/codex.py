@@ -49,7 +49,7 @@ _REQUEST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Something said, in an item or an event, or so many turns taken back."""
+    """Something said, in an item or an event, or a number of turns taken back."""
 
     said: Utterance
     is_event: bool = False

@@ -34,11 +34,11 @@ INPUT_TOKENS = 12_000
 """Of facts in one question: a model that reads more at once reads less carefully."""
 TOKENS_PER_ANSWER = 150
 MAX_TIMES_LONGER = 3
-"""So many times as long as a fact its rewording may be."""
+"""The maximum length of a rewording, in lengths of the fact."""
 SHORT_CHARACTERS = 120
 """Such a sentence is never too long: what leans on its turns can be very short."""
 SUSPICIOUS = 10
-"""An answer that rejects all of so many facts is not a review."""
+"""An answer that rejects all of this many facts is refused."""
 _KINDS = ("approve", "rewrite", "reject")
 _MAX_TURNS = 4
 _MAX_CHARACTERS = 400

@@ -27,7 +27,7 @@ from quaid.vault.snippets import parse_sections, remove_bullets
 
 TASK = "snippets"
 SUSPICIOUS = 10
-"""An answer that drops all of so many observations is refused."""
+"""An answer that drops all of this many observations is refused."""
 _INPUT_TOKENS = 8_000
 _TOKENS_PER_ANSWER = 150
 
