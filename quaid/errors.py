@@ -365,9 +365,9 @@ class HookProofError(QuaidError):
 
 
 TROUBLE_FOR_ALL = (ModelUnavailableError, ModelTimeoutError, BudgetExceededError)
-"""What the next question to a model would meet as well."""
+"""Errors that the next question to a model would meet as well."""
 
 NOT_INDEXED = (LockedError, MassRemovalError, VaultReadOnlyError, DiskFullError, DiskFailedError)
-"""Why what is committed may be missing in the index for now."""
+"""Errors for which committed changes may be missing in the index for now."""
 UNWRITABLE = (VaultReadOnlyError, DiskFullError, DiskFailedError)
-"""What stands in the way of a file of the state folder: reading goes on without it."""
+"""Errors of a file of the state folder: reading goes on without it."""

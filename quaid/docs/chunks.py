@@ -22,7 +22,7 @@ from quaid.vault import frontmatter, markdown, notes
 from quaid.vault.blocks import Block, split_blocks, split_paragraphs
 
 MARKDOWN_ENDINGS = frozenset({".md", ".markdown", ".mkd", ".mdown", ".mdx", ".qmd", ".rmd"})
-"""What is read as markdown; all else is plain text."""
+"""The files that are read as markdown; all others are plain text."""
 MIN_TOKENS = 50
 """No passage is asked to be shorter."""
 SHARED_PART = 4

@@ -24,7 +24,7 @@ _HIDING = re.compile(
     r"|<[a-z][^<>]*\b(?:hidden|style[ \t]*=)[^<>]*>|<(?:template|noscript|details)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What readers do not see and machines do: Obsidian's comments and embeds, links that lead nowhere, folded HTML."""
+"""Parts that machines see and readers do not: Obsidian's comments and embeds, links that lead nowhere, folded HTML."""
 _RUNNING = re.compile(
     r"<[a-z][^<>]*[\s/'\"]on[a-z]{3,}\s*=|<[a-z][^<>]*=\s*['\"]?\s*(?:javascript|vbscript|data):"
     r"|<(?:object|embed|applet|link|meta|base|form|frame)\s[^<>]*=|</style\b",

@@ -41,7 +41,7 @@ from quaid.vault import files, intent_log
 __all__ = ["Committed", "History", "Message", "RepositoryState"]
 
 ATTEMPTS = 10
-"""How often HEAD may move under a commit before Quaid gives way."""
+"""The number of times HEAD may move under a commit before Quaid gives up."""
 HASTY_ATTEMPTS = 3
 """So often the user's index is locked only from the moment git has read what it commits; then from the beginning."""
 

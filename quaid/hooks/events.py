@@ -26,7 +26,7 @@ _SHOW_ONCE = frozenset({"openclaw"})
 """Programs that show their model the context of a prompt once, and do not keep it."""
 _MAX_FIELD = 4_000
 WAIT_MS = 500
-"""How long another process that is indexing is waited for."""
+"""The time to wait for another process that is indexing."""
 
 MAX_ANSWER = 8_000
 """Characters. Claude Code takes 10,000 and shows its agent a fifth of what is longer."""

@@ -30,7 +30,7 @@ _DUMPED = {
 }
 
 DatabaseError = apsw.Error
-"""Those above the index catch its errors by this name and need no SQLite library of their own."""
+"""The errors of the index, under a name for callers that do not import the SQLite library."""
 
 
 def connect_writer(path: Path, wait_ms: int = BUSY_MS) -> tuple[Database, bool]:

@@ -16,7 +16,7 @@ MAX_REASON_CHARACTERS = 300
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 _HIDING = ("%%", "<!--", "![[", "```", "~~~")
-"""What would hide, or bring in, more than the line it stands in."""
+"""Markup that would hide, or bring in, more than the line it stands in."""
 
 
 def find_unsupported(text: str, sources: Sequence[str]) -> list[str]:

@@ -26,7 +26,7 @@ MAX_EXAMPLES = 8
 _REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _NAMED = re.compile(rf"^({VETO}|{ALLOW}): *(\w+) ([0-9a-f]{{16}})$", re.MULTILINE)
 _BYPRODUCTS = (f"{questions.FOLDER}/", f"{USAGE_DIR}/")
-"""What comes along with a decision: its question, this device's counters."""
+"""The files that come along with a decision: its question, this device's counters."""
 
 Key = tuple[str, str]
 """Task and key of a decision."""

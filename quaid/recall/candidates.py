@@ -34,7 +34,7 @@ MAX_SESSIONS = 3
 """The number of best sessions whose facts are added."""
 MAX_SESSION_FACTS = 30
 BARE_NAME = 0.3
-"""What is left of the score of a note that says nothing but its name: that does not answer."""
+"""The part of its score that a note keeps which says nothing but its name, as that does not answer."""
 
 _FEATURES_OF = {
     "company": {"words_before", "beside", "session_best", "session_words", "session_fact", "answers"},

@@ -29,7 +29,7 @@ _KEYS = {"question", "expect", "group"}
 _TURN = re.compile(r"(?P<note>.+)#\^?t(?P<turn>\d+)")
 _MIN_ID_PART = 4
 _NOT_AS_ASKED = ("config", "stale", "removals")
-"""What is degraded when the settings are not the owner's, or the index that answered is behind the files."""
+"""The degradation when the settings are not the owner's, or the index that answered is behind the files."""
 _JSON_FORM = 'Write: {"question": "…", "expect": ["7k3qd"]}'
 
 

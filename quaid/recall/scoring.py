@@ -22,10 +22,10 @@ RECENCY_DAYS = 90.0
 """The half-life of newness."""
 ENOUGH_ACCESSES = 10
 UNSURE = 0.5
-"""What the confidence of a note without one is taken for."""
+"""The confidence of a note that states none."""
 NEVER_USED = Use()
 EXACT = 1.0
-"""What an exact name adds to a score."""
+"""The gain in score of an exact name."""
 MAX_CUT_SHOWN = 20
 """The maximum of left-out candidates that the trace names."""
 

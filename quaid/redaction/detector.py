@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = re.compile(r"\[redacted: [a-z0-9-]+\]")
 _DRESSING = re.compile(r"(?P<space>\\[nrt](?![a-z]))|[*\\\u200b-\u200d\u2060\ufeff\u00ad]")
-"""What markdown and JSON put into a secret, and what cannot be seen in one."""
+"""The signs that markdown and JSON put into a secret, and those that cannot be seen in one."""
 _OPAQUE = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}|[A-Za-z]{24,}")
-"""What a key may be. Loading the detector takes a third of a second, so plain prose must not ask for it."""
+"""The form of a key. Loading the detector takes a third of a second, so plain prose must not ask for it."""
 _HARMLESS = re.compile(r"[0-9a-f]+|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-hjkmnp-tv-z]{26}|01[0-9a-hjkmnp-tv-z]{20,24}")
 """Hashes and ULIDs, standing alone."""
 

@@ -46,7 +46,7 @@ _KEYS = {
 _KEY = re.compile("(?<![A-Za-z0-9$])(?:" + "|".join(f"(?P<k{n}>{form})" for n, form in enumerate(_KEYS.values())) + ")")
 _KINDS_OF_KEYS = dict(zip((f"k{number}" for number in range(len(_KEYS))), _KEYS, strict=True))
 _LONG_RUN = re.compile(r"(?<![\w~.:/+=$,{}-])[\w~.:/+=$,{}-]{20,}")
-"""Where a key can be: nothing shorter is one. What is between the runs need not be looked at."""
+"""A run that can be a key: nothing shorter is one. What is between the runs need not be looked at."""
 
 _BLOCK_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _BLOCK_END = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
@@ -57,7 +57,7 @@ _BEGINNING = re.compile(
     r"(?<![A-Za-z0-9])(?:A(?:KIA|SIA)|sk-(?:ant|proj|or)-|(?:gh[pousr]|github_pat|hf|npm|gsk|whsec)_|gl(?:pat|dt|rt)-|xox[abeoprs]-"
     r"|[sr]k_(?:live|test)_|AIza|SG\.|GOCSPX-|dop_v1_|shpat_|pypi-|dckr_pat_|glsa_|hvs\.|lin_api_|eyJ)"
 )
-"""How a key begins that may go on in the next line."""
+"""The beginning of a key that may go on in the next line."""
 _BREAK = r"(?:\\?\r?\n[ \t>|]*|[\"'`]\s{0,3}(?:\+|\.|\\)?\s{0,40}[\"'`])"
 _PART = r"[\w./+=-]"
 _BROKEN = re.compile(rf"{_PART}{{6,160}}(?:{_BREAK}{_PART}{{4,160}}){{1,8}}")

@@ -60,7 +60,7 @@ ASKS = re.compile(
 )
 
 _BEFORE_HINT, _BEHIND_HINT = 40, 80
-"""How far a name may reach around its hint."""
+"""The distance that a name may reach around its hint."""
 
 
 def find_names(text: str) -> list[re.Match[str]]:

@@ -47,7 +47,7 @@ class SyncOptions:
     only: frozenset[str] | None = None
     """Look at these keys alone: whoever asks knows that nothing else changed."""
     wait_ms: int = BUSY_MS
-    """How long another process may keep the index before this one gives up."""
+    """The time that another process may keep the index before this one gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class DerivedIndex(ABC):
     """
 
     noun: ClassVar[str]
-    """What its files are called, in the plural."""
+    """The name of its files, in the plural."""
 
     def __init__(self, root: Path, file_name: str, embedding: Embedding, made_with: str = "") -> None:
         self.root = root

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import apsw
 
 READ_WAIT_MS = 5_000
-"""How long a read waits for another process that is indexing, before it answers from what there is and says so."""
+"""The time that a read waits for another process that is indexing, before it answers from what there is and says so."""
 
 
 class Freshness:

@@ -140,7 +140,7 @@ class TestTools:
             assert "Swap the two" in await refusal(
                 client, "memory_recall", **asked, date_from="2026-01-01", date_to="2025-01-01"
             )
-            assert "no date" in await refusal(client, "memory_recall", **asked, date_from="soonish")
+            assert "is not a date" in await refusal(client, "memory_recall", **asked, date_from="soonish")
 
         talk(vault.root, body)
 
