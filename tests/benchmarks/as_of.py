@@ -131,7 +131,7 @@ def _seconds(call: object) -> float:
 def _print_table(found: dict[str, dict[str, float]], notes: int) -> None:
     reindex, present = found["the present"]["reindex"], found["the present"]["recall"]
     print(f"{notes:,} notes; reindex {reindex:.2f} s; a process that asks the present {present:.2f} s")
-    print(f"{'as of':24}{'first, s':>10}{'of reindex':>12}{'cached, s':>11}   promised: first <= {TARGET_S:g} s")
+    print(f"{'as of':24}{'first, s':>10}{'of reindex':>12}{'cached, s':>11}   target: first <= {TARGET_S:g} s")
     for name, row in found.items():
         if "first" in row:
             print(f"{name:24}{row['first']:10.2f}{row['first'] / reindex:11.0%} {row['cached']:11.2f}")

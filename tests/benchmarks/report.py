@@ -172,7 +172,7 @@ def render_scale(figures: Figures) -> str:
     by_size = figures["notes"]
     names = dict.fromkeys(name for found in by_size.values() for name in found)
     rows = [[name, *(_number(found.get(name)) for found in by_size.values()), TARGETS.get(name, "")] for name in names]
-    return _table(["", *(f"{int(notes):,} notes" for notes in by_size), "promised at 10,000"], rows)
+    return _table(["", *(f"{int(notes):,} notes" for notes in by_size), "target at 10,000"], rows)
 
 
 def render_as_of(figures: Figures) -> str:
@@ -195,7 +195,7 @@ def render_projects(figures: Figures) -> str:
         [title, ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none"]
         for title, counts in figures["details"].items()
     ]
-    return f"{_table(['', 'measured', 'promised'], rows)}\n{_table(['how many', ''], details, words=2)}"
+    return f"{_table(['', 'measured', 'target'], rows)}\n{_table(['how many', ''], details, words=2)}"
 
 
 RENDERERS: dict[str, Callable[[Figures], str]] = {

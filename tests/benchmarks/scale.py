@@ -227,7 +227,7 @@ def _median(times: int, call: Callable[[], object]) -> float:
 
 def _print_table(results: dict[int, dict[str, float]]) -> None:
     names = list(dict.fromkeys(name for found in results.values() for name in found))
-    print(f"{'':34}" + "".join(f"{f'{notes:,} notes':>16}" for notes in results) + "   promised at 10,000")
+    print(f"{'':34}" + "".join(f"{f'{notes:,} notes':>16}" for notes in results) + "   target at 10,000")
     for name in names:
         cells = "".join(f"{found[name]:16.3f}" if name in found else f"{'-':>16}" for found in results.values())
         print(f"{name:34}{cells}   {TARGETS.get(name, '')}")
