@@ -106,7 +106,7 @@ class StateDamagedError(QuaidError):
 
 
 class LockedError(QuaidError):
-    """Somebody else is at work; the same call will go through later."""
+    """Another process holds the lock; the same call will succeed later."""
 
     exit_code = 75
     code = "locked"

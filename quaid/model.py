@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from unicodedata import normalize
 
 VERSION = "0.1.0"
-"""Of this package, as in pyproject.toml."""
+"""The version of this package, as in pyproject.toml."""
 FACT_TYPES = ("fact", "preference", "belief", "experience", "event", "decision")
 STATUSES = ("pending", "approved", "active")
 SOURCES = ("user", "assistant", "tool", "import")

@@ -15,7 +15,7 @@ from quaid.vault import episodes, frontmatter, notes
 OVERLAP_TURNS = 6
 """Turns before a piece that are shown with it, to understand it by."""
 OVERLAP_SHARE = 0.25
-"""Of what fits into a piece, this much at most is for what came before."""
+"""The maximum share of a piece for what came before."""
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 

@@ -22,7 +22,7 @@ from quaid.vault import files, frontmatter, layout, markdown, notes
 
 SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt")
 _HEAD_BYTES = 20_000
-"""Of a document: its title stands there."""
+"""The bytes of a document that are read for its title."""
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "dist", "build", "target", "vendor", "third_party"}
 )

@@ -24,7 +24,7 @@ from quaid.vault.blocks import Block, split_blocks, split_paragraphs
 MARKDOWN_ENDINGS = frozenset({".md", ".markdown", ".mkd", ".mdown", ".mdx", ".qmd", ".rmd"})
 """The files that are read as markdown; all others are plain text."""
 MIN_TOKENS = 50
-"""No passage is asked to be shorter."""
+"""The least size of a passage that a setting can ask for."""
 SHARED_PART = 4
 """Neighbouring sections share a passage of up to this part of the longest: a sentence under a heading is not
 one of its own, and a passage about several things is found for all of them and answers none.

@@ -302,7 +302,7 @@ class Documentation:
         return self._updater().judge(found, models) if models is not None else (list(found), None)
 
     def changes(self, found: Sequence[Freshness]) -> dict[str, dict[str, str]]:
-        """For each stale document the differences that make it so: source -> unified diff."""
+        """Return the differences that make each stale document so: source -> unified diff."""
         trees = self._trees(registry.STATES)
         changes: dict[str, dict[str, str]] = {}
         for freshness in found:

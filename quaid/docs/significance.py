@@ -25,7 +25,7 @@ _MAX_READ = 1_000_000
 _MAX_LINE = 2_000
 """Characters of a line of TOML: what Python reads it with takes the square of a key's length."""
 _MAX_BRACKETS = 500
-"""Of YAML: what reads it takes the square of the depth."""
+"""The maximum depth of YAML: reading it takes the square of the depth."""
 _PROSE = (".md", ".markdown", ".mdx", ".rst", ".txt")
 _NOT_PROSE = frozenset({"cmakelists.txt", "requirements.txt", "constraints.txt", "requirements-dev.txt", "robots.txt"})
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")

@@ -39,7 +39,7 @@ _RECORDS = frozenset({"adr", "adrs", "decisions", "rfcs", "changelogs"})
 _MAX_LINE = 5_000
 _GLOB = re.compile(r"[*?\[]")
 _MAX_STARS = 3
-"""In a name: each of them multiplies the work."""
+"""The maximum of stars in a name: each of them multiplies the work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def commit_answers(root: Path, history: History, wait_s: float) -> None:
 
 
 def replay(worktree: Worktree, commits: Sequence[NightCommit], base: str, run: str) -> None:
-    """Throw away what was done on the worktree, and do `commits` on the commit `base`."""
+    """Reset the worktree to the commit `base` and make `commits` on it again."""
     worktree.reset(base)
     for commit in commits:
         worktree.commit(commit.edits, message_of(commit, run))

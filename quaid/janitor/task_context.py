@@ -25,7 +25,7 @@ class Judgements(Protocol):
     """Judgements that are kept: one that changed nothing is not asked for again while its evidence is the same."""
 
     def known(self, keys: Collection[str]) -> Mapping[str, str]:
-        """Of `keys` those that were judged, with the judgement."""
+        """Return those of `keys` that were judged, with the judgement."""
 
     def add(self, task: str, judgements: Mapping[str, str]) -> None:
         """Remember the judgement of each key."""

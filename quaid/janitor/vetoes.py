@@ -22,7 +22,7 @@ from quaid.vault.ledger import USAGE_DIR
 TASK, RUN, DECISION = "Quaid-Task", "Quaid-Run", "Quaid-Decision"
 REVERTS, VETO, ALLOW = "Quaid-Reverts", "Quaid-Veto", "Quaid-Allow"
 MAX_EXAMPLES = 8
-"""Of one task, for its prompt."""
+"""The maximum of vetoes of one task, for its prompt."""
 _REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _NAMED = re.compile(rf"^({VETO}|{ALLOW}): *(\w+) ([0-9a-f]{{16}})$", re.MULTILINE)
 _BYPRODUCTS = (f"{questions.FOLDER}/", f"{USAGE_DIR}/")

@@ -66,7 +66,7 @@ class Worktree:
             return transaction.apply(self.root, change, self.history).id
 
     def reset(self, base: str) -> None:
-        """Throw away what was done, and have the files as they are at the commit `base`."""
+        """Reset the files to the commit `base`; what was done is dropped."""
         self.history.branches.reset(base)
 
     @property

@@ -26,7 +26,7 @@ WEBHOOK_TIMEOUT_S = 5.0
 DESKTOP_TIMEOUT_S = 10
 MAX_POPUP_CHARS = 240
 MAX_FILE_BYTES = 1_000_000
-"""Of the news file; a longer one is renamed, and a new one begun."""
+"""The maximum size of the news file; a longer one is renamed, and a new one begun."""
 _FILE_ENDINGS = (".log", ".txt")
 """quaid.toml travels with the vault: whoever can change it must not make Quaid write into a shell's start-up file."""
 CHANNELS = ("terminal", "desktop", "file", "webhook")

@@ -31,7 +31,7 @@ MAX_CUT_SHOWN = 20
 
 
 RELEVANCE_SHARE, RECENCY_SHARE, FREQUENCY_SHARE, CONFIDENCE_SHARE = 0.6, 0.2, 0.15, 0.05
-"""Of the composite score; they add up to 1."""
+"""The shares of the composite score; they add up to 1."""
 
 # -- score -----------------------------------------------------------------------------------------------------------
 

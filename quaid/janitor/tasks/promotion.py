@@ -124,7 +124,7 @@ def importance(fact: Candidate, use: Use, sure: float) -> float:
 
 
 def _list_offered(context: TaskContext, core: Mapping[str, str]) -> list[ImportantFact]:
-    """Of the most important facts those that no core note links to and nobody has judged, the most important first."""
+    """Return the most important facts that no core note links to and nobody has judged, the most important first."""
     linked = {name_key(note_name(target)) for text in core.values() for target in markdown.links(text)}
     best = [fact for fact in _list_important(context) if name_key(note_name(fact.fact.path)) not in linked]
     settled = {*context.judgements.known([fact.key for fact in best]), *context.vetoed}

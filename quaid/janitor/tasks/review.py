@@ -31,7 +31,7 @@ from quaid.vault.frontmatter import FrontmatterBrokenError
 
 TASK = PROMPT = "review"
 INPUT_TOKENS = 12_000
-"""Of facts in one question: a model that reads more at once reads less carefully."""
+"""The size of one question: a model that reads more at once reads less carefully."""
 TOKENS_PER_ANSWER = 150
 MAX_TIMES_LONGER = 3
 """The maximum length of a rewording, in lengths of the fact."""
@@ -241,7 +241,7 @@ def _rewrite_problem(statement: str, fact: PendingFact) -> str:
 def _decide(
     fact: PendingFact, judgement: ReviewJudgement, names: Sequence[tuple[str, str]], owner: str
 ) -> Iterator[Decision]:
-    """Nothing for a rewording that cannot be written: the fact stays as it is and waits for its owner."""
+    """Yield the decision; none for a rewording that cannot be written: the fact stays and waits for its owner."""
     is_same = name_key(judgement.rewrite) == name_key(fact.statement)
     kind = "approve" if judgement.says == "rewrite" and is_same else judgement.says
     reasons = {
