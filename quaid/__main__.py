@@ -1,4 +1,4 @@
-"""Where `quaid` begins: a hook goes its own short way, everything else is the command line."""
+"""The entry point of `quaid`: a hook takes a short path of its own, everything else is the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OWN = str(Path(__file__).parents[1])
 
 def run() -> NoReturn:
     """The entry point of the `quaid` script."""
-    leave_out_the_working_folder()
+    remove_working_folder()
     arguments = sys.argv[1:]
     if arguments[:1] == ["hook"] and not {"-h", "--help"}.intersection(arguments):
         from quaid.hooks.entry import main
@@ -25,7 +25,7 @@ def run() -> NoReturn:
     run_command()
 
 
-def leave_out_the_working_folder() -> None:
+def remove_working_folder() -> None:
     """Take relative entries out of the search paths of this process and of all that it starts.
 
     An agent works in folders that strangers made: `PATH=.:/usr/bin`, or an empty entry of PYTHONPATH, would run what

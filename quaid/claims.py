@@ -171,7 +171,7 @@ def is_about_others(one: str, other: str) -> bool:
     return has_names and right.words.isdisjoint(left.names) and left.words.isdisjoint(right.names)
 
 
-def lacks(kept: str, dropped: str) -> str | None:
+def find_lost_detail(kept: str, dropped: str) -> str | None:
     """Return a number (not of a date) or a name that `dropped` has and `kept` has not."""
     have, had = _understand(kept, dropped), _understand(dropped, kept)
     counted = {"1", *(number for number, _ in have.numbers)}  # `one of them` counts nothing
@@ -188,7 +188,7 @@ def problem_of(statement: str, sources: Sequence[str]) -> str | None:
     said = _understand(statement, together)
     each = [_understand(source, together) for source in sources]
     for source in sources:
-        if lost := lacks(statement, source):
+        if lost := find_lost_detail(statement, source):
             return f"{lost!r} is lost"
     windows = [window for part in each for window in part.windows]
     if not _all_meet(windows, said.windows):
@@ -239,9 +239,9 @@ def _differ_in_numbers(left: Collection[tuple[str, str]], right: Collection[tupl
 
 
 class _Meaning(NamedTuple):
-    """The parts of a text that must not get mixed up beside another: its `numbers` and `names` are none of its dates'.
+    """The parts of a text that must not be mixed up with another's: `numbers` and `names` leave out those of its dates.
 
-    A named tuple, for a dataclass takes half a millisecond of every start to make.
+    A named tuple, as a dataclass takes half a millisecond of every start to make.
     """
 
     windows: tuple[Window, ...]

@@ -29,7 +29,7 @@ class VaultNotFoundError(QuaidError):
 
 
 class UntrustedVaultError(QuaidError):
-    """A quaid.toml alone makes no vault of this user's: the folder may be a stranger's clone."""
+    """A quaid.toml alone does not make a folder this user's vault: it may be a stranger's clone."""
 
     code = "untrusted_vault"
 
@@ -106,7 +106,7 @@ class StateDamagedError(QuaidError):
 
 
 class LockedError(QuaidError):
-    """Somebody else is at work; the same call will go through later."""
+    """Another process holds the lock; the same call will succeed later."""
 
     exit_code = 75
     code = "locked"
@@ -365,9 +365,9 @@ class HookProofError(QuaidError):
 
 
 TROUBLE_FOR_ALL = (ModelUnavailableError, ModelTimeoutError, BudgetExceededError)
-"""What the next question to a model would meet as well."""
+"""Errors that the next question to a model would meet as well."""
 
 NOT_INDEXED = (LockedError, MassRemovalError, VaultReadOnlyError, DiskFullError, DiskFailedError)
-"""Why what is committed may be missing in the index for now."""
+"""Errors for which committed changes may be missing in the index for now."""
 UNWRITABLE = (VaultReadOnlyError, DiskFullError, DiskFailedError)
-"""What stands in the way of a file of the state folder: reading goes on without it."""
+"""Errors of a file of the state folder: reading goes on without it."""

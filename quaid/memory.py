@@ -166,7 +166,7 @@ class Memory:
         return self.answers.visible_commits().of(revision.commit for revision in life[:limit])
 
     def why(self, reference: str) -> Provenance:
-        """Where a memory comes from, as far as files and history tell. git is asked only here, never by `recall`."""
+        """Return where a memory comes from, as far as files and history tell. `recall` never asks git, this does."""
         from quaid.recall.provenance import explain
 
         def explained() -> Provenance:
@@ -188,7 +188,7 @@ class Memory:
         return self.answers.visible()
 
     def whole_index(self) -> apsw.Connection:
-        """Return the same with what all keep private, for what shows nobody what is in it."""
+        """Return the same with the private notes of all, for uses that show no content."""
         return self.answers.fresh()[0]
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ class Memory:
     # -- the index -----------------------------------------------------------------------------------------------
 
     def sync(self, options: SyncOptions | None = None) -> SyncReport:
-        """Bring the index in step with the files and embed what is new."""
+        """Bring the index up to date with the files and embed what is new."""
         return self.indexer.sync(options, self._progress)
 
     def _catch_up(self) -> None:
@@ -370,7 +370,7 @@ class Memory:
         return verify(self.indexer, self.whole_index())
 
     def follow(self, report: Callable[[SyncReport], None]) -> Follower:
-        """What `quaid watch` runs: keeps the index in step until its `stop` is called."""
+        """Return what `quaid watch` runs: it keeps the index up to date until its `stop` is called."""
         from quaid.sync.follow import Follower
 
         return Follower(self.indexer, self.settings.sync, report, self._tell)
@@ -427,7 +427,7 @@ class Memory:
 
     @property
     def dependencies(self) -> Dependencies:
-        """What those who write work with."""
+        """Return the dependencies of everything that writes."""
         from quaid.capture.writer import Dependencies
 
         return Dependencies(

@@ -14,7 +14,7 @@ STATUSES = ("pending", "approved", "active")
 SOURCES = ("user", "assistant", "tool", "import")
 DURABILITIES = ("mutable", "immutable", "contextual")
 Tier = Literal["deep", "fast"]
-"""Which of the two language models a prompt is for: the one that thinks, or the one that is quick and cheap."""
+"""The language model that a prompt is for: the one that thinks, or the one that is quick and cheap."""
 PRIVACIES = ("private", "shared", "public")
 ENTITY_TYPES = ("person", "place", "organization", "project", "event", "pet", "concept", "thing")
 CORE_FILES = ("SOUL.md", "USER.md", "MEMORY.md", "AGENTS.md")

@@ -20,7 +20,7 @@ LOCK_FILE = "lock"
 AS_OF_DIR = "as-of"
 """All of them in a vault's state folder."""
 MAX_NAME_BYTES = 200
-"""Of a state folder's name; file systems take 255."""
+"""The maximum length of a state folder's name; file systems take 255."""
 
 
 def config_folder() -> Path:

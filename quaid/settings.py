@@ -28,7 +28,7 @@ class CaptureSettings:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSettings:
-    """Which model turns text into vectors."""
+    """The model that turns text into vectors."""
 
     provider: Literal["local", "ollama", "openai", "none"] = "local"
     model: str = "all-MiniLM-L6-v2"
@@ -54,7 +54,7 @@ class EmbeddingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Which language models are asked, and what that may cost. 0 as a cap means that there is none."""
+    """The language models that are asked, and what that may cost. 0 as a cap means that there is none."""
 
     provider: Literal["", "auto", "none", "anthropic", "openai", "ollama", "claude-code"] = ""
     """Empty until the user has agreed that a model is asked. `auto`: a key in the environment, else a running Ollama,
@@ -200,7 +200,7 @@ class RecallSettings:
 
 @dataclass(frozen=True, slots=True)
 class SyncSettings:
-    """Keeping the index in step with the files."""
+    """Keeping the index up to date with the files."""
 
     debounce_ms: int = 200
     poll: bool = False
@@ -249,7 +249,7 @@ class PolicySettings:
     graduate: Policy = "auto"  # an approved fact becomes active
     promote: Policy = "ask"  # a lasting, important fact goes into a core note
     fold: Policy = "auto"  # observations go into a core note
-    distil: Policy = "auto"  # what the journal comes to goes into a core note
+    distil: Policy = "auto"  # the summary of the journal goes into a core note
     trim: Policy = "ask"  # a core note that has grown too long is shortened
     update: Policy = "ask"  # a document that its sources have left behind is brought up to date
     shorten: Policy = "ask"  # a document that has grown is shortened
@@ -321,7 +321,7 @@ class DocsSettings:
     check: bool = True
     """Docs are compared with the present state of their sources."""
     update_on_compact: bool = False
-    """Stale docs are updated when a conversation is compacted or ends, not only at night."""
+    """Stale docs are updated when a conversation is compacted or ends, not only by the janitor."""
     most_updates: int = 5
     """The maximum of docs that one run asks the deep model about."""
     limit: int = 5

@@ -29,7 +29,7 @@ from quaid.errors import (
 )
 
 BUSY_MS = 30_000
-HEALINGS = 3
+MAX_DAMAGE_RETRIES = 3
 _PAUSE_SECONDS = 0.005
 _HEADER_BYTES = 100
 _SHARED_STEP = 32_768
@@ -57,7 +57,7 @@ Result = TypeVar("Result")
 class Format(NamedTuple):
     """The entries of a file's header that tell one kind of database from all others, and its version.
 
-    `is_derived`: one of another version is begun anew in place, and who reads the old one goes on until it is done.
+    `is_derived`: one of another version is rebuilt in place, and readers of the old one go on until it is done.
     Else it is set aside.
     """
 
@@ -78,7 +78,7 @@ class Database(apsw.Connection):
         """Return whether the path still names the file that is open, and its shared memory is the one that others
         share.
 
-        Shared memory that was cut short is mended.
+        Shared memory that was cut short is extended again.
         """
         shared = _stat(Path(f"{self.path}-shm"))
         found = shared.st_ino if shared is not None else 0
@@ -108,7 +108,7 @@ def open_database(
     `prepare` is called with every connection before it is used. A lock is waited for `wait_ms`.
 
     Raises:
-        apsw.Error: as SQLite says; `heal` and `translated` know what is meant.
+        apsw.Error: as SQLite says; `retry_after_damage` and `translated` know what is meant.
     """
     if not _has_header(path):
         _make_file(path, wait_ms)
@@ -176,11 +176,11 @@ def stamp(connection: apsw.Connection, form: Format) -> None:
     connection.pragma("user_version", form.version)
 
 
-def heal(path: Path, work: Callable[[bool], Result]) -> Result:
-    """Return what `work` returns. When it finds the database at `path` damaged, that is set aside, and `work` is called
-    again with True; several times, for another process may be setting it aside at the same moment.
+def retry_after_damage(path: Path, work: Callable[[bool], Result]) -> Result:
+    """Return what `work` returns. If it finds the database at `path` damaged, that is set aside and `work` is called
+    again with True; several times, as another process may be setting it aside at the same moment.
     """
-    for attempt in range(HEALINGS):
+    for attempt in range(MAX_DAMAGE_RETRIES):
         found = inode(path)
         try:
             return work(attempt > 0)
@@ -351,7 +351,7 @@ def _is_sound(path: Path) -> bool:
 
 def _mend_shared(path: Path, size: int) -> None:
     """Lengthen the shared memory that was cut to `size` bytes: who touches what is behind its end is killed (SIGBUS),
-    and all connections of a process share it. A header of zeros makes the next reader fill it anew from the log.
+    and all connections of a process share it. A header of zeros makes the next reader fill it again from the log.
     """
     if size and not size % _SHARED_STEP:
         return
@@ -392,7 +392,7 @@ def _is_of(connection: Database, form: Format) -> bool:
 
 
 def _is_outdated(connection: Database, form: Format) -> bool:
-    """Return False for a new file, True for one of another version that is to be begun anew."""
+    """Return False for a new file, True for one of another version that is to be rebuilt."""
     found = connection.pragma("application_id"), connection.pragma("user_version")
     if found == (0, 0) and not connection.execute("SELECT count(*) FROM sqlite_schema").get:
         return False

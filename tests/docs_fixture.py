@@ -25,7 +25,7 @@ from quaid.sync.embedding import Embedding, Progress
 
 
 class Docs:
-    """A source repository's folder, docs that are registered from it, and the index in step with them."""
+    """A source repository's folder, docs that are registered from it, and the index of them."""
 
     def __init__(self, root: Path, embedding: EmbeddingSettings | None = None, **changed: Any) -> None:
         self.folder = root / "source"

@@ -247,7 +247,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _remarks_on_openclaw(plain: Any) -> Iterator[Finding]:
-    """Whether the plugin has what it needs: it runs inside OpenClaw, so there is no command to try."""
+    """Yield whether the plugin has what it needs: it runs inside OpenClaw, so there is no command to try."""
     entry = config_entries.value_at(plain, ("plugins", "entries", NAME))
     if not isinstance(entry, dict):
         return

@@ -34,7 +34,7 @@ _EDITING_TOOLS = "Write|Edit|NotebookEdit"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where hosts are looked for. `folder` is the one a project's config goes to, `plugins` holds Quaid's own."""
+    """The places where hosts are looked for. A project's config goes to `folder`, `plugins` holds Quaid's own."""
 
     home: Path
     platform: str
@@ -48,7 +48,7 @@ class Machine:
         return Path(named).expanduser() if named else default
 
     def application_folder(self) -> Path:
-        """Where programs with windows keep their settings."""
+        """Return the folder where programs with windows keep their settings."""
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
         return self.setting("XDG_CONFIG_HOME", self.home / ".config")
@@ -56,7 +56,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class InstallOptions:
-    """How Quaid is installed: the command that starts it, and the vault, if the user named one."""
+    """The options of an installation: the command that starts it, and the vault, if the user named one."""
 
     command: tuple[str, ...]
     vault: Path | None = None
@@ -98,7 +98,7 @@ class Host:
 
 
 def leftovers(names: Iterable[str]) -> tuple[str, ...]:
-    """What a host keeps when the entries `names` are removed from its configs, with the command that removes it."""
+    """Return what a host keeps when the entries `names` are removed, with the command that removes it."""
     if any(name.startswith("enabledPlugins.") for name in names):
         return ("Claude Code still knows where the plugin came from:\nclaude plugin marketplace remove quaid",)
     return ()
@@ -243,7 +243,7 @@ HOSTS: dict[str, Host] = {
             lambda machine: machine.application_folder() / "Claude" / "claude_desktop_config.json",
             "json",
             "mcpServers",
-            "Quit Claude Desktop wholly (closing its window is not enough) and start it again.",
+            "Quit Claude Desktop completely (closing its window is not enough) and start it again.",
             "The first time it uses each tool it asks you; choose to allow it always where you wish.",
             has_windows=True,
         ),

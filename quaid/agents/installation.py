@@ -54,7 +54,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class InstallResult:
-    """What was done to a host, or would be, and what is left to its user."""
+    """The outcome for a host: what was done to it, or would be, and what is left to its user."""
 
     host: Host
     changes: tuple[ConfigChange, ...]

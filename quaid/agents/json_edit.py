@@ -106,7 +106,7 @@ def _nest(path: Sequence[Step], value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """How the text is laid out: `newline`, and `unit`, one level of indentation."""
+    """The layout of the text: `newline`, and `unit`, one level of indentation."""
 
     newline: str
     unit: str
@@ -193,7 +193,7 @@ def _cut(text: str, node: Node, position: int) -> str:
 
 
 def _start_of_line(text: str, container: int, start: int, end: int) -> int:
-    """Where the line break before `start` is if the lines of `start` to `end` hold nothing else; else `start`."""
+    """Return the line break before `start` if the lines of `start` to `end` hold nothing else, else `start`."""
     indent = _indent_before(text, start)
     if indent is None:
         return start

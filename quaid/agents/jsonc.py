@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 Dialect = Literal["json", "comments", "json5"]
-"""What a host can read: plain JSON, JSON with comments, or all of JSON5."""
+"""The syntax that a host can read: plain JSON, JSON with comments, or all of JSON5."""
 
 _TOKEN = re.compile(
     r"""(?P<space>[\s\ufeff]+)|(?P<comment>//[^\n\r\u2028\u2029]*|/\*.*?\*/)|(?P<mark>[{}\[\]:,])

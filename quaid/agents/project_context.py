@@ -1,4 +1,4 @@
-"""What a session's context says of projects: a line for each, and the notes of the one that the session works in.
+"""The projects in a session's context: a line for each, and the notes of the one that the session works in.
 
 Reading YAML and looking for secrets take ten times as long as all else, so what was made of a file is kept until the
 file changes. How many documents there are and which are stale is what the last check of them found.
@@ -67,7 +67,7 @@ def read_projects(root: Path, cwd: str | None = None, most: int | None = MAX_PRO
 
 
 class _FileCache:
-    """What was made of files, by their bytes. Where it cannot be stored, it is made anew each time."""
+    """A cache of what was made of files, by their bytes. If it cannot be stored, it is made again each time."""
 
     def __init__(self, root: Path) -> None:
         from quaid.local.doc_cache import ProjectNotes
@@ -80,7 +80,7 @@ class _FileCache:
             self._known = self._store.read()
 
     def get(self, path: str, make: Callable[[str], Any]) -> Any:
-        """What `make` makes of the text at `path`; None where there is no such file."""
+        """Return what `make` returns for the text at `path`; None if there is no such file."""
         try:
             data = files.read_note(self._root, path, MAX_NOTE) if files.is_file_in(self._root, path) else None
         except OSError:  # no permission to read it
@@ -105,7 +105,7 @@ class _FileCache:
 
 
 def _read_project(name: str, text: str) -> dict[str, Any]:
-    """What the lines about a project need of its PROJECT.md; `about` is the first sentence below the title."""
+    """Return what the lines about a project need of its PROJECT.md; `about` is the first sentence below the title."""
     from quaid.docs import registry
 
     project = registry.parse_project(name, text.encode())
@@ -132,7 +132,7 @@ def _find_owner(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None
     """The project that a folder belongs to, also one in another worktree of its repository."""
     from quaid.docs.source_roots import check_roots
 
-    # Judged anew each time: what is kept of PROJECT.md says nothing about what may be read today.
+    # Judged each time: what is kept of PROJECT.md says nothing about what may be read today.
     judged = {name: check_roots(root, project["roots"]) for name, project in projects.items()}
     folders = {name: [str(r.folder) for r in roots if not r.problem] for name, roots in judged.items()}
     try:
@@ -159,7 +159,7 @@ def _innermost(root: Path, folders: Mapping[str, Sequence[str]], cwd: str) -> st
 
 
 def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:
-    """How many documents each project has, and which of them were stale when they were last checked."""
+    """Return how many documents each project has, and those that were stale when they were last checked."""
     from quaid.index import database, documents
     from quaid.index.reader import IndexReader
     from quaid.local.doc_cache import DocChecks

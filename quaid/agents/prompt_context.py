@@ -1,4 +1,4 @@
-"""What the hook of a prompt injects: the memories that answer its question and that its session does not have yet.
+"""The context that the hook of a prompt injects: memories that answer its question and that its session lacks.
 
 The import is light: most prompts of a session ask nothing of a memory.
 """
@@ -37,7 +37,7 @@ _MAX_NEWS = 60
 
 
 class HookAnswer(NamedTuple):
-    """What a hook injects: `text` is for the agent, `news` for the person at the terminal; both may be empty."""
+    """The output of a hook: `text` is for the agent, `news` for the person at the terminal; both may be empty."""
 
     text: str = ""
     news: str = ""

@@ -1,4 +1,4 @@
-"""What the hook of a session injects: core notes, projects, what waits for the owner, recent facts.
+"""The context that the hook of a session injects: core notes, projects, what waits for the owner, recent facts.
 
 `read_context` reads it from the vault and its index as they are, `render_context` makes a text of it that fits a number
 of tokens. Hooks put that text before a session, `quaid context` prints it.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 RECENT_DAYS = 14
 MAX_RECENT = 40
 MIN_RECENT = 10
-"""So many of the newest facts are shown, however old they are."""
+"""The number of newest facts that are shown, however old they are."""
 MAX_LISTED = 5
 CORE_SHARE = 0.6
 """The share of the room that the core notes have together; what they leave is for the rest."""
@@ -108,7 +108,7 @@ def is_current(root: Path, index: apsw.Connection, now: datetime) -> bool:
 def read_context(
     root: Path, index: apsw.Connection | None, owners: frozenset[str], now: datetime, cwd: str | None = None
 ) -> SessionContext:
-    """What the vault at `root` has for one of `owners`; without an index, only what the files have."""
+    """Return what the vault at `root` has for one of `owners`; without an index, only what the files have."""
     since = (now - timedelta(days=RECENT_DAYS)).date().isoformat()
     newest = documents.list_latest_facts(index, visible_to(index, owners), MAX_RECENT) if index is not None else ()
     found = read_projects(root, cwd)

@@ -35,7 +35,7 @@ class ConversationReading:
     """Without an `extraction` there is a `problem`: nothing was learned, and the material waits.
 
     `renamed` are relations that go by another name (see `storing.plan_facts`), `quarantined` is the file that has what
-    could not be kept, `degraded` what had to be done without.
+    could not be kept, `degraded` names what was missing.
     """
 
     material: Material
@@ -90,7 +90,7 @@ class ConversationReader:
         self._run: Models | None = None
 
     def begin_run(self) -> None:
-        """From here on the caps of a run count anew."""
+        """Reset what counts towards the caps of a run."""
         self._run = None
 
     @property

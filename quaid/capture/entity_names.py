@@ -104,7 +104,7 @@ class EntityNames:
             note = None if name in self.created else self.find_note(name)
             if note is None:
                 continue
-            # A head that is broken is its owner's to mend.
+            # The owner repairs a broken head.
             with suppress(frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
                 edits.append(Edit(note.rel_path, note.data, _add_aliases(note.data, aliases)))
         changed = [edit for edit in edits if edit.after != edit.before]

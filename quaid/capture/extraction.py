@@ -80,7 +80,7 @@ class Extraction:
 
 
 def find_problems(value: Mapping[str, Any], piece: Piece) -> list[str]:
-    """Return what is wrong with an answer that fits its schema, a sentence each, for the model to mend; ten at most."""
+    """Return what is wrong with an answer that fits its schema, a sentence each for the model; ten at most."""
     known = piece.numbers
     found = []
     for number, fact in enumerate(value["facts"]):

@@ -55,7 +55,7 @@ class ExtractResult:
 
     `waiting` says that there is something in it that no model has drawn facts from; `problem` why not, where one was
     asked. `left_out` are statements that were not kept, `quarantined` is the file with the answer they were in,
-    `degraded` what had to be done without: relations.
+    `degraded` names what was missing: relations.
     """
 
     session: str
@@ -341,7 +341,7 @@ def _without_secrets(conversation: Conversation) -> tuple[Conversation, tuple[st
     for turn in conversation.turns:
         said = admit(turn.text, after=before)
         before = turn.text
-        # Only the queue brings notes to self: a transcript that claims to have some is no more than a transcript.
+        # Only the queue brings notes to self: a transcript that claims to have some is only a transcript.
         speaker = "User" if " ".join(turn.speaker.split()) == NOTE_SPEAKER else admit(turn.speaker).text
         is_same = (speaker, said.text) == (turn.speaker, turn.text)
         turns.append(turn if is_same else replace(turn, speaker=speaker, text=said.text))

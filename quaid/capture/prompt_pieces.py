@@ -15,7 +15,7 @@ from quaid.vault import episodes, frontmatter, notes
 OVERLAP_TURNS = 6
 """Turns before a piece that are shown with it, to understand it by."""
 OVERLAP_SHARE = 0.25
-"""Of what fits into a piece, this much at most is for what came before."""
+"""The maximum share of a piece for what came before."""
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -77,7 +77,7 @@ class Piece:
         """One text for each slot of the prompt `extract`."""
         material = self.material
         day = material.started
-        # The day alone: a conversation that names no time begins when it is read, and each minute would ask anew.
+        # The day alone: a conversation that names no time begins when it is read, and each minute would ask again.
         date = f"{_WEEKDAYS[day.weekday()]} {day.day} {day:%B %Y}" if day else "not known"
         lines = [f"id: {material.session}", f"date: {date}"]
         lines += [f"owner of the memory: {owner}"] if owner else []

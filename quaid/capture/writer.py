@@ -34,7 +34,7 @@ from quaid.model import Edge, Edit, Kind, Message
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.recall.visibility import may_see
 from quaid.settings import Settings
-from quaid.sqlite import heal
+from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding
 from quaid.vault import episodes, files, frontmatter, notes, transaction
 from quaid.vault.transaction import VaultChange
@@ -70,7 +70,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """A plan that may come to nothing: without edits there is no commit.
+    """A plan, perhaps an empty one: without edits there is no commit.
 
     `details` are for its caller, as plain JSON.
     """
@@ -176,7 +176,7 @@ class Writer:
             if finished is not None and finished.key == key:
                 return WritePlan.from_answer(finished.answer)
             for attempt in range(1, PLAN_ATTEMPTS + 1):
-                planned = heal(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
+                planned = retry_after_damage(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
                 if not planned.edits:
                     return planned
                 change = VaultChange(key, planned.edits, planned.message, answer=planned.answer())

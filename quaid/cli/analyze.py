@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quaid.cli.extraction_output import MAX_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
-from quaid.cli.invocation import Invocation, complain, fields
+from quaid.cli.invocation import Invocation, fields, print_error
 from quaid.cli.terminal import count, known, short, size, styled, titled
 from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError, NoteBrokenError, QuaidError
 
@@ -53,7 +53,7 @@ def run_analyze(
                     raise
                 shapes.append({"file": name, "error": {"code": error.code, "message": str(error)}})
                 failed.append(error)
-                complain(f"{error}")
+                print_error(f"{error}")
                 if isinstance(error, OF_ONE_FILE):
                     continue
                 break

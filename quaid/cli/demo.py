@@ -1,4 +1,4 @@
-"""`quaid demo`: the main road through Quaid, each step a real command with its real output."""
+"""`quaid demo`: a tour of the main commands, each step a real command with its real output."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Demo:
         """All of it."""
         self._begin()
         self._remember()
-        self._edit_behind_its_back()
+        self._edit_outside_quaid()
         self._forget_and_restore()
         self._tell("Everything above is in git:")
         self._shell("git", "log", "--stat", "--format=%h %an: %s", "--reverse")
@@ -105,7 +105,7 @@ class Demo:
         self._quaid("link", "Ines", "sister_of", "Maya")
         self._quaid("recall", "Maya coffee milk", "--kind", "fact")
 
-    def _edit_behind_its_back(self) -> None:
+    def _edit_outside_quaid(self) -> None:
         self._tell("The notes are yours. Edit one with any editor: the next recall has seen it.")
         note = next((self._root / "facts").rglob("*.md"))
         self._shell("sed", "-i", "s/oat milk/almond milk/", note.relative_to(self._root).as_posix())

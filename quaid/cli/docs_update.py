@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from quaid.cli.change_output import warn_left
-from quaid.cli.invocation import Invocation, complain, fields
+from quaid.cli.invocation import Invocation, fields, print_error
 from quaid.cli.terminal import coloured, count, known, print_exactly, short, styled, titled
 from quaid.errors import QuaidError
 
@@ -26,7 +26,7 @@ def update(
     failed = 0
     for found in documentation.propose(references, project):
         if not isinstance(found, ProposedUpdate):
-            complain(f"{found}")
+            print_error(f"{found}")
             failed = 1
             continue
         shape = shape_of_proposal(found)
@@ -39,7 +39,7 @@ def update(
                 done = documentation.apply(found)
             except QuaidError as error:
                 shape["error"] = {"code": error.code, "message": str(error)}
-                complain(f"{error}")
+                print_error(f"{error}")
                 failed = 1
             else:
                 shape |= {"commit": done.commit, "branch": done.branch.branch if done.branch else None}

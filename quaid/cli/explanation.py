@@ -35,7 +35,7 @@ MAX_CUT = 10
 _INTO = "candidates"
 _OUT_OF = ("left", "found", "shown", "hits", "grades", "candidates")
 _IN_LINE = ("fetch", "evidence", "score", "choose", "answer")
-"""Stages that hand on what they leave; channels begin anew."""
+"""Stages that pass their output on; channels start from the question."""
 
 Trace = Mapping[str, Any]
 
@@ -61,7 +61,7 @@ def render_explanation(found: Recall) -> str:
     ]
     return paragraphs(
         section("Question", _question(trace)),
-        section("Road", _road(trace.get("stages", ()), found.took_ms)),
+        section("Road", _stage_rows(trace.get("stages", ()), found.took_ms)),
         *([styled("Hits", "bold"), *hits] if hits else []),
         section("Left out", _left_out(trace)),
         section("Answer", answer),
@@ -86,10 +86,10 @@ def _question(trace: Trace) -> Iterator[tuple[str, str]]:
             yield name, clipped(", ".join(map(str, told[name])), width)
 
 
-# -- the road --------------------------------------------------------------------------------------------------------
+# -- the stages ------------------------------------------------------------------------------------------------------
 
 
-def _road(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]]:
+def _stage_rows(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]]:
     """One row a stage: its name, its time in figures and as a bar, how many it was given and how many it left."""
     slowest = max((stage["took_ms"] for stage in stages), default=0.0)
     rows: list[tuple[str, ...]] = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quaid.cli.extraction_output import MAX_SHOWN, listed, remark_on_learned, rows_of_learned, shape_of_learned
-from quaid.cli.invocation import Invocation, complain, fields
+from quaid.cli.invocation import Invocation, fields, print_error
 from quaid.cli.terminal import count, known, styled, titled
 from quaid.errors import TROUBLE_FOR_ALL, BadInputError, NoteBrokenError, QuaidError, UsageError
 from quaid.llm.discovery import AGREE
@@ -97,7 +97,7 @@ def _take_in(
             if len(names) == 1:
                 raise
             refused[name] = error
-            complain(f"{error}")
+            print_error(f"{error}")
 
 
 def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
@@ -112,7 +112,7 @@ def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
                 "waiting": list(waiting), "sessions": [], "error": {"code": "no_model", "message": NO_MODEL},
             }  # fmt: skip
             invocation.tell(lambda: "\n".join(waiting), **shape)
-            complain(f"{NO_MODEL} See: quaid doctor")
+            print_error(f"{NO_MODEL} See: quaid doctor")
             return 1
         found: list[ExtractResult] = []
         for done in memory.extract_waiting(**how):
@@ -133,7 +133,7 @@ def _remark(invocation: Invocation, done: ExtractResult) -> None:
     remark_on_learned(invocation, done, done.redacted)
     if done.problem is not None:
         kept = "nothing was written" if done.is_dry_run else "the conversation is kept and waits"
-        complain(f"{done.problem} ({kept}; later: quaid extract --pending)")
+        print_error(f"{done.problem} ({kept}; later: quaid extract --pending)")
     elif done.new_turns and done.waiting:
         invocation.say("It can be recalled now. No model was asked, so no facts were drawn from it.")
     if done.quarantined:

@@ -94,7 +94,7 @@ def run_uninstall(
 
 
 def shape_of_done(done: InstallResult, *, dry_run: bool) -> dict[str, object]:
-    """What was done to a program's configs, as JSON."""
+    """Return what was done to a program's configs, as JSON."""
     return {
         "host": done.host.name,
         "dry_run": dry_run,
@@ -152,7 +152,7 @@ def _next_step(standing: HostStatus) -> str:
 
 
 def render_installed(done: InstallResult, *, dry_run: bool) -> str:
-    """What `quaid install` did, and what is left to the user."""
+    """Return what `quaid install` did, and what is left to the user."""
     title = done.host.title
     if not done.changes:
         return f"Nothing to do: Quaid is installed in {title}."
@@ -168,7 +168,7 @@ def render_installed(done: InstallResult, *, dry_run: bool) -> str:
 
 
 def render_uninstalled(done: InstallResult, *, dry_run: bool) -> str:
-    """What `quaid uninstall` did."""
+    """Return what `quaid uninstall` did."""
     title = done.host.title
     if not done.changes:
         return f"Nothing to do: Quaid is not installed in {title}."

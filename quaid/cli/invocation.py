@@ -83,8 +83,8 @@ class Invocation:
             self.print(text)
 
 
-def complain(text: str) -> None:
-    """Print what went wrong to stderr, --quiet or not; without secrets, for it may repeat what was typed."""
+def print_error(text: str) -> None:
+    """Print what went wrong to stderr, --quiet or not; without secrets, as it may repeat what was typed."""
     print(f"quaid: {_safe(text)}", file=sys.stderr)
 
 

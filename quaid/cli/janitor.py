@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from quaid.cli.invocation import Invocation, complain, fields
+from quaid.cli.invocation import Invocation, fields, print_error
 from quaid.cli.terminal import (
     clipped,
     coloured,
@@ -99,9 +99,9 @@ def run_night(invocation: Invocation, janitor: Janitor, options: RunOptions) -> 
     report = janitor.run(options)
     invocation.tell(lambda: render_report(report), **shape_of_report(report))
     for task, why in report.failed.items():
-        complain(f"{task} could not be done: {why}")
+        print_error(f"{task} could not be done: {why}")
     for sentence in report.lost:
-        complain(f"nothing was merged: {sentence}")
+        print_error(f"nothing was merged: {sentence}")
     for remark in report.remarks:
         invocation.say(remark)
     return 1 if report.failed or report.lost else 0

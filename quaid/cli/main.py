@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from quaid.cli.invocation import Invocation, complain
+from quaid.cli.invocation import Invocation, print_error
 from quaid.cli.terminal import closed_streams, safe_streams
 from quaid.errors import CouldNotAskError, QuaidError
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="backslashreplace")
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    # Known before anything is parsed, for the failures of parsing itself.
+    # Set before anything is parsed, as parsing itself may fail.
     invocation = Invocation(as_json="--json" in options)
     with safe_streams():
         try:
@@ -134,7 +134,7 @@ def _fail_unforeseen(invocation: Invocation, arguments: Sequence[str], error: Ex
 
 def _fail(invocation: Invocation, code: str, message: str, exit_code: int) -> int:
     with suppress(OSError):  # the exit code still says it
-        complain(message)
+        print_error(message)
     with suppress(OSError):
         if invocation.as_json:
             invocation.answer(error={"code": code, "message": message})

@@ -70,7 +70,7 @@ def run_verify(ctx: typer.Context) -> int:
     text = lines(columns(rows), *(f"  {difference}" for difference in found.differences))
     invocation.tell(lambda: text, **fields(found, "ok", "manifest", "notes", "pending", "differences"))
     if not found.ok:
-        invocation.say("Build the index anew with: quaid reindex")
+        invocation.say("Rebuild the index with: quaid reindex")
     return 0 if found.ok else 1
 
 
@@ -83,7 +83,7 @@ def tell_report(invocation: Invocation, report: SyncReport) -> None:
         seconds(report.took_s),
     )
     text = lines(
-        f"The index was built anew: {report.rebuilt}" if report.rebuilt else "",
+        f"The index was rebuilt: {report.rebuilt}" if report.rebuilt else "",
         *(f"  {sign} {number:>{width},} {what}" for sign, number, what in changes(report)),
         f"{count(report.total, 'note')}, {', '.join(filter(None, details))}",
     )

@@ -1,5 +1,6 @@
-"""Which files are documents, which one is meant, and which project a file belongs to. Documents stay where they are: in
-the project's home in the vault, or in one of its source roots.
+"""The catalogue of documents: the files that are documents, the one that is meant, the project of a file.
+
+Documents stay where they are: in the project's home in the vault, or in one of its source roots.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from quaid.vault import files, frontmatter, layout, markdown, notes
 
 SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt")
 _HEAD_BYTES = 20_000
-"""Of a document: its title stands there."""
+"""The bytes of a document that are read for its title."""
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "dist", "build", "target", "vendor", "third_party"}
 )

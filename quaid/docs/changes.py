@@ -1,4 +1,4 @@
-"""What became of a document's sources since it was last true: as commits, as unified diffs and as patches. Pure."""
+"""The changes of a document's sources since it was last true: as commits, as unified diffs and as patches. Pure."""
 
 from __future__ import annotations
 

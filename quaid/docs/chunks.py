@@ -22,12 +22,12 @@ from quaid.vault import frontmatter, markdown, notes
 from quaid.vault.blocks import Block, split_blocks, split_paragraphs
 
 MARKDOWN_ENDINGS = frozenset({".md", ".markdown", ".mkd", ".mdown", ".mdx", ".qmd", ".rmd"})
-"""What is read as markdown; all else is plain text."""
+"""The files that are read as markdown; all others are plain text."""
 MIN_TOKENS = 50
-"""No passage is asked to be shorter."""
+"""The least size of a passage that a setting can ask for."""
 SHARED_PART = 4
-"""Neighbouring sections share a passage of up to this part of the longest: a sentence under a heading is none of its
-own, and a passage about several things is found for all of them and answers none.
+"""Neighbouring sections share a passage of up to this part of the longest: a sentence under a heading is not
+one of its own, and a passage about several things is found for all of them and answers none.
 """
 MAX_TITLE = 200
 _NEWLINE = re.compile(r"\r\n?")
@@ -133,7 +133,7 @@ def _sections(blocks: Iterable[Block]) -> list[_Section]:
 
 
 def _plain(block: Block) -> str:
-    """What is searched of a block; of a heading nothing, for it stands before all that is below it."""
+    """Return the searched text of a block; empty for a heading, as it is searched with all that is below it."""
     lines = block.text.split("\n")
     match block.kind:
         case "heading":

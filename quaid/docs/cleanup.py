@@ -13,7 +13,7 @@ from quaid.docs.catalogue import Doc
 from quaid.docs.prompt_inputs import excerpt, show_refused
 from quaid.docs.updater import message_of
 from quaid.docs.updates import MAX_DOC, DocUpdate, fit_edits
-from quaid.docs.validation import faults, unsaid
+from quaid.docs.validation import faults, find_added_words
 from quaid.history.messages import render
 from quaid.model import Edit, SourceEdit
 from quaid.vault import headings, replacements
@@ -28,7 +28,7 @@ HALF_A_YEAR = timedelta(days=182)
 LARGE = 20_000
 """Bytes: one in ten of 304 READMEs that packages bring along is as large. A smaller document is read whole."""
 MANY_CHANGES = 12
-"""In `RECENT`: one a week, for a document is changed with nearly every piece of work on its subject."""
+"""In `RECENT`: one a week, as a document is changed with nearly every piece of work on its subject."""
 MUCH_GROWTH = 1.5
 """Times what it was: whatever was added replaced nothing."""
 
@@ -89,7 +89,7 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
     body = text.replace("\r\n", "\n")[replacements.text_start(text) :]
 
     def fault_of(_find: str, new: str) -> str:
-        words = unsaid(new, body)
+        words = find_added_words(new, body)
         return f"`replace` says {words[0]!r}, which the doc does not" if words else ""
 
     def check(value: Mapping[str, Any]) -> tuple[list[Replacement], list[str]]:
@@ -102,7 +102,7 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
         "undone_edits": show_refused(refused),
     }
     answer = models.ask(models.prompt(PROMPT), inputs, check=lambda value: check(value)[1])
-    # Each cut stands for itself: those that can be made are, if the document bears them.
+    # Each cut is independent: those that are possible are made, if the document stays valid with them.
     edits, _ = check(answer.value)
     if not edits or _problems(text, edits):
         return None

@@ -212,7 +212,7 @@ class Documentation:
         return doc, admitted.text, admitted.redacted
 
     def sync(self) -> SyncReport:
-        """Bring the index of the documents in step with them, vectors and all."""
+        """Bring the index of the documents up to date with them, vectors included."""
         return self._search.sync(self.catalogue(), progress=self._progress)
 
     def search(
@@ -302,7 +302,7 @@ class Documentation:
         return self._updater().judge(found, models) if models is not None else (list(found), None)
 
     def changes(self, found: Sequence[Freshness]) -> dict[str, dict[str, str]]:
-        """For each stale document the differences that make it so: source -> unified diff."""
+        """Return the differences that make each stale document so: source -> unified diff."""
         trees = self._trees(registry.STATES)
         changes: dict[str, dict[str, str]] = {}
         for freshness in found:
@@ -353,9 +353,9 @@ class Documentation:
         return self._updater().apply(proposal)
 
     def follow(self, edited: Sequence[str]) -> list[tuple[Doc, Freshness]]:
-        """Take note of files that an agent has edited; the documents that are about them, or were edited themselves.
+        """Return the documents that are about the files an agent has edited, or that were edited themselves.
 
-        The index of the documents is brought in step where one of them was.
+        The index of the documents is updated if a document was edited.
         """
         projects = self.projects()
         paths = [path for path in map(Path, edited) if path.is_absolute() and find_project(self._root, projects, path)]

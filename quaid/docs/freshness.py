@@ -1,4 +1,4 @@
-"""How fresh a document is: what a check finds out about it, and that in words, the same for people and for agents."""
+"""The freshness of a document: what a check finds out about it, and that in words, for people and for agents."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from quaid.history.vault_history import History
 from quaid.vault import files, notes
 
 MAX_DOC_BYTES = 2_000_000
-"""Of a document; what comes behind them is not read."""
+"""The bytes of a document that are read."""
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ def _find_base(checked: CheckedDoc, tree: SourceTree, history: _DocHistory) -> N
 
 
 def _read_histories(tree: SourceTree, paths: Sequence[str]) -> list[_DocHistory]:
-    """Of each document, by its path in the repository, the newest commit that changed more than its form."""
+    """Return the newest commit that changed more than the form of each document, by its path in the repository."""
     log = tree.log
     changes = {path: _changes_that_merges_kept(tree, path) for path in paths}
     waiting = {path: iter(found) for path, found in changes.items()}

@@ -36,7 +36,7 @@ _ALL_FOR_TOOLS = re.compile(
     r'|^--[ \t]*(?:liquibase|changeset)|\bimport[ \t]+"C"',
     re.MULTILINE,
 )
-"""Where one of these occurs, comments of several lines are code to a tool."""
+"""If one of these occurs, comments of several lines are code to a tool."""
 _BLANKS = re.compile(rf"({_DOUBLE})|(?:\\\n|[^\S\n])++")
 
 

@@ -99,7 +99,7 @@ class Registrar:
         self, path: Path, project: str, sources: Sequence[str], registered_as: str | None = None
     ) -> WriteResult:
         """Register a document: in the frontmatter of one in the vault, else in the project's registry. One that is
-        `registered_as` something else, for it was renamed, keeps what is known of it.
+        `registered_as` something else, as it was renamed, keeps what is known of it.
 
         Raises:
             BadInputError: it is not a file of the project, or not a document.

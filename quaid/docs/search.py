@@ -23,7 +23,7 @@ from quaid.recall.options import FEATURES, Depth, RecallOptions, Weights
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
 from quaid.settings import RecallSettings, Settings
-from quaid.sqlite import heal
+from quaid.sqlite import retry_after_damage
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.docs import DocFile, DocsIndex
 
@@ -35,13 +35,13 @@ SEARCH_WAIT_MS = 500
 MAX_EMBED_S = 1.0
 """Passages are long: a large repository takes twenty seconds, and a question does not wait for that."""
 MAX_OF_ONE_DOC = 2
-"""So many passages of one document may go before those of others: a question is often answered in two pages."""
+"""The passages of one document that may go before those of others: a question is often answered in two pages."""
 WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"beside": 1.0, "phrase": Weights().phrase})
-"""A passage keeps no company: it counts by what it says for itself, words and likeness at the share that is configured
-(`beside`, of what stands alone), and a quoted phrase. How long it is says nothing, for it was cut.
+"""A passage gets no support from its neighbours: it counts by its own words and likeness at the configured share
+(`beside`, of what stands alone), and by a quoted phrase. Its length does not count, as it was cut.
 """
 _SPARE = 4
-"""So many times the limit are looked at, to have others to take in between."""
+"""The hits that are looked at, in times of the limit, to have others to take in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class DocHit:
 @dataclass(frozen=True, slots=True)
 class DocSearchResult:
     """The answer to one question, best first. `degraded` names every channel that was missing, `doubt` says why the
-    best hit may be no answer.
+    best hit may not be an answer.
     """
 
     query: str
@@ -92,7 +92,7 @@ class DocSearch:
     def sync(
         self, catalogue: Catalogue, options: SyncOptions | None = None, progress: Progress | None = None
     ) -> SyncReport:
-        """Bring the index in step with the documents, all there are.
+        """Bring the index up to date with all documents.
 
         Raises:
             LockedError, DiskFullError, DiskFailedError, VaultReadOnlyError
@@ -111,7 +111,7 @@ class DocSearch:
         helpers: Callable[[], Helpers],
         progress: Progress | None = None,
     ) -> DocSearchResult:
-        """Passages that answer `query`, from the index brought in step as far as a question can wait."""
+        """Passages that answer `query`, from the index, updated as far as a question can wait."""
 
         def ask(_again: bool) -> DocSearchResult:
             degraded = self._catch_up(catalogue, progress)
@@ -125,10 +125,10 @@ class DocSearch:
             )  # fmt: skip
             return replace(found, degraded=(*found.degraded, *degraded))
 
-        return heal(self.path, ask)
+        return retry_after_damage(self.path, ask)
 
     def _catch_up(self, catalogue: Catalogue, progress: Progress | None) -> list[str]:
-        """Bring the index in step for a question that waits; what it lacks afterwards."""
+        """Update the index for a question that waits; return what it lacks afterwards."""
         budget_s = min(self._settings.recall.embed_budget_s, MAX_EMBED_S)
         options = SyncOptions(embed_budget_s=budget_s, fetch_weights=False, wait_ms=SEARCH_WAIT_MS)
         try:

@@ -25,7 +25,7 @@ _MAX_READ = 1_000_000
 _MAX_LINE = 2_000
 """Characters of a line of TOML: what Python reads it with takes the square of a key's length."""
 _MAX_BRACKETS = 500
-"""Of YAML: what reads it takes the square of the depth."""
+"""The maximum depth of YAML: reading it takes the square of the depth."""
 _PROSE = (".md", ".markdown", ".mdx", ".rst", ".txt")
 _NOT_PROSE = frozenset({"cmakelists.txt", "requirements.txt", "constraints.txt", "requirements-dev.txt", "robots.txt"})
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
@@ -167,7 +167,7 @@ def _read_python(text: str) -> tuple[str, list[str]] | None:
 
 
 def _values(name: str, text: str) -> object:
-    """What JSON, TOML or YAML says, comparable; None when it is none of them, or would take long to read."""
+    """Return the values of JSON, TOML or YAML, comparable; None if the text is not valid or would take long to read."""
     try:
         if name.endswith(".json"):
             return json.dumps(json.loads(text), sort_keys=True)
@@ -179,7 +179,7 @@ def _values(name: str, text: str) -> object:
 
 
 def _yaml_events(text: str) -> list[object] | None:
-    """What YAML says, in its order and with the comments for tools; nothing of it is expanded or made."""
+    """Return the events of YAML in their order, with the comments for tools; nothing is expanded or constructed."""
     import yaml
 
     if not yaml.__with_libyaml__ or text.count("[") + text.count("{") > _MAX_BRACKETS:

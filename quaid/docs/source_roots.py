@@ -1,6 +1,6 @@
 """Folders that the documents of a project may be read from.
 
-PROJECT.md is data that a stranger may have written, for a vault can be a clone. What it names outside of the vault is
+PROJECT.md is data that a stranger may have written, as a vault can be a clone. What it names outside of the vault is
 read only where this user has allowed it, and that is kept where no vault can say it: in the user's own config.toml.
 """
 
@@ -93,7 +93,7 @@ def _check_root(vault: Path, written: str, allowed: Sequence[str]) -> SourceRoot
 
 
 def _find_problem(vault: Path, real: Path, inside: Path) -> str:
-    """Why a folder is never read, whoever allows it; empty where it may be."""
+    """Return why a folder may never be read, whoever allows it; empty if it may."""
     home = Path(os.path.realpath(Path.home()))
     base = next((above for above in (inside, home) if real.is_relative_to(above)), Path("/"))
     if real == inside:
@@ -111,7 +111,7 @@ def _find_problem(vault: Path, real: Path, inside: Path) -> str:
 
 
 def _has_its_history_in(inside: Path, real: Path) -> bool:
-    """Whether the repository that a folder of the vault lies in is the vault's, or is kept in the vault as well."""
+    """Return True if a folder of the vault lies in the vault's repository, or in one that is kept in the vault."""
     try:
         here, around = find_repository(real), find_repository(inside)
     except (OSError, RuntimeError):

@@ -39,7 +39,7 @@ _RECORDS = frozenset({"adr", "adrs", "decisions", "rfcs", "changelogs"})
 _MAX_LINE = 5_000
 _GLOB = re.compile(r"[*?\[]")
 _MAX_STARS = 3
-"""In a name: each of them multiplies the work."""
+"""The maximum of stars in a name: each of them multiplies the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class References:
 
     @property
     def is_stated(self) -> bool:
-        """Whether they were named on purpose, rather than gathered from the text."""
+        """True if they were named on purpose, rather than gathered from the text."""
         return self.origin not in {"learned", "none"}
 
 
@@ -121,7 +121,7 @@ def without_statement(text: str) -> str:
 
 
 def _comments(text: str) -> Iterator[tuple[int, int]]:
-    """Where the comments stand that begin with SOURCES, each on a line of its own; one in code is an example."""
+    """Yield the spans of comments that begin with SOURCES; one in a block of code is an example and left out."""
     if "<!--" not in text:
         return
     fences = [(block.first, block.last) for block in split_blocks(text.split("\n")) if block.kind == "fence"]
@@ -234,7 +234,7 @@ def _group_by_name(paths: Iterable[str]) -> Mapping[str, Sequence[str]]:
 
 
 def _paths_meant(reference: str, folder: str, root: str) -> Iterator[str]:
-    """What a reference may mean: from the document's folder, the project's root, the top of the repository."""
+    """Yield the paths that a reference may mean: from the document's folder, the project's root, the repository."""
     for base in dict.fromkeys((folder, root, "")):
         full = posixpath.normpath(posixpath.join(base, reference.lstrip("/")))
         if not full.startswith(".."):

@@ -1,4 +1,4 @@
-"""What makes a document stale: its sources changed since it was last true, in a way that the filter lets through.
+"""The check for stale documents: those whose sources changed significantly since they were last true.
 
 A check costs nothing but a look at files while neither documents nor HEADs have changed: what was found is kept.
 """
@@ -39,9 +39,9 @@ FirstCommits = Mapping[str, tuple[str, Pair] | None]
 None where it gave it another name.
 """
 MAX_COMMITS_COMPARED = 12
-"""So many commits are compared one by one to tell which was the first that mattered."""
+"""The maximum of commits that are compared one by one to find the first that mattered."""
 _FORM = "4"
-"""Of what is kept; another number, and everything is looked at anew."""
+"""The form of what is kept; with another number everything is checked again."""
 
 
 class StalenessCheck:
@@ -60,15 +60,15 @@ class StalenessCheck:
         same = [doc.id for doc in docs if doc.id in kept and kept[doc.id][0] == keys[doc.id]]
         known = {found.doc: found for found in parse_rows(_of_text, (kept[doc_id][1] for doc_id in same))}
         todo = [doc for doc in docs if doc.id not in known]
-        look = _Look(self._root, self._trees, self._progress)
+        run = _CheckRun(self._root, self._trees, self._progress)
         for each in parse_rows(_comparisons_in, (found for _, found in kept.values()) if todo else ()):
-            look.comparisons |= each
-        fresh = {found.doc: found for found in look.at(todo)} if todo else {}
+            run.comparisons |= each
+        fresh = {found.doc: found for found in run.at(todo)} if todo else {}
         gone = frozenset(kept.keys() - keys.keys()) if is_all else frozenset()
         if fresh or gone:
             found = {doc: {**found.as_json(), "filter": significance.VERSION} for doc, found in fresh.items()}
-            # Where the vault's HEAD is, is no part of a key: each memory moves it. What awaits a commit has none.
-            rows = {doc: ("" if doc in look.uncommitted else keys[doc], json.dumps(its)) for doc, its in found.items()}
+            # The vault's HEAD is not part of a key, as each memory moves it. What awaits a commit has no key.
+            rows = {doc: ("" if doc in run.uncommitted else keys[doc], json.dumps(its)) for doc, its in found.items()}
             with suppress(QuaidError):  # where nothing can be written, the next check looks again
                 self._kept.keep(rows, gone)
         return self._with_edited(docs, [known.get(doc.id) or fresh[doc.id] for doc in docs])
@@ -124,8 +124,8 @@ class StalenessCheck:
         return hashlib.sha256(repr(evidence).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-class _Look:
-    """One look at some documents: histories and blobs in, findings out. Known `comparisons` of the filter are not made
+class _CheckRun:
+    """One check of some documents: histories and blobs in, findings out. Known `comparisons` of the filter are not made
     again; `uncommitted` are the ids of those documents of the vault that wait for a commit.
     """
 
@@ -185,7 +185,7 @@ class _Look:
                 checked.problems.append(f"its source {reference} {problem}")
 
     def _find_changes_in(self, tree: SourceTree, checked: CheckedDoc, paths: Sequence[str]) -> list[str]:
-        """Those of `paths` that are there, or were when the document was true."""
+        """Return the `paths` that are there, or were when the document was true."""
         if not paths:
             return []
         base = checked.base_in(tree)
@@ -274,7 +274,7 @@ def _of_text(found: str) -> Freshness:
 
 
 def _comparisons_in(found: str) -> dict[Pair, Comparison]:
-    """What the filter found in an earlier check, as it was kept: nothing where it was another version of it."""
+    """Return what the filter found in an earlier check, as stored; empty if that was another version of the filter."""
     shape = json.loads(found)
     return {
         (posixpath.basename(finding["path"]), finding["before"], finding["after"]): Comparison(
@@ -290,7 +290,7 @@ def _pair_of(finding: SourceFinding) -> Pair:
 
 
 def _finding_of(traced: TracedFile, before: str | None, after: str | None, top: str) -> SourceFinding | None:
-    """What a traced source became, by its blobs at both ends; None where it is again as it was."""
+    """Return how a traced source changed, by its blobs at both ends; None if it is again as it was."""
     if before == after and not traced.has_old_name:
         return None
     commits = tuple(commit_of(commit) for commit, _ in traced.touches)

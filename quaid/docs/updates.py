@@ -78,12 +78,12 @@ def ask_update(
         models: who is asked.
         path: where the document is, for the model to read.
         text: the document as it is written, byte order mark and carriage returns included.
-        changes: what became of its sources since it was last true.
+        changes: the changes of its sources since it was last true.
         files: path -> content of the sources now.
         refused: what the owner did not want of earlier updates, the newest first.
 
     Raises:
-        ModelAnswerError: an edit cannot be made, or the document must not become that; half an update is none.
+        ModelAnswerError: an edit cannot be made, or the result is not allowed; an update is never applied in part.
         ModelError: as `Models.ask`.
     """
     # All that a document may take names from, not only what there was room to show.

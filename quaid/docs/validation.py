@@ -24,7 +24,7 @@ _HIDING = re.compile(
     r"|<[a-z][^<>]*\b(?:hidden|style[ \t]*=)[^<>]*>|<(?:template|noscript|details)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What readers do not see and machines do: Obsidian's comments and embeds, links that lead nowhere, folded HTML."""
+"""Parts that machines see and readers do not: Obsidian's comments and embeds, links that lead nowhere, folded HTML."""
 _RUNNING = re.compile(
     r"<[a-z][^<>]*[\s/'\"]on[a-z]{3,}\s*=|<[a-z][^<>]*=\s*['\"]?\s*(?:javascript|vbscript|data):"
     r"|<(?:object|embed|applet|link|meta|base|form|frame)\s[^<>]*=|</style\b",
@@ -52,7 +52,7 @@ def invented(before: str, after: str, material: str) -> list[str]:
     return list(dict.fromkeys(name for name in names if not _is_known(name, known, words)))
 
 
-def unsaid(new: str, text: str) -> list[str]:
+def find_added_words(new: str, text: str) -> list[str]:
     """Return words and numbers of `new` that `text` does not have; small words of English may come."""
     known = {word.casefold() for word in _LETTERS.findall(text)} | set(re.findall(r"\d+", text)) | STOP_WORDS
     found = [word for word in re.findall(r"[^\W\d_]{4,}|\d+", new) if word.casefold() not in known]
@@ -92,7 +92,7 @@ def _comments(text: str) -> list[str]:
 
 
 def _acting(text: str) -> set[str]:
-    """What of `text` would act on its reader, and the characters that nobody sees."""
+    """Return the parts of `text` that would act on its reader, and the characters that nobody sees."""
     shown = neutralise(text)
     if shown == text:
         return set()
@@ -106,7 +106,7 @@ def _new_lines(before: str, after: str) -> str:
 
 
 def _names(code: str) -> Iterator[str]:
-    """What of a span of code names something: all of it, or those of several words that no plain word looks like."""
+    """Yield the names in a span of code: all of it, or those of its words that do not look like plain words."""
     found = list(_TOKEN.finditer(code))
     for token in found:
         name = token[0].strip(".:/!?`")

@@ -109,7 +109,7 @@ def fetch_weights(
     """Download, check and convert what is missing of the local model.
 
     `progress` gets the bytes done and the bytes in total while downloading. A failed download is not tried again for
-    ten minutes, and none is tried offline. `force` tries at once, and checks and converts anew what is there. Several
+    ten minutes, and none is tried offline. `force` tries at once, and checks and converts again what is there. Several
     processes may call at the same time; one of them works.
 
     Raises:

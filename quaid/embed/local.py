@@ -25,7 +25,7 @@ _FEW_TEXTS = 8
 _MAX_WARM_THREADS = 4
 """More only wait for each other over a single text."""
 _Mode = Literal["cold", "warm", "bulk"]
-"""How a session runs. "cold" reads the weights from the page cache as they are and opens 40 ms sooner: right for a
+"""The way a session runs. "cold" reads the weights from the page cache as they are and opens 40 ms sooner: right for a
 process with one question. "warm" has them packed and all cores on one text. "bulk" has them packed and one core on each
 batch, which beats all cores on one batch when other programs want a core too."""
 

@@ -1,6 +1,6 @@
 """The programs through which git puts files on their way in and out of its objects, as a repository configures them.
 
-A write runs them, for what the owner has encrypted must stay so. A read runs none.
+A write runs them, as what the owner has encrypted must stay so. A read runs none.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ class _LineChange(NamedTuple):
 def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """`base` with the changes of both sides, None where both change the same line in different ways.
 
-    Changes of neighbouring lines are no conflict, other than for git: a head has a key a line, and who adds a remark
-    below a sentence has not changed the sentence.
+    Changes of neighbouring lines are not a conflict, unlike in git: a head has a key a line, and a remark added below
+    a sentence does not change the sentence.
     """
     lines = base.splitlines(keepends=True)
     changes = sorted({*_changes(lines, ours), *_changes(lines, theirs)})

@@ -16,7 +16,7 @@ from quaid.text.invisible import escaped
 SUBJECT_LENGTH = 72
 LOG_FORMAT = "/ %H %aI %an %ae %s %b".replace(" ", "%x00")
 _PICKED = "(cherry picked from commit "
-"""What `git cherry-pick -x` puts among the trailers."""
+"""The line that `git cherry-pick -x` puts among the trailers."""
 _TRAILER = re.compile(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
 
 

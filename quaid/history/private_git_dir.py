@@ -130,7 +130,7 @@ def _age_of_lock(lock: Path, stray: Path) -> float | None:
 
 
 def _finish(stage: Stage, lock: IndexLock, wait_s: float) -> None:
-    """Make the user's index follow the commit that was made in a folder, if that is what came of it."""
+    """Make the user's index follow the commit that was made in a folder, if one was made."""
     since = ["--ancestry-path", f"{stage.base}..HEAD"] if stage.base else ["HEAD"]
     args = ("rev-list", "--first-parent", "--reverse", "--format=%T", *since)
     code, out = stage.run("look for a commit", *args, accept=(0, 128))

@@ -16,7 +16,7 @@ from quaid.errors import GitError, LockedError
 
 POLL_S = 0.05
 REFTABLE_BRANCH = ".invalid"
-"""What HEAD names, by git's own convention, when the refs are not files."""
+"""The target of HEAD, by git's own convention, when the refs are not files."""
 
 _NEXT_STEPS = {
     "rebase": "git rebase --continue or git rebase --abort",

@@ -25,7 +25,7 @@ _FORMAT = "/ %H %P %ct %an %s".replace(" ", "%x00")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _MODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S(?:.*\S)?)[ \t\r]*$", re.MULTILINE)
 _LAST_SECOND = 253_402_300_799
-"""Of the year 9999: no date can be made of what is later, and git takes any."""
+"""The end of the year 9999: later times are not dates in Python, and git takes any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ def _read_touches(items: Iterable[str]) -> Iterator[Touch]:
     for item in words:
         line = item.lstrip("\n")
         if line.startswith("::"):
-            told = line.split(" ")  # of each parent and of the merge, its mode; of each its blob; what became of it
+            told = line.split(" ")  # of each parent and of the merge, its mode; of each its blob; the status
             *befores, after, _ = told[len(told) // 2 :]
             yield Touch(next(words), None, _blob(befores[0]), _blob(after), is_joined=len({*befores}) > 1)
         elif line.startswith(":"):

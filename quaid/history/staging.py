@@ -27,7 +27,7 @@ from quaid.vault import files
 
 NEW_FILE = "100644"
 EXECUTABLE = "100755"
-_GAVE_WAY = "gave-way"
+_GUARD_REFUSED = "guard-refused"
 MAX_ARGUMENTS = 200
 """More paths than this are looked up by listing everything: a command line has an end."""
 
@@ -250,8 +250,9 @@ class Stage:
 
 
 def guard_command(stage: Stage) -> str:
-    """A shell command, in the place of the editor, that locks the user's index. It gives way, and says so to
-    `gave_way`, where somebody else has locked it, HEAD moved, a merge or the like began, or its maker is dead.
+    """Return a shell command, in the place of the editor, that locks the user's index. It refuses, which
+    `is_refused_by_guard` tells, if somebody else has locked it, HEAD moved, a merge or the like began, or its maker is
+    dead.
     """
     git_dir = stage.repository.git_dir
     heads = [f"$(cat {shlex.quote(str(folder / 'HEAD'))})" for folder in (stage.folder, git_dir)]
@@ -261,12 +262,12 @@ def guard_command(stage: Stage) -> str:
     # git appends the message's file name; the comment sign takes it away.
     lock = IndexLock(stage.repository, stage.folder).take_command()
     guard = " && ".join([f"kill -0 {os.getpid()}", lock, *(f"test {test}" for test in tests)])
-    return f"{{ {guard}; }} || {{ touch {shlex.quote(str(stage.folder / _GAVE_WAY))}; false; }} #"
+    return f"{{ {guard}; }} || {{ touch {shlex.quote(str(stage.folder / _GUARD_REFUSED))}; false; }} #"
 
 
-def gave_way(stage: Stage) -> bool:
-    """Return True if the guard of a commit let somebody else go first."""
-    return (stage.folder / _GAVE_WAY).exists()
+def is_refused_by_guard(stage: Stage) -> bool:
+    """Return True if the guard of a commit has refused it, so that somebody else goes first."""
+    return (stage.folder / _GUARD_REFUSED).exists()
 
 
 def finish_commit(stage: Stage, made: str, parts: Sequence[CommitPart], subject: str, wait_s: float) -> str | None:

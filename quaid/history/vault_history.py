@@ -33,7 +33,7 @@ from quaid.history.note_history import Revision, find_note, is_meant, read_note_
 from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions, resolve
 from quaid.history.source_repository import SourceRepository, open_repository
-from quaid.history.staging import Stage, finish_commit, gave_way, guard_command
+from quaid.history.staging import Stage, finish_commit, guard_command, is_refused_by_guard
 from quaid.model import Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
 from quaid.vault import files, intent_log
@@ -41,7 +41,7 @@ from quaid.vault import files, intent_log
 __all__ = ["Committed", "History", "Message", "RepositoryState"]
 
 ATTEMPTS = 10
-"""How often HEAD may move under a commit before Quaid gives way."""
+"""The number of times HEAD may move under a commit before Quaid gives up."""
 HASTY_ATTEMPTS = 3
 """So often the user's index is locked only from the moment git has read what it commits; then from the beginning."""
 
@@ -356,7 +356,7 @@ class History:
         try:
             _, out = self._run_patiently(GitCall("commit", [*config, "commit", *options], text, env, handles=(handle,)))
         except GitError:
-            if gave_way(stage) or self._has_moved(stage):
+            if is_refused_by_guard(stage) or self._has_moved(stage):
                 raise _HeadMovedError from None
             if stage.is_empty():
                 return None

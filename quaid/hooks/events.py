@@ -26,7 +26,7 @@ _SHOW_ONCE = frozenset({"openclaw"})
 """Programs that show their model the context of a prompt once, and do not keep it."""
 _MAX_FIELD = 4_000
 WAIT_MS = 500
-"""How long another process that is indexing is waited for."""
+"""The time to wait for another process that is indexing."""
 
 MAX_ANSWER = 8_000
 """Characters. Claude Code takes 10,000 and shows its agent a fifth of what is longer."""
@@ -91,7 +91,7 @@ def _context(root: Path, settings: Settings, cwd: str) -> str:
         try:
             index = reader.open()
             is_behind = index is None or not is_current(root, index, datetime.now(UTC))
-        except database.DatabaseError:  # damaged: the sync builds it anew
+        except database.DatabaseError:  # damaged: the sync rebuilds it
             is_behind = True
         if is_behind:
             reader.close()

@@ -85,7 +85,7 @@ def _due(state: Path, silent_s: float) -> list[queue.Item]:
 
 
 def _last_change(state: Path, item: queue.Item) -> float:
-    """When the conversation was queued or last written, in seconds since 1970."""
+    """Return the time at which the conversation was queued or last written, in seconds since 1970."""
     with suppress(OSError, QuaidError), _transcript_of(state, item).opening() as file:
         return max(item.at, os.fstat(file.fileno()).st_mtime)
     return item.at

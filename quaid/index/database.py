@@ -30,7 +30,7 @@ _DUMPED = {
 }
 
 DatabaseError = apsw.Error
-"""Those above the index catch its errors by this name and need no SQLite library of their own."""
+"""The errors of the index, under a name for callers that do not import the SQLite library."""
 
 
 def connect_writer(path: Path, wait_ms: int = BUSY_MS) -> tuple[Database, bool]:
@@ -133,7 +133,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def clear(connection: apsw.Connection) -> None:
-    """Drop everything and make the schema anew. Inside a transaction, readers keep the old index until COMMIT."""
+    """Drop everything and create the schema again. Inside a transaction, readers keep the old index until COMMIT."""
     connection.execute("PRAGMA defer_foreign_keys = ON")
     rows = list(connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"))
     virtual = [name for name, sql in rows if (sql or "").upper().startswith("CREATE VIRTUAL")]

@@ -301,7 +301,7 @@ def resolve(connection: apsw.Connection, reference: str) -> list[Document]:
 
 
 def _stored(text: str) -> str:
-    # Half a character, as a shell can pass one, is no text for SQLite.
+    # Half a character, as a shell can pass one, is not text to SQLite.
     return text.encode("utf-8", "replace").decode()
 
 

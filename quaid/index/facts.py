@@ -36,12 +36,12 @@ class LivingFact(NamedTuple):
 
     @property
     def is_protected(self) -> bool:
-        """Whether its owner has said that it stays as it is."""
+        """True if its owner has said that it stays as it is."""
         return self.pinned or self.verified
 
 
 def list_living(connection: apsw.Connection) -> list[LivingFact]:
-    """Return all of them, by path. Of notes that share an id none is listed: which of them is meant cannot be told."""
+    """Return all of them, by path. Notes that share an id are left out, as it is unknown which of them is meant."""
     rows = connection.execute(
         "SELECT d.doc_id, c.chunk_id, path, id, owner, project, c.text, text_hash, type, status, confidence, "
         "confirmations, source, created, valid_from, valid_until, pinned <> 0, verified <> 0, "

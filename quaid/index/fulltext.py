@@ -66,7 +66,7 @@ def search(
     if allowed is not None:  # all that match are ranked in any case, and only the best of them come as far as this
         ranked = connection.execute(f"{_RANKED} ORDER BY score, rowid", (match,))
         return list(islice(((row[0], -row[1]) for row in ranked if row[0] in allowed), limit))
-    # In one row, for a thread beside this one would be let in at each.
+    # In one row, as another thread would run between two of them.
     rows = connection.execute(
         f"SELECT json_group_array(json_array(found, -score)) FROM ({_RANKED} ORDER BY score, rowid LIMIT ?)",
         (match, limit),

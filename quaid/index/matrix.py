@@ -32,7 +32,7 @@ def _blas() -> Any:
 
 
 class VectorMatrix:
-    """The vectors of one index as rows of a matrix, kept in step with it."""
+    """The vectors of one index as rows of a matrix, kept up to date with it."""
 
     def __init__(self) -> None:
         self._asked = 0
@@ -91,7 +91,7 @@ class VectorMatrix:
     ) -> list[tuple[int, float]]:
         import numpy as np
 
-        # Reading memory is all there is to do: more threads are no quicker at it and starve what runs beside.
+        # All the work is reading memory: more threads are not faster at it and slow down whatever else runs.
         with _blas().limit(limits=1, user_api="blas"):
             cosines = self._matrix[: self._used] @ query
         ids = self._ids[: self._used]

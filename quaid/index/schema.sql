@@ -2,7 +2,7 @@
 --
 -- Every row belongs to one document and says only what that document's file says. Names, edges, links and
 -- citations are kept as written (with a comparison key beside them) and joined when asked, so no row depends on
--- another file and keeping the index in step is: drop a document's rows, insert its new ones.
+-- another file and keeping the index up to date is: drop a document's rows, insert its new ones.
 
 -- Facts about the index itself: `generation` is another random word each time the index is built from nothing.
 CREATE TABLE meta (

@@ -26,7 +26,7 @@ class Scope:
 
     @property
     def is_open(self) -> bool:
-        """Whether all of the index is in it."""
+        """True if all of the index is in it."""
         return not self.documents and not self.chunks
 
     @property

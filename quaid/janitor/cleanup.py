@@ -21,7 +21,7 @@ DAMAGED_DAYS = 30
 LEFTOVER_HOURS = 24
 MAX_QUARANTINED = 200
 MIN_SPARE = 20_000
-"""So many vectors of texts that no note has any more are kept in any case (30 MB): undoing things brings texts back."""
+"""The vectors of removed texts that are kept in any case (30 MB): undoing things brings texts back."""
 
 
 def clean(state: Path, now: datetime) -> list[str]:
@@ -54,7 +54,7 @@ def update_check() -> str:
 
 
 def _list_leftovers(state: Path, now: datetime) -> Iterator[Path]:
-    """Temporary files, unfinished indexes, and the marks of processes that are no more."""
+    """Temporary files, unfinished indexes, and the marks of processes that have ended."""
     found = [path for path in state.rglob("*") if WORKTREES not in path.relative_to(state).parts]
     unfinished = [path for path in found if layout.is_temporary_name(path.name) or path.suffix == ".unfinished"]
     yield from _older(unfinished, now - timedelta(hours=LEFTOVER_HOURS))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def fact_evidence(fact: LivingFact) -> str:
-    """The evidence of a judgement of a fact: what it says and when it holds, not what nights change needlessly."""
+    """The evidence of a judgement of a fact: what it says and when it holds, not what each run changes."""
     return "\n".join([fact.id, fact.text_hash, fact.valid_from or "", fact.valid_until or ""])
 
 

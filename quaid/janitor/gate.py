@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from quaid.settings import Settings
 
 CHECKED_HITS = 3
-"""Of a question from the log, so many of the best answers must still be found …"""
+"""The best answers to a question from the log that must still be found …"""
 DEPTH = 10
-"""… among so many."""
+"""… among this many."""
 
 
 class WorktreeMemory(Protocol):

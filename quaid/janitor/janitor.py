@@ -65,7 +65,7 @@ class Janitor:
         self._runs = Runs(self._state / LOCAL_FILE)
 
     def run(self, options: RunOptions, now: datetime | None = None) -> RunReport:
-        """One run, written into the diary however it ends. `now` is the clock's, for whoever has no other.
+        """Run once and record it however it ends. `now` is the clock's by default.
 
         Raises:
             LockedError, JanitorStoppedError: nothing was done.
@@ -192,7 +192,7 @@ class Janitor:
         return [*done, cleanup.update_check()] if "update_check" in options.tasks else done
 
     def _write_diary(self, began: Run, report: RunReport) -> None:
-        """Write the run into the diary, a snapshot of the memory beside it, and send the news of it."""
+        """Record the run with a snapshot of the memory, and send the news of it."""
         outcomes = [(decision, "done") for decision in report.done]
         outcomes += [(decision, "asked") for decision in report.asked]
         waiting, cost = len(self.open_questions()), report.usage.cost_usd

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 INPUT_LIMIT = 8_000
 """Tokens of pairs in one question: a model that reads too much at once judges carelessly."""
 MAX_ALIKE = 10
-"""A batch of so many pairs that are all called duplicates is the answer of a model that does not look."""
+"""A model that calls this many pairs of a batch duplicates, all of them, has not compared them."""
 _OUTPUT_PER_PAIR = 160
 _MIN_WORDS = 3
 

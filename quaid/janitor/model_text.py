@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quaid.capture.fact_note import MINIMUM_WORDS, count_words
-from quaid.claims import lacks
+from quaid.claims import find_lost_detail
 from quaid.text.quoting import neutralise
 from quaid.vault import headings, markdown
 
@@ -16,7 +16,7 @@ MAX_REASON_CHARACTERS = 300
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 _HIDING = ("%%", "<!--", "![[", "```", "~~~")
-"""What would hide, or bring in, more than the line it stands in."""
+"""Markup that would hide, or bring in, more than the line it stands in."""
 
 
 def find_unsupported(text: str, sources: Sequence[str]) -> list[str]:
@@ -34,7 +34,7 @@ def find_unsupported(text: str, sources: Sequence[str]) -> list[str]:
 
 def find_missing(kept: str, dropped: str) -> str | None:
     """A number or a name that `dropped` has and `kept` has not, as it is written."""
-    stem = lacks(kept, dropped)
+    stem = find_lost_detail(kept, dropped)
     written = re.search(rf"(?i)(?<!\w){re.escape(stem)}", dropped) if stem else None
     return written[0] if written else stem
 

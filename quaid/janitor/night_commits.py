@@ -1,4 +1,4 @@
-"""The commits of a night: which decisions are in one, what they come to, and what it says."""
+"""The commits of a night: the decisions in each, their combined edits, and the message."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def commit_answers(root: Path, history: History, wait_s: float) -> None:
 
 
 def replay(worktree: Worktree, commits: Sequence[NightCommit], base: str, run: str) -> None:
-    """Throw away what was done on the worktree, and do `commits` on the commit `base`."""
+    """Reset the worktree to the commit `base` and make `commits` on it again."""
     worktree.reset(base)
     for commit in commits:
         worktree.commit(commit.edits, message_of(commit, run))
@@ -63,7 +63,7 @@ def merge_night(
     """Merge the commits of the worktree into the owner's branch.
 
     Decisions about files that the owner has changed since are dropped, with those that rest on them: the rest is
-    committed anew on the owner's newest commit, so that the history holds only what counts.
+    committed again on the owner's newest commit, so that the history holds only what counts.
 
     Raises:
         LockedError: the owner's branch keeps moving, or another writer does not end.

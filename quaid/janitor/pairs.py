@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quaid.index.vectors import EmbedderRow
 
 NEAREST = 3
-"""So many neighbours of a fact are looked at. On conv-26 they hold all 14 pairs that a model called duplicates."""
+"""The neighbours of a fact to compare it with. On conv-26 they hold all 14 pairs that a model called duplicates."""
 MARGIN = 0.35
 """Look-alikes may be this much less alike than an embedder's duplicates: real ones are worded quite otherwise."""
 USUAL_SIMILARITY = 0.97

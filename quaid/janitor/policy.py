@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_QUESTIONS = 20
 """Nobody answers more at a time."""
 MIN_BUDGET = 20
-"""So many notes may a run change in meaning, however small the share of all is."""
+"""The notes that a run may always change in meaning, however small the share of all is."""
 
 
 class Policy:

@@ -25,7 +25,7 @@ TIMEOUT_S = 30
 RETRY_S = 0.5
 _LINGER = "/var/lib/systemd/linger"
 _NO_CRONTAB = ("no crontab", "no such file")
-"""What `crontab -l` says of a user who has none. Whatever else it fails with, the crontab stays as it is."""
+"""The message of `crontab -l` for a user who has none. If it fails with another, the crontab stays as it is."""
 _ON_CALENDAR = re.compile(rb"^OnCalendar=\*-\*-\* (\d\d:\d\d):00$", re.MULTILINE)
 
 

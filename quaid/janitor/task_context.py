@@ -25,7 +25,7 @@ class Judgements(Protocol):
     """Judgements that are kept: one that changed nothing is not asked for again while its evidence is the same."""
 
     def known(self, keys: Collection[str]) -> Mapping[str, str]:
-        """Of `keys` those that were judged, with the judgement."""
+        """Return those of `keys` that were judged, with the judgement."""
 
     def add(self, task: str, judgements: Mapping[str, str]) -> None:
         """Remember the judgement of each key."""
@@ -45,7 +45,7 @@ class Veto:
 class TaskContext:
     """One task's view of the memory.
 
-    `index` is read-only and in step with the files as the run has left them; `read` gives a file's bytes by its path in
+    `index` is read-only and up to date with the files as this run left them; `read` gives a file's bytes by its path in
     the vault, None where there is none. `use_of` maps ids to how memories were used. `models` is None where no model
     may be asked. `vetoes` of this task, newest first, are examples for a prompt of what the owner did not want;
     `vetoed` are the keys of all of them, of whatever task; `done` are those of what this run has carried out already.

@@ -22,11 +22,11 @@ from quaid.vault.ledger import USAGE_DIR
 TASK, RUN, DECISION = "Quaid-Task", "Quaid-Run", "Quaid-Decision"
 REVERTS, VETO, ALLOW = "Quaid-Reverts", "Quaid-Veto", "Quaid-Allow"
 MAX_EXAMPLES = 8
-"""Of one task, for its prompt."""
+"""The maximum of vetoes of one task, for its prompt."""
 _REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _NAMED = re.compile(rf"^({VETO}|{ALLOW}): *(\w+) ([0-9a-f]{{16}})$", re.MULTILINE)
 _BYPRODUCTS = (f"{questions.FOLDER}/", f"{USAGE_DIR}/")
-"""What comes along with a decision: its question, this device's counters."""
+"""The files that come along with a decision: its question, this device's counters."""
 
 Key = tuple[str, str]
 """Task and key of a decision."""
@@ -126,7 +126,7 @@ class _Reader:
         run = next(iter(commit.trailers.get(RUN, ())), "") if is_by_quaid(commit, self._own) else ""
         night = self._nights.setdefault(run, _Action()) if run else None
         if night is not None and DECISION in commit.trailers:
-            # A refusal of its owner's that it has carried out stays, whatever becomes of the night.
+            # A refusal of the owner's that it has carried out stays, even if the run fails.
             self._add(night, {key: False for key, is_vetoed in effect.items() if not is_vetoed}, entry.change)
         if effect:
             self._actions[commit.id] = _Action()

@@ -52,7 +52,7 @@ class Worktree:
         return files.read_note(self.root, rel_path)
 
     def sync(self) -> None:
-        """Bring the index in step with what was done."""
+        """Bring the index up to date with what was done."""
         self.indexer.sync(SyncOptions(accept_removals=True, fetch_weights=False))
 
     def commit(self, changes: Sequence[Edit], message: Message) -> str | None:
@@ -66,7 +66,7 @@ class Worktree:
             return transaction.apply(self.root, change, self.history).id
 
     def reset(self, base: str) -> None:
-        """Throw away what was done, and have the files as they are at the commit `base`."""
+        """Reset the files to the commit `base`; what was done is dropped."""
         self.history.branches.reset(base)
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quaid.llm.exchange import Reply, Request, Stop, read_count
-from quaid.llm.schema import for_the_wire
+from quaid.llm.schema import without_limits
 from quaid.llm.wire import RemoteProvider
 from quaid.model import ModelUsage
 from quaid.settings import ModelSettings
@@ -58,7 +58,7 @@ class AnthropicProvider(RemoteProvider):
         }
         if self._temperature >= 0:
             body["temperature"] = self._temperature
-        schema = for_the_wire(request.schema)
+        schema = without_limits(request.schema)
         if mode.startswith("schema"):
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
             if mode.endswith("low effort"):

@@ -18,7 +18,7 @@ from typing import Any
 from quaid.errors import ModelAnswerError, ModelTimeoutError, ModelUnavailableError
 from quaid.llm.anthropic import read_usage
 from quaid.llm.exchange import Reply, Request, Stop, read_cost, read_count
-from quaid.llm.schema import for_the_wire
+from quaid.llm.schema import without_limits
 
 NO_HOOKS = "QUAID_NO_HOOKS"
 """Set for the process: Quaid's own hooks, which it loads, end at once when it is set."""
@@ -80,7 +80,7 @@ class ClaudeCodeProvider:
         from tempfile import TemporaryDirectory
 
         command = [self._executable, "-p", *_OPTIONS, "--model", request.model, "--system-prompt", request.system]
-        command += ["--json-schema", json.dumps(for_the_wire(request.schema))]
+        command += ["--json-schema", json.dumps(without_limits(request.schema))]
         # The process takes a single question, so all turns go in one text.
         first, *later = request.turns
         parts = [f"Your answer was:\n{turn.text}" if turn.role == "assistant" else turn.text for turn in later]

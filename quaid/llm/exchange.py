@@ -66,7 +66,7 @@ class Answer:
     """`name@version`, for a commit's trailer."""
     usage: ModelUsage
     is_cached: bool
-    """Whether it was kept from an earlier call: nothing was asked and nothing spent."""
+    """True if it was kept from an earlier call: nothing was asked and nothing spent."""
     took_s: float
     problems: tuple[str, ...] = ()
     """The problems that the caller's check still finds after the repair: the caller decides what to leave out."""
@@ -77,7 +77,7 @@ class Provider(Protocol):
 
     name: str
     is_local: bool
-    """Whether it answers without the network."""
+    """True if it answers without the network."""
     goes_to: str
     """The host that prompts are sent to; empty where they stay on this machine."""
     min_s: float

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quaid.llm.exchange import Reply, Request, Stop, read_count
-from quaid.llm.schema import for_the_wire
+from quaid.llm.schema import without_limits
 from quaid.llm.wire import RemoteProvider
 from quaid.model import ModelUsage
 from quaid.settings import ModelSettings
@@ -38,7 +38,7 @@ class OpenAIProvider(RemoteProvider):
         if self._limit_field:
             body[self._limit_field] = request.max_output_tokens
         if mode == "json_schema":
-            named = {"name": "answer", "strict": True, "schema": for_the_wire(request.schema)}
+            named = {"name": "answer", "strict": True, "schema": without_limits(request.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         elif mode == "json_object":
             body["response_format"] = {"type": "json_object"}

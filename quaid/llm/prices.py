@@ -26,9 +26,9 @@ class Price:
     input: float
     output: float
     cached: float
-    """For input that is read from the provider's cache."""
+    """The price of input that is read from the provider's cache."""
     written: float
-    """For input that is written into it."""
+    """The price of input that is written into it."""
     long_from: int = 0
     """A call with more input than this costs `long_factor` as much; 0: never."""
     long_factor: float = 1.0

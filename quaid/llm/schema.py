@@ -40,18 +40,18 @@ def violations(value: object, schema: Mapping[str, Any]) -> list[str]:
     return list(islice(_violations(value, schema, "answer"), _MAX_VIOLATIONS))
 
 
-def for_the_wire(schema: Any) -> Any:
+def without_limits(schema: Any) -> Any:
     """Return `schema` without the limits that some providers' structured output refuses; `violations` checks them."""
     if not isinstance(schema, dict):
         return schema
     bare = {key: value for key, value in schema.items() if key not in _LIMITS}
     if "properties" in bare:
         optional = bare["properties"].keys() - set(bare.get("required", ()))
-        parts = {name: for_the_wire(part) for name, part in bare["properties"].items()}
+        parts = {name: without_limits(part) for name, part in bare["properties"].items()}
         bare["properties"] = {name: _nullable(part) if name in optional else part for name, part in parts.items()}
         bare["required"] = list(parts)
     if "items" in bare:
-        bare["items"] = for_the_wire(bare["items"])
+        bare["items"] = without_limits(bare["items"])
     return bare
 
 

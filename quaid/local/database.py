@@ -54,7 +54,7 @@ def open_local(
 
     with sqlite.translated(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return sqlite.heal(path, opened)
+        return sqlite.retry_after_damage(path, opened)
 
 
 def close_relaxed(connection: apsw.Connection, path: Path) -> None:

@@ -26,7 +26,7 @@ WEBHOOK_TIMEOUT_S = 5.0
 DESKTOP_TIMEOUT_S = 10
 MAX_POPUP_CHARS = 240
 MAX_FILE_BYTES = 1_000_000
-"""Of the news file; a longer one is renamed, and a new one begun."""
+"""The maximum size of the news file; a longer one is renamed, and a new one begun."""
 _FILE_ENDINGS = (".log", ".txt")
 """quaid.toml travels with the vault: whoever can change it must not make Quaid write into a shell's start-up file."""
 CHANNELS = ("terminal", "desktop", "file", "webhook")
@@ -39,7 +39,7 @@ _PRESETS: dict[str, dict[Feature, Level]] = {
 
 
 def level_of(settings: NotificationSettings, feature: Feature) -> Level:
-    """Return how much is told of `feature`: its own setting, else that of the preset."""
+    """Return the level of `feature`: its own setting, else that of the preset."""
     own: Level | Literal[""] = getattr(settings, feature)
     return own or _PRESETS[settings.level][feature]
 
@@ -69,7 +69,7 @@ def deliver(
     remarks = []
     for channel in list_channels(settings):
         if channel not in ways:
-            remarks.append(f"notifications.channels names {channel!r}, which is none of {', '.join(ways)}")
+            remarks.append(f"notifications.channels names {channel!r}, which is not one of {', '.join(ways)}")
             continue
         try:
             if channel in only:

@@ -22,7 +22,7 @@ class Quarantined:
 
     at: str
     about: str
-    """What was asked about: a session, a file."""
+    """The source that was asked about: a session, a file."""
     problem: str
     model: str = ""
     prompt: str = ""

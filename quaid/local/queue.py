@@ -29,7 +29,7 @@ _ITEM = re.compile(r"[0-9a-f]{16}(-[0-9]{1,8})?\.(now|idle)(\.[0-9]+)?\.json")
 _SPOOLED = re.compile(r"[0-9a-f]{16}-[0-9]{1,20}\.jsonl")
 """The names that `spool` gives."""
 _MAX_EDITED_BYTES = 4_000_000
-"""Of the list of edited files; a longer one is deleted."""
+"""The maximum size of the list of edited files; a longer one is deleted."""
 
 When = Literal["now", "idle"]
 

@@ -32,7 +32,7 @@ MAX_GAPS = 10_000
 _COLUMNS = "at, query, query_key, door, depth, hit_limit, hits, took_ms, stages, degraded, session"
 
 Keep = Literal["text", "hashes", "off"]
-"""What is kept of a question."""
+"""The form in which a question is kept."""
 
 
 class RecallEntry(NamedTuple):

@@ -60,7 +60,7 @@ class RecallSummary:
 
 
 def summarise(entries: Sequence[RecallEntry]) -> RecallSummary:
-    """Return what `entries` come to, in whatever order they are."""
+    """Return the summary of `entries`, in any order."""
     if not entries:
         return RecallSummary()
     times = [entry.at for entry in entries]

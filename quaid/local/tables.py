@@ -34,7 +34,7 @@ class Tables:
 
     SCHEMA: ClassVar[str]
     WAIT_MS: ClassVar[int] = 30_000
-    """How long another process that writes is waited for."""
+    """The time to wait for another process that writes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -45,7 +45,7 @@ class Passage(TypedDict):
 
 
 class DocsSearchOutput(TypedDict):
-    """The passages that answer a question, best first; `warning` says why they may be no answer."""
+    """The passages that answer a question, best first; `warning` says why they may not be an answer."""
 
     notice: str
     warning: NotRequired[str]

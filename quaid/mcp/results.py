@@ -68,7 +68,7 @@ class RecalledMemory(TypedDict):
 
 
 class RecallOutput(TypedDict):
-    """The memories that answer a question, best first; `warning` says why they may be no answer."""
+    """The memories that answer a question, best first; `warning` says why they may not be an answer."""
 
     notice: str
     warning: NotRequired[str]
@@ -102,7 +102,7 @@ class NoteOutput(TypedDict):
 
 
 class WriteOutput(TypedDict):
-    """What a write did: `outcome` is created, confirmed, linked, known, forgotten, restored, made, registered or
+    """The result of a write: `outcome` is created, confirmed, linked, known, forgotten, restored, made, registered or
     unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them.
     """
 
@@ -118,7 +118,7 @@ class WriteOutput(TypedDict):
 
 
 class NotedOutput(TypedDict):
-    """How many lines wait for the next extraction."""
+    """The number of lines that wait for the next extraction."""
 
     waiting: int
 
@@ -139,7 +139,7 @@ class SkippedFact(TypedDict):
 
 
 class ExtractOutput(TypedDict):
-    """What was kept of a conversation and learned from it. Where `waiting` is true nothing was learned from some of it:
+    """The result of an extraction. If `waiting` is true, nothing was learned from some of the conversation:
     `problem` says why, and `question` is the prompt for whoever will answer it.
     """
 
@@ -178,7 +178,7 @@ class HistoryOutput(TypedDict):
 
 
 class StatsOutput(TypedDict):
-    """What the memory is made of. `waiting` counts conversations that nothing was learned from yet."""
+    """The figures of the memory. `waiting` counts conversations that nothing was learned from yet."""
 
     vault: str
     notes: int

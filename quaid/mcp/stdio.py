@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quaid.mcp.workers import Workers
 
 HOST_EVERY_S = 1.0
-"""How often it is checked that the host still runs."""
+"""The interval at which it is checked that the host still runs."""
 _ESCAPE = re.compile(
     r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
@@ -32,7 +32,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Streams(NamedTuple):
-    """What the host writes (`input`) and reads (`output`)."""
+    """The streams that the host writes (`input`) and reads (`output`)."""
 
     input: TextIOWrapper
     output: TextIOWrapper

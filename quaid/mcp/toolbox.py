@@ -1,4 +1,4 @@
-"""What a tool is, and what all of them share: annotations, arguments, progress, retries, dates."""
+"""The definition of a tool, and what all of them share: annotations, arguments, progress, retries, dates."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ Day = Annotated[str | None, Field(max_length=60)]
 
 
 class Tool(NamedTuple):
-    """A function that is select_tools as a tool; its name is that of the function, its description the docstring."""
+    """A function that is offered as a tool; its name is that of the function, its description the docstring."""
 
     call: Callable[..., Awaitable[Any]]
     title: str
     annotations: ToolAnnotations
     is_default: bool = False
-    """Whether it is select_tools without `--tools all`."""
+    """True if it is offered without `--tools all`."""
 
     @property
     def name(self) -> str:

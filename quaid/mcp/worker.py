@@ -15,9 +15,9 @@ Reporter = Callable[[str], Awaitable[None]]
 """Shows the one who waits what is being done."""
 
 POLL_S = 0.25
-"""How often a job's progress is looked at."""
+"""The interval at which a job's progress is looked at."""
 REPEAT_S = 5.0
-"""How often it is reported at the least: a host takes a server that is silent for long for dead."""
+"""The longest interval between reports: a host takes a server that is silent for long for dead."""
 
 
 class StoppedError(BaseException):
@@ -25,7 +25,7 @@ class StoppedError(BaseException):
 
 
 class _Progress:
-    """How far a job is, written by its own thread, and whether it is still wanted."""
+    """The progress of a job, written by its own thread, and a flag that stops it."""
 
     def __init__(self) -> None:
         self.text = ""

@@ -29,7 +29,7 @@ MAX_WAIT_S = 60.0
 """A recall waits so long for an extraction under way."""
 WATCH_LOCK = "following.lock"
 WATCH_EVERY_S = 5.0
-"""How often a server looks whether another process follows the vault."""
+"""The interval at which a server looks whether another process follows the vault."""
 CLOSE_S = 1.0
 
 

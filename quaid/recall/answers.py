@@ -21,7 +21,7 @@ from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
 from quaid.recall.visibility import read_core_notes
 from quaid.settings import Settings
-from quaid.sqlite import heal
+from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import Freshness
 
@@ -97,7 +97,7 @@ class Answers:
         cannot be set aside.
         """
         try:
-            return heal(self._path, lambda _again: question())
+            return retry_after_damage(self._path, lambda _again: question())
         except UNWRITABLE as refusal:
             self._release()
             self._distrusted = refusal
@@ -127,7 +127,7 @@ class Answers:
         return Helpers(self._open_judge, lambda ids: self.records().strengths(ids), names)
 
     def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
-        """Return the whole index, brought in step with the files, and what kept it from being so.
+        """Return the whole index, brought up to date with the files, and what prevented that.
 
         Where none can be written, one without vectors is kept in memory.
         """

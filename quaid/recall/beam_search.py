@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WIDTH = 5
 DEPTH = 2
 HOP_DECAY = 0.7
-"""What is left of a score after one hop."""
+"""The part of a score that is left after one hop."""
 ABOUT = 0.5
 """Score of a document that is merely about a named entity."""
 START = 0.5

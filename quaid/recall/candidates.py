@@ -1,8 +1,8 @@
-"""What the channels found -> candidates with their features and relevance.
+"""The candidates that the channels found, with their features and relevance.
 
 Turns, the facts that cite them and the sessions they were said in support each other: a fact lends its score to the
 turns it rests on and a turn to its facts, a turn gains from what was said beside it and from the session as a whole.
-What has no such company, as a note of its own, stands for itself. Each feature is a number in [0, 1]; their weighted
+A candidate without such support, as a note of its own, counts alone. Each feature is a number in [0, 1]; their weighted
 mean is the relevance. How the weights were found is in docs/recall.md.
 """
 
@@ -27,14 +27,14 @@ MAX_FUSED = 120
 """Chunks of the fused ranking that are looked at closely; on LoCoMo more find no more (docs/recall.md)."""
 MAX_GRAPH_DOCUMENTS = 100
 MAX_NEIGHBOURED = 60
-"""So many of the best turns bring those beside them: an answer often has no word of its question."""
+"""The number of best turns whose neighbours are added: an answer often has no word of its question."""
 MAX_CITING = 80
-"""So many facts lend to the turns they cite, and so many turns to the facts that cite them."""
+"""The number of facts that raise the turns they cite, and of turns that raise the facts that cite them."""
 MAX_SESSIONS = 3
-"""So many of the best sessions bring their facts."""
+"""The number of best sessions whose facts are added."""
 MAX_SESSION_FACTS = 30
 BARE_NAME = 0.3
-"""What is left of the score of a note that says nothing but its name: that does not answer."""
+"""The part of its score that a note keeps which says nothing but its name, as that does not answer."""
 
 _FEATURES_OF = {
     "company": {"words_before", "beside", "session_best", "session_words", "session_fact", "answers"},
@@ -282,7 +282,7 @@ def contributions(features: Features, shares: Mapping[str, float]) -> dict[str, 
 
 
 class _Scorer:
-    """The features of the candidates in a pool, and what those of each episode come to."""
+    """The features of the candidates in a pool, and the best of each episode."""
 
     def __init__(self, pool: Pool, query: Query) -> None:
         self._pool = pool

@@ -20,7 +20,7 @@ SINGLE_VALUED = frozenset(
 """Relations of which a subject has one object at a time."""
 
 MAX_PAIRED = 5
-"""So many facts are brought in beside those that were found."""
+"""The maximum of facts that are added to those that were found."""
 
 Edge = tuple[str, str, str]
 

@@ -1,4 +1,4 @@
-"""How many hits: a ceiling by the size of the memory, a cut where relevance ends, and a budget of tokens."""
+"""The number of hits: a ceiling by the size of the memory, a cut where relevance ends, and a budget of tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 CHARACTERS_PER_TOKEN = 4
-"""What English text comes to with the tokenisers in use, near enough for a budget."""
+"""Characters of English text per token with the tokenisers in use, near enough for a budget."""
 _MIN_TRIMMED = 12
 """Fewer tokens of a text tell nothing."""
 

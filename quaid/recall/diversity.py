@@ -11,7 +11,7 @@ from quaid.index.documents import Candidate
 from quaid.recall.retrieval import Retrieved, SearchRequest
 
 MAX_REORDERED = 60
-"""So many of the best are put into another order; what comes behind them stays behind."""
+"""The number of best hits that are reordered; those behind them stay behind."""
 
 
 def reorder(

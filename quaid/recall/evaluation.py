@@ -29,7 +29,7 @@ _KEYS = {"question", "expect", "group"}
 _TURN = re.compile(r"(?P<note>.+)#\^?t(?P<turn>\d+)")
 _MIN_ID_PART = 4
 _NOT_AS_ASKED = ("config", "stale", "removals")
-"""What is degraded when the settings are not the owner's, or the index that answered is not in step with the files."""
+"""The degradation when the settings are not the owner's, or the index that answered is behind the files."""
 _JSON_FORM = 'Write: {"question": "…", "expect": ["7k3qd"]}'
 
 
@@ -227,7 +227,7 @@ def deciding() -> Iterator[None]:
 
 
 def check_decidable(answer: Recall) -> None:
-    """Refuse an answer from an index that is not in step with the files that are checked out.
+    """Refuse an answer from an index that is behind the files that are checked out.
 
     Raises:
         CouldNotAskError
@@ -302,7 +302,7 @@ def _parse_json(line: str, place: str) -> EvalQuestion:
         raise BadInputError(f"{place}: it is not a JSON object. {_JSON_FORM}")
     for key in found:
         if key not in _KEYS:
-            raise BadInputError(f"{place}: {key!r} is none of {', '.join(sorted(_KEYS))}. {_JSON_FORM}")
+            raise BadInputError(f"{place}: {key!r} is not one of {', '.join(sorted(_KEYS))}. {_JSON_FORM}")
     question, expected, group = found.get("question"), found.get("expect", []), found.get("group", "")
     if not isinstance(question, str) or not question.strip():
         raise BadInputError(f"{place}: there is no question. {_JSON_FORM}")

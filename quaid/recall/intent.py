@@ -44,7 +44,7 @@ class Intent(StrEnum):
 class IntentProfile(NamedTuple):
     """The share of the vector channel, the keyword channel having the rest, and factors on the score by `type`.
 
-    A named tuple, for a dataclass takes half a millisecond of every start to make.
+    A named tuple, as a dataclass takes half a millisecond of every start to make.
     """
 
     vector_weight: float

@@ -59,7 +59,7 @@ class Weights:
     tells_when: float = 1.1
     """The question is WHEN, and it speaks of a time."""
     graph: float = 0.5
-    """How near the graph brings it to what the question names."""
+    """The nearness in the graph to what the question names."""
     dated: float = 0.6
     """It is from the time that the question names."""
     phrase: float = 0.3

@@ -1,4 +1,4 @@
-"""Why a memory is believed: the turns it cites, their sessions, the commits that made and changed it, related notes.
+"""The provenance of a memory: the turns it cites, their sessions, the commits that made and changed it, related notes.
 
 The index says what points where, git says who wrote what when. What git cannot tell is a sentence in `remarks`, never a
 failure.

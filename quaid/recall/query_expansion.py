@@ -62,7 +62,7 @@ def _nearest(connection: apsw.Connection, word: str, allowed: Collection[int] | 
         return []
     from difflib import get_close_matches
 
-    # By their stems first, for there is no list of the words as they are written.
+    # By their stems first, as there is no list of the words as they are written.
     stems = get_close_matches(word, fulltext.list_stems(connection, word), n=MAX_STEMS, cutoff=MIN_STEM_RATIO)
     written = {other for stem in stems for other in fulltext.list_words(connection, stem, allowed)}
     return get_close_matches(word, sorted(written), n=MAX_MEANT, cutoff=MIN_RATIO)

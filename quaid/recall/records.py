@@ -130,7 +130,7 @@ class RecallRecords:
     # -- the fold ------------------------------------------------------------------------------------------------
 
     def plan_fold(self, read: Callable[[str], bytes | None] | None = None) -> Edit | None:
-        """Return the edit that brings `usage/<device>.tsv` in step with this device's counters, None when it is.
+        """Return the edit that brings `usage/<device>.tsv` up to date with this device's counters; None if it is.
 
         `read` gives a file of the tree that the edit is for, by its path in the vault; without it the vault itself is
         read. A plan may be carried out late, twice or never: the counters are totals, and the next fold plans what is
@@ -201,7 +201,7 @@ class RecallRecords:
 
     @contextmanager
     def _open(self, wait_ms: int | None = None) -> Iterator[_Tables]:
-        """Open the tables, in step with the ledgers of all devices; close them again on an error."""
+        """Open the tables, updated from the ledgers of all devices; close them again on an error."""
         from quaid.sqlite import BUSY_MS
 
         wait_ms = BUSY_MS if wait_ms is None else wait_ms
@@ -294,7 +294,7 @@ class _Tables:
         return transaction(self._connection)
 
     def is_current(self) -> bool:
-        """Return whether the file that is open is still local.db; what could not be opened is tried anew."""
+        """Return whether the file that is open is still local.db; what could not be opened is tried again."""
         from quaid.sqlite import Database
 
         return isinstance(self._connection, Database) and self._connection.is_current()
@@ -313,7 +313,7 @@ class _Tables:
 def difficulty(hit: Hit) -> float:
     """Return how hard `hit` was to find, in [0, 1]: by a low score, by the graph alone, by a second pass.
 
-    A score of 1 or more is no effort; the graph alone, and a second pass, each halve what ease there was.
+    A score of 1 or more means no effort; the graph alone, and a second pass, each halve the ease.
     """
     ease = min(1.0, max(0.0, hit.score))
     direct = hit.channels.keys() - {EXPANDED}

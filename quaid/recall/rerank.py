@@ -14,7 +14,7 @@ PROMPT = "rerank"
 MAX_JUDGED = 20
 """Candidates that are given to the model; those behind them keep their scores."""
 MAX_CHARACTERS = 1200
-"""Of each candidate: a turn says what it says at its beginning, and reading costs time."""
+"""The characters of each candidate that are read: a turn says what it says at its beginning."""
 BEST_GRADE = 5
 SHARE = 0.6
 _LOSING_GRADE = 1

@@ -31,11 +31,11 @@ Views = Sequence[frozenset[int] | None]
 """Chunks that are searched one set after the other; None stands for all."""
 MAX_EPISODES = 50
 MAX_COMPLETED = 200
-"""Of what only the keyword channel has found, so many get a cosine: the rest is too far behind for it to matter."""
+"""The number of hits of the keyword channel alone that get a cosine: the rest is too far behind for it to matter."""
 SAMPLE = 128
 """Chunks that stand for all others when the least cosine of a vault is wanted."""
 MAX_STARTS = 5
-"""So many of the best documents the graph is entered by."""
+"""The number of best documents from which the graph search starts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,21 +17,21 @@ HALF_LIFE_DAYS = 60.0
 STRETCH_PER_ACCESS = 0.15
 """Each access makes the half-life this much of itself longer."""
 UNTOUCHED_DAYS = 30.0
-"""A memory used or made within so many days has not begun to fade."""
+"""A memory used or made within this many days has not begun to fade."""
 RECENCY_DAYS = 90.0
 """The half-life of newness."""
 ENOUGH_ACCESSES = 10
 UNSURE = 0.5
-"""What the confidence of a note without one is taken for."""
+"""The confidence of a note that states none."""
 NEVER_USED = Use()
 EXACT = 1.0
-"""What an exact name adds to a score."""
+"""The gain in score of an exact name."""
 MAX_CUT_SHOWN = 20
-"""So many of the candidates that are left out are named in the trace."""
+"""The maximum of left-out candidates that the trace names."""
 
 
 RELEVANCE_SHARE, RECENCY_SHARE, FREQUENCY_SHARE, CONFIDENCE_SHARE = 0.6, 0.2, 0.15, 0.05
-"""Of the composite score; they add up to 1."""
+"""The shares of the composite score; they add up to 1."""
 
 # -- score -----------------------------------------------------------------------------------------------------------
 

@@ -59,7 +59,7 @@ class VisibleCommits:
         return [replace(commit, files=files) for commit, files in found if files or not commit.files]
 
     def newest(self, list_commits: Callable[[int], list[Commit]], limit: int) -> list[Commit]:
-        """Return the newest `limit` of them; `list_commits` gives so many, whoever may see them."""
+        """Return the newest `limit` of them; `list_commits` gives as many, whoever may see them."""
         asked = limit
         while True:
             found = list_commits(asked)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = re.compile(r"\[redacted: [a-z0-9-]+\]")
 _DRESSING = re.compile(r"(?P<space>\\[nrt](?![a-z]))|[*\\\u200b-\u200d\u2060\ufeff\u00ad]")
-"""What markdown and JSON put into a secret, and what cannot be seen in one."""
+"""The signs that markdown and JSON put into a secret, and those that cannot be seen in one."""
 _OPAQUE = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}|[A-Za-z]{24,}")
-"""What a key may be. Loading the detector takes a third of a second, so plain prose must not ask for it."""
+"""The form of a key. Loading the detector takes a third of a second, so plain prose must not ask for it."""
 _HARMLESS = re.compile(r"[0-9a-f]+|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-hjkmnp-tv-z]{26}|01[0-9a-hjkmnp-tv-z]{20,24}")
 """Hashes and ULIDs, standing alone."""
 
@@ -43,7 +43,7 @@ def redact(
 
 
 def _is_taken(left: Counter[str], item: str) -> bool:
-    """Whether `item` is in `left`, from which it is taken."""
+    """Return True if `item` is in `left`, and take it from there."""
     left[item] -= 1
     return left[item] >= 0
 
@@ -65,7 +65,7 @@ def _find(text: str, *, with_numbers: bool) -> Iterator[Span]:
 
 
 def _within(spans: Sequence[Span], start: int) -> list[Span]:
-    """What of `spans` lies at `start` or behind it, counted from there."""
+    """Return the `spans` that end after `start`, counted from there."""
     if not start:
         return list(spans)
     return [Span(max(0, span.start - start), span.end - start, span.kind) for span in spans if span.end > start]
@@ -100,7 +100,7 @@ class _Plain:
         self.text = "".join([*parts, original[position:]]) if parts else original
 
     def origin(self, place: int) -> int:
-        """Where the character at `place` is in the original."""
+        """Return the place in the original of the character at `place`."""
         part = bisect_right(self._starts, place) - 1
         return self._origins[part] + place - self._starts[part]
 

@@ -46,7 +46,7 @@ _KEYS = {
 _KEY = re.compile("(?<![A-Za-z0-9$])(?:" + "|".join(f"(?P<k{n}>{form})" for n, form in enumerate(_KEYS.values())) + ")")
 _KINDS_OF_KEYS = dict(zip((f"k{number}" for number in range(len(_KEYS))), _KEYS, strict=True))
 _LONG_RUN = re.compile(r"(?<![\w~.:/+=$,{}-])[\w~.:/+=$,{}-]{20,}")
-"""Where a key can be: nothing shorter is one. What is between the runs need not be looked at."""
+"""A run that can be a key: nothing shorter is one. What is between the runs need not be looked at."""
 
 _BLOCK_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _BLOCK_END = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
@@ -57,7 +57,7 @@ _BEGINNING = re.compile(
     r"(?<![A-Za-z0-9])(?:A(?:KIA|SIA)|sk-(?:ant|proj|or)-|(?:gh[pousr]|github_pat|hf|npm|gsk|whsec)_|gl(?:pat|dt|rt)-|xox[abeoprs]-"
     r"|[sr]k_(?:live|test)_|AIza|SG\.|GOCSPX-|dop_v1_|shpat_|pypi-|dckr_pat_|glsa_|hvs\.|lin_api_|eyJ)"
 )
-"""How a key begins that may go on in the next line."""
+"""The beginning of a key that may go on in the next line."""
 _BREAK = r"(?:\\?\r?\n[ \t>|]*|[\"'`]\s{0,3}(?:\+|\.|\\)?\s{0,40}[\"'`])"
 _PART = r"[\w./+=-]"
 _BROKEN = re.compile(rf"{_PART}{{6,160}}(?:{_BREAK}{_PART}{{4,160}}){{1,8}}")
@@ -102,8 +102,9 @@ def find_broken(text: str) -> Iterator[Span]:
 
 
 def _end_of_broken(broken: re.Match[str]) -> int:
-    """Where a broken key ends: as few parts as make one, for what stands below it is none of it, and then those that can
-    be nothing else. 0 where it is none.
+    """Return where a broken key ends, its start if it is not a key.
+
+    It takes as few parts as make a key, as the text below does not belong to it, and then those that can only be parts.
     """
     ends = [gap.start() for gap in _BREAKS.finditer(broken[0])] + [len(broken[0])]
     joined, found, position = "", 0, 0
@@ -127,7 +128,7 @@ def find_encoded(text: str) -> Iterator[Span]:
 
 
 def _decoded(run: str) -> bytes | None:
-    """What base64 says, as far as it matters; None where that is no text."""
+    """Return the beginning of what base64 encodes; None if that is not text."""
     start = run[:_MAX_DECODED].rstrip("=")
     start = start.translate(_URLSAFE)[: len(start) - (len(start) % 4 == 1)]
     try:

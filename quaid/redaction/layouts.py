@@ -45,7 +45,7 @@ def find_below(names: Sequence[re.Match[str]], text: str) -> Iterator[Span]:
 
 
 def find_codes(text: str) -> Iterator[Span]:
-    """Codes that stand in for a second factor, as lists of them are handed out."""
+    """Recovery codes for a second factor, which are given out as lists."""
     for name in _CODES.finditer(text):
         position = name.end()
         while code := _ONE_CODE.match(text, position):
@@ -54,7 +54,7 @@ def find_codes(text: str) -> Iterator[Span]:
 
 
 def find_manifests(text: str) -> Iterator[Span]:
-    """What a Secret of Kubernetes holds."""
+    """Yield the values that a Secret of Kubernetes holds."""
     if _MANIFEST.search(text):
         for data in _MANIFEST_DATA.finditer(text):
             for value in _MANIFEST_VALUE.finditer(text, data.start("lines"), data.end("lines")):
@@ -78,7 +78,7 @@ def _find_in_tables(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]
 
 
 def _columns(header: str) -> dict[int, str]:
-    """Which columns of a table hold secrets, and of what kind: `password`, or `key`. Empty where it is no header."""
+    """Return the columns of a table that hold secrets, with the kind: `password` or `key`. Empty if it is not a header."""
     mark = _mark(header)
     cells = _cells(header, mark) if mark else []
     if len([cell for cell in cells if cell]) < 2 or any(len(cell.split()) > _MAX_COLUMN_WORDS for cell in cells):
@@ -93,8 +93,8 @@ def _columns(header: str) -> dict[int, str]:
 
 
 def _find_in_rows(text: str, start: int, columns: dict[int, str], mark: str) -> Generator[Span, None, int]:
-    """What stands in the `columns` of the rows from `start` on; returns where the table ends, so that each row is read
-    once. A row that could be another header adds its columns.
+    """Yield the values in the `columns` of the rows from `start` on; return where the table ends, so that each row is
+    read once. A row that could be another header adds its columns.
     """
     while start < len(text):
         start += 1

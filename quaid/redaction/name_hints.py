@@ -39,6 +39,6 @@ HINTS = (
 
 
 def may_name(text: str) -> bool:
-    """Whether `text` may name a secret; cheap."""
+    """Return True if `text` may name a secret; cheap."""
     lowered = text.lower()
     return any(hint in lowered for hint in HINTS)

@@ -39,7 +39,7 @@ def without(text: str, spans: Iterable[tuple[int, int]], *, keep_lines: bool = F
 
 
 def hidden_spans(text: str, names: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Where tags of these names hide something, the tags included."""
+    """Yield the spans that tags of these names hide, the tags included."""
     open_tags: dict[str, list[re.Match[str]]] = {}
     for tag in _TAG.finditer(text):
         name = tag["name"].lower()

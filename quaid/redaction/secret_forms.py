@@ -1,4 +1,4 @@
-"""What secrets look like: all that finds them but the detector of `detector`.
+"""The forms of secrets: all that finds them except the detector of `detector`.
 
 A detector knows the keys of hundreds of services, but it reads code: one line, quotes, entropy. A person writes `my
 password is hunter2`. Each pattern has bounds, so that no text takes long.
@@ -129,7 +129,7 @@ def find_forms(text: str) -> Iterator[Span]:
 
 
 def _find_given(text: str, lowered: str) -> Iterator[Span]:
-    """What is given to commands, and stands in files of a form of their own."""
+    """Yield the secrets that are given to commands, and those in files of a form of their own."""
     for hint, form in _GIVEN:
         if hint in lowered:
             found = re.compile(form, re.IGNORECASE | re.MULTILINE).finditer(text)
@@ -137,7 +137,7 @@ def _find_given(text: str, lowered: str) -> Iterator[Span]:
 
 
 def _find_logins(text: str, lowered: str) -> Iterator[Span]:
-    """Who somebody is, and with what they prove it."""
+    """Yield the passwords that stand with a user's name or address."""
     if any(hint in lowered for hint in _PAIR_HINTS):
         yield from (span_of(pair, "password") for pair in PAIR.finditer(text) if is_password(pair, may_be_word=False))
     if "@" in text:

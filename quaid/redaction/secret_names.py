@@ -1,4 +1,4 @@
-"""What secrets are called, in any language, and the words between such a name and its value."""
+"""The names of secrets, in any language, and the words between such a name and its value."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SET = (
 _STILL = r"(?:\s+(?:now|still|just|simply|always|currently|again|actually|probably|called|literally)){0,2}"
 IS = rf"(?:['’]s|[\s,]+c['’]est|{_ONES}{_SET}){_STILL}"
 IS_ABROAD = rf"(?:\s*(?:是|为|為|는|은|が|は|คือ)|[\s,]+c['’]est|{_ONES}|ė|jest|to(?:\sje)?|je|er|on|este|adalah|là|هي|هو|היא|הוא|है))"
-"""After a name that is no English word: `to` and `on` say there what `is` does here."""
+"""After a name that is not an English word: `to` and `on` say there what `is` does here."""
 _TELLING = (
     r"is|was|were|are|be|it['’]s|from|to|as|with|using|used?|typed?|entered|enter|tried|try|chose|picked|got|says?|said"
     r"|now|still|just|all|lowercase|capital|ist|lautet|heißt|c['’]est|est|es|è|é|nuova|nueva|nuevo|neu(?:e[sr]?)?|nouveau"
@@ -60,7 +60,7 @@ ASKS = re.compile(
 )
 
 _BEFORE_HINT, _BEHIND_HINT = 40, 80
-"""How far a name may reach around its hint."""
+"""The distance that a name may reach around its hint."""
 
 
 def find_names(text: str) -> list[re.Match[str]]:

@@ -1,4 +1,4 @@
-"""What a value can be, and what it cannot: a secret, or a word, a variable, a measure, something in its place."""
+"""The tests of a value: a secret, or a word, a variable, a measure, a placeholder."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _TRAILING = ".,;:)]}…。，、"
 
 
 def is_opaque(value: str) -> bool:
-    """Whether a value is no word, name, date or expression: letters and digits mixed, or too long to be a word."""
+    """Return True if a value is not a word, name, date or expression: letters and digits mixed, or too long for a word."""
     if is_stand_in(value) or IN_CODE.fullmatch(value) or MEASURE.fullmatch(value):
         return False
     runs = _RUN.findall(value)
@@ -69,7 +69,7 @@ def _has_both(run: str) -> bool:
 
 
 def is_strong(value: str) -> bool:
-    """Whether a value can hardly be a word: letters with digits or signs, and no measure or code."""
+    """Return True if a value can hardly be a word: letters with digits or signs, and not a measure or code."""
     if len(value) < 6 or is_stand_in(value) or IN_CODE.fullmatch(value) or MEASURE.fullmatch(value):
         return False
     has_digit = any(map(str.isdigit, value))
@@ -78,7 +78,7 @@ def is_strong(value: str) -> bool:
 
 
 def is_made(value: str) -> bool:
-    """Whether a value was made up as passwords are: letters with digits and signs, or with digits in both cases."""
+    """Return True if a value was made up as passwords are: letters with digits and signs, or with digits in both cases."""
     has_cases = any(map(str.islower, value)) and any(map(str.isupper, value[1:]))
     return is_strong(value) and any(map(str.isdigit, value)) and (_SYMBOL.search(value) is not None or has_cases)
 
@@ -92,7 +92,7 @@ def value_of(found: re.Match[str]) -> str:
 
 
 def end_of(found: re.Match[str]) -> int:
-    """Where the value ends, without the punctuation of the sentence that it stands in."""
+    """Return the end of the value, without the punctuation of the sentence that it stands in."""
     group = found.lastgroup or 0
     end = found.end(group)
     if group != "bare":

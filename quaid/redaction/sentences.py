@@ -74,7 +74,7 @@ _MIN_IN_ENVIRONMENT = 8
 
 
 def find_named(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
-    """What is told of these names in `text`, in no order."""
+    """Yield the values that `text` gives these names, in no order."""
     for name in names:
         kind = next((kind for kind in ("password", "pin", "code") if name[kind]), re.sub("[ _.]", "-", name[0].lower()))
         found = _said_with(name, text)
@@ -85,7 +85,7 @@ def find_named(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
 
 
 def _said_with(name: re.Match[str], text: str) -> re.Match[str] | None:
-    """The value that is told of `name`, if it can be a secret."""
+    """Return the value that is said to be that of `name`, if it can be a secret."""
     is_abroad = bool(name["password"]) and not IS_ENGLISH.match(name[0])
     found = _ASSIGNED.match(text, name.end())
     if found and _is_assigned(name, found) and _can_be(name, found, may_be_word=True):
@@ -109,7 +109,7 @@ def _is_assigned(name: re.Match[str], found: re.Match[str]) -> bool:
 
 
 def _tells(name: re.Match[str], found: re.Match[str]) -> bool:
-    """Whether the words between a name and a value that could be its say that it is. `Pass x2` is an order."""
+    """Return True if the words between a name and a value say that the value belongs to it. `Pass x2` is an order."""
     between = found["between"].strip()
     if name["password"] and not IS_ENGLISH.match(name[0]):
         is_near = not between or " " not in between
@@ -141,7 +141,7 @@ def _can_be(name: re.Match[str], found: re.Match[str], *, may_be_word: bool) -> 
 
 
 def is_password(found: re.Match[str], *, may_be_word: bool, is_long_name: bool = True) -> bool:
-    """Whether a value can be a password. A plain word is one only where nothing else can stand."""
+    """Return True if a value can be a password. A plain word is one only where nothing else can stand."""
     value = value_of(found)
     is_bare = found.lastgroup == "bare"
     if is_stand_in(value) or (is_bare and (IN_CODE.fullmatch(value) or MEASURE.fullmatch(value))):
@@ -161,6 +161,6 @@ def is_password(found: re.Match[str], *, may_be_word: bool, is_long_name: bool =
 
 
 def _ends_there(found: re.Match[str]) -> bool:
-    """Whether the sentence or line ends with the value, and an assignment is of the shell's kind, not a program's."""
+    """Return True if the sentence or line ends with the value; an assignment must be the shell's kind, not a program's."""
     sign = found.groupdict().get("sign") or ":"
     return sign == "=" or (sign.strip() != "=" and _END.match(found.string, end_of(found)) is not None)

@@ -47,7 +47,7 @@ def list_attention(
     # All other databases that are set aside are made again from files.
     damaged = state_folder(memory.root) / f"{LOCAL_FILE}.damaged"
     if os.path.lexists(damaged):
-        what = f"{LOCAL_FILE} was damaged: counters since the last night, queued lines and logs were begun anew"
+        what = f"{LOCAL_FILE} was damaged: counters since the last run, queued lines and logs start from nothing"
         found.append(Attention(what, f"see what {damaged} holds, then remove it"))
     found += _index_attention(index, embedding, watcher)
     found += _repository_attention(repository, is_lock_abandoned=repository.locked and memory.git.is_lock_abandoned)

@@ -127,7 +127,7 @@ def stats_of(memory: Memory) -> Stats:
 
 
 def recall_stats_of(memory: Memory) -> RecallStats:
-    """Return what the recall log comes to, and what is recalled most, by all devices together.
+    """Return the summary of the recall log, and what is recalled most, by all devices together.
 
     Raises:
         LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be opened.

@@ -39,7 +39,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The derived side. `state` is fresh, updated (it lagged behind and was brought in step just now) or stale."""
+    """The derived side. `state` is fresh, updated (it lagged behind and was brought up to date just now) or stale."""
 
     state: str
     notes: int = 0

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_KEPT = 8
 """Past indexes that stay on disk; the least recently used are removed."""
 MAX_WAIT_S = 60.0
-"""How long another process may be making one before this one gives up."""
+"""The time that another process may be making one before this one gives up."""
 _UNFINISHED = ".unfinished"
 
 

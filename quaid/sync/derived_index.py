@@ -1,7 +1,7 @@
 """Files -> index, one way: list, diff, read, parse, replace, embed. index.db and docs.db are two uses of it.
 
-Words first, vectors after: one SQLite write transaction brings documents, words and graph in step with the files
-(it is also the lock that keeps two syncs apart), then what has no vector yet is embedded outside of any
+Words first, vectors after: one SQLite write transaction brings documents, words and graph up to date with the
+files (it is also the lock that keeps two syncs apart), then what has no vector yet is embedded outside of any
 transaction and added in batches. A kill in between leaves chunks pending, and the next sync goes on.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 from quaid.index import database, documents
 from quaid.index.documents import KnownFile
 from quaid.place import state_folder
-from quaid.sqlite import BUSY_MS, heal, transaction, translated
+from quaid.sqlite import BUSY_MS, retry_after_damage, transaction, translated
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress, ignore_progress
 from quaid.trust import make_state_folder
@@ -42,19 +42,19 @@ class SyncOptions:
     """False reads every file even where size and times say it is unchanged."""
     accept_removals: bool = False
     embed_budget_s: float | None = None
-    """Stop embedding after so many seconds and leave the rest pending; None goes on to the end."""
+    """Stop embedding after this many seconds and leave the rest pending; None goes on to the end."""
     fetch_weights: bool = True
     only: frozenset[str] | None = None
     """Look at these keys alone: whoever asks knows that nothing else changed."""
     wait_ms: int = BUSY_MS
-    """How long another process may keep the index before this one gives up."""
+    """The time that another process may keep the index before this one gives up."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
     """The changes that one sync made, by key: the path of a note, the id of a document.
 
-    `pending` chunks still wait for their vector; `rebuilt` says why the index was made anew. `passed_over` are files
+    `pending` chunks still wait for their vector; `rebuilt` says why the index was rebuilt. `passed_over` are files
     that are not read, key -> why; `problems` sentences about what is odd in files that were read now, `redacted` the
     kinds of secrets that were found in them.
     """
@@ -82,11 +82,11 @@ class DerivedIndex(ABC):
     """Keeps one database in the state folder of the vault at `root` equal to files: a subclass lists and parses them.
 
     The database knows each file by its key. `made_with` are the settings that decide what is in it; when they change
-    it is made anew.
+    it is rebuilt.
     """
 
     noun: ClassVar[str]
-    """What its files are called, in the plural."""
+    """The name of its files, in the plural."""
 
     def __init__(self, root: Path, file_name: str, embedding: Embedding, made_with: str = "") -> None:
         self.root = root
@@ -114,7 +114,7 @@ class DerivedIndex(ABC):
         return ()
 
     def sync(self, options: SyncOptions | None = None, progress: Progress | None = None) -> SyncReport:
-        """Bring the index in step with the files; a damaged or outdated one is made anew.
+        """Bring the index up to date with the files; a damaged or outdated one is rebuilt.
 
         Raises:
             LockedError: another process has been indexing for longer than `wait_ms`.
@@ -123,12 +123,12 @@ class DerivedIndex(ABC):
         started = time.monotonic()
         asked, told = options or SyncOptions(), progress or ignore_progress
         with translated(self.path, busy="Another Quaid process is updating the index"):
-            report = heal(self.path, lambda was_damaged: self._sync(asked, told, was_damaged=was_damaged))
+            report = retry_after_damage(self.path, lambda was_damaged: self._sync(asked, told, was_damaged=was_damaged))
         return replace(report, took_s=time.monotonic() - started)
 
     def rebuild_in_memory(self, known: apsw.Connection | None = None) -> apsw.Connection:
         """Return an index without a file and without vectors, made from nothing; or `known`, which was made so, brought
-        in step.
+        up to date.
         """
         connection = known or database.make_in_memory()
         self._sync_words(connection, SyncOptions(accept_removals=True), ignore_progress)
@@ -202,7 +202,7 @@ class DerivedIndex(ABC):
     def _replace(
         self, connection: apsw.Connection, key: str, stat: FileStat, old: KnownFile | None
     ) -> tuple[str, ParsedDoc] | None:
-        """Index a file anew; its content hash and what is indexed, None when it is as it was or gone."""
+        """Index a file again; return its content hash and what is indexed, None if it is unchanged or gone."""
         from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
 
         read_ns = time.time_ns()

@@ -60,7 +60,7 @@ def read_heartbeat(state: Path) -> Heartbeat | None:
 
 
 class Follower:
-    """Keeps the index in step until told to stop. One call of `run` is one `quaid watch`."""
+    """Keeps the index up to date until told to stop. One call of `run` is one `quaid watch`."""
 
     def __init__(
         self, indexer: Indexer, settings: SyncSettings, report: Callable[[SyncReport], None], say: Callable[[str], None]
@@ -111,7 +111,7 @@ class Follower:
             (state_folder(root) / HEARTBEAT_FILE).unlink(missing_ok=True)
 
     def _listen(self) -> None:
-        """Begin to listen anew: to notifications, else by polling, else not at all, and then each turn sweeps."""
+        """Listen again: to notifications, else by polling, else not at all, and then each turn sweeps."""
         self._stop_listening()
         root = self._indexer.root
         self._watched = _identity(root)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import apsw
 
 READ_WAIT_MS = 5_000
-"""How long a read waits for another process that is indexing, before it answers from what there is and says so."""
+"""The time that a read waits for another process that is indexing, before it answers from what there is and says so."""
 
 
 class Freshness:
@@ -44,7 +44,7 @@ class Freshness:
         return self._sync(replace(self._options, only=changed, trust_times=changed is None))
 
     def rebuild_in_memory(self, known: apsw.Connection | None) -> apsw.Connection:
-        """Return an index without a file, in step with the notes; `known` is the one of the question before."""
+        """Return an index without a file, up to date with the notes; `known` is the one of the question before."""
         return self._indexer.rebuild_in_memory(known)
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class Freshness:
         reader = self._open_reader()
         try:
             return reader is not None and self._indexer.is_fresh(reader)
-        except database.DatabaseError:  # damaged or half made: the sync that follows builds it anew
+        except database.DatabaseError:  # damaged or half made: the sync that follows rebuilds it
             return False
 
     def _sync(self, options: SyncOptions) -> tuple[SyncReport | None, tuple[str, ...]]:

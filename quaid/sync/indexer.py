@@ -44,7 +44,7 @@ class Indexer(DerivedIndex):
         return listed.passed_over == documents.list_passed_over(reader)
 
     def sync(self, options: SyncOptions | None = None, progress: Progress | None = None) -> SyncReport:
-        """Bring the index in step with the notes, as every `DerivedIndex` does.
+        """Bring the index up to date with the notes, as every `DerivedIndex` does.
 
         Raises:
             VaultNotFoundError: there is no vault.

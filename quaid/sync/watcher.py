@@ -57,7 +57,7 @@ def observe(root: Path, notice: Notice, *, poll_s: float | None = None) -> BaseO
     from watchdog.observers import Observer
     from watchdog.observers.polling import PollingObserver
 
-    # Its threads say that they were stopped in mid-work; that is no news to whoever stopped them.
+    # Its threads log that they were stopped in mid-work, which their stopper knows.
     logging.getLogger("watchdog").setLevel(logging.CRITICAL)
     logging.getLogger("fsevents").setLevel(logging.CRITICAL)
     # git makes and removes folders in .git quicker than they can be watched; nothing in there is a note.

@@ -39,7 +39,7 @@ _AFTER_A_YEAR = frozenset(
     "and are did do does he i is it or she they through till to until was we were what when".split()  # noqa: SIM905
 )
 _LIKELY_SINCE, _LIKELY_AHEAD = 1990, 5
-"""Which four digits alone are a year, and how many years from now at most."""
+"""Four digits alone are a year from the first on, up to this many years from now."""
 _YEAR = r"((?:19|20)[0-9]{2})"
 _NUMBER = r"([0-9]{1,3}|" + "|".join(_NUMBERS) + ")"
 _ANY_MONTH = "|".join(_MONTHS)
@@ -50,9 +50,9 @@ _PART = r"(?:beginning|end|half|middle|start|weekend|weeks?)\s+of"
 _WHOLE_OF = r"(?:the\s+)?(?:(?:beginning|start|middle|end|early|late|mid)(?:\s+of)?[\s-]+)?"
 
 RULES: list[tuple[re.Pattern[str], Resolve]] = []
-"""What is a date by itself, given today."""
+"""The patterns of dates by themselves, given today."""
 LEADS: list[tuple[re.Pattern[str], ResolveLead]] = []
-"""What makes another window of the date that it precedes, given that date's window."""
+"""The patterns that change the window of the date that they precede."""
 
 
 def _rule(pattern: str) -> Callable[[Resolve], Resolve]:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 class DateMention(NamedTuple):
     """`text` is `question[i:j]` for `span` (i, j). `date.min` and `date.max` stand for an open end.
 
-    A named tuple, for a dataclass takes half a millisecond of every start to make.
+    A named tuple, as a dataclass takes half a millisecond of every start to make.
     """
 
     text: str

@@ -20,7 +20,7 @@ from pathlib import Path
 from quaid.errors import LockedError
 
 MAX_SAVE_S = 5.0
-"""How long an editor is waited for."""
+"""The time to wait for an editor."""
 POLL_S = 0.02
 QUIET_S, QUIET_EMPTY_S = 0.3, 3.0
 """A file that was not written for so long counts as saved, where the system does not tell who has it open."""

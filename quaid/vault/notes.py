@@ -23,7 +23,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
 _MAX_NUMBER = 10**9
-"""No number in a head is larger: SQLite's whole numbers end at 2**63."""
+"""The largest number in a head: SQLite's whole numbers end at 2**63."""
 _MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.claims import Reading, difference, find_same, is_about_others, is_near_copy, is_same_claim, lacks, problem_of
+from quaid.claims import (
+    Reading,
+    difference,
+    find_lost_detail,
+    find_same,
+    is_about_others,
+    is_near_copy,
+    is_same_claim,
+    problem_of,
+)
 
 LONG = "a " + " ".join("bcdefghijklmnopqrstuvwxyz")
 
@@ -186,4 +195,4 @@ def test_who_is_named_tells_what_two_texts_are_about(one, other, others):
     ("Maya swims in Oslo.", "Maya swims.", None),
 ])  # fmt: skip
 def test_a_number_or_a_name_that_only_the_dropped_has_is_lost(kept, dropped, lost):
-    assert lacks(kept, dropped) == lost
+    assert find_lost_detail(kept, dropped) == lost

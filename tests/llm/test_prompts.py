@@ -13,7 +13,7 @@ from model_service import PROMPT, colour
 from quaid.errors import PromptError
 from quaid.llm.answers import find_object
 from quaid.llm.prompts import load_prompt, parse_prompt, prompts_folder
-from quaid.llm.schema import for_the_wire, schema_problem, violations
+from quaid.llm.schema import schema_problem, violations, without_limits
 from quaid.place import state_folder
 
 SHIPPED = sorted(path.stem for path in prompts_folder().glob("*.md"))
@@ -173,11 +173,11 @@ def test_any_value_is_judged(value):
 
 
 def test_the_wire_sees_no_limits():
-    wire = json.dumps(for_the_wire(SCHEMA))
+    wire = json.dumps(without_limits(SCHEMA))
     assert "minimum" not in wire
     assert "maxItems" not in wire
-    assert for_the_wire(SCHEMA)["properties"]["kind"] == SCHEMA["properties"]["kind"]
-    assert schema_problem(for_the_wire(SCHEMA)) == ""
+    assert without_limits(SCHEMA)["properties"]["kind"] == SCHEMA["properties"]["kind"]
+    assert schema_problem(without_limits(SCHEMA)) == ""
 
 
 def test_what_is_not_required_may_be_missing_or_null_and_is_asked_for_as_null():
@@ -187,6 +187,6 @@ def test_what_is_not_required_may_be_missing_or_null_and_is_asked_for_as_null():
     }  # fmt: skip
     assert violations({"kind": "x"}, schema) == violations({"kind": "x", "mood": None}, schema) == []
     assert violations({"kind": "x", "mood": "sideways"}, schema) == ["answer.mood must be one of up, down"]
-    wire = for_the_wire(schema)
+    wire = without_limits(schema)
     assert wire["required"] == ["kind", "mood"]
     assert wire["properties"]["mood"] == {"type": ["string", "null"], "enum": ["up", "down", None]}

@@ -8,7 +8,7 @@ from vaults import Vault
 
 @pytest.fixture
 def filled(vault: Vault) -> Vault:
-    """A vault with a memory in it and an index that is in step."""
+    """A vault with a memory in it and an index that is up to date."""
     with vault.memory() as memory:
         memory.remember("Maya keeps a quokka in the garden")
         memory.recall("quokka")

@@ -1,4 +1,4 @@
-"""An index that is damaged is built anew; rubbish beside it stops nobody."""
+"""A damaged index is rebuilt; rubbish beside it stops nobody."""
 
 from __future__ import annotations
 

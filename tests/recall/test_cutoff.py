@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quaid.recall.contradictions import SINGLE_VALUED, find_opposed, find_pairs
 from quaid.recall.cutoff import dynamic_k, fit, tokens, trim
 
-# -- the seeds' dynamic K --------------------------------------------------------------------------------------------
+# -- the number of hits, dynamic K --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("count", "most", "hits"), [

@@ -77,7 +77,7 @@ def test_json_lines_say_the_same():
     ("q.jsonl", '{"expect": []}', "line 1: there is no question"),
     ("q.jsonl", '{"question": "a", "expect": "b"}', "line 1: expect is not a list"),
     ("q.jsonl", '{"question": "a", "expect": [""]}', "line 1: expect is not a list"),
-    ("q.jsonl", '{"question": "a", "expected": ["b"]}', "line 1: 'expected' is none of expect, group, question"),
+    ("q.jsonl", '{"question": "a", "expected": ["b"]}', "line 1: 'expected' is not one of expect, group, question"),
     ("q.jsonl", '{"question": "a", "group": 7}', "line 1: group is not text"),
 ])  # fmt: skip
 def test_what_cannot_be_read_is_named_with_its_line(name, text, said):

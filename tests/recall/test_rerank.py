@@ -134,7 +134,7 @@ def test_the_owner_may_judge_by_rules_of_their_own(service, tmp_path):
     assert isinstance(caught.value, ModelError), "a recall goes on without a judge"
 
 
-def test_the_blend_is_the_seeds_formula():
+def test_the_blend_is_the_weighted_mean_of_grade_and_score():
     assert blend(0.8, 5) == pytest.approx(0.6 * 1 + 0.4 * 0.8)
     assert blend(0.5, 3, share=0.5) == pytest.approx(0.5 * 0.6 + 0.5 * 0.5)
     assert blend(0.9, 0, share=0.0) == 0.9

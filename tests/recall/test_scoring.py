@@ -1,4 +1,4 @@
-"""What age, use, certainty and type do to a score: the seeds' formulas, by values computed by hand."""
+"""What age, use, certainty and type do to a score: the formulas, by values computed by hand."""
 
 from __future__ import annotations
 

@@ -13,20 +13,20 @@ from quaid.vault import headings
 from quaid.vault.journal import add_entry, parse_entries
 
 PATTERN = "Today's conversation revealed a pattern I've been developing around..."
-SEEDS = f"## 2026-02-12 - Compaction\n\n{PATTERN}\n"
+NEW_FILE = f"## 2026-02-12 - Compaction\n\n{PATTERN}\n"
 
 
-def test_a_new_file_is_as_the_seeds_show_it():
-    assert add_entry(None, "Compaction", HALF_PAST_TWO, PATTERN) == SEEDS
-    (entry,) = parse_entries(SEEDS)
+def test_a_new_file_holds_one_heading_and_the_text():
+    assert add_entry(None, "Compaction", HALF_PAST_TWO, PATTERN) == NEW_FILE
+    (entry,) = parse_entries(NEW_FILE)
     assert (entry.day, entry.trigger, entry.paragraphs) == (date(2026, 2, 12), "Compaction", (PATTERN,))
 
 
 def test_a_second_one_of_the_day_is_a_further_paragraph_once():
     text = add_entry(
-        SEEDS, "compaction", FOUR, f"{PATTERN}\n\nAnd another.\nIn two lines.\n\n\nAnd another. In two lines"
+        NEW_FILE, "compaction", FOUR, f"{PATTERN}\n\nAnd another.\nIn two lines.\n\n\nAnd another. In two lines"
     )
-    assert text == f"{SEEDS}\nAnd another.\nIn two lines.\n"
+    assert text == f"{NEW_FILE}\nAnd another.\nIn two lines.\n"
     assert add_entry(text, "Compaction", FOUR, "and another. in two lines.") == text
 
 
@@ -62,7 +62,7 @@ def test_a_file_without_entries_gets_its_first_at_the_end():
 
 
 @pytest.mark.parametrize("paragraph", ["", " \n\n\t", "\0"])
-@pytest.mark.parametrize("text", [None, "", SEEDS, "mine"])
+@pytest.mark.parametrize("text", [None, "", NEW_FILE, "mine"])
 def test_nothing_new_changes_nothing(text, paragraph):
     assert add_entry(text, "Compaction", NEXT_DAY, paragraph) == (text or "")
 

@@ -16,7 +16,7 @@ from quaid.vault.snippets import add_bullets, parse_sections
 HALF_PAST_TWO = datetime(2026, 2, 12, 14, 30)  # noqa: DTZ001
 FOUR = datetime(2026, 2, 12, 16, 0)  # noqa: DTZ001
 NEXT_DAY = datetime(2026, 2, 13, 9, 5)  # noqa: DTZ001
-SEEDS = """## Compaction - 2026-02-12 14:30
+NEW_FILE = """## Compaction - 2026-02-12 14:30
 
 - Prefers to work in focused 2-hour blocks
 - Gets frustrated when interrupted mid-thought
@@ -58,34 +58,34 @@ def keys(bullets):
     return {headings.text_key(bullet) for bullet in bullets}
 
 
-def test_a_new_file_is_as_the_seeds_show_it():
+def test_a_new_file_holds_one_heading_and_the_text():
     bullets = ["Prefers to work in focused 2-hour blocks", "Gets frustrated when interrupted mid-thought"]
-    assert add_bullets(None, "Compaction", HALF_PAST_TWO, bullets) == SEEDS
-    (section,) = parse_sections(SEEDS)
+    assert add_bullets(None, "Compaction", HALF_PAST_TWO, bullets) == NEW_FILE
+    (section,) = parse_sections(NEW_FILE)
     assert (section.trigger, section.when, section.bullets) == ("Compaction", HALF_PAST_TWO, tuple(bullets))
-    assert SEEDS[section.start : section.end] == SEEDS
+    assert NEW_FILE[section.start : section.end] == NEW_FILE
 
 
 def test_what_is_learned_later_that_day_joins_the_section():
-    text = add_bullets(SEEDS, "Compaction", FOUR, ["prefers to work in focused 2-hour  blocks.", "Drinks oat milk"])
-    assert text == SEEDS + "- Drinks oat milk\n"
+    text = add_bullets(NEW_FILE, "Compaction", FOUR, ["prefers to work in focused 2-hour  blocks.", "Drinks oat milk"])
+    assert text == NEW_FILE + "- Drinks oat milk\n"
 
 
 @pytest.mark.parametrize(("trigger", "when"), [("Reset", HALF_PAST_TWO), ("Compaction", NEXT_DAY)])
 def test_another_trigger_or_day_is_a_section_of_its_own_at_the_end(trigger, when):
-    text = add_bullets(SEEDS, trigger, when, ["Prefers to work in focused 2-hour blocks"])
-    assert text == f"{SEEDS}\n## {trigger} - {when:%Y-%m-%d %H:%M}\n\n- Prefers to work in focused 2-hour blocks\n"
+    text = add_bullets(NEW_FILE, trigger, when, ["Prefers to work in focused 2-hour blocks"])
+    assert text == f"{NEW_FILE}\n## {trigger} - {when:%Y-%m-%d %H:%M}\n\n- Prefers to work in focused 2-hour blocks\n"
 
 
-@pytest.mark.parametrize("text", [None, "", SEEDS, "my own\r\nwords", "\ufeff"])
+@pytest.mark.parametrize("text", [None, "", NEW_FILE, "my own\r\nwords", "\ufeff"])
 @pytest.mark.parametrize("bullets", [[], [""], [" \n\0"]])
 def test_nothing_new_changes_nothing(text, bullets):
     assert add_bullets(text, "Compaction", FOUR, bullets) == (text or "")
 
 
 def test_an_earlier_section_of_the_day_is_joined_where_it_stands():
-    text = add_bullets(SEEDS + "\n## Reset - 2026-02-13 08:00\n\n- Later\n", "compaction", FOUR, ["New"])
-    assert text == SEEDS + "- New\n\n## Reset - 2026-02-13 08:00\n\n- Later\n"
+    text = add_bullets(NEW_FILE + "\n## Reset - 2026-02-13 08:00\n\n- Later\n", "compaction", FOUR, ["New"])
+    assert text == NEW_FILE + "- New\n\n## Reset - 2026-02-13 08:00\n\n- Later\n"
 
 
 def test_the_owners_words_around_the_list_stay_where_they_are():
@@ -117,12 +117,12 @@ def test_a_heading_in_a_fence_or_with_no_real_date_is_none_of_ours():
 
 
 def test_a_fence_that_is_never_closed_hides_nothing():
-    text = "````\n" + SEEDS + "```\n"
+    text = "````\n" + NEW_FILE + "```\n"
     assert len(parse_sections(text)) == 1
 
 
 def test_two_devices_sections_of_one_day_count_as_one():
-    text = SEEDS + "\n## Compaction - 2026-02-12 15:00\n\n- Other device\n"
+    text = NEW_FILE + "\n## Compaction - 2026-02-12 15:00\n\n- Other device\n"
     assert add_bullets(text, "Compaction", FOUR, ["Prefers to work in focused 2-hour blocks"]) == text
     assert add_bullets(text, "Compaction", FOUR, ["New"]) == text + "- New\n"
 

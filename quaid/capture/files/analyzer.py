@@ -65,7 +65,7 @@ class MissingFact:
 class AnalyzeResult:
     """The result for one file. `outcome` is analyzed, or unchanged: then nothing was asked and nothing written.
 
-    `missing` are facts that an earlier state of the file held, `degraded` names what had to be done without.
+    `missing` are facts that an earlier state of the file held, `degraded` names what was missing.
     """
 
     request: AnalysisRequest
@@ -266,7 +266,7 @@ class FileAnalyzer:
         return storing.plan_facts(new, duplicates, names, now, found.renamed)
 
     def _without_forgotten(self, found: _FileReading, names: Iterable[str]) -> _FileReading:
-        """Leave out the facts that one of the removed notes `names` stated: what was forgotten is not learned anew."""
+        """Leave out the facts that one of the removed notes `names` stated: what was forgotten is not learned again."""
         forgotten: dict[str, str] = {}
         for name in names:
             removed = self._dependencies.history().find_removed(name.rpartition("-")[2])

@@ -20,7 +20,7 @@ from quaid.vault.headings import without_control
 MEGABYTE = 1_000_000
 MAX_BYTES = 50 * MEGABYTE
 MAX_CHARS = 2 * MEGABYTE
-"""Of text: half a million tokens, which is as much as one file should cost."""
+"""The maximum of text: half a million tokens, which is as much as one file should cost."""
 PART_CHARS = 2_000
 """Longer parts are split: a few of them are shown again with the next piece, to understand it by."""
 

@@ -88,7 +88,7 @@ class _Tree:
         return [link for link in links if isinstance(link, str)]
 
     def _implied(self, line: dict[str, Any]) -> tuple[int, ...]:
-        # A person's message with an explicit null begins a conversation anew; anything else goes on from before.
+        # A person's message with an explicit null begins a new conversation; anything else goes on from before.
         is_said = line.get("type") == "user" and not line.get("isCompactSummary") and not line.get("isMeta")
         is_root = is_said and "parentUuid" in line
         return () if is_root or self.newest is None else (self.newest,)

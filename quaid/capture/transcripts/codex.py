@@ -2,7 +2,7 @@
 
 `response_item` lines are what went to the model and came from it, `event_msg` lines what the terminal showed. The
 items are read, because they are the older and the fuller record; the events tell which of a user's items a person
-typed, for the host puts instructions and surroundings there in the user's name. `compacted` lines repeat what stands
+typed, as the host puts instructions and surroundings there in the user's name. `compacted` lines repeat what stands
 before them, and `thread_rolled_back` takes turns back.
 """
 
@@ -49,7 +49,7 @@ _REQUEST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Something said, in an item or an event, or so many turns taken back."""
+    """Something said, in an item or an event, or a number of turns taken back."""
 
     said: Utterance
     is_event: bool = False

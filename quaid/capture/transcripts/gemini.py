@@ -1,6 +1,6 @@
 """Gemini CLI's sessions: a log of messages and patches to them, or, from older versions, one JSON object.
 
-The first line tells session and start. A message is written anew whenever something is added to it, so of an id the
+The first line tells session and start. A message is written again whenever something is added to it, so of an id the
 first place and the last content count. `{"$rewindTo": id}` takes back that message and all after it. `{"$set":
 {"messages": …}}` is what the model sees from then on, not what was said: a compression puts a summary there, under
 new ids; it is read only where there are no messages besides.

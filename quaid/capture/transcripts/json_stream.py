@@ -104,7 +104,7 @@ class _Window:
         return is_at_end or str(error).startswith("Unterminated string")
 
     def _grow(self) -> bool:
-        """Let go of what was read and double the rest, so that nothing is decoded more than a few times."""
+        """Drop what was read and double the rest, so that nothing is decoded more than a few times."""
         rest = self._text[self._place :]
         if len(rest) >= CONVERSATION_LIMIT:
             return False

@@ -24,7 +24,7 @@ from quaid.vault import headings, notes
 FLOOR = 0.1
 """Less confidence than this, and a fact is asked about."""
 MAX_ASKED = 20
-"""So many are looked at in a night, those that have faded most; what is not answered yet counts among them."""
+"""The maximum of facts for a run, the most faded first; those with an unanswered question count."""
 EXTENSION_DAYS = 90
 EXTENDED = "extended until "
 

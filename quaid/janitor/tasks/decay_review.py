@@ -89,7 +89,7 @@ def _ask(context: TaskContext, batch: Sequence[FadedFact]) -> dict[str, _Judgeme
 
 
 def _shown(faded: FadedFact) -> dict[str, Any]:
-    """Nothing that is another tomorrow: the same question is asked once."""
+    """Return what the model is shown: only what is the same tomorrow, so that a question is asked once."""
     row = faded.document
     about = {
         "text": faded.text,

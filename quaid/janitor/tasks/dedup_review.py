@@ -17,7 +17,7 @@ TASK = "dedup_review"
 MAX_REVIEWED = 20
 """Pairs in one run."""
 DAYS = 7
-"""What has not been looked at again by then stays as it is."""
+"""A decision that has not been looked at again by then stays as it is."""
 MARGIN = 0.12
 """Only pairs this much less alike, or less, than what their model calls a duplicate are worth a second look."""
 

@@ -1,5 +1,5 @@
 """Facts that say the same become one: those equal to the letter by themselves, look-alikes when a model says so and
-nothing that can be told for certain sets them apart.
+no certain difference sets them apart.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from quaid.claims import difference, lacks
+from quaid.claims import difference, find_lost_detail
 from quaid.errors import ModelError
 from quaid.index.facts import LivingFact
 from quaid.janitor.decision import Decision
@@ -108,7 +108,7 @@ def problem(pair: Pair, judgement: Judgement) -> str | None:
     if judgement.keep not in {"a", "b"}:
         return "a duplicate needs keep: a, b or merge"
     kept, dropped = (pair.a, pair.b) if judgement.keep == "a" else (pair.b, pair.a)
-    lost = lacks(kept.text, dropped.text)
+    lost = find_lost_detail(kept.text, dropped.text)
     return f"{judgement.keep} lacks {lost!r}: merge them" if lost else None
 
 

@@ -10,7 +10,7 @@ from quaid.local.runs import evidence_key
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """One edit of this device's ledger, none when it is in step."""
+    """One edit of this device's ledger, none when it is up to date."""
     edit = context.ledger()
     if edit is not None:
         key = evidence_key("fold", edit.rel_path, context.now.isoformat())

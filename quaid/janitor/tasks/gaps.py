@@ -27,7 +27,7 @@ _MARKS = str.maketrans({mark: f"\\{mark}" for mark in r"\[]*_`<>%#|~"})
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """The note anew, when what it lists has changed."""
+    """The edit of the note, if what it lists has changed."""
     before = context.read(PATH)
     if context.settings.recall.gaps == "off" or (before is None and not context.gaps):
         return

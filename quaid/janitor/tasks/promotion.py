@@ -1,7 +1,7 @@
 """Promotion: lasting, important facts are proposed for the core notes, which an agent reads before every conversation.
 
 Importance is counted, not judged: how sure a fact is by now, how often it was used and said again, whether its owner
-has marked it. What of the most important belongs into which core note is for the deep model to say.
+has marked it. The deep model says which of the most important facts belong in which core note.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def importance(fact: Candidate, use: Use, sure: float) -> float:
 
 
 def _list_offered(context: TaskContext, core: Mapping[str, str]) -> list[ImportantFact]:
-    """Of the most important facts those that no core note links to and nobody has judged, the most important first."""
+    """Return the most important facts that no core note links to and nobody has judged, the most important first."""
     linked = {name_key(note_name(target)) for text in core.values() for target in markdown.links(text)}
     best = [fact for fact in _list_important(context) if name_key(note_name(fact.fact.path)) not in linked]
     settled = {*context.judgements.known([fact.key for fact in best]), *context.vetoed}

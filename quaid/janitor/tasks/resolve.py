@@ -1,4 +1,4 @@
-"""Of two facts that cannot both be true: which one holds, since when, or what both come to. Neither is ever deleted."""
+"""Resolve two facts that cannot both be true: one holds since a day, or both are merged. Neither is ever deleted."""
 
 from __future__ import annotations
 

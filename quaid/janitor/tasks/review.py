@@ -31,14 +31,14 @@ from quaid.vault.frontmatter import FrontmatterBrokenError
 
 TASK = PROMPT = "review"
 INPUT_TOKENS = 12_000
-"""Of facts in one question: a model that reads more at once reads less carefully."""
+"""The size of one question: a model that reads more at once reads less carefully."""
 TOKENS_PER_ANSWER = 150
 MAX_TIMES_LONGER = 3
-"""So many times as long as a fact its rewording may be."""
+"""The maximum length of a rewording, in lengths of the fact."""
 SHORT_CHARACTERS = 120
 """Such a sentence is never too long: what leans on its turns can be very short."""
 SUSPICIOUS = 10
-"""An answer that rejects all of so many facts is not a review."""
+"""An answer that rejects all of this many facts is refused."""
 _KINDS = ("approve", "rewrite", "reject")
 _MAX_TURNS = 4
 _MAX_CHARACTERS = 400
@@ -241,7 +241,7 @@ def _rewrite_problem(statement: str, fact: PendingFact) -> str:
 def _decide(
     fact: PendingFact, judgement: ReviewJudgement, names: Sequence[tuple[str, str]], owner: str
 ) -> Iterator[Decision]:
-    """Nothing for a rewording that cannot be written: the fact stays as it is and waits for its owner."""
+    """Yield the decision; none for a rewording that cannot be written: the fact stays and waits for its owner."""
     is_same = name_key(judgement.rewrite) == name_key(fact.statement)
     kind = "approve" if judgement.says == "rewrite" and is_same else judgement.says
     reasons = {

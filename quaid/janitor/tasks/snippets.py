@@ -27,7 +27,7 @@ from quaid.vault.snippets import parse_sections, remove_bullets
 
 TASK = "snippets"
 SUSPICIOUS = 10
-"""An answer that lets go of all of so many observations is none."""
+"""An answer that drops all of this many observations is refused."""
 _INPUT_TOKENS = 8_000
 _TOKENS_PER_ANSWER = 150
 
@@ -63,7 +63,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     """One decision for each core note that has observations waiting.
 
     Raises:
-        ModelError: as `Models.ask`; ModelAnswerError too where an answer would let go of everything.
+        ModelError: as `Models.ask`; ModelAnswerError too if an answer would drop everything.
     """
     refused = refused_evidence(context)
     for core in CORE_FILES:

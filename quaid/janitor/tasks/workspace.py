@@ -21,7 +21,7 @@ from quaid.vault.replacements import Replacement
 
 TASK = "workspace"
 MIN_LEFT = core_notes.MAX_CHARACTERS // 2
-"""So many characters of a note must be left, or half of it where that is less: who cuts more has not read it."""
+"""The characters of a note that must be left, or half of it if that is less: an answer that cuts more is careless."""
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
