@@ -144,6 +144,13 @@ def test_every_page_says_what_it_is_about_and_is_narrow(path):
         assert source not in {"quaid", "tests", "docs"}, f"{source} is too broad: every change would make it stale"
 
 
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_prose_wraps_at_100_columns(path):
+    prose = re.sub(r"(?ms)^ *```.*?^ *```$", "", path.read_text(encoding="utf-8"))
+    long = [line for line in prose.splitlines() if len(line) > 100 and not line.lstrip().startswith(("|", "<!--"))]
+    assert [line for line in long if " " in line.strip()] == []
+
+
 def test_the_readme_begins_with_two_commands():
     text = page("README.md")
     assert "pip install ." in text
