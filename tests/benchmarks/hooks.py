@@ -27,7 +27,8 @@ from quaid import Memory
 from quaid.agents.prompt_context import build_prompt_context
 from quaid.agents.standby import Standby
 from quaid.local import queue
-from quaid.place import STATE_DIR
+from quaid.place import state_folder
+from quaid.trust import trust
 
 QUESTIONS = (
     "What does Maya drink in the morning?",
@@ -58,6 +59,7 @@ def measure(notes: int, runs: int, keep: str | None) -> dict[str, tuple[float, f
         generate(source, notes)
     folder = Path(tempfile.mkdtemp())
     root = Path(shutil.copytree(source, folder / "vault", symlinks=True))
+    trust(root)
     os.environ |= {"QUAID_HOME": str(root), "QUAID_HOOKS_EXTRACT": "false", "QUAID_HOOKS_RECALL": "on"}
     os.environ["CLAUDE_CONFIG_DIR"] = str(folder)
     transcript = folder / "projects/-x/t.jsonl"
@@ -110,7 +112,7 @@ def answer(memory: Memory, asked: dict) -> dict[str, str]:
 
 
 def begin(root: Path) -> None:
-    while queue.is_any(root / STATE_DIR):  # the worker of the one before is no part of it
+    while queue.is_any(state_folder(root)):  # the worker of the one before is no part of it
         time.sleep(0.05)
     hook("session-start", {"source": "startup"})
 

@@ -28,6 +28,7 @@ from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.janitor.runner import RunOptions
 from quaid.janitor.worktree import open_worktree
 from quaid.model import Message
+from quaid.trust import trust
 from quaid.vault import transaction
 
 
@@ -54,6 +55,7 @@ def measure(notes: int, pending: int, keep: str | None) -> dict[str, float]:
         generate(source, notes)
     folder = Path(tempfile.mkdtemp())
     root = Path(shutil.copytree(source, folder / "vault", symlinks=True))
+    trust(root)
     subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, check=True)  # reads each file anew
     model = Scripted(
         review=answer_review, duplicates=answer_pairs("different"), contradictions=answer_pairs("compatible")

@@ -25,6 +25,7 @@ from machine import describe_machine
 from scale import PEOPLE, PLACES, THINGS, generate
 
 from quaid import Memory
+from quaid.trust import trust
 
 STORE_EVERY = 50
 WARM_CALLS = 5
@@ -113,6 +114,7 @@ def measure(notes: int, count: int, calls: int, keep: str | None) -> dict[str, f
             memory.sync()
     folder = Path(tempfile.mkdtemp())
     root = Path(shutil.copytree(source, folder / "vault", symlinks=True))
+    trust(root)
     with Memory.open(root) as memory:
         memory.sync()
     try:

@@ -33,6 +33,7 @@ from machine import describe_machine
 from scale import PEOPLE, PLACES, THINGS, generate
 
 from quaid import Memory
+from quaid.trust import trust
 
 USUAL = (1_000, 10_000)
 MOST = 100_000
@@ -92,6 +93,7 @@ def measure(folder: Path, notes: int) -> dict[str, Any]:
 def divide(source: Path, root: Path) -> None:
     """A copy of a vault that two owners share, in two projects and none. Its texts are in the embedding cache."""
     shutil.copytree(source, root, symlinks=True)
+    trust(root)
     for number, path in enumerate(sorted((root / "facts").rglob("*.md"))):
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         owner = next(place for place, line in enumerate(lines) if line.startswith("owner:"))
