@@ -30,7 +30,7 @@ from quaid.recall.options import RecallOptions
 from quaid.settings import Settings
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
-from quaid.sync.freshness import Freshness
+from quaid.sync.freshness import IndexFreshness
 from quaid.sync.indexer import Indexer
 from quaid.vault import template
 
@@ -62,7 +62,7 @@ class Memory:
         self.embedding = Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)
-        self._freshness = Freshness(self.indexer, self._reader.open, settings.recall.embed_budget_s)
+        self._freshness = IndexFreshness(self.indexer, self._reader.open, settings.recall.embed_budget_s)
         history, models = (lambda: self.git), (lambda: self.models)
         self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, history, models, problem)
         self._progress: Progress | None = None

@@ -40,7 +40,7 @@ class JsonError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class JsonItem:
     """A member of an object or list. `start` is where its key begins, in a list its value; `comma` is where the comma
     behind it is.
     """
@@ -58,7 +58,7 @@ class Node:
     start: int
     end: int
     plain: Any
-    items: tuple[Item, ...] = ()
+    items: tuple[JsonItem, ...] = ()
 
 
 class Token(NamedTuple):
@@ -161,7 +161,7 @@ class _Reader:
 
     def container(self, opening: Token, depth: int) -> Node:
         closing = _CLOSING[opening.text]
-        items: list[Item] = []
+        items: list[JsonItem] = []
         while not self.sees(closing):
             if items and items[-1].comma is None:
                 raise self.error("a comma is missing" if self.token else "the end is missing")
@@ -171,11 +171,11 @@ class _Reader:
         plain = dict(zip((item.key for item in items), values, strict=True)) if closing == "}" else values
         return Node(opening.start, end, plain, tuple(items))
 
-    def item(self, depth: int, *, has_key: bool) -> Item:
+    def item(self, depth: int, *, has_key: bool) -> JsonItem:
         start = self.token.start if self.token else len(self.text)
         key = self.key() if has_key else None
         value = self.value(depth + 1)
-        return Item(start, key, value, self.take().start if self.sees(",") else None)
+        return JsonItem(start, key, value, self.take().start if self.sees(",") else None)
 
     def key(self) -> str:
         piece = self.take()

@@ -18,7 +18,7 @@ from quaid.errors import BadInputError, UsageError
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Doc
-    from quaid.docs.documentation import Discovery, Documentation
+    from quaid.docs.documentation import Documentation, ProjectDiscovery
     from quaid.docs.freshness import Freshness
     from quaid.docs.registry import Project
 
@@ -229,7 +229,7 @@ def discover_projects(
         invocation.say("See how fresh they are with: quaid docs check")
 
 
-def render_discovered(found: Discovery, *, dry_run: bool) -> str:
+def render_discovered(found: ProjectDiscovery, *, dry_run: bool) -> str:
     """The projects and documents that were found."""
     title = "Projects that would be made" if dry_run else "New projects"
     projects = [(new.name, ", ".join(new.source_roots)) for new in found.projects]

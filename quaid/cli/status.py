@@ -10,7 +10,7 @@ import typer
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, known, paragraphs, short, styled
 from quaid.report.outbound import describe_outbound
-from quaid.report.status import Repository, Status, Watcher, status_of
+from quaid.report.status import RepositoryStatus, Status, Watcher, status_of
 
 MAX_PATHS = 5
 _NAMES = {
@@ -63,7 +63,7 @@ def render_status(status: Status) -> str:
     return paragraphs(columns(rows), "\n".join(attention))
 
 
-def _describe_git(repository: Repository) -> str:
+def _describe_git(repository: RepositoryStatus) -> str:
     if repository.problem:
         return styled(repository.problem, "red")
     branch = "detached HEAD" if repository.detached else f"branch {repository.branch}"

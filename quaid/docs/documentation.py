@@ -61,7 +61,7 @@ class FileOwner:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
+class ProjectDiscovery:
     """The projects and documents that were not known before; `homes` are the projects that lie in the vault."""
 
     projects: tuple[NewProject, ...]
@@ -161,7 +161,7 @@ class Documentation:
                 return find_project(self._root, [project], twin)
         return None
 
-    def discover(self, folder: Path | None, *, dry_run: bool = False) -> Discovery:
+    def discover(self, folder: Path | None, *, dry_run: bool = False) -> ProjectDiscovery:
         """Look for projects, in the vault and below `folder`, and for documents that are new.
 
         Raises:
@@ -177,7 +177,7 @@ class Documentation:
         catalogue = self.catalogue()
         seen = {freshness.doc for freshness in self._check().kept()}
         new = tuple(doc for doc in catalogue.docs if doc.id not in seen)
-        return Discovery(tuple(found), tuple(homes), catalogue, new)
+        return ProjectDiscovery(tuple(found), tuple(homes), catalogue, new)
 
     # -- documents -----------------------------------------------------------------------------------------------
 

@@ -188,7 +188,7 @@ def _queue(state: Path, session: str, event: Event, when: queue.When, reason: st
         spooled = True
     else:
         return False
-    queue.put(state, queue.Item(session or path, path, when, reason, time.time(), spooled=spooled))
+    queue.put(state, queue.QueuedItem(session or path, path, when, reason, time.time(), spooled=spooled))
     return True
 
 

@@ -74,7 +74,7 @@ def run_worker(root: Path, *, idle_s: float | None = None) -> int:
     return count
 
 
-def _due(state: Path, silent_s: float) -> list[queue.Item]:
+def _due(state: Path, silent_s: float) -> list[queue.QueuedItem]:
     now = time.time()
     return [
         item
@@ -84,14 +84,14 @@ def _due(state: Path, silent_s: float) -> list[queue.Item]:
     ]
 
 
-def _last_change(state: Path, item: queue.Item) -> float:
+def _last_change(state: Path, item: queue.QueuedItem) -> float:
     """Return the time at which the conversation was queued or last written, in seconds since 1970."""
     with suppress(OSError, QuaidError), _transcript_of(state, item).opening() as file:
         return max(item.at, os.fstat(file.fileno()).st_mtime)
     return item.at
 
 
-def _learn(memory: Memory, state: Path, item: queue.Item) -> int:
+def _learn(memory: Memory, state: Path, item: queue.QueuedItem) -> int:
     """Learn from one conversation, or keep it in the queue with the problem. Return how many were learned from."""
     from quaid.errors import BadInputError, NothingSaidError
 
@@ -116,7 +116,7 @@ def _learn(memory: Memory, state: Path, item: queue.Item) -> int:
     return 0
 
 
-def _transcript_of(state: Path, item: queue.Item) -> AgentLog:
+def _transcript_of(state: Path, item: queue.QueuedItem) -> AgentLog:
     from quaid.capture.transcripts import SPOOL, AgentLog
     from quaid.hooks.transcripts import open_spooled, open_transcript
 

@@ -17,7 +17,7 @@ Check = Callable[[Mapping[str, Any]], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ChatMessage:
     role: Role
     text: str
 
@@ -32,7 +32,7 @@ class Request:
     """`name@version`, for messages."""
     system: str
     """Stays the same from call to call: providers keep it in their cache."""
-    turns: tuple[Turn, ...]
+    turns: tuple[ChatMessage, ...]
     schema: Mapping[str, Any] = field(repr=False)
     """JSON schema of the answer, an object."""
     max_output_tokens: int

@@ -25,7 +25,7 @@ from quaid.errors import (
 from quaid.llm.answers import find_object
 from quaid.llm.budget import Budget, UsageInMemory
 from quaid.llm.discovery import Choice, Description, Discovery
-from quaid.llm.exchange import Answer, AnswerStore, Check, Provider, Reply, Request, Turn, UsageStore
+from quaid.llm.exchange import Answer, AnswerStore, ChatMessage, Check, Provider, Reply, Request, UsageStore
 from quaid.llm.prices import Price, estimate_tokens, price_of, with_cost
 from quaid.llm.prompts import Prompt, load_prompt
 from quaid.llm.schema import violations
@@ -133,7 +133,7 @@ class Models:
             return
         _require_time(choice.provider, deadline - started)
         room = prompt.max_output_tokens + _THINKING_TOKENS[prompt.tier]
-        turns = (Turn("user", text),)
+        turns = (ChatMessage("user", text),)
         request = Request(prompt.tier, model, prompt.label, prompt.system, turns, prompt.schema, room)
         answer: Answer | None = None
         usage = ModelUsage()
@@ -244,7 +244,11 @@ def _repaired(request: Request, reply: Reply, problems: Sequence[str]) -> Reques
     """Return `request` with its answer and what is wrong with it."""
     listed = admit("; ".join(problems[:_MAX_PROBLEMS])).text
     repair = f"That does not fit: {listed}. Answer again, with the whole JSON object and nothing else."
-    turns = (*request.turns, Turn("assistant", admit(reply.text).text or "(nothing)"), Turn("user", repair))
+    turns = (
+        *request.turns,
+        ChatMessage("assistant", admit(reply.text).text or "(nothing)"),
+        ChatMessage("user", repair),
+    )
     return replace(request, turns=turns)
 
 

@@ -35,7 +35,7 @@ When = Literal["now", "idle"]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class QueuedItem:
     """A conversation to take in: `now`, or `idle`, when nothing has been added to it for a while.
 
     `at` is when it was reported or tried last, in seconds. `spooled` says that the transcript is a copy made for the
@@ -52,7 +52,7 @@ class Item:
     spooled: bool = False
 
 
-def put(state: Path, item: Item) -> None:
+def put(state: Path, item: QueuedItem) -> None:
     """Queue `item` in the vault's state folder."""
     folder = state / FOLDER
     _write(folder / _name(item), item)
@@ -70,10 +70,10 @@ def spool(state: Path, session: str, messages: Sequence[Mapping[str, object]]) -
     return path.name
 
 
-def waiting(state: Path) -> list[Item]:
+def waiting(state: Path) -> list[QueuedItem]:
     """Return the reports that are queued and can be read, oldest first."""
     found = (_read(path) for path in _list(state / FOLDER))
-    return sorted((item for item in found if isinstance(item, Item)), key=lambda item: item.at)
+    return sorted((item for item in found if isinstance(item, QueuedItem)), key=lambda item: item.at)
 
 
 def is_any(state: Path) -> bool:
@@ -81,14 +81,14 @@ def is_any(state: Path) -> bool:
     return any(_list(state / FOLDER))
 
 
-def failed(state: Path) -> list[Item]:
+def failed(state: Path) -> list[QueuedItem]:
     """Return the reports that were given up, each with its problem. One that cannot be read stands for its
     transcript.
     """
     given_up = [(path, _read(path)) for path in _list(state / FOLDER / FAILED)]
     cut = [(path, found) for path in _list(state / FOLDER) if isinstance(found := _read(path), str)]
     return [
-        found if isinstance(found, Item) else Item("", str(path), "now", "", 0.0, problem=found)
+        found if isinstance(found, QueuedItem) else QueuedItem("", str(path), "now", "", 0.0, problem=found)
         for path, found in (*given_up, *cut)
     ]
 
@@ -105,7 +105,7 @@ def set_aside(state: Path) -> None:
             _give_up(path)
 
 
-def done(state: Path, item: Item) -> None:
+def done(state: Path, item: QueuedItem) -> None:
     """Take `item` out, unless the session was reported again meanwhile."""
     path = state / FOLDER / _name(item)
     if _read(path) == item:
@@ -114,7 +114,7 @@ def done(state: Path, item: Item) -> None:
         (state / FOLDER / item.transcript).unlink(missing_ok=True)
 
 
-def fail(state: Path, item: Item, problem: str, *, for_good: bool = False) -> None:
+def fail(state: Path, item: QueuedItem, problem: str, *, for_good: bool = False) -> None:
     """Try `item` again later, or give it up after `ATTEMPTS`; then it stays in `failed/` with its problem."""
     tried = replace(item, attempts=item.attempts + 1, problem=problem, at=time.time())
     path = state / FOLDER / _name(item)
@@ -171,13 +171,13 @@ def _list(folder: Path) -> Iterator[Path]:
     return (path for path in folder.glob("*.json") if _ITEM.fullmatch(path.name))
 
 
-def _read(path: Path) -> Item | str:
+def _read(path: Path) -> QueuedItem | str:
     """Return the report in a file, or why this Quaid cannot read it."""
     try:
         fields = json.loads(state_files.read(path))
     except (OSError, ValueError) as error:
         return f"the report cannot be read ({error})"
-    known = Item.__dataclass_fields__
+    known = QueuedItem.__dataclass_fields__
     if not isinstance(fields, dict) or not fields.keys() <= known.keys():
         return "the report is of another version of Quaid"
     kinds = {"session": str, "transcript": str, "reason": str, "problem": str, "attempts": int, "spooled": bool}
@@ -185,7 +185,7 @@ def _read(path: Path) -> Item | str:
     if not (is_sound and fields.get("when") in {"now", "idle"} and isinstance(fields.get("at"), (int, float))):
         return "the report is damaged"
     try:
-        item = Item(**fields)
+        item = QueuedItem(**fields)
     except TypeError:
         return "the report is damaged"
     if item.spooled and not _SPOOLED.fullmatch(item.transcript):
@@ -206,10 +206,10 @@ def _give_up(path: Path) -> None:
         path.rename(target)
 
 
-def _write(path: Path, item: Item) -> None:
+def _write(path: Path, item: QueuedItem) -> None:
     write_private(path, json.dumps(asdict(replace(item, problem=admit(item.problem).text))))
 
 
-def _name(item: Item) -> str:
+def _name(item: QueuedItem) -> str:
     source = f"-{Path(item.transcript).stem[-8:]}" if item.spooled else ""
     return f"{state_files.file_stem(item.session)}{source}.{item.when}.json"

@@ -52,7 +52,7 @@ class Run(NamedTuple):
     problem: str | None = None
 
 
-class Judgement(NamedTuple):
+class KeptJudgement(NamedTuple):
     """A judgement that changed nothing, and the day (ISO) on which it was last used."""
 
     key: str
@@ -166,11 +166,11 @@ CREATE INDEX IF NOT EXISTS judgements_by_day ON judgements (day);
             connection.executemany("INSERT OR REPLACE INTO judgements (key, task, verdict, day) VALUES (?,?,?,?)", rows)
             connection.execute("DELETE FROM judgements WHERE day < ?", (_days_before(self._day, KEPT_DAYS),))
 
-    def recent(self, task: str, verdict: str, limit: int) -> list[Judgement]:
+    def recent(self, task: str, verdict: str, limit: int) -> list[KeptJudgement]:
         """Return the last judgements of this kind, newest first."""
-        columns, where = ", ".join(Judgement._fields), "task = ? AND verdict = ?"
+        columns, where = ", ".join(KeptJudgement._fields), "task = ? AND verdict = ?"
         query = f"SELECT {columns} FROM judgements WHERE {where} ORDER BY day DESC, key LIMIT ?"
-        return [Judgement(*row) for row in self._rows(query, task, verdict, limit)]
+        return [KeptJudgement(*row) for row in self._rows(query, task, verdict, limit)]
 
 
 class Proposals(Tables):

@@ -123,7 +123,7 @@ class NotedOutput(TypedDict):
     waiting: int
 
 
-class ExtractedFact(TypedDict):
+class ExtractedFactOutput(TypedDict):
     """A fact of a conversation: `outcome` is created, confirmed or known."""
 
     id: str
@@ -148,7 +148,7 @@ class ExtractOutput(TypedDict):
     turns: int
     new_turns: int
     waiting: bool
-    facts: list[ExtractedFact]
+    facts: list[ExtractedFactOutput]
     names: NotRequired[list[str]]
     not_kept: NotRequired[list[SkippedFact]]
     secrets_removed: NotRequired[dict[str, int]]
@@ -311,7 +311,10 @@ def extract_result(extracted: ExtractResult, prompt: BuiltPrompt | None) -> Call
         turns=extracted.turns,
         new_turns=extracted.new_turns,
         waiting=extracted.waiting,
-        facts=[ExtractedFact(id=fact.id, text=one_line(fact.text), outcome=fact.outcome) for fact in extracted.facts],
+        facts=[
+            ExtractedFactOutput(id=fact.id, text=one_line(fact.text), outcome=fact.outcome)
+            for fact in extracted.facts
+        ],
         names=[one_line(name) for name in extracted.entities],
         not_kept=[SkippedFact(text=one_line(item.text), reason=item.reason) for item in extracted.left_out],
         secrets_removed=dict(Counter(extracted.redacted)),

@@ -23,7 +23,7 @@ from quaid.recall.visibility import read_core_notes
 from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding, Progress
-from quaid.sync.freshness import Freshness
+from quaid.sync.freshness import IndexFreshness
 
 if TYPE_CHECKING:
     import apsw
@@ -43,7 +43,7 @@ class Answers:
     """Answers the questions of one `Memory`. Opens the index, the records and the past when they are first needed."""
 
     def __init__(
-        self, root: Path, settings: Settings, embedding: Embedding, freshness: Freshness, reader: IndexReader,
+        self, root: Path, settings: Settings, embedding: Embedding, freshness: IndexFreshness, reader: IndexReader,
         git: Callable[[], History], models: Callable[[], Models], problem: QuaidError | None = None,
     ) -> None:  # fmt: skip
         self._root = root

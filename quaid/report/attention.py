@@ -13,7 +13,7 @@ from quaid.vault import transaction
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
-    from quaid.report.status import EmbeddingState, Index, Repository, Watcher
+    from quaid.report.status import EmbeddingState, Index, RepositoryStatus, Watcher
 
 _NEXT_STEPS = {
     "rebase": "git rebase --continue or --abort",
@@ -39,7 +39,7 @@ def list_attention(
     index: Index,
     embedding: EmbeddingState,
     watcher: Watcher | None,
-    repository: Repository,
+    repository: RepositoryStatus,
     problems: Sequence[tuple[str, str]],
 ) -> tuple[Attention, ...]:
     """Everything that needs attention, the most pressing first; `problems` are (path, problem) of notes."""
@@ -58,7 +58,7 @@ def list_attention(
     return (*found, *_background_attention(memory))
 
 
-def _repository_attention(repository: Repository, *, is_lock_abandoned: bool) -> list[Attention]:
+def _repository_attention(repository: RepositoryStatus, *, is_lock_abandoned: bool) -> list[Attention]:
     found = []
     if repository.problem:
         found.append(Attention(repository.problem))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
+class RepositoryStatus:
     """The git side. `problem` says that git itself could not be asked; then the rest is empty."""
 
     branch: str | None = None
@@ -78,7 +78,7 @@ class Status:
 
     vault: str
     counts: dict[str, int]
-    repository: Repository
+    repository: RepositoryStatus
     index: Index
     embedding: EmbeddingState
     watcher: Watcher | None
@@ -165,13 +165,13 @@ def _is_fresh(memory: Memory, reader: IndexReader) -> bool:
         return False
 
 
-def _repository_state(memory: Memory) -> Repository:
+def _repository_state(memory: Memory) -> RepositoryStatus:
     try:
         state = memory.git.state()
         uncommitted = tuple(memory.git.uncommitted())
     except QuaidError as error:
-        return Repository(problem=str(error))
-    return Repository(state.branch, state.head, state.operation, state.locked, state.detached, uncommitted)
+        return RepositoryStatus(problem=str(error))
+    return RepositoryStatus(state.branch, state.head, state.operation, state.locked, state.detached, uncommitted)
 
 
 def _count_queued(memory: Memory) -> int:

@@ -19,7 +19,7 @@ READ_WAIT_MS = 5_000
 """The time that a read waits for another process that is indexing, before it answers from what there is and says so."""
 
 
-class Freshness:
+class IndexFreshness:
     """Asks the cheapest question that is still certain: notifications once a process keeps asking, a sweep before."""
 
     def __init__(

@@ -315,7 +315,7 @@ class TestState:
                 deliver(vault, NotificationSettings(channels="file"), "janitor", "done")
                 write_report(ValueError("x"), ["x"], vault)
             hook_log.write(state_folder(vault), "stop", 1.0, "x")
-            queue.put(state_folder(vault), queue.Item("s", "/t", "now", "session", 1.0))
+            queue.put(state_folder(vault), queue.QueuedItem("s", "/t", "now", "session", 1.0))
         finally:
             os.umask(before)
         found = {path: stat.S_IMODE(path.lstat().st_mode) for path in state_folder(vault).rglob("*")}

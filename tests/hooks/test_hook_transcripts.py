@@ -20,7 +20,7 @@ from quaid.hooks import transcripts
 from quaid.hooks.events import answer
 from quaid.hooks.queue_worker import run_worker
 from quaid.local import queue
-from quaid.local.queue import Item
+from quaid.local.queue import QueuedItem
 from quaid.place import state_folder
 
 SECRET = "DATABASE_PASSWORD=correct-horse-battery\nuser: hello there\nassistant: hello to you\n"
@@ -50,10 +50,10 @@ def end(vault: Vault, path: object, **more: Any) -> None:
 
 def put(vault: Vault, **fields: Any) -> Path:
     """An item that somebody wrote into the queue, under the name that Quaid would give it."""
-    item = {**asdict(Item("s1", "", "now", "session", 1.0)), **fields}
+    item = {**asdict(QueuedItem("s1", "", "now", "session", 1.0)), **fields}
     name = "x.json"
     with tempfile.TemporaryDirectory() as other, suppress(AttributeError, TypeError, OSError):
-        queue.put(Path(other), Item(**item))
+        queue.put(Path(other), QueuedItem(**item))
         name = next(Path(other, queue.FOLDER).iterdir()).name
     return vault.write_state(f"queue/{name}", json.dumps(item))
 
@@ -195,7 +195,7 @@ def test_a_session_in_which_nothing_was_said_is_no_trouble(vault: Vault, own: Pa
 
 
 def test_an_item_under_another_name_does_not_keep_the_worker_busy(vault: Vault) -> None:
-    item = Item("s1", "/nowhere.jsonl", "now", "session", 1.0)
+    item = QueuedItem("s1", "/nowhere.jsonl", "now", "session", 1.0)
     vault.write_state("queue/other.now.json", json.dumps(asdict(item)))
     assert run_worker(vault.root) == 0
     assert queue.waiting(state_folder(vault.root)) == []

@@ -12,14 +12,14 @@ import pytest
 
 from quaid.hooks.queue_worker import run_worker
 from quaid.local import queue, sessions
-from quaid.local.queue import Item
+from quaid.local.queue import QueuedItem
 from quaid.place import state_folder
 from quaid.report.doctor import examine
 from quaid.report.status import status_of
 
 
 def item(session="s1", when="now", at=1.0, **fields):
-    return Item(session, f"/tmp/{session}.jsonl", when, "session", at, **fields)
+    return QueuedItem(session, f"/tmp/{session}.jsonl", when, "session", at, **fields)
 
 
 def test_a_session_is_queued_once_for_each_reason_and_the_newest_report_counts(tmp_path):
@@ -123,7 +123,7 @@ def test_only_a_copy_of_the_queues_own_is_deleted_when_it_is_done(tmp_path, plac
     path = tmp_path / place
     (tmp_path / "queue").mkdir()
     path.write_text("mine")
-    told = Item("s1", str(path), "now", "session", 1.0, spooled=True)
+    told = QueuedItem("s1", str(path), "now", "session", 1.0, spooled=True)
     queue.put(tmp_path, told)
     queue.done(tmp_path, told)
     assert path.read_text() == "mine"
@@ -175,7 +175,7 @@ def test_messages_are_kept_as_a_transcript_until_they_are_done(tmp_path):
     other = queue.spool(tmp_path, "s1", [{"role": "user", "content": "more"}])
     assert path != other
     for one in (path, other):
-        queue.put(tmp_path, Item("s1", one, "now", "session", 1.0, spooled=True))
+        queue.put(tmp_path, QueuedItem("s1", one, "now", "session", 1.0, spooled=True))
     assert len(queue.waiting(tmp_path)) == 2
     for waiting in queue.waiting(tmp_path):
         queue.done(tmp_path, waiting)

@@ -177,7 +177,7 @@ DOORS: dict[str, Callable[[Ground], object]] = {
         "pre-compact", messages=[{"role": "user", "content": f"my key is {SECRET}"}]
     ),
     "what a queue item died of": lambda on: queue.put(
-        on.state, queue.Item("s1", "/x", "now", "session", 1.0, problem=f"no {SECRET}")
+        on.state, queue.QueuedItem("s1", "/x", "now", "session", 1.0, problem=f"no {SECRET}")
     ),
     "an edited file": lambda on: on.hook("post-tool-use", tool_name="Edit", tool_input={"file_path": f"/x/{SECRET}"}),
     "the log of hooks": lambda on: hook_log.write(on.state, "stop", 1.0, f"failed with {SECRET}"),

@@ -243,7 +243,7 @@ class Year:
     def _report(self) -> None:
         """A hook leaves a report in the queue: a whole one, or one that a kill has cut."""
         state = state_folder(self.vault.root)
-        queue.put(state, queue.Item(f"s{self._night}", "/nowhere", "now", "session", float(self._night)))
+        queue.put(state, queue.QueuedItem(f"s{self._night}", "/nowhere", "now", "session", float(self._night)))
         whole = next(path for path in (state / "queue").glob("*.json") if f'"s{self._night}"' in path.read_text())
         if self.chance.random() < 0.5:
             whole.write_bytes(whole.read_bytes()[:-20] + f"{self._night}".encode())
