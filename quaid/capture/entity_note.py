@@ -76,7 +76,7 @@ def _has_edge(note: EntityNote, edge: Edge) -> bool:
 
 def _body_ready(text: str) -> str:
     """A list item directly below a paragraph would become part of it: set it off, unless a list ends the note."""
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = notes.newline_of(text)
     lines = text.rstrip().splitlines()
     if not lines or lines[-1].startswith(("- ", "* ", "+ ", "---")):
         return text

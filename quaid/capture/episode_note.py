@@ -197,7 +197,7 @@ def _plan_growth(session: str, conversation: Conversation, kept: KeptEpisode, ne
         **_progress_fields(conversation.turns),
     }
     grown = frontmatter.set_fields(text, changes)
-    newline = "\r\n" if "\r\n" in grown else "\n"
+    newline = notes.newline_of(grown)
     gap = "" if grown.endswith(newline * 2) else newline if grown.endswith(newline) else newline * 2
     block = episodes.render_turns(new, first, kept.started).replace("\n", newline)
     edit = Edit(kept.rel_path, kept.data, f"{grown}{gap}{block}".encode())

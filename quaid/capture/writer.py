@@ -93,8 +93,10 @@ class WritePlan:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """The vault, the git history and the index that a writer works with: all of it, brought up to date, where a plan
-    must not repeat what is there; and then as its owner may see it, where a reference or a name is looked up.
+    """The vault, the git history and the index that a writer works with.
+
+    `fresh_index` is all of the index, brought up to date: a plan must not repeat what is there. `visible_index` is the
+    index as it is and as its owner may see it, `fresh_visible_index` the same brought up to date first.
     """
 
     root: Path
@@ -102,7 +104,7 @@ class Dependencies:
     embedding: Embedding
     history: Callable[[], History]
     fresh_index: Callable[[], apsw.Connection]
-    seen_index: Callable[[], apsw.Connection]
+    fresh_visible_index: Callable[[], apsw.Connection]
     visible_index: Callable[[], apsw.Connection]
     owners: Callable[[], frozenset[str]]
     say: Callable[[str], None]
@@ -189,10 +191,6 @@ class Writer:
                 return replace(planned, written=replace(planned.written, commit=committed.id, left=committed.left))
         raise AssertionError("unreachable")
 
-    def _look_up(self) -> apsw.Connection:
-        self._dependencies.fresh_index()
-        return self._dependencies.visible_index()
-
     # -- plans ---------------------------------------------------------------------------------------------------
 
     def _plan_fact(self, statement: str, details: FactDetails) -> WritePlan:
@@ -208,7 +206,7 @@ class Writer:
         return WritePlan(WriteResult(note_id, edit.rel_path, "created", statement), (edit,), message)
 
     def _plan_link(self, edge: Edge) -> WritePlan:
-        index = self._look_up()
+        index = self._dependencies.fresh_visible_index()
         planned = entity_note.plan_link(edge, lambda name: self.finder.find_entity(index, name), _now())
         said = f"{planned.edge.subject} {planned.edge.relation} {planned.edge.object}"
         subject = self.finder.find_entity(index, planned.edge.subject)
@@ -222,7 +220,7 @@ class Writer:
         return WritePlan(written, planned.edits, Message(f"link: {said}"))
 
     def _plan_forget(self, reference: str) -> WritePlan:
-        index = self._look_up()
+        index = self._dependencies.fresh_visible_index()
         note, _, turn = reference.partition("#t")
         document = documents.resolve_one(index, note)
         if document.kind not in FORGETTABLE:
@@ -255,7 +253,7 @@ class Writer:
 
     def _plan_restore(self, reference: str) -> WritePlan:
         note, _, turn = reference.partition("#t")
-        index = self._look_up()
+        index = self._dependencies.fresh_visible_index()
         living = documents.resolve(index, note)
         if turn and living:
             return self._plan_restore_turn(living[0], turn)

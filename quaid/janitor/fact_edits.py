@@ -56,7 +56,7 @@ def rewrite(rel_path: str, data: bytes, statement: str, changes: Fields | None =
         wanted["turns"] = _union([listed, {"turns": cited}], "turns")
     head, body = notes.split_body(frontmatter.set_fields(text, wanted) if wanted else text)
     start, end = statement_span(body)
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = notes.newline_of(text)
     behind = newline * (2 if body[end:].strip() else not body[end:]) if start == end else ""
     return Edit(rel_path, data, f"{head}{body[:start]}{statement}{behind}{body[end:]}".encode())
 
@@ -111,7 +111,7 @@ def merge(
     changes = {key: value for key, value in _merged(heads, statement).items() if value != _value(heads[0], key)}
     edit = rewrite(path, data, statement, changes) if statement else set_fields(path, data, changes)
     after = (edit.after or b"").decode("utf-8")
-    newline = "\r\n" if "\r\n" in after else "\n"
+    newline = notes.newline_of(after)
     known = {_edge_key(edge) for edge in markdown.edges(notes.split_body(after)[1])}
     for edge in (edge for head in parsed[1:] for edge in markdown.edges(head.body)):
         if _edge_key(edge) in known:

@@ -84,7 +84,7 @@ class Janitor:
                 self._deliver(f"Quaid's janitor stopped: {error}")
             raise
         self._sync(None)
-        report.remarks += find_problems(self._dependencies.seen_index())
+        report.remarks += find_problems(self._dependencies.fresh_visible_index())
         if not options.dry_run:
             self._write_diary(began, report)
         return report

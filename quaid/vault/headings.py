@@ -48,7 +48,7 @@ def insert_block(text: str, offset: int, block: str) -> str:
 
     A blank line parts it from its neighbours. A missing final newline stays missing.
     """
-    newline = newline_of(text)
+    newline = notes.newline_of(text)
     block = block.replace("\n", newline)
     before, after = text[:offset], text[offset:]
     written = before.removeprefix("\ufeff")
@@ -61,7 +61,7 @@ def insert_block(text: str, offset: int, block: str) -> str:
 
 def insert_lines(text: str, offset: int, lines: str) -> str:
     """`text` with `lines`, without a final newline, right behind the line that ends at `offset`."""
-    newline = newline_of(text)
+    newline = notes.newline_of(text)
     lines = lines.replace("\n", newline)
     before, after = text[:offset], text[offset:]
     return f"{before}{lines}{newline}{after}" if before.endswith("\n") else f"{before}{newline}{lines}{after}"
@@ -70,10 +70,6 @@ def insert_lines(text: str, offset: int, lines: str) -> str:
 def ends_blank(text: str) -> bool:
     """Return True if what follows `text` stands behind a blank line, or first of all."""
     return not text.removeprefix("\ufeff") or bool(_ENDS_BLANK.search(text))
-
-
-def newline_of(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
 
 
 def content_end(text: str, start: int, end: int) -> int:

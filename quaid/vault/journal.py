@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from quaid.model import name_key
-from quaid.vault import headings
+from quaid.vault import headings, notes
 
 _TITLE = re.compile(r"(?P<day>\d{4}-\d\d-\d\d) - (?P<trigger>\S.*)")
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
@@ -84,7 +84,7 @@ def insert_entry(text: str | None, written: str) -> str:
     (entry,) = parse_entries(written)
     place = _place(parse_entries(text), entry.day, len(text))
     before, after = text[:place], text[place:]
-    newline = headings.newline_of(before + after or written)
+    newline = notes.newline_of(before + after or written)
     if before.removeprefix("\ufeff") and not before.endswith("\n"):
         before += newline
     lead = "" if headings.ends_blank(before) else newline

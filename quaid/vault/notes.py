@@ -110,9 +110,14 @@ def edge_line(edge: Edge, *, own: bool = False) -> str:
     return f"- {subject}{edge.relation} {_link(edge.object)}"
 
 
+def newline_of(text: str) -> str:
+    """Return CRLF if `text` has one, else LF."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
 def append_line(text: str, line: str) -> str:
     """`text` with a line added at its end, in its own newline style; a missing final newline stays missing."""
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = newline_of(text)
     if text.endswith("\n"):
         return f"{text}{line}{newline}"
     return f"{text}{newline}{line}" if text else f"{line}\n"

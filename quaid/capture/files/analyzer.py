@@ -141,7 +141,7 @@ class FileAnalyzer:
         if kept is not None and kept.is_current(request, prompt.label) and not options.again:
             return AnalyzeResult(request, kept.rel_path, "unchanged", prompt=prompt.label)
         found = self._read(request, models)
-        named = name_relations(models, found.extraction, self._dependencies.seen_index())
+        named = name_relations(models, found.extraction, self._dependencies.fresh_visible_index())
         found = replace(found, renamed=named.renamed, usage=found.usage + named.usage, degraded=named.degraded)
         if options.dry_run:
             plan = self._plan(request, found)

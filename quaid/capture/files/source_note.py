@@ -165,7 +165,7 @@ def _sort(
 
 def _with_summary(body: str, old_hash: str, summary: str) -> str:
     """The body with its first paragraph replaced, if that still is the summary Quaid wrote."""
-    newline = "\r\n" if "\r\n" in body else "\n"
+    newline = notes.newline_of(body)
     start = len(body) - len(body.lstrip())
     end = body.find(newline * 2, start)
     end = len(body.rstrip()) if end < 0 else end

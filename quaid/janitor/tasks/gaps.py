@@ -74,10 +74,10 @@ def _list_questions(gaps: Sequence[Gap]) -> str:
 
 def _with_list(text: str, section: str) -> str:
     """`text` with its list replaced, or added where there is none; what the owner wrote beside it stays."""
-    section = section.replace("\n", headings.newline_of(text))
+    section = section.replace("\n", notes.newline_of(text))
     for stretch in headings.top_sections(text):
         if stretch.title == TITLE:
             gap = text[stretch.start : stretch.end]
-            trail = gap[len(gap.rstrip()) :] if text[stretch.end :].strip() else headings.newline_of(text)
+            trail = gap[len(gap.rstrip()) :] if text[stretch.end :].strip() else notes.newline_of(text)
             return text[: stretch.start] + section.rstrip() + trail + text[stretch.end :]
     return headings.insert_block(text, len(text), section.rstrip().replace("\r\n", "\n"))
