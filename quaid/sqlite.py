@@ -110,9 +110,7 @@ def open_database(
     Raises:
         apsw.Error: as SQLite says; `retry_after_damage` and `translated` know what is meant.
     """
-    if not _has_header(path):
-        _make_file(path, wait_ms)
-    connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
+    connection = _connect_or_make(path, wait_ms)
     try:
         connection.set_busy_timeout(wait_ms)
         if prepare is not None:
@@ -129,6 +127,19 @@ def open_database(
         connection.close()
         raise
     return connection
+
+
+def _connect_or_make(path: Path, wait_ms: int) -> Database:
+    if not _has_header(path):
+        _make_file(path, wait_ms)
+    try:
+        return connect(path, apsw.SQLITE_OPEN_READWRITE)
+    except apsw.CantOpenError:
+        if path.exists():
+            raise
+    # Another process has set it aside since it was looked at.
+    _make_file(path, wait_ms)
+    return connect(path, apsw.SQLITE_OPEN_READWRITE)
 
 
 def connect(path: Path, flags: int, options: str = "") -> Database:
