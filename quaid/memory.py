@@ -32,7 +32,7 @@ from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
 from quaid.sync.indexer import Indexer
-from quaid.vault import template
+from quaid.vault import clashes, template
 
 if TYPE_CHECKING:
     import apsw
@@ -86,19 +86,24 @@ class Memory:
         return memory
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str]) -> tuple[Self, Created]:
-        """Make `path` a vault. A folder with notes is adopted: files are added, none is changed.
+    def create(cls, path: str | os.PathLike[str], folder: str | None = None) -> tuple[Self, Created]:
+        """Make `path` a vault. A folder with notes is adopted: files are added, none is changed. Quaid's folders will
+        lie in `folder`, by default in the vault itself, and in one of their own where they clash with the owner's.
 
         Raises:
             VaultExistsError: it is one already.
+            BadInputError: Quaid's notes cannot be kept in `folder`.
         """
         from quaid.history.creation import fill_vault
 
         root = Path(path).expanduser().absolute()
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
+        chosen = clashes.choose_folder(root) if folder is None else clashes.check_folder(root, folder)
         memory, adopted = cls(root, load_settings(root)), template.has_notes(root)
-        return memory, fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
+        wait_s = memory.settings.git.wait_s
+        created = fill_vault(root, memory.git, wait_s, memory._tell, adopted=adopted, folder=chosen)
+        return (cls(root, load_settings(root)) if chosen else memory), created
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
         """Show how far long work is by `progress`, and tell what a wait waits for by `say`."""

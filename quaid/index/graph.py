@@ -24,6 +24,12 @@ class Neighbour:
     to_key: str
 
 
+_IS_ENTITY = (
+    "(d.kind = 'entity' OR d.kind = 'note' AND EXISTS (SELECT 1 FROM names called JOIN edges "
+    "ON called.name_key IN (edges.subject_key, edges.object_key) WHERE called.doc_id = d.doc_id))"
+)
+
+
 def insert(connection: apsw.Connection, doc_id: int, note: Note) -> None:
     """Insert the names, edges, links and citations of one document."""
     connection.executemany(
@@ -46,13 +52,14 @@ def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Sco
     """Return those of `keys` that name an entity, each with all keys of the same one: key -> {canonical and alias
     keys}.
 
-    An entity is a note in entities/ or anything that stands at an end of an edge, as far as `scope` sees.
+    An entity has an entity note, or stands at an end of an edge, as far as `scope` sees. The owner's own note of what
+    stands there tells its other names.
     """
     values = {"wanted": json.dumps(list(keys)), **scope.values}
     found: dict[str, set[str]] = {}
     for key, doc_id in connection.execute(
         "SELECT name_key, doc_id FROM names JOIN documents d USING (doc_id) "
-        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND kind = 'entity' {scope.and_documents}",
+        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND {_IS_ENTITY} {scope.and_documents}",
         values,
     ).fetchall():
         same = {str(row[0]) for row in connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (doc_id,))}

@@ -24,6 +24,7 @@ from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     import apsw
@@ -48,6 +49,7 @@ class Answers:
     ) -> None:  # fmt: skip
         self._root = root
         self._settings = settings
+        self._layout = Layout.of(settings.vault)
         self._embedding = embedding
         self._freshness = freshness
         self._reader = reader
@@ -81,7 +83,7 @@ class Answers:
         sources = Sources(connection, second, self._embedding.embedder_of, self._matrix, self._scoped)
         answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
         if options.context:
-            answer = replace(answer, context=tuple(read_core_notes(self._root, self.owners())))
+            answer = replace(answer, context=tuple(read_core_notes(self._root, self.owners(), self._layout)))
         degraded = list(stale)
         if self._problem is not None:
             reason = f"these are all defaults, and no model is used, until it is repaired. {self._problem}"
@@ -158,7 +160,7 @@ class Answers:
         from quaid.recall.visibility import VisibleCommits
 
         whole = self._in_memory or self._open(self._reader)
-        return VisibleCommits(whole, self.visible(), self._git(), self.owners())
+        return VisibleCommits(whole, self.visible(), self._git(), self.owners(), self._layout)
 
     def log(self, limit: int, **which: Any) -> list[Commit]:
         """Return the newest `limit` commits that the one who asks may see; `which` is as for `History.log`."""

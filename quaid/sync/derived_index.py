@@ -113,6 +113,10 @@ class DerivedIndex(ABC):
         """Return the keys of documents to be replaced though their files may say the same."""
         return ()
 
+    def is_made_with(self, connection: apsw.Connection) -> bool:
+        """Return whether it was made with the present settings."""
+        return database.get_meta(connection, _MADE_WITH) in {None, self._made_with}
+
     def sync(self, options: SyncOptions | None = None, progress: Progress | None = None) -> SyncReport:
         """Bring the index up to date with the files; a damaged or outdated one is rebuilt.
 

@@ -177,7 +177,7 @@ def test_fifty_megabytes_of_text_cost_seconds_and_little_memory(vault: Vault) ->
 
 @pytest.mark.parametrize("piece", ["\n", "\r\n", " \n"])
 def test_blank_lines_cost_no_memory(piece: str) -> None:
-    from quaid.vault.notes import parse_note
+    from hand_written import parse_note
 
     data = f"above{piece * (200_000 // len(piece))}    below".encode()
     tracemalloc.start()
@@ -195,7 +195,7 @@ def test_blank_lines_cost_no_memory(piece: str) -> None:
      "**a", "- a [[", "<<<<<<< ", "a" * 997 + "-", "\u0301", "<a ", "[a]: ", "&#", "\t", "1. "],
 )  # fmt: skip
 def test_no_markup_makes_reading_a_note_slow(piece: str) -> None:
-    from quaid.vault.notes import parse_note
+    from hand_written import parse_note
 
     data = (piece * (100_000 // len(piece))).encode()
     for rel_path in ("note.md", "facts/a.md", "entities/a.md", "episodes/a.md"):
