@@ -47,9 +47,8 @@ def fill_vault(
             root, transaction.VaultChange("init", planned, Message("init: a vault for Quaid")), history
         )
     trust.trust(root)
-    return Created(
-        root, adopted, made_repository, tuple(edit.rel_path for edit in planned), committed.id, clashes, folder
-    )
+    added = tuple(edit.rel_path for edit in planned)
+    return Created(root, adopted, made_repository, added, committed.id, clashing, folder)
 
 
 def clone_vault(url: str, folder: Path) -> None:

@@ -25,13 +25,13 @@ _NOT_WORD = re.compile(r"\W+")
 
 
 def describe(fields: Mapping[str, Any]) -> str:
-    """Return the properties as lines `key: value, value`, bounded in number and length."""
-    lines = []
+    """Return the properties as `key: value, value; key: value`, bounded in number and length."""
+    found = []
     for key, value in islice(fields.items(), MAX_PROPERTIES):
         said = ", ".join(filter(None, (_plain(text) for text in _bounded(value))))
         if said and key.casefold() not in _NAMING | _LOOKS:
-            lines.append(f"{_plain(key)[:_MAX_KEY_CHARS]}: {said[:MAX_VALUE_CHARS]}")
-    return "\n".join(lines)
+            found.append(f"{_plain(key)[:_MAX_KEY_CHARS]}: {said[:MAX_VALUE_CHARS]}")
+    return "; ".join(found)
 
 
 def edges(fields: Mapping[str, Any], subject: str) -> Iterator[Edge]:
