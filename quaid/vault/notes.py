@@ -10,7 +10,7 @@ import hashlib
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import PurePosixPath
@@ -21,6 +21,7 @@ from quaid.vault import episodes, frontmatter, layout, markdown, properties
 from quaid.vault.layout import Layout
 
 MEGABYTE = 1_000_000
+NOT_MADE = "it is in a folder of Quaid's, but Quaid did not make it: it is read as your own note"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$")
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
@@ -126,6 +127,7 @@ def _parse_own(
     names = tuple(dict.fromkeys([stem, *reader.list("aliases"), *reader.list("alias")]))
     shape = _shape_title if place.is_tools_note(rel_path) else _SHAPES.get(kind, _shape_own)
     shaped = shape(body, stem, names, reader)
+    is_misplaced = kind is Kind.NOTE and place.folder_kind(rel_path) is not None
     of_head = tuple(islice(properties.edges(fields, stem), properties.MAX_EDGES)) if kind is Kind.NOTE else ()
     return Note(
         rel_path=rel_path,
@@ -142,15 +144,8 @@ def _parse_own(
         edges=tuple(dict.fromkeys((*markdown.edges(body), *of_head))),
         links=tuple(dict.fromkeys((*markdown.links(body), *(edge.object for edge in of_head)))),
         citations=tuple(markdown.citations([body])),
-        problems=tuple(dict.fromkeys((*problems, *_misplaced(rel_path, kind, place)))),
+        problems=tuple(dict.fromkeys((*problems, *([NOT_MADE] if is_misplaced else ())))),
     )
-
-
-def _misplaced(rel_path: str, kind: Kind, place: Layout) -> Iterator[str]:
-    placed = place.folder_kind(rel_path)
-    if placed is not None and kind is Kind.NOTE:
-        folder = rel_path.removesuffix(place.inner_path(rel_path)) + place.inner_path(rel_path).partition("/")[0]
-        yield f"Quaid did not make it: it is searched as your own note, though {folder}/ is a folder of Quaid's"
 
 
 def render_fact(fields: Mapping[str, frontmatter.Value | None], text: str, edges: Sequence[Edge] = ()) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from quaid.model import Edge
+from quaid.model import Edge, note_name
 from quaid.vault import markdown
 
 MAX_PROPERTIES = 50
@@ -42,7 +42,7 @@ def edges(fields: Mapping[str, Any], subject: str) -> Iterator[Edge]:
             continue
         for text in _bounded(value):
             for target in markdown.links(" ".join(_LINK.findall(text))):
-                yield Edge(subject, relation, target)
+                yield Edge(subject, relation, note_name(target))
 
 
 def _bounded(value: object) -> Iterator[str]:
