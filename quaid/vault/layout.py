@@ -22,8 +22,8 @@ COOKIE_DIR = ".quaid"
 """The one folder of Quaid's in a vault: files that listeners touch to hear of. Nothing in it is ever read."""
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
-_ID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
-"""What `new_id` makes; other programs write theirs in capitals."""
+_ID = re.compile(f"[0-7][{_CROCKFORD}]{{24,25}}")
+"""What `new_id` makes, which other programs write in capitals; or one character less, as in the design's example."""
 _CORE_STEMS = "|".join(name.removesuffix(".md") for name in CORE_FILES)
 _BY_NAME = re.compile(
     rf"snippets/(?:{_CORE_STEMS})\.snippets\.md"

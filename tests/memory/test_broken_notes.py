@@ -112,6 +112,7 @@ def sick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     """One vault with every broken note at once, and a healthy one among them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
+        patch.setenv("QUAID_VAULT_HAND_WRITTEN", "managed")
         sick_vault = copy_vault(tmp_path_factory.mktemp("sick") / "vault")
         for rel_path, (data, _, _) in SICK.items():
             sick_vault.write(rel_path, data)
