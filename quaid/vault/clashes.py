@@ -14,9 +14,14 @@ _HEAD_BYTES = 8192
 
 
 def list_clashes(root: Path, folder: str = "") -> list[str]:
-    """Return those of Quaid's folders that hold files of the owner's: in the folder `root`, or in `folder` below it."""
+    """Return the folders that are called like Quaid's and hold files of the owner's: in the folder `root`, or in
+    `folder` below it. `Projects` is such a name too: some file systems take it for `projects`.
+    """
     place = Layout(folder)
-    return [path for name in FOLDERS if _holds_own(root, path := place.place(name), place)]
+    there = root / folder
+    called = sorted(path.name for path in there.iterdir() if path.is_dir()) if there.is_dir() else []
+    named = (place.place(name) for name in called if name.lower() in FOLDERS)
+    return [path for path in named if _holds_own(root, path, place)]
 
 
 def choose_folder(root: Path) -> str:
