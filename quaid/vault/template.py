@@ -44,7 +44,9 @@ def _with_folder(rel_path: str, text: str, folder: str) -> str:
         return render_setting(text, "vault.folder", folder)
     if rel_path == "Facts.base":
         return text.replace('inFolder("facts")', f'inFolder("{folder}/facts")')
-    return re.sub(rf"(^|`)({'|'.join(FOLDERS)})(?=/)", lambda found: f"{found[1]}{folder}/{found[2]}", text, flags=re.M)
+    return re.sub(
+        rf"(^|`)({'|'.join(FOLDERS)})(?=/)", lambda found: f"{found[1]}{folder}/{found[2]}", text, flags=re.MULTILINE
+    )
 
 
 def has_notes(root: Path) -> bool:
