@@ -32,7 +32,7 @@ from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
 from quaid.sync.indexer import Indexer
-from quaid.vault import clashes, template
+from quaid.vault import template
 
 if TYPE_CHECKING:
     import apsw
@@ -87,23 +87,20 @@ class Memory:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], folder: str | None = None) -> tuple[Self, Created]:
-        """Make `path` a vault. A folder with notes is adopted: files are added, none is changed. Quaid's folders will
-        lie in `folder`, by default in the vault itself, and in one of their own where they clash with the owner's.
+        """Make `path` a vault. A folder with notes is adopted: files are added, none is changed. Quaid's folders will lie
+        in `folder`, by default where they clash with none of the owner's.
 
         Raises:
-            VaultExistsError: it is one already.
-            BadInputError: Quaid's notes cannot be kept in `folder`.
+            VaultExistsError, BadInputError: it is one already, or its `folder` cannot hold Quaid's notes.
         """
         from quaid.history.creation import fill_vault
 
         root = Path(path).expanduser().absolute()
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
-        chosen = clashes.choose_folder(root) if folder is None else clashes.check_folder(root, folder)
-        memory, adopted = cls(root, load_settings(root)), template.has_notes(root)
-        wait_s = memory.settings.git.wait_s
-        created = fill_vault(root, memory.git, wait_s, memory._tell, adopted=adopted, folder=chosen)
-        return (cls(root, load_settings(root)) if chosen else memory), created
+        made, adopted = cls(root, load_settings(root)), template.has_notes(root)
+        created = fill_vault(root, made.git, made.settings.git.wait_s, made._tell, adopted=adopted, folder=folder)
+        return cls(root, load_settings(root)), created
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
         """Show how far long work is by `progress`, and tell what a wait waits for by `say`."""
