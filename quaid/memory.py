@@ -32,7 +32,6 @@ from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
 from quaid.sync.indexer import Indexer
-from quaid.vault import template
 
 if TYPE_CHECKING:
     import apsw
@@ -87,8 +86,7 @@ class Memory:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], folder: str | None = None) -> tuple[Self, Created]:
-        """Make `path` a vault. A folder with notes is adopted: files are added, none is changed. Quaid's folders will lie
-        in `folder`, by default where they clash with none of the owner's.
+        """Make `path` a vault, with Quaid's folders in `folder`. One with notes is adopted: files are added, none changes.
 
         Raises:
             VaultExistsError, BadInputError: it is one already, or its `folder` cannot hold Quaid's notes.
@@ -98,8 +96,8 @@ class Memory:
         root = Path(path).expanduser().absolute()
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
-        made, adopted = cls(root, load_settings(root)), template.has_notes(root)
-        created = fill_vault(root, made.git, made.settings.git.wait_s, made._tell, adopted=adopted, folder=folder)
+        made = cls(root, load_settings(root))
+        created = fill_vault(root, made.git, made.settings.git.wait_s, made._tell, folder)
         return cls(root, load_settings(root)), created
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:

@@ -32,7 +32,7 @@ class Created:
 
 
 def fill_vault(
-    root: Path, history: History, wait_s: float, say: Callable[[str], None], *, adopted: bool, folder: str | None = None
+    root: Path, history: History, wait_s: float, say: Callable[[str], None], folder: str | None = None
 ) -> Created:
     """Add what is missing to the folder `root`, in one commit; nothing that is there is changed. It is trusted then.
     Quaid's folders will lie in `folder`, by default where they clash with none of the owner's.
@@ -40,6 +40,7 @@ def fill_vault(
     Raises:
         BadInputError: Quaid's notes cannot be kept in `folder`.
     """
+    adopted = template.has_notes(root)
     clashing = tuple(clashes.list_clashes(root))
     folder = clashes.choose_folder(root) if folder is None else clashes.check_folder(root, folder)
     trust.begin_state(root)
