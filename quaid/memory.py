@@ -86,7 +86,7 @@ class Memory:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], folder: str | None = None) -> tuple[Self, Created]:
-        """Make `path` a vault, with Quaid's folders in `folder`. One with notes is adopted: files are added, none changes.
+        """Make `path` a vault, Quaid's folders in `folder`. One with notes is adopted: files are added, none changes.
 
         Raises:
             VaultExistsError, BadInputError: it is one already, or its `folder` cannot hold Quaid's notes.

@@ -138,6 +138,8 @@ def _parse_own(
         text=shaped[0],
         chunks=shaped[1],
         project=place.project_of(rel_path),
+        pinned=kind is Kind.CORE and reader.flag("pinned"),
+        verified=kind is Kind.CORE and reader.flag("verified"),
         created=reader.date("created") or reader.date("date"),
         names=names,
         keywords=tuple(reader.list("keywords")),
