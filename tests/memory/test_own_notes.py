@@ -10,6 +10,7 @@ from vaults import Vault, assert_verified, paths, refused, texts, trust_vault
 
 from quaid import Memory
 from quaid.agents.session_context import read_context
+from quaid.cli.main import main
 from quaid.docs.registrar import NewProject
 from quaid.errors import BadInputError, ModelError, NotOursError
 from quaid.janitor import questions
@@ -95,6 +96,17 @@ def test_a_link_to_someone_with_an_own_note_lands_in_a_fact(adopted):
         assert_verified(memory)
     assert not list(adopted.root.rglob("entities/Anna*"))
     assert not (adopted.root / "quaid/entities/Tom.md").exists()
+    assert_untouched(adopted)
+
+
+def test_aliases_of_own_notes_work_as_names(adopted):
+    adopted.write("About me.md", "---\naliases: [me, Will]\n---\nx\n")
+    adopted.write("Ideas.md", "---\nup: '[[Home]]'\n---\nx\n")
+    with adopted.memory() as memory:
+        fact = memory.remember("Anna Kowalski lives in Porto and told me of her Ideas")
+        said = (adopted.root / fact.path).read_text()
+        assert "[[Anna Kowalski]] lives in Porto and told me of her [[Ideas]]" in said
+        assert "Anna Kowalski lives in Porto and told me of her Ideas" in texts(memory, "Where does Ania live?")[:1]
     assert_untouched(adopted)
 
 
@@ -208,6 +220,26 @@ def test_folders_that_clash(tmp_path, files, clashes):
     assert choose_folder(tmp_path) == ("quaid" if clashes else "")
     (tmp_path / "quaid").mkdir()
     assert choose_folder(tmp_path) == ("quaid-2" if clashes else "")
+
+
+def test_init_names_the_folders_that_clash(unmanaged, tmp_path, capsys):
+    Vault(tmp_path).write("a/journal/x.md", "mine")
+    Vault(tmp_path).write("b/journal/x.md", "mine")
+    assert main(["init", str(tmp_path / "a"), "--no-fetch"]) == 0
+    assert "You have journal/ already, so Quaid keeps its own folders in quaid/." in capsys.readouterr().err
+    assert main(["init", str(tmp_path / "b"), "--no-fetch", "--folder", "."]) == 1
+    assert main(["init", str(tmp_path / "b"), "--no-fetch", "--folder", "my/memory"]) == 0
+    assert 'folder = "my/memory"' in (tmp_path / "b/quaid.toml").read_text()
+
+
+def test_status_and_doctor_name_own_notes_in_quaids_folders(unmanaged, tmp_path, capsys):
+    vault = adopt(tmp_path / "vault", {"Plan.md": "x\n"})
+    vault.write("review/list.md", "milk\n")
+    for command in ("status", "doctor"):
+        main(["--vault", str(vault.root), command])
+        said = capsys.readouterr().out
+        assert "review/list.md" in said
+        assert "quaid config vault.hand_written managed" in said
 
 
 @pytest.mark.parametrize("folder", ["../x", ".hidden", "a//b", "a/./b", "node_modules", "taken"])
