@@ -61,7 +61,13 @@ def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Setti
     for key, name in (("models", settings.models.api_key_env), ("embedding", settings.embedding.api_key_env)):
         if name and not _KEY_VARIABLE.fullmatch(name):
             raise ConfigError(f"{key}.api_key_env", _NOT_A_KEY.format(name))
+    _check_folder(settings.vault.folder)
     return _offline(settings) if settings.offline else settings
+
+
+def _check_folder(folder: str) -> None:
+    if folder and any(not part or part.startswith(".") for part in folder.strip("/").split("/")):
+        raise ConfigError("vault.folder", f"{folder!r} is not a visible folder within the vault")
 
 
 def _offline(settings: Settings) -> Settings:
@@ -125,7 +131,9 @@ def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
         vault = VaultSettings()
         # Which notes are Quaid's does not change with a slip elsewhere in the file.
         with suppress(ConfigError):
-            vault = _override(_set(vault, _salvage_vault_table(root), "vault.", CONFIG_FILE), "vault.", os.environ)
+            found = _override(_set(vault, _salvage_vault_table(root), "vault.", CONFIG_FILE), "vault.", os.environ)
+            _check_folder(found.folder)
+            vault = found
         embedding, models = EmbeddingSettings(provider="none"), ModelSettings(provider="none")
         return Settings(vault=vault, embedding=embedding, models=models), error
 

@@ -249,6 +249,25 @@ def test_folders_that_cannot_be_quaids(tmp_path, folder):
         check_folder(tmp_path, folder)
 
 
+@pytest.mark.parametrize("folder", ["../away", "a/../../b", ".git", "/../x"])
+def test_no_setting_leads_out_of_the_vault(unmanaged, tmp_path, folder):
+    vault = adopt(tmp_path / "vault", {"Plan.md": "plan of the shed\n"})
+    vault.write("quaid.toml", f'[vault]\nfolder = "{folder}"\n')
+    with vault.memory() as memory:
+        assert "config" in memory.recall("plan of the shed").degraded
+        assert "visible folder within the vault" in str(memory.problem)
+        assert memory.settings.vault.folder == ""
+
+
+def test_a_slip_elsewhere_in_the_settings_changes_no_kind(unmanaged, tmp_path):
+    vault = adopt(tmp_path / "vault", OWN)
+    vault.write("quaid/journal/SOUL.journal.md", "## 2026-11-20 - Compaction\n\nA quiet day.\n")
+    for slip in ("[recall\n", "[recall]\nlimits = 3\n"):
+        vault.write("quaid.toml", f'[vault]\nfolder = "quaid" # ours\n\n{slip}')
+        with vault.memory() as memory:
+            assert memory.recall("quiet day").hits[0].kind == "journal"
+
+
 def test_properties_are_searched_and_linked(unmanaged, tmp_path):
     head = (
         '---\nauthor: Ursula Le Guin\nrating: 5\nreviewer: "[[people/Anna Kowalski|Anna]]"\nup: [[Library]]\n'

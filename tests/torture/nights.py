@@ -49,6 +49,7 @@ QUIET = {
     "QUAID_EMBEDDING_PROVIDER": "none",
     "QUAID_MODELS_PROVIDER": "none",
     "QUAID_NOTIFICATIONS_CHANNELS": "",
+    "QUAID_VAULT_HAND_WRITTEN": "managed",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
 }
