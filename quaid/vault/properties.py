@@ -16,6 +16,7 @@ MAX_EDGES = 100
 _MAX_VALUES = 1_000
 _MAX_DEPTH = 5
 _MAX_KEY_CHARS = 60
+_MAX_TEXT_CHARS = 2_000
 _NAMING = frozenset({"alias", "aliases", "keywords", "tag", "tags", "title"})
 """Keys that the index has already, as names and keywords."""
 _LOOKS = frozenset({"cssclass", "cssclasses", "publish"})
@@ -52,7 +53,7 @@ def _bounded(value: object) -> Iterator[str]:
 def _texts(value: object, depth: int = 0) -> Iterator[str]:
     """The texts in a value; what is nested too deeply is left out."""
     if isinstance(value, str):
-        yield value
+        yield value[:_MAX_TEXT_CHARS]
     elif depth >= _MAX_DEPTH:
         return
     elif isinstance(value, Mapping):
