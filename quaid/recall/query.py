@@ -13,6 +13,7 @@ from quaid.recall.intent import Intent, classify
 from quaid.recall.metadata import strip_metadata
 from quaid.text.dates import DateMention, find_dates
 from quaid.text.stop_words import STOP_WORDS
+from quaid.text.words import list_joined_parts
 
 MAX_NAME_WORDS = 4
 """Words in the longest run that is looked up as a name."""
@@ -110,4 +111,5 @@ def _name_keys(text: str, tokens: list[str]) -> tuple[str, ...]:
     )
     keys = (key for key in runs if len(key) > 1 and key not in STOP_WORDS)
     linked = (name_key(name) for name in find_names(text))
-    return tuple(dict.fromkeys([whole, *linked, *keys]))
+    within = (name_key(part) for part in list_joined_parts(text))
+    return tuple(dict.fromkeys([whole, *linked, *keys, *within]))

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from quaid.model import Chunk, Edge, Kind, Note
+from quaid.text.words import stands_alone
 from quaid.vault import episodes, frontmatter, layout, markdown
 
 MEGABYTE = 1_000_000
@@ -276,7 +277,11 @@ def _shape_entity(body: str, stem: str, names: Sequence[str], _fields: _Fields) 
     known = "; ".join(_spoken(edge) for edge in markdown.edges(body, stem))
     text = ". ".join(filter(None, (prose.removesuffix(".") if known else prose, known))) or stem
     # A name that the text has is not said twice: its note would be the best for any question that has the name.
-    unsaid = (name for name in names if not re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", text))
+    unsaid = (
+        name
+        for name in names
+        if not any(stands_alone(text, *found.span()) for found in re.finditer(rf"(?i){re.escape(name)}", text))
+    )
     context = ", ".join(unsaid)
     return text, tuple(Chunk(i, piece, context) for i, piece in enumerate(markdown.split_text(text)))
 

@@ -18,6 +18,7 @@ from quaid.capture.cleaning import clean_text
 from quaid.capture.importers.import_content import ImportContent, ImportedEntity, ImportedFact, ImportSource
 from quaid.errors import BadInputError
 from quaid.model import FACT_TYPES, Edge, name_key
+from quaid.text.words import count_words
 from quaid.vault import frontmatter, markdown, notes
 
 NAME = "basic-memory"
@@ -77,7 +78,7 @@ class _Subject:
         observation = _parse_observation(item[1])
         if observation is None:
             return False
-        if len(observation.text.split()) < 2 and not observation.context:
+        if count_words(observation.text) < 2 and not observation.context:
             found.left_out["observations of one word"] += 1
         else:
             self.observations.append(observation)

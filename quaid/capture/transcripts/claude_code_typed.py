@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from quaid.capture.cleaning import clean_text
@@ -42,15 +43,13 @@ _COMMENT = re.compile(
     r"|(?:the )?user(?:'s)? (?:feedback|comments?))[^:\n]{0,40}:\s*(?P<said>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_NOT_SAID = re.compile(r"\n\s*(?:Note: The user's next message may contain\b|## Approved Plan\b).*", re.DOTALL)
+_NOT_SAID = re.compile(r"\n[ \t]{0,8}(?:Note: The user's next message may contain\b|## Approved Plan\b).*", re.DOTALL)
 _ASKED_BACK = re.compile(
     r"The user (?:wants to clarify these questions|has indicated they have provided enough answers)"
 )
-_PAIR = re.compile(
-    r'"(?P<question>[^"\n]+)"="(?P<answer>.*?)"(?: selected preview:.*?)?(?: user notes: (?P<notes>.*?))?'
-    r'(?=, "[^"\n]+"="|\. You can now\b|\.?\s*\Z)',
-    re.DOTALL,
-)
+_QUESTION = re.compile(r'"(?P<question>[^"\n]+)"="')
+_ANSWER_END = re.compile(r'"(?:(?= selected preview:| user notes: |\. You can now\b)|[,.]?\s{0,2}\Z)')
+_NOTES = re.compile(r" user notes: (.*?)(?:\. You can now\b.*|,? ?)\Z", re.DOTALL)
 _LISTED = re.compile(r'^- "(?P<question>.+)"\n +Answer: (?P<answer>.+)(?:\n +User notes: (?P<notes>.+))?', re.MULTILINE)
 
 
@@ -121,16 +120,25 @@ def _read_result(block: Mapping[str, Any], call: ToolCall, result: object) -> It
     if is_refused or (call.tool == _PLAN_TOOL and _APPROVED.match(text)):
         comment = _COMMENT.search(_NOT_SAID.sub("", text))
         if comment and _ASKED_BACK.match(comment["said"]):
-            yield from _pairs(_LISTED, comment["said"])
+            for found in _LISTED.finditer(comment["said"]):
+                yield clean_text(found["question"]), _joined(found["answer"], found["notes"])
         elif comment and (said := clean_text(comment["said"].strip())):
             yield call.asked, said
     elif call.tool in {_QUESTION_TOOL, ""} and not block.get("is_error"):
         answers = value_at(result, "answers")
         asked = call.questions or value_at(result, "questions")
         found = list(pair_answers(asked, answers, value_at(result, "annotations")))
-        yield from found or (_pairs(_PAIR, text) if call.tool else ())
+        yield from found or (_pair_in_words(text) if call.tool else ())
 
 
-def _pairs(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
-    for found in pattern.finditer(text):
-        yield clean_text(found["question"]), clean_text("\n".join(filter(None, (found["answer"], found["notes"]))))
+def _pair_in_words(text: str) -> Iterator[tuple[str, str]]:
+    """The pairs of `"question"="answer" user notes: …, "question"="answer". You can now …`."""
+    questions = list(_QUESTION.finditer(text))
+    for found, following in zip_longest(questions, questions[1:]):
+        said = text[found.end() : following.start() if following else len(text)]
+        end, notes = _ANSWER_END.search(said), _NOTES.search(said)
+        yield clean_text(found["question"]), _joined(said[: end.start()] if end else said, notes[1] if notes else None)
+
+
+def _joined(answer: str, notes: str | None) -> str:
+    return clean_text("\n".join(filter(None, (answer, notes))))
