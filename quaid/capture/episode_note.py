@@ -161,7 +161,7 @@ def _plan_new(
     session: str, conversation: Conversation, turns: Sequence[Turn], now: datetime, owner: str, fork: Fork | None
 ) -> EpisodePlan:
     started = conversation.started or next((turn.at for turn in conversation.turns if turn.at), None) or now
-    rel_path = layout.episode_path(session, started)
+    rel_path = layout.episode_path(session, started, conversation.title)
     first = fork.turns + 1 if fork else 1
     if fork and not turns:
         return EpisodePlan(session, rel_path, None, first, 0)
@@ -169,6 +169,7 @@ def _plan_new(
     fields: dict[str, frontmatter.Value | None] = {
         "type": "episode",
         "session": session,
+        "title": conversation.title,
         "owner": None if owner == "default" else owner,
         "source": conversation.source,
         "project": conversation.project,

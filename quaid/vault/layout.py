@@ -161,9 +161,10 @@ def session_tail(session: str) -> str:
     return hashlib.sha256(session.encode()).hexdigest()[:6]
 
 
-def episode_path(session: str, started: datetime) -> str:
-    """`episodes/2026/11/20-1402-2f1c9a.md`"""
-    return f"episodes/{started:%Y/%m/%d-%H%M}-{session_tail(session)}.md"
+def episode_path(session: str, started: datetime, title: str | None = None) -> str:
+    """`episodes/2026/11/20-1402-2f1c9a.md`, or with a title `episodes/2026/11/20-1402-the-lease-2f1c9a.md`"""
+    named = f"-{slug(title)}" if title else ""
+    return f"episodes/{started:%Y/%m/%d-%H%M}{named}-{session_tail(session)}.md"
 
 
 def entity_path(name: str) -> str:

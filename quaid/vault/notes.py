@@ -298,7 +298,8 @@ def _shape_episode(body: str, stem: str, names: Sequence[str], fields: _Fields) 
         # "Caroline (8 May 2023)": of six forms tried on LoCoMo the one whose vectors find most (docs/recall.md).
         context = " ".join(filter(None, (turn.speaker, f"({format_day(said_at)})" if said_at else "")))
         for piece in markdown.split_text(turn.text):
-            chunks.append(Chunk(len(chunks), piece, context, "", turn.number, turn.speaker, said_at))
+            keywords = "" if chunks else fields.text("title") or ""
+            chunks.append(Chunk(len(chunks), piece, context, keywords, turn.number, turn.speaker, said_at))
     if not chunks:
         return _shape_by_heading(body, stem, names, fields)
     return "", tuple(chunks)

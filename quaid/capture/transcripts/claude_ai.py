@@ -42,7 +42,8 @@ def read_document(found: dict[str, Any], skipped: Counter[str]) -> Conversation:
     if len(path) < len(messages):
         skipped["abandoned branch"] += len(messages) - len(path)
     project = clean_name(text_at(found, "project", "name") or "") or None
-    return make_conversation(said, "claude-ai", found.get("uuid"), parse_timestamp(found.get("created_at")), project)
+    started = parse_timestamp(found.get("created_at"))
+    return make_conversation(said, "claude-ai", found.get("uuid"), started, project, text_at(found, "name"))
 
 
 def _utterances(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Utterance]:

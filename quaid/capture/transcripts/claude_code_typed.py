@@ -120,8 +120,8 @@ def _read_result(block: Mapping[str, Any], call: ToolCall, result: object) -> It
     if is_refused or (call.tool == _PLAN_TOOL and _APPROVED.match(text)):
         comment = _COMMENT.search(_NOT_SAID.sub("", text))
         if comment and _ASKED_BACK.match(comment["said"]):
-            for found in _LISTED.finditer(comment["said"]):
-                yield clean_text(found["question"]), _joined(found["answer"], found["notes"])
+            for listed in _LISTED.finditer(comment["said"]):
+                yield clean_text(listed["question"]), _joined(listed["answer"], listed["notes"])
         elif comment and (said := clean_text(comment["said"].strip())):
             yield call.asked, said
     elif call.tool in {_QUESTION_TOOL, ""} and not block.get("is_error"):
