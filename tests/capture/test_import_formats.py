@@ -280,7 +280,9 @@ def test_what_else_a_note_says_is_kept_in_the_note_of_its_subject():
 
 
 def test_two_notes_of_one_title_stay_two():
-    note = "---\ntitle: Overview\npermalink: {0}/overview\n---\n## Observations\n- [fact] This is part {0} of the house\n"
+    note = (
+        "---\ntitle: Overview\npermalink: {0}/overview\n---\n## Observations\n- [fact] This is part {0} of the house\n"
+    )
     found = read(folder({"a.md": note.format("a"), "b.md": note.format("b")}))
     assert list(found.entities) == ["Overview", "Overview (b/overview)"]
 

@@ -32,6 +32,9 @@ def test_a_name_in_a_run_of_letters_is_linked_and_found(vault):
         kept = memory.remember("王小明喜欢喝绿茶")
         memory.remember("小红住在上海的公寓")
         assert memory.recall("王小明喜欢什么").hits[0].text == "王小明喜欢喝绿茶"
+        memory.link("राम शर्मा", "lives_in", "पुणे")
+        memory.remember("राम शर्मा को चाय पसंद है")
+        assert memory.recall("राम शर्मा कहाँ रहता है?").hits[0].text.startswith("राम शर्मा")
     assert (vault.root / "entities" / "王小明.md").exists()
     assert (vault.root / kept.path).read_text("utf-8").endswith("[[王小明]]喜欢喝绿茶\n")
 
