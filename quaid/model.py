@@ -186,7 +186,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A transcript as read: `skipped` counts what was left out, by reason."""
+    """A transcript as read: `skipped` counts what was left out, by reason; `title` is what its program calls it."""
 
     turns: tuple[Turn, ...]
     session: str | None = None
@@ -194,6 +194,7 @@ class Conversation:
     started: datetime | None = None
     project: str | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from datetime import datetime
 from quaid.capture import relations
 from quaid.capture.entity_note import EntityNote, plan_entity
 from quaid.model import Edge, Edit, name_key, note_name
+from quaid.text.words import count_words
 from quaid.vault import frontmatter
 from quaid.vault.layout import DEFAULT, Layout, entity_path
 
@@ -161,7 +162,7 @@ class EntityNames:
 
 
 def is_name(text: str) -> bool:
-    """Return True for a name, `LGBTQ support group` or `Maya Chen`; False for a phrase, `Maya's trip to Rome`.
+    """Return True for a name, `LGBTQ support group`, `Maya Chen`, `王小明`; False for a phrase, `Maya's trip to Rome`.
 
     Only names get notes. A phrase stays an end of its edge: it can be found, and a note can be made for it by hand.
     """
@@ -170,13 +171,23 @@ def is_name(text: str) -> bool:
         return False
     if words[0].casefold() in _NO_FIRST_WORDS or text.casefold() == "assistant":
         return False
-    is_title = all(word[0].isupper() or not word[0].isalpha() for word in words if word.casefold() not in _LINKING)
+    if not _has_case(text[0]):
+        return _OF.search(text) is None and count_words(text) <= _MAX_WORDS * 2
+    is_title = all(not _has_case(word[0]) or word[0].isupper() for word in words if word.casefold() not in _LINKING)
     if is_title:
         return words[0][0].isupper() and len(words) <= _MAX_WORDS * 2
     return any(map(str.isupper, words[0])) and len(words) <= _MAX_WORDS and not _PHRASE_WORDS.intersection(words)
 
 
-_NO_FIRST_WORDS = frozenset("the a an i my our his her their user".split())  # noqa: SIM905 - as above
+def _has_case(char: str) -> bool:
+    return char.lower() != char.upper()
+
+
+_NO_FIRST_WORDS = frozenset(
+    "the a an i my our his her their user 我 我们 他 她 私 僕 나 나는 저 मैं मेरा मेरी मेरे أنا".split()  # noqa: SIM905 - as above
+)
+_OF = re.compile("[的の]")
+"""Letters that make a phrase of what belongs to somebody, as `'s` does."""
 _LINKING = frozenset("of the and de von van der la le di da al & in".split())  # noqa: SIM905 - as above
 
 

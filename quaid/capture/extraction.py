@@ -15,13 +15,14 @@ from datetime import date, datetime
 from typing import Any, TypeVar
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.fact_note import MINIMUM_WORDS, FactDetails, count_words
+from quaid.capture.fact_note import FactDetails
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import normalise_edge
 from quaid.capture.storing import NewFact
 from quaid.errors import BadInputError
 from quaid.model import CORE_FILES, Edge
 from quaid.recall.intent import is_technical
+from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault.notes import text_hash
 
 T = TypeVar("T")
@@ -213,7 +214,7 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], materia
 
 def _rejection_reason(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> str:
     """Return why a fact must not be kept; an empty text when it may."""
-    if count_words(fact.text) < MINIMUM_WORDS:
+    if not is_long_enough(fact.text):
         return f"fewer than {MINIMUM_WORDS} words"
     if not fact.turns:
         return "it rests on no turn of this conversation"

@@ -132,11 +132,12 @@ CREATE TABLE passed_over (
     reason TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Words of all chunks, stemmed, rowid = chunk_id. Contentless: the text itself is in `chunks`.
+-- Words of all chunks, stemmed, rowid = chunk_id. Contentless: the text itself is in `chunks`. Marks belong to the
+-- letters they stand on; scripts without spaces are set apart before they are inserted.
 CREATE VIRTUAL TABLE fulltext USING fts5 (
     text, context, keywords,
     content = '', contentless_delete = 1,
-    tokenize = 'porter unicode61 remove_diacritics 2'
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
 );
 
 -- Words of whole episodes, rowid = doc_id: which conversation a question is about is told better by all of it than by any
@@ -144,7 +145,7 @@ CREATE VIRTUAL TABLE fulltext USING fts5 (
 CREATE VIRTUAL TABLE episode_words USING fts5 (
     text, context,
     content = '', contentless_delete = 1,
-    tokenize = 'porter unicode61 remove_diacritics 2'
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
 );
 
 -- The stems in `fulltext` and where they stand, to find the words somebody may have meant.

@@ -12,6 +12,7 @@ from quaid.errors import ModelAnswerError
 from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, numbered_lines
 from quaid.janitor.model_text import MAX_REASON_CHARACTERS, without_empty
 from quaid.llm.prices import estimate_tokens
+from quaid.text.words import is_long_enough
 from quaid.vault import markdown
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ INPUT_LIMIT = 8_000
 MAX_ALIKE = 10
 """A model that calls this many pairs of a batch duplicates, all of them, has not compared them."""
 _OUTPUT_PER_PAIR = 160
-_MIN_WORDS = 3
 
 Problem = Callable[["Pair", "Judgement"], str | None]
 T = TypeVar("T")
@@ -138,7 +138,7 @@ def merged_text_problem(pair: Pair, text: str | None) -> str | None:
     """Return why `text` cannot replace both: it is not a plain sentence, or not what both say."""
     if not text:
         return "merged_text is missing"
-    if len(text.split()) < _MIN_WORDS or markdown.plain(text) != text or "[[" in text:
+    if not is_long_enough(text) or markdown.plain(text) != text or "[[" in text:
         return "merged_text must be one plain sentence"
     found = problem_of(text, (pair.a.text, pair.b.text))
     return f"merged_text is not what both say: {found}" if found else None

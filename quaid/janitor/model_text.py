@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from quaid.capture.fact_note import MINIMUM_WORDS, count_words
 from quaid.claims import find_lost_detail
 from quaid.text.quoting import neutralise
+from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault import headings, markdown
 
 MAX_REASON_CHARACTERS = 300
@@ -41,7 +41,7 @@ def find_missing(kept: str, dropped: str) -> str | None:
 
 def statement_problem(text: str) -> str:
     """Return why `text` cannot be what a note says; empty when it can: one plain line that gives no orders."""
-    if count_words(text) < MINIMUM_WORDS:
+    if not is_long_enough(text):
         return f"it has fewer than {MINIMUM_WORDS} words"
     if plain_line(text) != text or any(mark in text for mark in ("[[", "]]", "%%", "<!--")):
         return "it is not one line without markup"

@@ -13,6 +13,7 @@ from quaid.recall.intent import Intent, classify
 from quaid.recall.metadata import strip_metadata
 from quaid.text.dates import DateMention, find_dates
 from quaid.text.stop_words import STOP_WORDS
+from quaid.text.words import list_joined_parts, list_words
 
 MAX_NAME_WORDS = 4
 """Words in the longest run that is looked up as a name."""
@@ -21,7 +22,8 @@ MAX_PHRASE = 200
 """Characters of a quoted phrase."""
 ALL_STAGES = frozenset({"metadata", "owner", "intent", "dates", "phrases"})
 
-_WORD = re.compile(r"[^\W_]+(?:['.&-][^\W_]+)*", re.UNICODE)
+_JOINT = "['.&-]"
+"""What stands within a name."""
 _POSSESSIVE = re.compile(r"['’]s?$")  # noqa: RUF001 - people type both apostrophes
 _OWNER = frozenset("i i'd i'll i'm i've me mine my myself our ours ourselves us we we're we've".split())  # noqa: SIM905
 _MARKS = frozenset("\"'“„«‘")  # noqa: RUF001 - people type all of these
@@ -65,7 +67,7 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: C
     if "metadata" in stages:
         text = strip_metadata(text)
     spoken = text.replace("’", "'")  # noqa: RUF001
-    tokens = _WORD.findall(spoken)
+    tokens = list_words(spoken, _JOINT)
     says_my = "owner" in stages and not _OWNER.isdisjoint(token.lower() for token in tokens)
     return Query(
         text.strip(),
@@ -110,4 +112,5 @@ def _name_keys(text: str, tokens: list[str]) -> tuple[str, ...]:
     )
     keys = (key for key in runs if len(key) > 1 and key not in STOP_WORDS)
     linked = (name_key(name) for name in find_names(text))
-    return tuple(dict.fromkeys([whole, *linked, *keys]))
+    within = (name_key(part) for part in list_joined_parts(text))
+    return tuple(dict.fromkeys([whole, *linked, *keys, *within]))
