@@ -28,7 +28,7 @@ from quaid.errors import (
     UncommittedError,
     VaultNotFoundError,
 )
-from quaid.index import documents, graph
+from quaid.index import documents, graph, references
 from quaid.index.documents import Document
 from quaid.model import Edge, Edit, Kind, Message
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
@@ -134,7 +134,8 @@ class Writer:
         """Put an edge into the graph, normalised, with entity notes made on the way."""
         from quaid.redaction import admit
 
-        edge = Edge(*(admit(name).text for name in (edge.subject, edge.relation, edge.object)))
+        subject, target = (references.target_of(name) for name in (edge.subject, edge.object))
+        edge = Edge(*(admit(name).text for name in (subject, edge.relation, target)))
         return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
 
     def forget(self, reference: str) -> WriteResult:
@@ -221,11 +222,12 @@ class Writer:
 
     def _plan_forget(self, reference: str) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
-        note, _, turn = reference.partition("#t")
-        document = documents.resolve_one(index, note)
+        document, turn, heading = references.resolve_one(index, reference)
         if document.kind not in FORGETTABLE:
             raise NotOursError(document.path)
-        if turn:
+        if heading:
+            raise BadInputError(f"{reference!r} is a part of {document.path}. Forget all of it, or cut it in your editor.")
+        if turn is not None:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
         if self._dependencies.history().read_at("HEAD", document.path) != data:
@@ -238,11 +240,11 @@ class Writer:
         written = WriteResult(document.id, document.path, "forgotten", text or document.title, hint=hint)
         return WritePlan(written, (Edit(document.path, data, None),), message)
 
-    def _plan_forget_turn(self, document: Document, reference: str, turn: str) -> WritePlan:
-        if document.kind != Kind.EPISODE or not turn.isdigit():
+    def _plan_forget_turn(self, document: Document, reference: str, turn: int) -> WritePlan:
+        if document.kind != Kind.EPISODE:
             raise NoteNotFoundError(reference)
         turn_id = f"{Path(document.path).stem}#t{turn}"
-        edit = self._edit_body(document.path, lambda body: episodes.forget_turn(body, int(turn)))
+        edit = self._edit_body(document.path, lambda body: episodes.forget_turn(body, turn))
         written = WriteResult(turn_id, document.path, "forgotten", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
             return WritePlan(replace(written, outcome="unchanged"))
@@ -252,14 +254,13 @@ class Writer:
         return WritePlan(written, (edit,), message)
 
     def _plan_restore(self, reference: str) -> WritePlan:
-        note, _, turn = reference.partition("#t")
         index = self._dependencies.fresh_visible_index()
-        living = documents.resolve(index, note)
-        if turn and living:
-            return self._plan_restore_turn(living[0], turn)
-        if living:
-            return WritePlan(WriteResult(living[0].id, living[0].path, "unchanged", living[0].title))
-        found = self._dependencies.history().find_removed(note)
+        if references.resolve(index, reference):
+            document, turn, _ = references.resolve_one(index, reference)
+            if turn is not None:
+                return self._plan_restore_turn(document, turn)
+            return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
+        found = self._dependencies.history().find_removed(references.target_of(reference))
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
@@ -271,12 +272,12 @@ class Writer:
             WriteResult(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message
         )
 
-    def _plan_restore_turn(self, document: Document, turn: str) -> WritePlan:
+    def _plan_restore_turn(self, document: Document, turn: int) -> WritePlan:
         turn_id = f"{Path(document.path).stem}#t{turn}"
         old = self._find_said(document, turn_id, turn)
         edit = self._edit_body(
             document.path,
-            lambda body: body if _says_turn(body, int(turn)) else episodes.restore_turn(body, old, int(turn)),
+            lambda body: body if _says_turn(body, turn) else episodes.restore_turn(body, old, turn),
         )
         written = WriteResult(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
@@ -285,13 +286,13 @@ class Writer:
             written, (edit,), Message(f"restore: turn {turn}", trailers=_trailers(turn_id, document.session))
         )
 
-    def _find_said(self, document: Document, turn_id: str, turn: str) -> str:
+    def _find_said(self, document: Document, turn_id: str, turn: int) -> str:
         """The body of an episode as it was when it last said this turn."""
         history = self._dependencies.history()
-        for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)) if turn.isdigit() else ():
+        for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)):
             before = history.read_at(f"{commit.id}^", document.path)
             body = notes.split_body(before.decode("utf-8", "replace"))[1] if before else ""
-            if _says_turn(body, int(turn)):
+            if _says_turn(body, turn):
                 return body
         raise NoteNotFoundError(f"{document.path}#t{turn}")
 

@@ -86,7 +86,8 @@ CREATE TABLE passages (
 );
 CREATE UNIQUE INDEX passages_document ON passages (doc_id, ordinal);
 
--- What a document is called: its file name first (position 0), then its aliases. `name_key` is how names are compared.
+-- What a document is called: its file name first (position 0), then its aliases and its title. `name_key` is how names
+-- are compared.
 CREATE TABLE names (
     name_key TEXT NOT NULL,
     doc_id   INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
