@@ -128,6 +128,11 @@ class NoteNotFoundError(QuaidError):
         super().__init__(f"No note is called {reference!r}. Look for it with: quaid search {reference!r}")
 
 
+class PartNotFoundError(NoteNotFoundError):
+    def __init__(self, path: str, part: str) -> None:
+        QuaidError.__init__(self, f"{path} has no heading {part!r}. See what it has with: quaid get {path!r}")
+
+
 class AmbiguousReferenceError(QuaidError):
     """`candidates` are (reference, text): the reference of one means that one alone."""
 

@@ -152,12 +152,12 @@ class Memory:
         return self.recall(query, limit, keyword_only=True, **options)
 
     def get(self, reference: str) -> NoteView:
-        """One note by id, part of an id, path, name or alias, or one turn (`20-1402-2f1c9a#t3`).
+        """Return the note, turn or section that `reference` means: an id, a path, a name, `[[Note#Heading]]` …
 
         Raises:
             NoteNotFoundError, AmbiguousReferenceError
         """
-        return self.answers.ask(lambda: view_note(self.index(), reference))
+        return self.answers.view(reference)
 
     def history(self, reference: str, limit: int = 20) -> list[Commit]:
         """The commits that touched a note, newest first, across renames."""

@@ -28,6 +28,7 @@ from quaid.errors import (
     UncommittedError,
     VaultNotFoundError,
 )
+from quaid.history.merge import merge_lines
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
 from quaid.model import Edge, Edit, Kind, Message
@@ -52,9 +53,9 @@ FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
 class WriteResult:
     """The result of a write.
 
-    `outcome` is created, confirmed, linked, known, forgotten, restored, kept, set or unchanged; `left` are paths whose
-    change is on disk but not committed, because the owner's own uncommitted work is in them; `hint` names a next
-    step worth knowing; `redacted` are the kinds of the secrets that were replaced.
+    `outcome` is created, confirmed, linked, known, forgotten, restored, edited, kept, set or unchanged; `left` are
+    paths whose change is on disk but not committed, because the owner's own uncommitted work is in them; `hint` names a
+    next step worth knowing; `redacted` are the kinds of the secrets that were replaced.
     """
 
     id: str
@@ -70,7 +71,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """A plan, perhaps an empty one: without edits there is no commit.
+    """A plan, perhaps an empty one: without edits there is no commit. `author` is (name, e-mail), by default Quaid.
 
     `details` are for its caller, as plain JSON.
     """
@@ -79,6 +80,7 @@ class WritePlan:
     edits: tuple[Edit, ...] = ()
     message: Message = field(default_factory=lambda: Message(""))
     details: Mapping[str, Any] = field(default_factory=dict)
+    author: tuple[str, str] | None = None
 
     def answer(self) -> str:
         """The answer that the same call gets again when a crash cut it off."""
@@ -146,6 +148,15 @@ class Writer:
         """Bring back what was forgotten, as it was."""
         return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
 
+    def save_edit(self, path: str, before: bytes, after: bytes) -> WriteResult:
+        """Write a note as its owner has edited it, in the owner's name; what was changed in it meanwhile stays.
+
+        Raises:
+            NoteChangedError: the same lines were changed meanwhile.
+            NoteNotFoundError: the note is gone.
+        """
+        return self.write(_key("edit", path, before, after), lambda: self._plan_edit(path, before, after)).written
+
     def configure(self, key: str, value: object) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; its comments and order stay.
 
@@ -182,7 +193,9 @@ class Writer:
                 planned = retry_after_damage(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
                 if not planned.edits:
                     return planned
-                change = VaultChange(key, planned.edits, planned.message, answer=planned.answer())
+                change = VaultChange(
+                    key, planned.edits, planned.message, answer=planned.answer(), author=planned.author
+                )
                 try:
                     committed = transaction.apply(self._root, change, history)
                 except NoteChangedError:  # an editor saved between plan and write: look again
@@ -226,7 +239,7 @@ class Writer:
         if document.kind not in FORGETTABLE:
             raise NotOursError(document.path)
         if heading:
-            raise BadInputError(f"{reference!r} is a part of {document.path}. Forget all of it, or cut it in your editor.")
+            raise BadInputError(f"{reference!r} is a part of {document.path}. Cut it out with: quaid edit")
         if turn is not None:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
@@ -295,6 +308,19 @@ class Writer:
             if _says_turn(body, turn):
                 return body
         raise NoteNotFoundError(f"{document.path}#t{turn}")
+
+    def _plan_edit(self, path: str, before: bytes, after: bytes) -> WritePlan:
+        now = self._read(path)
+        merged = after if now == before else merge_lines(before, now, after)
+        if merged is None:
+            raise NoteChangedError(path)
+        note = notes.parse_note(path, merged)
+        said = note.title if note.problems or not note.text else note.text
+        written = WriteResult(note.id, path, "edited", said)
+        if merged == now:
+            return WritePlan(replace(written, outcome="unchanged"))
+        message = Message(f"edit: {said}")
+        return WritePlan(written, (Edit(path, now, merged),), message, author=self._dependencies.history().owner())
 
     def _plan_setting(self, key: str, value: object) -> WritePlan:
         edit = self._edit(

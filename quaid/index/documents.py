@@ -10,7 +10,7 @@ import apsw
 
 from quaid.index import fulltext, graph, vectors
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import Note, name_key
+from quaid.model import CONFLICT_PROBLEM, Note, name_key
 
 
 class KnownFile(NamedTuple):
@@ -289,6 +289,26 @@ def find_by_name(connection: apsw.Connection, name: str, scope: Scope = EVERYTHI
         f"doc_id IN (SELECT doc_id FROM names WHERE name_key = :called) {scope.and_documents}",
         {"called": name_key(name.removesuffix(".md")), **scope.values},
     )
+
+
+def list_conflicts(connection: apsw.Connection, scope: Scope = EVERYTHING) -> list[str]:
+    """Return the paths of the notes in `scope` that hold the marks of a merge conflict."""
+    rows = connection.execute(
+        "SELECT d.path FROM documents d WHERE problems <> '[]' AND EXISTS "
+        f"(SELECT 1 FROM json_each(problems) WHERE value = :conflict) {scope.and_documents} ORDER BY d.path",
+        {"conflict": CONFLICT_PROBLEM, **scope.values},
+    )
+    return [str(row[0]) for row in rows]
+
+
+def list_names(connection: apsw.Connection, begun: str, limit: int) -> list[str]:
+    """Return at most `limit` file names, titles and aliases that begin with `begun`, in any case."""
+    key = name_key(begun)
+    rows = connection.execute(
+        "SELECT DISTINCT name FROM names WHERE substr(name_key, 1, ?) = ? ORDER BY name_key LIMIT ?",
+        (len(key), key, limit),
+    )
+    return [str(row[0]) for row in rows]
 
 
 def list_statements(connection: apsw.Connection) -> list[tuple[int, str]]:

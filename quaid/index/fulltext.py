@@ -46,8 +46,13 @@ def remove(connection: apsw.Connection, doc_id: int, chunk_ids: Sequence[int]) -
 
 def terms(text: str) -> list[str]:
     """Return the words of `text` worth searching, lower case, each once; all of them when every one is a stop word."""
-    words = list(dict.fromkeys(_TOKEN.findall(text.lower())))
-    return [word for word in words if word not in STOP_WORDS] or words
+    found = list(dict.fromkeys(words(text)))
+    return [word for word in found if word not in STOP_WORDS] or found
+
+
+def words(text: str) -> list[str]:
+    """Return the words of `text` in their order, lower case."""
+    return _TOKEN.findall(text.lower())
 
 
 def match_any(words: Sequence[str]) -> str:

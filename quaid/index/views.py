@@ -16,13 +16,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NoteView:
-    """One note, or one turn of an episode, as text without markup. `heading` is the part of it that was asked for."""
+    """One note, or the part of it that was asked for: a turn of an episode, or what stands under `heading`.
+
+    `text` is without markup. `source` are the bytes of the file, or of that part.
+    """
 
     document: Document
     text: str
     edges: tuple[Edge, ...] = ()
     turn: int | None = None
     heading: str = ""
+    source: bytes = b""
+
+    @property
+    def markdown(self) -> str:
+        """The note as it is written, head included."""
+        return self.source.decode("utf-8", "replace")
 
 
 def view_note(index: apsw.Connection, reference: str) -> NoteView:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from quaid.model import Chunk, Edge, Kind, Note
+from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note
 from quaid.vault import episodes, frontmatter, layout, markdown
 
 MEGABYTE = 1_000_000
@@ -48,7 +48,7 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE) -> Not
     problems += head.problems
     body = head.body
     if markdown.has_conflict_markers(text):
-        problems += ("a merge conflict is not resolved; both sides are searchable",)
+        problems += (CONFLICT_PROBLEM,)
         body = markdown.without_conflict_markers(body)
     reader = _Fields(head.fields)
     kind = layout.kind_of(rel_path, reader.text("type"), head.fields)

@@ -53,7 +53,9 @@ def test_one_note_is_meant(index, reference, path, part):
     assert (meant.document.path, meant.turn or meant.heading or None) == (path, part)
 
 
-@pytest.mark.parametrize("reference", ["[[]]", "#", "#Heute", "[[#Heute]]", "green tea", "Maya takes", "settel", "/", "."])
+@pytest.mark.parametrize(
+    "reference", ["[[]]", "#", "#Heute", "[[#Heute]]", "green tea", "Maya takes", "settel", "/", "."]
+)
 def test_what_only_resembles_a_note_is_not_meant(index, reference):
     with pytest.raises(NoteNotFoundError):
         references.resolve_one(index, reference)
