@@ -210,6 +210,14 @@ class ConfigError(QuaidError):
         super().__init__(f"{where}: {problem}. List the settings with: quaid config")
 
 
+class SettingError(ConfigError):
+    """Settings that cannot be used, each a sentence with its place; all others can."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        QuaidError.__init__(self, f"{'; '.join(problems)}. Set another value with: quaid config KEY VALUE")
+
+
 class GitError(QuaidError):
     """git refused; its own words are kept."""
 

@@ -98,7 +98,8 @@ class QuaidGroup(TyperGroup):
         # A paragraph that begins with \b is printed as it is, not wrapped.
         text = inspect.cleandoc(function.__doc__).replace("\\b\n", "\b\n").replace("Examples:\n", "\b\nExamples:\n")
         one = _new_typer()
-        one.command(cmd_name, help=text)(function)
+        # A negative number is a value, though it looks like an option.
+        one.command(cmd_name, help=text, context_settings={"ignore_unknown_options": cmd_name == "config"})(function)
         return _with_shared_options(typer.main.get_command(one))
 
     def format_commands(self, _: Any, formatter: Any) -> None:

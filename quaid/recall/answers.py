@@ -15,6 +15,7 @@ from quaid.errors import (
     NoteNotFoundError,
     PartNotFoundError,
     QuaidError,
+    SettingError,
     VaultNotFoundError,
     VaultReadOnlyError,
 )
@@ -97,8 +98,10 @@ class Answers:
             answer = replace(answer, context=tuple(read_core_notes(self._root, self.owners())))
         degraded = list(stale)
         if self._problem is not None:
-            reason = f"these are all defaults, and no model is used, until it is repaired. {self._problem}"
-            degraded.insert(0, f"config: {reason}")
+            reason = "these are all defaults, and no model is used, until it is repaired."
+            if isinstance(self._problem, SettingError):
+                reason = "what cannot be used has its default until it is repaired."
+            degraded.insert(0, f"config: {reason} {self._problem}")
         degraded += _list_conflicts(connection, options)
         if not options.keyword_only and self._settings.embedding.provider != "none":
             waiting = vectors.count_pending(connection)

@@ -59,19 +59,22 @@ def adjust(
 
 
 def lift_called(found: CandidateSet, retrieved: Retrieved, scores: dict[int, float]) -> None:
-    """Put the best chunk of each note that is called as the question before all else; its others keep their places."""
+    """Put the opening of each note that is called as the question before all else; its others keep their places."""
     called = called_chunks(found, retrieved)
     scores |= dict.fromkeys(called, max(EXACT, *scores.values())) if called else {}
 
 
 def called_chunks(found: CandidateSet, retrieved: Retrieved) -> set[int]:
-    """Return the best chunk of each note that is called as the question."""
+    """Return the opening of each note that is called as the question, of a conversation the best turn."""
+
+    def rank(candidate: Candidate) -> tuple[int, float, int]:
+        place = candidate.ordinal if candidate.turn is None else 0
+        return place, -found.scores[candidate.chunk_id], candidate.chunk_id
+
     best: dict[int, Candidate] = {}
     for candidate in found.candidates.values():
         if candidate.doc_id in retrieved.exact:
-            other = best.setdefault(candidate.doc_id, candidate)
-            ranks = [(-found.scores[each.chunk_id], each.chunk_id) for each in (candidate, other)]
-            best[candidate.doc_id] = candidate if ranks[0] < ranks[1] else other
+            best[candidate.doc_id] = min(candidate, best.get(candidate.doc_id, candidate), key=rank)
     return {candidate.chunk_id for candidate in best.values()}
 
 
