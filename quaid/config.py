@@ -43,7 +43,7 @@ _KEY_VARIABLE = re.compile(
 )
 """Variables that hold keys of model services. Another one may hold a secret that must not be sent to them."""
 _TABLE = re.compile(r"\s*\[\[?([^\[\]]+)\]")
-_ASSIGNED = re.compile(r"\s*([\w\s.\"'-]+?)\s*=")
+_ASSIGNED = re.compile(r"[ \t]*([\w.\"'-]+)[ \t]*=")
 _NOT_A_KEY = "{!r} is not a variable for the key of a model service; put the key into QUAID_API_KEY and name that"
 
 

@@ -7,7 +7,7 @@ import re
 from quaid.model import name_key
 from quaid.vault import episodes, notes
 
-_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t]+(?P<title>[^\r\n]*?)[ \t]*#*[ \t]*\r?\n?\Z")
+_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t]+(?P<title>[^\r\n]*)")
 _FENCE = re.compile(r"[ \t>]*(?P<fence>`{3,}|~{3,})")
 _MARKUP = str.maketrans(dict.fromkeys("#|^:[]%*`_", " "))
 """Characters that Obsidian leaves out of a link to a heading, and markup in one."""

@@ -8,7 +8,7 @@ import pytest
 from vaults import Vault
 
 from quaid.agents.prompt_context import build_prompt_context
-from quaid.mcp.results import recall_result
+from quaid.mcp.results import note_result, recall_result
 
 CONFLICT = "<<<<<<< HEAD\nMaya sails on Mondays.\n=======\nMaya sails on Fridays.\n>>>>>>> theirs\n"
 
@@ -29,6 +29,7 @@ def test_the_answer_names_the_note_whatever_was_asked(torn: Vault) -> None:
             assert "own/Sailing.md" in said
         told = memory.recall("when does Maya sail?")
         assert "own/Sailing.md" in json.dumps(recall_result(told).structured_content["degraded"])
+        assert "sails on Fridays" in str(note_result(memory.get("Sailing")).structured_content["text"])
         hooked = build_prompt_context(memory.root, memory.settings, memory.recall, "When does Maya sail?", "")
         assert "own/Sailing.md holds" in hooked.text or "in own/Sailing.md" in hooked.text
 
