@@ -178,7 +178,7 @@ def parse_value(key: str, raw: str) -> Any:
     try:
         return from_text(raw, hint)
     except ValueError as error:
-        raise ConfigError(key, str(error)) from error
+        raise ConfigError(key, str(error).replace(", must", " must", 1)) from error
 
 
 def unknown_setting(key: str) -> ConfigError:
@@ -361,8 +361,11 @@ def _suggest(key: str) -> str:
     from quaid.settings import Settings
 
     known = [name for name, _ in list_settings(Settings())]
-    same_end = [name for name in known if name.rpartition(".")[2] == key.rpartition(".")[2]]
-    meant = same_end[:1] if len(same_end) == 1 else get_close_matches(key, known, n=1, cutoff=0.75)
+    table, _, last = key.rpartition(".")
+    beside = {name.rpartition(".")[2]: name for name in known if name.rpartition(".")[0] == table}
+    same_end = [name for name in known if name.rpartition(".")[2] == last]
+    meant = [beside[near] for near in get_close_matches(last, beside, n=1, cutoff=0.75)]
+    meant = meant or (same_end if len(same_end) == 1 else get_close_matches(key, known, n=1, cutoff=0.85))
     return f" (did you mean {meant[0]}?)" if meant else ""
 
 
