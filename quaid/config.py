@@ -361,6 +361,8 @@ def _suggest(key: str) -> str:
     from quaid.settings import Settings
 
     known = [name for name, _ in list_settings(Settings())]
+    if any(name.startswith(f"{key}.") for name in known):
+        return ""
     table, _, last = key.rpartition(".")
     beside = {name.rpartition(".")[2]: name for name in known if name.rpartition(".")[0] == table}
     same_end = [name for name in known if name.rpartition(".")[2] == last]
