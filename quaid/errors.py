@@ -6,6 +6,11 @@ sentence and leave with the class's exit code; anything that is not a `QuaidErro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+_MAX_CANDIDATES = 20
+"""Notes that are listed for a reference that could be any of them."""
+
 
 class QuaidError(Exception):
     """An expected failure. `exit_code` is what the process leaves with."""
@@ -123,12 +128,23 @@ class NoteNotFoundError(QuaidError):
         super().__init__(f"No note is called {reference!r}. Look for it with: quaid search {reference!r}")
 
 
+class PartNotFoundError(NoteNotFoundError):
+    def __init__(self, path: str, part: str) -> None:
+        QuaidError.__init__(self, f"{path} has no heading {part!r}. See what it has with: quaid get {path!r}")
+
+
 class AmbiguousReferenceError(QuaidError):
+    """`candidates` are (reference, text): the reference of one means that one alone."""
+
     code = "ambiguous"
 
-    def __init__(self, reference: str, candidates: list[str]) -> None:
-        shown = ", ".join(candidates[:5])
-        super().__init__(f"{reference!r} could be any of {shown}. Give more of the id.")
+    def __init__(self, reference: str, candidates: Sequence[tuple[str, str]]) -> None:
+        shown = [f"  {number}  {called}  {text}".rstrip() for number, (called, text) in enumerate(candidates, 1)]
+        more = [f"  … and {len(shown) - _MAX_CANDIDATES:,} more"] if len(shown) > _MAX_CANDIDATES else []
+        super().__init__(
+            "\n".join([f"{reference!r} could be any of these. Give one of them:", *shown[:_MAX_CANDIDATES], *more])
+        )
+        self.candidates = tuple(candidates)
 
 
 class NoteChangedError(QuaidError):
@@ -192,6 +208,14 @@ class ConfigError(QuaidError):
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(f"{where}: {problem}. List the settings with: quaid config")
+
+
+class SettingError(ConfigError):
+    """Settings that cannot be used, each a sentence with its place; all others can."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        QuaidError.__init__(self, f"{'; '.join(problems)}. Set another value with: quaid config KEY VALUE")
 
 
 class GitError(QuaidError):

@@ -18,6 +18,7 @@ from quaid.errors import (
     BadInputError,
     ConfigError,
     NothingSaidError,
+    SettingError,
     VaultExistsError,
     VaultNotFoundError,
 )
@@ -152,12 +153,8 @@ class Memory:
         return self.recall(query, limit, keyword_only=True, **options)
 
     def get(self, reference: str) -> NoteView:
-        """One note by id, part of an id, path, name or alias, or one turn (`20-1402-2f1c9a#t3`).
-
-        Raises:
-            NoteNotFoundError, AmbiguousReferenceError
-        """
-        return self.answers.ask(lambda: view_note(self.index(), reference))
+        """Return the note, turn or section that `reference` means; NoteNotFoundError, AmbiguousReferenceError."""
+        return self.answers.view(reference)
 
     def history(self, reference: str, limit: int = 20) -> list[Commit]:
         """The commits that touched a note, newest first, across renames."""
@@ -226,7 +223,9 @@ class Memory:
         Raises:
             ConfigError: no such setting, or the value does not fit it.
         """
-        return self.writer.configure(key, parse_value(key, raw))
+        value = parse_value(key, raw)
+        self.problem = None if isinstance(self.problem, SettingError) else self.problem  # this may repair it
+        return self.writer.configure(key, value)
 
     def note(self, text: str, session: str | None = None) -> int:
         """Queue a line for the next extraction of `session` (or of any), and return how many are waiting."""

@@ -20,6 +20,10 @@ ENTITY_TYPES = ("person", "place", "organization", "project", "event", "pet", "c
 CORE_FILES = ("SOUL.md", "USER.md", "MEMORY.md", "AGENTS.md")
 
 
+CONFLICT_PROBLEM = "a merge conflict is not resolved; both sides are searchable"
+"""What is said in `Note.problems` of a note with the marks of a merge conflict in it."""
+
+
 class Kind(StrEnum):
     """The kind of a note. Its folder says so; elsewhere its frontmatter `type` does."""
 

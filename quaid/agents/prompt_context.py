@@ -6,7 +6,7 @@ The import is light: most prompts of a session ask nothing of a memory.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from quaid.text.stop_words import STOP_WORDS
 
@@ -71,7 +71,7 @@ def build_prompt_context(
     from quaid.local import sessions
     from quaid.place import state_folder
     from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
-    from quaid.text.quoting import MAX_BLOCK, render_memory_block
+    from quaid.text.quoting import CLOSING, MAX_BLOCK, neutralise, render_memory_block
 
     question = question_in(prompt)
     if question is None or settings.hooks.recall == "off":
@@ -102,6 +102,9 @@ def build_prompt_context(
             break
     else:
         return HookAnswer()
+    sentences = cast("Sequence[object]", found.trace.get("degraded", ()))
+    conflicts = [neutralise(str(sentence)) for sentence in sentences if str(sentence).startswith("conflict:")]
+    text = "\n".join([text.removesuffix(CLOSING).rstrip(), *(f"({each})" for each in conflicts), CLOSING])
     if is_kept:
         sessions.record(state, session, [hit.id for hit in shown])
     return HookAnswer(text, notify_recalled(root, settings.notifications, shown))

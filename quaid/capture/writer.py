@@ -29,7 +29,8 @@ from quaid.errors import (
     UncommittedError,
     VaultNotFoundError,
 )
-from quaid.index import documents, graph
+from quaid.history.merge import merge_lines
+from quaid.index import documents, graph, references
 from quaid.index.documents import Document
 from quaid.model import Edge, Edit, Kind, Message, name_key
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
@@ -54,9 +55,9 @@ FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
 class WriteResult:
     """The result of a write.
 
-    `outcome` is created, confirmed, linked, known, forgotten, restored, kept, set or unchanged; `left` are paths whose
-    change is on disk but not committed, because the owner's own uncommitted work is in them; `hint` names a next
-    step worth knowing; `redacted` are the kinds of the secrets that were replaced.
+    `outcome` is created, confirmed, linked, known, forgotten, restored, edited, kept, set or unchanged; `left` are
+    paths whose change is on disk but not committed, because the owner's own uncommitted work is in them; `hint` names a
+    next step worth knowing; `redacted` are the kinds of the secrets that were replaced.
     """
 
     id: str
@@ -72,7 +73,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """A plan, perhaps an empty one: without edits there is no commit.
+    """A plan, perhaps an empty one: without edits there is no commit. `author` is (name, e-mail), by default Quaid.
 
     `details` are for its caller, as plain JSON.
     """
@@ -81,6 +82,7 @@ class WritePlan:
     edits: tuple[Edit, ...] = ()
     message: Message = field(default_factory=lambda: Message(""))
     details: Mapping[str, Any] = field(default_factory=dict)
+    author: tuple[str, str] | None = None
 
     def answer(self) -> str:
         """The answer that the same call gets again when a crash cut it off."""
@@ -137,7 +139,8 @@ class Writer:
         """Put an edge into the graph, normalised, with entity notes made on the way."""
         from quaid.redaction import admit
 
-        edge = Edge(*(admit(name).text for name in (edge.subject, edge.relation, edge.object)))
+        subject, target = (references.target_of(name) for name in (edge.subject, edge.object))
+        edge = Edge(*(admit(name).text for name in (subject, edge.relation, target)))
         return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
 
     def forget(self, reference: str) -> WriteResult:
@@ -147,6 +150,15 @@ class Writer:
     def restore(self, reference: str) -> WriteResult:
         """Bring back what was forgotten, as it was."""
         return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
+
+    def save_edit(self, path: str, before: bytes, after: bytes) -> WriteResult:
+        """Write a note as its owner has edited it, in the owner's name; what was changed in it meanwhile stays.
+
+        Raises:
+            NoteChangedError: the same lines were changed meanwhile.
+            NoteNotFoundError: the note is gone.
+        """
+        return self.write(_key("edit", path, before, after), lambda: self._plan_edit(path, before, after)).written
 
     def configure(self, key: str, value: object) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; its comments and order stay.
@@ -184,7 +196,9 @@ class Writer:
                 planned = retry_after_damage(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
                 if not planned.edits:
                     return planned
-                change = VaultChange(key, planned.edits, planned.message, answer=planned.answer())
+                change = VaultChange(
+                    key, planned.edits, planned.message, answer=planned.answer(), author=planned.author
+                )
                 try:
                     committed = transaction.apply(self._root, change, history)
                 except NoteChangedError:  # an editor saved between plan and write: look again
@@ -238,11 +252,12 @@ class Writer:
 
     def _plan_forget(self, reference: str) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
-        note, _, turn = reference.partition("#t")
-        document = documents.resolve_one(index, note)
+        document, turn, heading = references.resolve_one(index, reference)
         if document.kind not in FORGETTABLE:
             raise NotOursError(document.path)
-        if turn:
+        if heading:
+            raise BadInputError(f"{reference!r} is a part of {document.path}. Cut it out with: quaid edit")
+        if turn is not None:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
         if self._dependencies.history().read_at("HEAD", document.path) != data:
@@ -255,11 +270,11 @@ class Writer:
         written = WriteResult(document.id, document.path, "forgotten", text or document.title, hint=hint)
         return WritePlan(written, (Edit(document.path, data, None),), message)
 
-    def _plan_forget_turn(self, document: Document, reference: str, turn: str) -> WritePlan:
-        if document.kind != Kind.EPISODE or not turn.isdigit():
+    def _plan_forget_turn(self, document: Document, reference: str, turn: int) -> WritePlan:
+        if document.kind != Kind.EPISODE:
             raise NoteNotFoundError(reference)
         turn_id = f"{Path(document.path).stem}#t{turn}"
-        edit = self._edit_body(document.path, lambda body: episodes.forget_turn(body, int(turn)))
+        edit = self._edit_body(document.path, lambda body: episodes.forget_turn(body, turn))
         written = WriteResult(turn_id, document.path, "forgotten", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
             return WritePlan(replace(written, outcome="unchanged"))
@@ -269,14 +284,13 @@ class Writer:
         return WritePlan(written, (edit,), message)
 
     def _plan_restore(self, reference: str) -> WritePlan:
-        note, _, turn = reference.partition("#t")
         index = self._dependencies.fresh_visible_index()
-        living = documents.resolve(index, note)
-        if turn and living:
-            return self._plan_restore_turn(living[0], turn)
-        if living:
-            return WritePlan(WriteResult(living[0].id, living[0].path, "unchanged", living[0].title))
-        found = self._dependencies.history().find_removed(note)
+        if references.resolve(index, reference):
+            document, turn, _ = references.resolve_one(index, reference)
+            if turn is not None:
+                return self._plan_restore_turn(document, turn)
+            return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
+        found = self._dependencies.history().find_removed(references.target_of(reference))
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
@@ -288,12 +302,12 @@ class Writer:
             WriteResult(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message
         )
 
-    def _plan_restore_turn(self, document: Document, turn: str) -> WritePlan:
+    def _plan_restore_turn(self, document: Document, turn: int) -> WritePlan:
         turn_id = f"{Path(document.path).stem}#t{turn}"
         old = self._find_said(document, turn_id, turn)
         edit = self._edit_body(
             document.path,
-            lambda body: body if _says_turn(body, int(turn)) else episodes.restore_turn(body, old, int(turn)),
+            lambda body: body if _says_turn(body, turn) else episodes.restore_turn(body, old, turn),
         )
         written = WriteResult(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
@@ -302,15 +316,28 @@ class Writer:
             written, (edit,), Message(f"restore: turn {turn}", trailers=_trailers(turn_id, document.session))
         )
 
-    def _find_said(self, document: Document, turn_id: str, turn: str) -> str:
+    def _find_said(self, document: Document, turn_id: str, turn: int) -> str:
         """The body of an episode as it was when it last said this turn."""
         history = self._dependencies.history()
-        for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)) if turn.isdigit() else ():
+        for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)):
             before = history.read_at(f"{commit.id}^", document.path)
             body = notes.split_body(before.decode("utf-8", "replace"))[1] if before else ""
-            if _says_turn(body, int(turn)):
+            if _says_turn(body, turn):
                 return body
         raise NoteNotFoundError(f"{document.path}#t{turn}")
+
+    def _plan_edit(self, path: str, before: bytes, after: bytes) -> WritePlan:
+        now = self._read(path)
+        merged = after if now == before else merge_lines(before, now, after)
+        if merged is None:
+            raise NoteChangedError(path)
+        note = notes.parse_note(path, merged)
+        said = note.title if note.problems or not note.text else note.text
+        written = WriteResult(note.id, path, "edited", said)
+        if merged == now:
+            return WritePlan(replace(written, outcome="unchanged"))
+        message = Message(f"edit: {said}")
+        return WritePlan(written, (Edit(path, now, merged),), message, author=self._dependencies.history().owner())
 
     def _plan_setting(self, key: str, value: object) -> WritePlan:
         edit = self._edit(

@@ -22,6 +22,7 @@ _OUTCOMES = {
     "known": "Linked already, nothing changed",
     "forgotten": "Forgotten",
     "restored": "Restored",
+    "edited": "Edited",
     "kept": "Kept",
     "unchanged": "It is there already, nothing changed",
     "set": "Set",

@@ -10,11 +10,11 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
 
+from quaid.cli.dates import parse_option_day
 from quaid.cli.invocation import Invocation, check_one_of
 from quaid.errors import UsageError
 from quaid.model import PRIVACIES, STATUSES
 from quaid.recall.options import KINDS, Depth
-from quaid.text.dates import parse_day
 
 DEPTHS: tuple[str, ...] = get_args(Depth)
 
@@ -90,7 +90,7 @@ class QueryOptions(NamedTuple):
             "privacies": frozenset(self.privacy or ()),
             "exclude_session": self.session,
             "compacted_at": self._parse_compacted_at(),
-            "at": _parse_day(self.at, now, end=True),
+            "at": parse_option_day("--at", self.at, now, end=True),
             "superseded": self.superseded,
             "budget": self.budget,
             "context": self.context,
@@ -107,7 +107,8 @@ class QueryOptions(NamedTuple):
         return [f"--{names.get(name, name).replace('_', '-')}" for name in fields if getattr(self, name)]
 
     def _parse_period(self, now: datetime) -> dict[str, date | None]:
-        first, last = _parse_day(self.first, now, end=False), _parse_day(self.last, now, end=True)
+        first = parse_option_day("--from", self.first, now, end=False)
+        last = parse_option_day("--to", self.last, now, end=True)
         if first and last and first > last:
             raise UsageError(f"--from {first} is after --to {last}, so nothing is between them. Swap the two.")
         return {"first": first, "last": last}
@@ -148,7 +149,3 @@ def query_command(*, without: tuple[str, ...] = ()) -> Callable[[Command], Calla
         return run
 
     return make_command
-
-
-def _parse_day(text: str | None, now: datetime, *, end: bool) -> date | None:
-    return None if text is None else parse_day(text, now, end=end)

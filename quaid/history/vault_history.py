@@ -5,6 +5,7 @@ Every process runs in the work tree's top folder; paths go in and out vault-rela
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -377,10 +378,18 @@ class History:
         ours = (self._settings.name, self._settings.email)
         name, email = author or ours
         identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
+        if author is not None and author == self.owner():
+            return identity | {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": email}
         # A signature is the committer's: a user who has git sign signs in their own name.
         if not (self._ask_config("--type=bool", "commit.gpgsign") == "true" and self._ask_config("user.email")):
             identity |= {"GIT_COMMITTER_NAME": ours[0], "GIT_COMMITTER_EMAIL": ours[1]}
         return identity
+
+    def owner(self) -> tuple[str, str] | None:
+        """Return the name and e-mail address with which git commits by hand here; None where it has none."""
+        name = os.environ.get("GIT_AUTHOR_NAME") or self._ask_config("user.name")
+        email = os.environ.get("GIT_AUTHOR_EMAIL") or self._ask_config("user.email")
+        return (name, email) if name and email else None
 
     def _ask_config(self, *key: str) -> str:
         return self._run("read the configuration", "config", "--get", *key, accept=(0, 1))[1].decode().strip()

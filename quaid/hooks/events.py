@@ -65,9 +65,9 @@ def _begin(root: Path, state: Path, session: str, event: Event) -> HookAnswer:
         start_worker(root)  # what was never ended, or left by a worker that was killed
     if source not in _GIVES_CONTEXT:
         return HookAnswer()
-    from quaid.config import load_settings
+    from quaid.config import settings_for_reading
 
-    settings = load_settings(root)
+    settings, _ = settings_for_reading(root)
     return HookAnswer(_context(root, settings, _field(event, "cwd"))) if settings.hooks.context else HookAnswer()
 
 
@@ -138,9 +138,9 @@ def _recall_alone(root: Path, prompt: str, session: str, *, is_kept: bool) -> Ho
     from dataclasses import replace
 
     from quaid.agents.prompt_context import build_prompt_context
-    from quaid.config import load_settings
+    from quaid.config import settings_for_reading
 
-    settings = load_settings(root)
+    settings, _ = settings_for_reading(root)
     if settings.hooks.recall == "off":
         return HookAnswer()
     from quaid.memory import Memory

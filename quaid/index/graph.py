@@ -36,11 +36,12 @@ _IS_ENTITY = f"(d.kind = 'entity' OR d.kind = 'note' AND {_IS_SPOKEN_OF})"
 
 
 def insert(connection: apsw.Connection, doc_id: int, note: Note) -> None:
-    """Insert the names, edges, links and citations of one document."""
-    connection.executemany(
-        "INSERT INTO names VALUES (?,?,?,?)",
-        [(name_key(name), doc_id, position, name) for position, name in enumerate(note.names)],
-    )
+    """Insert the names, edges, links and citations of one document. Its title is the last of its names."""
+    called: dict[str, str] = {}
+    for name in (*note.names, note.title):
+        called.setdefault(name_key(name), name)
+    names = [(key, doc_id, position, name) for position, (key, name) in enumerate(called.items())]
+    connection.executemany("INSERT INTO names VALUES (?,?,?,?)", names)
     connection.executemany(
         "INSERT INTO edges VALUES (?,?,?,?,?,?)",
         [(doc_id, name_key(e.subject), e.relation, name_key(e.object), e.subject, e.object) for e in note.edges],

@@ -50,6 +50,7 @@ CREATE INDEX documents_id ON documents (id);
 CREATE INDEX documents_owner ON documents (owner, privacy);
 CREATE INDEX documents_text_hash ON documents (text_hash) WHERE text_hash IS NOT NULL;
 CREATE INDEX documents_session ON documents (session) WHERE session IS NOT NULL;
+CREATE INDEX documents_problems ON documents (path, problems) WHERE problems <> '[]';
 CREATE INDEX documents_superseded ON documents (superseded_by) WHERE superseded_by IS NOT NULL;
 
 -- A searchable piece of a document: a fact, a turn, a section. `text` is shown; `context` (date and speaker,
@@ -86,7 +87,8 @@ CREATE TABLE passages (
 );
 CREATE UNIQUE INDEX passages_document ON passages (doc_id, ordinal);
 
--- What a document is called: its file name first (position 0), then its aliases. `name_key` is how names are compared.
+-- What a document is called: its file name first (position 0), then its aliases and its title. `name_key` is how names
+-- are compared.
 CREATE TABLE names (
     name_key TEXT NOT NULL,
     doc_id   INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,

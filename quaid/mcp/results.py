@@ -16,7 +16,7 @@ from mcp.types import CallToolResult, TextContent
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from quaid.model import Commit, Hit, Recall
+from quaid.model import Commit, Hit, Kind, Recall
 from quaid.text.quoting import MAX_TEXT, PREFACE, neutralise, render_memory_block
 
 if TYPE_CHECKING:
@@ -262,7 +262,9 @@ def warning_of(found: Recall) -> str:
 
 def note_result(view: NoteView) -> CallToolResult:
     document = view.document
-    text = neutralise(view.text)
+    # A note of the owner's is headings, links and code as well; a fact is what it states.
+    is_stated = document.kind in {Kind.FACT, Kind.ENTITY, Kind.EPISODE}
+    text = neutralise(view.text if is_stated else view.markdown)
     return tool_result(NoteOutput(
         notice=PREFACE,
         id=one_line(document.id),

@@ -8,11 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quaid.config import own_names
-from quaid.errors import UNWRITABLE, DiskFailedError, DiskFullError, QuaidError, VaultNotFoundError, VaultReadOnlyError
-from quaid.index import database, vectors
+from quaid.errors import (
+    UNWRITABLE,
+    DiskFailedError,
+    DiskFullError,
+    NoteNotFoundError,
+    PartNotFoundError,
+    QuaidError,
+    SettingError,
+    VaultNotFoundError,
+    VaultReadOnlyError,
+)
+from quaid.index import database, documents, vectors
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
-from quaid.index.scope import ScopedChunks
+from quaid.index.scope import ScopedChunks, visible_to
+from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
 from quaid.recall import pipeline
@@ -24,6 +35,7 @@ from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
+from quaid.vault import files
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
@@ -36,6 +48,8 @@ if TYPE_CHECKING:
     from quaid.recall.visibility import VisibleCommits
     from quaid.sync.as_of import PastIndexes
 
+_MAX_NAMED = 3
+"""Notes that a sentence names."""
 T = TypeVar("T")
 Unwritable = VaultReadOnlyError | DiskFullError | DiskFailedError
 
@@ -86,13 +100,43 @@ class Answers:
             answer = replace(answer, context=tuple(read_core_notes(self._root, self.owners(), self._layout)))
         degraded = list(stale)
         if self._problem is not None:
-            reason = f"these are all defaults, and no model is used, until it is repaired. {self._problem}"
-            degraded.insert(0, f"config: {reason}")
+            reason = "these are all defaults, and no model is used, until it is repaired."
+            if isinstance(self._problem, SettingError):
+                reason = "what cannot be used has its default until it is repaired."
+            degraded.insert(0, f"config: {reason} {self._problem}")
+        degraded += _list_conflicts(connection, options)
         if not options.keyword_only and self._settings.embedding.provider != "none":
             waiting = vectors.count_pending(connection)
             if waiting and self._embedding.embedder() is not None:
                 degraded.append(f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync")
         return _with_degraded(answer, degraded)
+
+    def view(self, reference: str) -> NoteView:
+        """Return the note, or the part of it, that `reference` means, as its file has it.
+
+        Raises:
+            NoteNotFoundError, AmbiguousReferenceError
+        """
+
+        def look() -> NoteView:
+            self.fresh()
+            return view_note(self.visible(), reference)
+
+        view = self.ask(look)
+        data = files.read_note(self._root, view.document.path)
+        if data is None:
+            raise NoteNotFoundError(reference)
+        if view.turn is None and not view.heading:
+            return replace(view, source=data)
+        from quaid.vault import excerpt, markdown
+
+        text = data.decode("utf-8", "replace")
+        if view.turn is not None:
+            return replace(view, source=excerpt.read_turn(text, view.turn).encode())
+        section = excerpt.read_section(text, view.heading)
+        if not section:
+            raise PartNotFoundError(view.document.path, view.heading)
+        return replace(view, source=section.encode(), text=markdown.plain(section))
 
     def ask(self, question: Callable[[], T]) -> T:
         """Ask the index, and once more when it turns out to be damaged: a new one is built then, in memory where it
@@ -202,6 +246,7 @@ class Answers:
         try:
             sources = Sources(connection, connection, self._embedding.embedder_of, VectorMatrix())
             answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
+            conflicts = _list_conflicts(connection, options)
         finally:
             reader.close()
         # What has become private since is not told as it was before.
@@ -210,7 +255,7 @@ class Answers:
         kept = set(visible_paths((hit.path for hit in answer.hits), self.fresh()[0], self.visible()))
         answer = replace(answer, hits=tuple(hit for hit in answer.hits if hit.path in kept))
         trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
-        return _with_degraded(replace(answer, trace=trace), past.degraded)
+        return _with_degraded(replace(answer, trace=trace), [*past.degraded, *conflicts])
 
     def _open_judge(self) -> Judge | None:
         if self._judge is None and self._settings.models.provider not in {"", "none"}:
@@ -222,6 +267,16 @@ class Answers:
             # A kept answer has the question in it, in other words.
             self._judge = ModelJudge(models if self._settings.recall.log == "text" else models.without_answers())
         return self._judge
+
+
+def _list_conflicts(connection: apsw.Connection, options: RecallOptions) -> list[str]:
+    """Return a sentence that names the notes with an unresolved merge conflict; none where there are none."""
+    found = documents.list_conflicts(connection, visible_to(connection, options.owners))
+    if not found:
+        return []
+    more = f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
+    named = ", ".join(found[:_MAX_NAMED]) + more
+    return [f"conflict: both sides of an unresolved merge are in {named}. Keep one in an editor, then: git add"]
 
 
 def _with_degraded(answer: Recall, more: Iterable[str]) -> Recall:

@@ -40,7 +40,7 @@ def render(
             id=hit_id(candidate),
             kind=hit_kind(candidate),
             text=_text(candidate.text, settings),
-            score=round(score, 4),
+            score=round(min(1.0, max(0.0, score)), 4),
             path=candidate.path,
             session=candidate.session,
             turn=candidate.turn,

@@ -213,6 +213,7 @@ class _Pipeline:
         new = {chunk_id for chunk_id, _ in self.retrieved.rankings.get("hyde", ())[:MAX_JUDGED]}
         for chunk_id in scores.keys() - grades.keys() - new:
             scores[chunk_id] = min(scores[chunk_id], least)
+        scoring.lift_called(self.found, self.retrieved, scores)
         self.ranked.sort(key=lambda each: (-scores[each.chunk_id], each.chunk_id))
 
     def choose(self) -> tuple[list[Chosen], dict[int, set[int]]]:
@@ -222,7 +223,8 @@ class _Pipeline:
         opposed: dict[int, set[int]] = {}
         with request.trace.stage("choose") as noted:
             if settings.stages.cut and not keyword_only:
-                ranked = scoring.cut(request, self.retrieved, ranked, scores)
+                called = scoring.called_chunks(self.found, self.retrieved)
+                ranked = scoring.cut(request, self.retrieved, ranked, scores, called)
             ordered = [(each, scores[each.chunk_id]) for each in ranked]
             if not keyword_only:
                 ordered = diversity.reorder(request, self.retrieved, ranked, scores)

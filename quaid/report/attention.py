@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from quaid.errors import SettingError
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import transaction
 from quaid.vault.notes import NOT_MADE
@@ -45,7 +46,11 @@ def list_attention(
     problems: Sequence[tuple[str, str]],
 ) -> tuple[Attention, ...]:
     """Everything that needs attention, the most pressing first; `problems` are (path, problem) of notes."""
-    found = [Attention(f"All settings are defaults. {memory.problem}")] if memory.problem else []
+    found = []
+    if memory.problem is not None:
+        some = "Settings that cannot be used are defaults, and nothing is written."
+        said = some if isinstance(memory.problem, SettingError) else "All settings are defaults."
+        found.append(Attention(f"{said} {memory.problem}"))
     # All other databases that are set aside are made again from files.
     damaged = state_folder(memory.root) / f"{LOCAL_FILE}.damaged"
     if os.path.lexists(damaged):

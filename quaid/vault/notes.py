@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from quaid.model import Chunk, Edge, Kind, Note
+from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note
 from quaid.text.words import stands_alone
 from quaid.vault import episodes, frontmatter, layout, markdown, properties
 from quaid.vault.layout import Layout
@@ -56,7 +56,7 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place:
     problems += head.problems
     body = head.body
     if markdown.has_conflict_markers(text):
-        problems += ("a merge conflict is not resolved; both sides are searchable",)
+        problems += (CONFLICT_PROBLEM,)
         body = markdown.without_conflict_markers(body)
     kind = place.kind_of(rel_path, head.fields)
     if kind in _WITH_HEAD or place.is_managed:
