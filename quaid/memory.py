@@ -86,19 +86,24 @@ class Memory:
         return memory
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str]) -> tuple[Self, Created]:
+    def create(cls, path: str | os.PathLike[str], owner_names: Sequence[str] = ()) -> tuple[Self, Created]:
         """Make `path` a vault. A folder with notes is adopted: files are added, none is changed.
+
+        `owner_names` are the name of the owner, who gets a note, and other names of the same person.
 
         Raises:
             VaultExistsError: it is one already.
+            BadInputError: the first of `owner_names` is a word that means whoever the owner is.
         """
+        from quaid.capture.owner_note import plan_vault
         from quaid.history.creation import fill_vault
 
         root = Path(path).expanduser().absolute()
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
         memory, adopted = cls(root, load_settings(root)), template.has_notes(root)
-        return memory, fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
+        planned = plan_vault(root, owner_names, adopt=adopted)
+        return memory, fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, planned, adopted=adopted)
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
         """Show how far long work is by `progress`, and tell what a wait waits for by `say`."""
@@ -171,7 +176,8 @@ class Memory:
 
         def explained() -> Provenance:
             index, seen = self.index(), self.answers.visible_commits().of
-            return explain(view_note(index, reference), index, self.git, self.root, self.settings.git.email, seen)
+            email, names = self.settings.git.email, self.answers.helpers().owner_names
+            return explain(view_note(index, reference), index, self.git, self.root, email, seen, names)
 
         return self.answers.ask(explained)
 
@@ -237,11 +243,7 @@ class Memory:
         return queue_note(state_folder(self.root), text, session)
 
     def extract(
-        self,
-        source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn],
-        *,
-        session: str | None = None,
-        **how: Any,
+        self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
     ) -> ExtractResult:
         """Keep a conversation (a transcript file, an open stream, or turns) and learn from what is new in it.
 
@@ -260,11 +262,7 @@ class Memory:
         return done
 
     def extract_each(
-        self,
-        source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn],
-        *,
-        session: str | None = None,
-        **how: Any,
+        self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
     ) -> Iterator[ExtractResult]:
         """Do the same for every conversation of an archive that has turns. Once nobody answers, no model is asked.
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture import entity_note, fact_note
+from quaid.capture import entity_note, fact_note, owner_note
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.note_finder import NoteFinder
 from quaid.capture.storing import KnownFact, NewFact
@@ -153,6 +153,8 @@ class Writer:
         """
         from quaid.redaction import admit
 
+        if key == owner_note.OWNER_NAME:
+            value = owner_note.clean_name(str(value))
         said = f"{key} = {render_value(value)}"
         if admit(said).redacted:
             raise BadInputError(
@@ -300,9 +302,23 @@ class Writer:
             CONFIG_FILE, lambda data: Edit(CONFIG_FILE, data, render_setting(data.decode(), key, value).encode())
         )
         said = f"{key} = {render_value(value)}"
-        if edit.after == edit.before:
+        names_owner = key == owner_note.OWNER_NAME and value
+        edits, created = self._plan_owner(str(value)) if names_owner else ((), ())
+        if edit.after == edit.before and not edits:
             return WritePlan(WriteResult(key, CONFIG_FILE, "unchanged", said))
-        return WritePlan(WriteResult(key, CONFIG_FILE, "set", said), (edit,), Message(f"config: {said}"))
+        changed = (edit, *edits) if edit.after != edit.before else edits
+        written = WriteResult(key, CONFIG_FILE, "set", said, created=created)
+        return WritePlan(written, changed, Message(f"config: {said}"))
+
+    def _plan_owner(self, name: str) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
+        """The edits that give the owner `name` a note, and the names of new ones; none where a note is called so."""
+        index = self._dependencies.fresh_visible_index()
+        if self.finder.find_entity(index, name) or documents.resolve(index, name):
+            return (), ()
+        former_name = self._dependencies.settings.owner_name
+        former = self.finder.find_entity(index, former_name) if former_name else None
+        renamed = owner_note.plan_new_name(name, former) if former else None
+        return ((renamed,), ()) if renamed else ((owner_note.plan_owner(name, (), _now()),), (name,))
 
     # -- editing notes -------------------------------------------------------------------------------------------
 

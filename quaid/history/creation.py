@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid import trust
 from quaid.history.git_process import execute, explain
-from quaid.model import Message
-from quaid.vault import template, transaction
+from quaid.model import Edit, Message
+from quaid.vault import transaction
 
 if TYPE_CHECKING:
     from quaid.history.vault_history import History
@@ -27,18 +27,30 @@ class Created:
     commit: str | None
 
 
-def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str], None], *, adopted: bool) -> Created:
-    """Add what is missing to the folder `root`, in one commit; nothing that is there is changed. It is trusted then."""
+def fill_vault(
+    root: Path, history: History, wait_s: float, say: Callable[[str], None], planned: Sequence[Edit], *, adopted: bool
+) -> Created:
+    """Make the folder `root` a vault with the files `planned`, in one commit. It is trusted then."""
     trust.begin_state(root)
     made_repository = history.find_repository(root) is None
     history.create_repository()
-    planned = tuple(template.plan_template(root, adopt=adopted))
     with transaction.begin(root, history, wait_s, say):
         committed = transaction.apply(
-            root, transaction.VaultChange("init", planned, Message("init: a vault for Quaid")), history
+            root, transaction.VaultChange("init", tuple(planned), Message("init: a vault for Quaid")), history
         )
     trust.trust(root)
     return Created(root, adopted, made_repository, tuple(edit.rel_path for edit in planned), committed.id)
+
+
+def user_name(folder: Path) -> str:
+    """Return git's user.name in `folder`, which need not exist; empty where none is set.
+
+    Raises:
+        GitMissingError: git is not installed.
+    """
+    there = next((place for place in (folder, *folder.parents) if place.is_dir()), Path.home())
+    code, out, _ = execute(["-C", str(there), "config", "--get", "user.name"], b"", {})
+    return " ".join(out.decode("utf-8", "replace").split()) if code == 0 else ""
 
 
 def clone_vault(url: str, folder: Path) -> None:
