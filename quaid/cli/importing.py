@@ -77,7 +77,7 @@ def render_imported(imported: ImportResult) -> str:
 
     head = f"Nothing new in {imported.source} ({imported.format})"
     if imported.counts:
-        verb = "Would import" if imported.dry_run else styled("ImportResult", "green")
+        verb = "Would import" if imported.dry_run else styled("Imported", "green")
         head = f"{verb}: {phrase_counts(imported.counts)} from {imported.format}"
     repeated = f"{imported.known:,}" if imported.known else None
     examples = [(clipped(text, _WIDTH),) for text in imported.examples] if imported.dry_run else []
