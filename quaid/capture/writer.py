@@ -18,7 +18,7 @@ from quaid.capture import entity_note, fact_note, owner_note
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.note_finder import NoteFinder
 from quaid.capture.storing import KnownFact, NewFact
-from quaid.config import is_users_own, render_setting, render_value, set_users_own
+from quaid.config import is_users_own, person_of, render_setting, render_value, set_users_own
 from quaid.errors import (
     BadInputError,
     NoteBrokenError,
@@ -30,7 +30,7 @@ from quaid.errors import (
 )
 from quaid.index import documents, graph
 from quaid.index.documents import Document
-from quaid.model import Edge, Edit, Kind, Message
+from quaid.model import Edge, Edit, Kind, Message, is_owner_label
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.recall.visibility import may_see
 from quaid.settings import Settings
@@ -134,7 +134,10 @@ class Writer:
         """Put an edge into the graph, normalised, with entity notes made on the way."""
         from quaid.redaction import admit
 
-        edge = Edge(*(admit(name).text for name in (edge.subject, edge.relation, edge.object)))
+        subject, relation, target = (admit(name).text for name in (edge.subject, edge.relation, edge.object))
+        if owner := person_of(self._root, self._dependencies.settings):
+            subject, target = (owner if is_owner_label(end) else end for end in (subject, target))
+        edge = Edge(subject, relation, target)
         return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
 
     def forget(self, reference: str) -> WriteResult:

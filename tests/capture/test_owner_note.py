@@ -125,3 +125,12 @@ def test_user_is_the_one_who_asks_in_a_vault_of_two(vault: Vault) -> None:
         with vault.memory(owner=owner) as memory:
             names = memory.writer.finder.entity_names(memory.index(), NOW)
             assert names.owner == name
+
+
+@pytest.mark.parametrize("word", ["User", "me", "I"])
+def test_a_link_of_the_owner_goes_to_the_owners_note(tmp_path: Path, word: str) -> None:
+    vault = create(tmp_path / "v", "Maya Chen")
+    with vault.memory() as memory:
+        assert memory.link(word, "works_at", "Acme").path == "entities/Maya Chen.md"
+        assert memory.link("Biscuit", "pet_of", word).text == "Maya Chen has_pet Biscuit"
+    assert sorted(path.stem for path in (vault.root / "entities").iterdir()) == ["Acme", "Biscuit", "Maya Chen"]
