@@ -166,6 +166,13 @@ def own_names(root: Path, settings: Settings) -> frozenset[str]:
     return frozenset({mine, "default"} if is_own else {mine})
 
 
+def person_of(root: Path, settings: Settings) -> str:
+    """Return the name of the person who asks, whom `my` and `User` mean; empty where nobody has said it."""
+    # The name in quaid.toml is that of the vault's own owner, whoever asks.
+    name = settings.owner_name if "default" in own_names(root, settings) else ""
+    return name or ("" if settings.owner == "default" else settings.owner)
+
+
 def list_settings(settings: Settings) -> Iterator[tuple[str, Any]]:
     """Return every setting as (dotted key, value), in the order they are declared."""
     yield from _walk(settings, "")

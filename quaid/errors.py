@@ -282,10 +282,14 @@ class MassRemovalError(QuaidError):
 class WeightsMissingError(QuaidError):
     code = "weights_missing"
 
-    def __init__(self, model: str, reason: str) -> None:
+    def __init__(self, model: str, reason: str, folder: object = None) -> None:
+        """`folder` is where they belong, given where a download was tried or cannot be."""
+        self.next_step = "quaid doctor --fetch"
+        step = f"download them with: {self.next_step}"
+        if folder is not None:
+            self.next_step = step = f"copy {folder} from a machine that has it, see docs/install.md"
         super().__init__(
-            f"The weights of {model} are missing ({reason}). Keyword and graph recall work without them; "
-            "download them later with: quaid doctor --fetch"
+            f"The weights of {model} are missing ({reason}). Keyword and graph recall work without them; {step}"
         )
 
 

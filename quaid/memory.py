@@ -86,19 +86,26 @@ class Memory:
         return memory
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], folder: str | None = None) -> tuple[Self, Created]:
+    def create(
+        cls, path: str | os.PathLike[str], owner_names: Sequence[str] = (), folder: str | None = None
+    ) -> tuple[Self, Created]:
         """Make `path` a vault, Quaid's folders in `folder`. One with notes is adopted: files are added, none changes.
 
+        `owner_names` are the name of the owner, who gets a note, and other names of the same person.
+
         Raises:
-            VaultExistsError, BadInputError: it is one already, or its `folder` cannot hold Quaid's notes.
+            VaultExistsError, BadInputError: it is one already, or its `folder` cannot hold Quaid's notes, or the first
+                of `owner_names` is a word that means whoever the owner is.
         """
+        from quaid.capture.owner_note import plan_vault
         from quaid.history.creation import fill_vault
 
         root = Path(path).expanduser().absolute()
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
         made = cls(root, load_settings(root))
-        created = fill_vault(root, made.git, made.settings.git.wait_s, made._tell, folder)
+        plan = plan_vault(root, owner_names, folder)
+        created = fill_vault(root, made.git, made.settings.git.wait_s, made._tell, plan)
         return cls(root, load_settings(root)), created
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
@@ -168,7 +175,8 @@ class Memory:
 
         def explained() -> Provenance:
             index, seen = self.index(), self.answers.visible_commits().of
-            return explain(view_note(index, reference), index, self.git, self.root, self.settings.git.email, seen)
+            email, names = self.settings.git.email, self.answers.helpers().owner_names
+            return explain(view_note(index, reference), index, self.git, self.root, email, seen, names)
 
         return self.answers.ask(explained)
 
@@ -236,11 +244,7 @@ class Memory:
         return queue_note(state_folder(self.root), text, session)
 
     def extract(
-        self,
-        source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn],
-        *,
-        session: str | None = None,
-        **how: Any,
+        self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
     ) -> ExtractResult:
         """Keep a conversation (a transcript file, an open stream, or turns) and learn from what is new in it.
 
@@ -259,11 +263,7 @@ class Memory:
         return done
 
     def extract_each(
-        self,
-        source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn],
-        *,
-        session: str | None = None,
-        **how: Any,
+        self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
     ) -> Iterator[ExtractResult]:
         """Do the same for every conversation of an archive that has turns. Once nobody answers, no model is asked.
 

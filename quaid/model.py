@@ -43,6 +43,15 @@ def name_key(name: str) -> str:
     return " ".join(normalize("NFC", name).casefold().split())
 
 
+OWNER_LABELS = frozenset({"user", "the user", "human", "me", "i", "myself", "you", "the owner"})
+"""The keys of what transcripts and models call the owner of a memory, who has no name there."""
+
+
+def is_owner_label(name: str) -> bool:
+    """Return whether `name` is no name but a word for the owner of the memory: User, Human, me."""
+    return name_key(name) in OWNER_LABELS
+
+
 def note_name(path: str) -> str:
     """Return the name of the note at `path` in links and citations: its file name without the ending."""
     return path.rsplit("/", 1)[-1].removesuffix(".md")
@@ -241,8 +250,8 @@ class Hit:
     """One answer. `score` is in [0, 1], a little more where rare evidence comes on top; `channels` says who found it
     and where, `evidence` what speaks for it and how much.
 
-    `provenance` is whose word it is: owner, agent, tool, import or conversation. `contradicts` are the ids of hits that
-    cannot be true together with this one.
+    `provenance` is whose word it is: owner, other (`speaker`), agent, tool, import or conversation. `contradicts` are
+    the ids of hits that cannot be true together with this one.
     """
 
     id: str

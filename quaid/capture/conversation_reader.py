@@ -17,6 +17,7 @@ from quaid.capture import extraction
 from quaid.capture.extraction import Extraction, LeftOut
 from quaid.capture.prompt_pieces import Material, Piece, first_piece, read_material, single_piece, split_material
 from quaid.capture.relation_naming import name_relations
+from quaid.config import person_of
 from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError, QuaidError
 from quaid.model import ModelUsage
 from quaid.place import LOCAL_FILE, state_folder
@@ -84,6 +85,7 @@ class ConversationReader:
     ) -> None:
         self._state = state_folder(root)
         self._settings = settings
+        self._owner = person_of(root, settings)
         self._index = index
         self._progress = progress
         self._open_models = models
@@ -190,7 +192,7 @@ class ConversationReader:
         from quaid.redaction import admit
 
         # An episode's owner may have written into it what no transcript would have brought.
-        return {slot: admit(text).text for slot, text in piece.inputs(self._settings.owner_name).items()}
+        return {slot: admit(text).text for slot, text in piece.inputs(self._owner).items()}
 
     def _ask(self, reading: ConversationReading, piece: Piece) -> tuple[ConversationReading, Extraction]:
         from quaid.redaction import admit_all

@@ -16,7 +16,7 @@ from datetime import datetime
 
 from quaid.capture import relations
 from quaid.capture.entity_note import EntityNote, plan_entity
-from quaid.model import Edge, Edit, name_key, note_name
+from quaid.model import Edge, Edit, is_owner_label, name_key, note_name
 from quaid.text.words import count_words
 from quaid.vault import frontmatter
 from quaid.vault.layout import DEFAULT, Layout, entity_path
@@ -27,7 +27,6 @@ FindNote = Callable[[str], "EntityNote | None"]
 _ARTICLE = re.compile(r"\A(?:the|a|an|my|our|his|her|their)\s+(?=\S)", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['\u2019]s\b|s['\u2019](?=\s)")
 _PHRASE_WORDS = frozenset("in to with about for from on at by that who which made".split())  # noqa: SIM905 - words read best as words
-_OWNER_KEYS = ("user", "the user", "i", "me")
 _MAX_NAME_CHARS = 60
 _MAX_WORDS = 5
 
@@ -85,7 +84,7 @@ class EntityNames:
 
     def resolve(self, name: str, entity_type: str) -> str:
         """The name of the note that `name` means; of none, what it is called without its article."""
-        if self.owner and name_key(name) in _OWNER_KEYS:
+        if self.owner and is_owner_label(name):
             name = self.owner
         if name in self.speakers or name == self.owner:
             entity_type = "person"
@@ -95,7 +94,7 @@ class EntityNames:
                 self.created[found] = entity_type
             return found
         bare = _ARTICLE.sub("", name, count=1) if not is_name(name) else name
-        return self._create(bare, entity_type) if is_name(bare) else name
+        return self._create(bare, entity_type) if is_name(bare) or name == self.owner else name
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -103,14 +102,14 @@ class EntityNames:
         edits: list[Edit] = []
         for name, kind in self.created.items():
             edit = plan_entity(name, kind, self.now, place=self.layout)
-            edits.append(replace(edit, after=_add_aliases(edit.after or b"", self.aliases.get(name, ()))))
+            edits.append(replace(edit, after=add_aliases(edit.after or b"", self.aliases.get(name, ()))))
         for name, aliases in self.aliases.items():
             note = None if name in self.created else self.find_note(name)
             if note is None or note.is_own:
                 continue
             # The owner repairs a broken head.
             with suppress(frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
-                edits.append(Edit(note.rel_path, note.data, _add_aliases(note.data, aliases)))
+                edits.append(Edit(note.rel_path, note.data, add_aliases(note.data, aliases)))
         changed = [edit for edit in edits if edit.after != edit.before]
         return tuple(sorted(changed, key=lambda edit: edit.rel_path))
 
@@ -195,7 +194,7 @@ def _key(name: str) -> str:
     return name_key(_ARTICLE.sub("", name, count=1))
 
 
-def _add_aliases(data: bytes, aliases: Iterable[str]) -> bytes:
+def add_aliases(data: bytes, aliases: Iterable[str]) -> bytes:
     text = data.decode("utf-8")
     aliases_there = frontmatter.parse(text).fields.get("aliases")
     if isinstance(aliases_there, str):

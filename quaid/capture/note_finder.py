@@ -13,6 +13,7 @@ from quaid.capture import entity_note, episode_note
 from quaid.capture.entity_names import EntityNames
 from quaid.capture.storing import Duplicate, KnownFact, NewFact
 from quaid.claims import Reading, find_same, is_same_claim
+from quaid.config import person_of
 from quaid.errors import EmbeddingError
 from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Document
@@ -85,7 +86,7 @@ class NoteFinder:
             lambda name: self.find_entity(index, name),
             now,
             speakers=speakers,
-            owner=self._settings.owner_name,
+            owner=person_of(self._root, self._settings),
             layout=self._layout,
         )
 

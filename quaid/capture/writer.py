@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture import entity_note, fact_note
+from quaid.capture import entity_note, fact_note, owner_note
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.note_finder import NoteFinder
 from quaid.capture.storing import KnownFact, NewFact
-from quaid.config import is_users_own, render_setting, render_value, set_users_own
+from quaid.config import is_users_own, person_of, render_setting, render_value, set_users_own
 from quaid.errors import (
     BadInputError,
     NoteBrokenError,
@@ -32,7 +32,7 @@ from quaid.errors import (
 from quaid.history.merge import merge_lines
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
-from quaid.model import Edge, Edit, Kind, Message, name_key
+from quaid.model import Edge, Edit, Kind, Message, is_owner_label, name_key
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.recall.visibility import may_see
 from quaid.settings import Settings
@@ -139,8 +139,11 @@ class Writer:
         """Put an edge into the graph, normalised, with entity notes made on the way."""
         from quaid.redaction import admit
 
-        subject, target = (references.target_of(name) for name in (edge.subject, edge.object))
-        edge = Edge(*(admit(name).text for name in (subject, edge.relation, target)))
+        ends = (references.target_of(edge.subject), edge.relation, references.target_of(edge.object))
+        subject, relation, target = (admit(name).text for name in ends)
+        if owner := person_of(self._root, self._dependencies.settings):
+            subject, target = (owner if is_owner_label(end) else end for end in (subject, target))
+        edge = Edge(subject, relation, target)
         return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
 
     def forget(self, reference: str) -> WriteResult:
@@ -168,6 +171,8 @@ class Writer:
         """
         from quaid.redaction import admit
 
+        if key == owner_note.OWNER_NAME:
+            value = owner_note.clean_name(str(value))
         said = f"{key} = {render_value(value)}"
         if admit(said).redacted:
             raise BadInputError(
@@ -286,9 +291,11 @@ class Writer:
     def _plan_restore(self, reference: str) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
         if references.resolve(index, reference):
-            document, turn, _ = references.resolve_one(index, reference)
+            document, turn, heading = references.resolve_one(index, reference)
             if turn is not None:
                 return self._plan_restore_turn(document, turn)
+            if heading:
+                raise NoteNotFoundError(reference)
             return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
         found = self._dependencies.history().find_removed(references.target_of(reference))
         if found is None:
@@ -344,9 +351,23 @@ class Writer:
             CONFIG_FILE, lambda data: Edit(CONFIG_FILE, data, render_setting(data.decode(), key, value).encode())
         )
         said = f"{key} = {render_value(value)}"
-        if edit.after == edit.before:
+        names_owner = key == owner_note.OWNER_NAME and value
+        edits, created = self._plan_owner(str(value)) if names_owner else ((), ())
+        if edit.after == edit.before and not edits:
             return WritePlan(WriteResult(key, CONFIG_FILE, "unchanged", said))
-        return WritePlan(WriteResult(key, CONFIG_FILE, "set", said), (edit,), Message(f"config: {said}"))
+        changed = (edit, *edits) if edit.after != edit.before else edits
+        written = WriteResult(key, CONFIG_FILE, "set", said, created=created)
+        return WritePlan(written, changed, Message(f"config: {said}"))
+
+    def _plan_owner(self, name: str) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
+        """The edits that give the owner `name` a note, and the names of new ones; none where a note is called so."""
+        index = self._dependencies.fresh_visible_index()
+        if self.finder.find_entity(index, name) or documents.find_by_name(index, name):
+            return (), ()
+        former_name = self._dependencies.settings.owner_name
+        former = self.finder.find_entity(index, former_name) if former_name else None
+        renamed = owner_note.plan_new_name(name, former) if former else None
+        return ((renamed,), ()) if renamed else ((owner_note.plan_owner(name, (), _now(), self._layout),), (name,))
 
     # -- editing notes -------------------------------------------------------------------------------------------
 

@@ -77,7 +77,8 @@ def _describe_index(status: Status) -> str:
     state = states.get(index.state, styled("not up to date", "red"))
     if not index.pending or status.embedding.provider == "none":
         return state
-    return f"{state}, {index.pending:,} of {index.chunks:,} chunks without a vector"
+    done = f"{state}, {index.chunks - index.pending:,} of {index.chunks:,} chunks embedded"
+    return f"{done}; a process does the rest, words are found meanwhile" if index.embedding else done
 
 
 def _describe_watcher(watcher: Watcher | None) -> str:

@@ -79,7 +79,7 @@ def render_provenance(found: Provenance) -> str:
         f"confidence {document.confidence:g}" if document.confidence is not None else None,
         f"confirmed {count(document.confirmations, 'time')}" if document.confirmations else None,
         f"said by {document.speaker}" if document.speaker else None,
-        f"source {found.source}" if found.source else None,
+        f"source {found.source}" if found.source and found.source != "other" else None,
         f"valid from {document.valid_from[:10]}" if document.valid_from else None,
         f"valid until {document.valid_until[:10]}" if document.valid_until else None,
         document.id if document.id != document.path else None,

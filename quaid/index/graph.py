@@ -80,6 +80,12 @@ def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Sco
     return found
 
 
+def with_aliases(connection: apsw.Connection, names: Collection[str], scope: Scope = EVERYTHING) -> tuple[str, ...]:
+    """Return the keys of `names` and of all other names of the entities that they name, in alphabetical order."""
+    keys = {name_key(name) for name in names if name}
+    return tuple(sorted(keys.union(*find_entities(connection, keys, scope).values())))
+
+
 def find_similar_names(
     connection: apsw.Connection, parts: Collection[str], scope: Scope = EVERYTHING, limit: int = 20
 ) -> set[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quaid.config import own_names
+from quaid.config import own_names, person_of
 from quaid.errors import (
     UNWRITABLE,
     DiskFailedError,
@@ -24,7 +24,7 @@ from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks, visible_to
 from quaid.index.views import NoteView, view_note
-from quaid.model import Commit, Recall
+from quaid.model import OWNER_LABELS, Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
 from quaid.recall import pipeline
 from quaid.recall.options import RecallOptions
@@ -167,9 +167,9 @@ class Answers:
 
     def helpers(self) -> Helpers:
         """Return what a question may ask beside the index."""
-        # The name in quaid.toml is that of the vault's own owner, whoever asks.
-        own = self._settings.owner_name if "default" in self.owners() else ""
-        names = (own, self._settings.owner)
+        # "User" in a note is the vault's own owner, whoever asks.
+        labels = sorted(OWNER_LABELS) if "default" in self.owners() else []
+        names = (person_of(self._root, self._settings), *labels)
         return Helpers(self._open_judge, lambda ids: self.records().strengths(ids), names)
 
     def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:

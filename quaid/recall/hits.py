@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from quaid.index import documents
+from quaid.index import documents, graph
 from quaid.index.documents import Candidate
-from quaid.model import ChannelRank, Edge, Hit, Kind
+from quaid.model import ChannelRank, Edge, Hit, Kind, is_owner_label, name_key
 from quaid.recall import cutoff, scoring
 from quaid.recall.candidates import CandidateSet, Chosen, contributions, hit_id, hit_kind
 from quaid.recall.retrieval import Retrieved, SearchRequest
@@ -17,7 +17,8 @@ from quaid.settings import RecallSettings
 EXPANDED = "second_pass"
 """The channel of what only the second pass has found."""
 SOURCES = {"user": "owner", "assistant": "agent", "tool": "tool", "import": "import"}
-"""Whose word a note is, by the `source` of its frontmatter."""
+"""Whose word a note is, by the `source` of its frontmatter, unless its speaker is another person."""
+OTHER_PERSON = "other"
 _BY_KIND = {Kind.EPISODE: "conversation", Kind.JOURNAL: "agent", Kind.SNIPPET: "agent"}
 
 
@@ -35,6 +36,7 @@ def render(
     edges = documents.fetch_edges(connection, {candidate.doc_id for candidate, _, _ in chosen})
     ids = documents.list_ids(connection, {doc_id for others in opposed.values() for doc_id in others})
     ranks = _channel_ranks([candidate for candidate, _, _ in chosen], retrieved)
+    owner_keys = graph.with_aliases(connection, request.owner_names, request.scope)
     hits = tuple(
         Hit(
             id=hit_id(candidate),
@@ -50,7 +52,7 @@ def render(
             valid_until=candidate.valid_until,
             status=candidate.status,
             project=candidate.project,
-            provenance=provenance(candidate),
+            provenance=provenance(candidate, owner_keys),
             superseded=scoring.is_over(candidate, day),
             edges=tuple(Edge(*edge) for edge in edges.get(candidate.doc_id, ())),
             channels=ranks[candidate.chunk_id],
@@ -64,9 +66,18 @@ def render(
     return hits if request.options.budget is None else _fit(request, hits, request.options.budget)
 
 
-def provenance(candidate: Candidate) -> str:
-    """Return whose word a memory is: owner, agent, tool, import or conversation. The owner wrote what nobody marked."""
-    return _BY_KIND.get(Kind(candidate.kind)) or SOURCES.get(candidate.source or "", "owner")
+def provenance(candidate: Candidate, owner_keys: Collection[str]) -> str:
+    """Return whose word a memory is: owner, other, agent, tool, import or conversation."""
+    return _BY_KIND.get(Kind(candidate.kind)) or whose_word(candidate.source, candidate.doc_speaker, owner_keys)
+
+
+def whose_word(source: str | None, speaker: str | None, owner_keys: Collection[str]) -> str:
+    """Return whose word a note with this source and speaker is. The owner wrote what nobody marked; what a speaker said
+    who goes by none of `owner_keys` is the word of another person.
+    """
+    word = SOURCES.get(source or "", "owner")
+    is_other = speaker and not is_owner_label(speaker) and name_key(speaker) not in owner_keys
+    return OTHER_PERSON if word == "owner" and is_other else word
 
 
 def _text(text: str, settings: RecallSettings) -> str:

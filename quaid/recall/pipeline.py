@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from quaid.errors import EmbeddingError, ModelError
-from quaid.index import documents, fulltext
+from quaid.index import documents, fulltext, graph
 from quaid.index.documents import Candidate
 from quaid.model import Recall, Use
 from quaid.recall import (
@@ -75,10 +75,13 @@ def _parse(
         parsed = query.parse(text, options.moment, owner_names, on)
         scope = scope_of(sources.connection, options)
         named: frozenset[str] = frozenset()
+        if parsed.owner_keys:
+            parsed = replace(parsed, owner_keys=graph.with_aliases(sources.connection, parsed.owner_keys, scope))
         if not options.keyword_only and stages.graph:
             named = beam_search.find_named(sources.connection, parsed, scope)
         if named and stages.aliases:
-            aliases = sorted(named.difference(parsed.name_keys))
+            # What is about the owner has links to find it by: a name that nobody typed would outweigh the words.
+            aliases = sorted(named.difference(parsed.name_keys, parsed.owner_keys))
             words = (word for key in aliases for word in fulltext.terms(key))
             parsed = replace(parsed, words=tuple(dict.fromkeys([*parsed.words, *words])))
         noted |= {"intent": parsed.intent.value, "words": list(parsed.words), "names": sorted(named)}
@@ -88,7 +91,7 @@ def _parse(
             noted["phrases"] = list(parsed.phrases)
     if stages.intent_weights:
         settings = replace(settings, vector_weight=PROFILES[parsed.intent].vector_weight)
-    return SearchRequest(sources, settings, options, trace, parsed, scope, named)
+    return SearchRequest(sources, settings, options, trace, parsed, scope, named, tuple(owner_names))
 
 
 class _Pipeline:

@@ -26,6 +26,7 @@ _JOINT = "['.&-]"
 """What stands within a name."""
 _POSSESSIVE = re.compile(r"['’]s?$")  # noqa: RUF001 - people type both apostrophes
 _OWNER = frozenset("i i'd i'll i'm i've me mine my myself our ours ourselves us we we're we've".split())  # noqa: SIM905
+_OWNER_AS_SUBJECT = frozenset("i i'd i'll i'm i've we we're we've".split())  # noqa: SIM905
 _MARKS = frozenset("\"'“„«‘")  # noqa: RUF001 - people type all of these
 
 # Compiled when a question has a mark: `re` keeps what it has compiled, and most questions have none. An inch sign
@@ -49,13 +50,14 @@ class Query:
     """A question as the channels search for it.
 
     `words` are for the keyword channel; `name_keys` are all runs of words that could be a name, longest first;
-    `owner_keys` are the names of the owner where the question says `my`.
+    `owner_keys` are the names of the owner where the question says `my`; it is about the owner where it says `I`.
     """
 
     text: str
     words: tuple[str, ...]
     name_keys: tuple[str, ...]
     owner_keys: tuple[str, ...] = ()
+    is_about_owner: bool = False
     intent: Intent = Intent.GENERAL
     dates: tuple[DateMention, ...] = ()
     phrases: tuple[str, ...] = ()
@@ -68,12 +70,14 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: C
         text = strip_metadata(text)
     spoken = text.replace("’", "'")  # noqa: RUF001
     tokens = list_words(spoken, _JOINT)
-    says_my = "owner" in stages and not _OWNER.isdisjoint(token.lower() for token in tokens)
+    spoken_words = {token.lower() for token in tokens} if "owner" in stages else set()
+    says_my = not _OWNER.isdisjoint(spoken_words)
     return Query(
         text.strip(),
         tuple(fulltext.terms(text)),
         _name_keys(text, [_POSSESSIVE.sub("", token) for token in tokens]),
         tuple(dict.fromkeys(name_key(name) for name in owner_names if name)) if says_my else (),
+        not _OWNER_AS_SUBJECT.isdisjoint(spoken_words),
         classify(text) if "intent" in stages else Intent.GENERAL,
         find_dates(text, now) if "dates" in stages else (),
         find_phrases(text) if "phrases" in stages else (),

@@ -54,7 +54,9 @@ class Sources:
 
 @dataclass(slots=True)
 class SearchRequest:
-    """One question with all that its stages need. `named` are the keys of the entities that it names."""
+    """One question with all that its stages need. `named` are the keys of the entities that it names, `owner_names`
+    what the one who asks is called, without the aliases of their note.
+    """
 
     sources: Sources
     settings: RecallSettings
@@ -63,6 +65,7 @@ class SearchRequest:
     query: Query
     scope: Scope
     named: frozenset[str] = frozenset()
+    owner_names: tuple[str, ...] = ()
 
     @property
     def connection(self) -> apsw.Connection:

@@ -95,7 +95,7 @@ def _index_attention(index: Index, embedding: EmbeddingState, watcher: Watcher |
     found = [Attention(index.problem)] if index.problem else []
     if embedding.problem:
         found.append(Attention(embedding.problem))
-    elif index.pending and embedding.ready:
+    elif index.pending and embedding.ready and not index.embedding:
         found.append(Attention(f"{index.pending:,} chunks have no vector yet", "quaid sync"))
     if index.failed:
         found.append(Attention(f"{index.failed:,} chunks could not be embedded", "quaid reindex"))

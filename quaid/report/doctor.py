@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.errors import QuaidError
+from quaid.errors import QuaidError, WeightsMissingError
 from quaid.history import index_lock
 from quaid.history.repository import find_repository
 from quaid.history.vault_history import History
@@ -176,7 +176,8 @@ def check_weights(memory: Memory) -> Outcome:
         return "warning", "Embedding is switched off; recall uses words and graph only.", step
     if memory.embedding.embedder() is None:
         problem = memory.embedding.problem
-        return "error", f"{problem}", "quaid doctor --fetch"
+        step = problem.next_step if isinstance(problem, WeightsMissingError) else "quaid doctor --fetch"
+        return "error", f"{problem}", step
     return "ok", f"{settings.provider}: {settings.model}"
 
 

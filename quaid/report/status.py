@@ -10,7 +10,7 @@ from quaid.capture.note_finder import list_waiting
 from quaid.errors import QuaidError
 from quaid.index import database, documents, vectors
 from quaid.index.reader import IndexReader
-from quaid.local import quarantine
+from quaid.local import locks, quarantine
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import visible_paths
 from quaid.report.attention import Attention, list_attention
@@ -48,6 +48,8 @@ class Index:
     pending: int = 0
     failed: int = 0
     problem: str | None = None
+    embedding: bool = False
+    """A process embeds what is pending, in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,8 @@ def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
         return Index(state, problem=problem), reader, seen
     pending, failed = vectors.count_pending(connection), count_chunks(connection, "failed")
     notes, chunks = documents.count(connection), count_chunks(connection)
-    return Index(state, notes, changed, chunks, pending, failed, problem), reader, seen
+    is_embedding = bool(pending) and locks.is_held(state_folder(memory.root) / locks.EMBEDDING_LOCK)
+    return Index(state, notes, changed, chunks, pending, failed, problem, is_embedding), reader, seen
 
 
 def _is_fresh(memory: Memory, reader: IndexReader) -> bool:

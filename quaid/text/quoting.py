@@ -151,7 +151,8 @@ def describe(hit: Hit) -> list[str]:
         about.append(f"turn {hit.turn} of session {_name(hit.session or '')}")
     else:
         about.append(f"{hit.kind} by {speaker}" if speaker else hit.kind)
-    about.append(f"from {hit.provenance}")
+    if hit.provenance != "other":  # then the speaker is who it is from
+        about.append(f"from {hit.provenance}")
     if hit.project:
         about.append(f"project {_name(hit.project)}")
     if hit.status == "pending":
