@@ -146,13 +146,12 @@ def _joined(kept: Sequence[ReadItem], given: Sequence[ReadItem], *, is_cut: bool
     """`kept` with the items of a repair: each in the place of the one with its number, else of the next that needed
     one. A model that gives all items again changes none of those that were kept.
     """
-    numbered = {number: item for item in given if (number := _number_of(item.value)) is not None}
-    if numbered:
-        for item in kept:
-            if not item.problems:
-                numbered.pop(_number_of(item.value) or 0, None)
-        return (*(item for item in kept if _number_of(item.value) not in numbered), *numbered.values())
     sound = [item.value for item in kept if not item.problems]
+    if any(_number_of(item.value) is not None for item in given):
+        settled = {_number_of(value) for value in sound}
+        new = [item for item in given if _number_of(item.value) not in settled]
+        answered = {_number_of(item.value) for item in new} - {None}
+        return (*(item for item in kept if _number_of(item.value) not in answered), *new)
     new = [item for item in given if item.value not in sound]
     if is_cut:
         return (*kept, *new)

@@ -56,7 +56,9 @@ def fit(found: object, schema: Mapping[str, Any]) -> Fitted:
     for name, part in lists.items():
         given = _as_list(named.get(name), part) if name in named else None
         if isinstance(given, list):
-            items[name] = tuple(_read_item(value, part) for value in given if value not in (None, {}, ""))
+            said = [value for value in given if value not in (None, {}, "")]
+            most = schema["properties"][name].get("maxItems")
+            items[name] = tuple(_read_item(value, part) for value in said[:most])
             named[name] = []
     rest = coerce(named, schema)
     # What a list must hold at least is for the caller's check: an item that is missing can be asked for.
