@@ -1,10 +1,10 @@
 """The notes that the names in edges mean, existing or new, and when two names mean one thing.
 
 Nothing is merged by likeness. Two names are one thing when they differ in case or in a leading article, when the model
-or somebody has said that a thing is called so too, or when one is the first name of exactly one person that is known and
-nothing speaks against it (entity_evidence.py). The other name becomes an alias of the note, which its owner can take
-away again; a name that two are called by is the alias of neither. Who is called like somebody else gets a note of a name
-that says who it is: `Anna (sibling of Maya)`.
+or somebody has said that a thing is called so too, or when one is the first name of exactly one person that is known
+and nothing speaks against it (entity_evidence.py). The other name becomes an alias of the note, which its owner can
+take away again; a name that two are called by is the alias of neither. Who is called like somebody else gets a note of
+a name that says who it is: `Anna (sibling of Maya)`.
 """
 
 from __future__ import annotations
@@ -229,24 +229,27 @@ class EntityNames:
         """
         exact = self.called.get(_key(name), [])
         may_be = [note for note in exact if self._may_be(note, name, entity_type)]
-        if len(exact) == 1 and may_be:
-            return exact[0]
-        if entity_type not in {"person", "concept"} or not (is_name(name) or _key(name) in self.stated):
-            return may_be[0] if may_be else None
-        if " " in name and entity_type != "person":  # `Melanie Pottery Studio` is not Melanie
-            return may_be[0] if may_be else None
+        is_person = entity_type == "person" or (entity_type == "concept" and " " not in name)
+        # `Melanie Pottery Studio` is not Melanie.
+        is_chosen = is_person and (is_name(name) or _key(name) in self.stated) and not len(exact) == len(may_be) == 1
+        if not is_chosen:
+            return next(iter(may_be), None)
         relatives = [note for note in self._relatives(name) if note not in exact and self._is_person(note)]
-        if not exact and len(relatives) == 1 and self._may_join(relatives[0], name):
-            self._add_alias(relatives[0], name)
-            return relatives[0]
-        if not exact and len(relatives) < 2:  # noqa: PLR2004 - there is nobody to choose from
-            return None
+        may_join = [note for note in relatives if self._may_join(note, name)]
+        if exact or len(relatives) > 1:
+            return self._choose(name, may_be, may_join)
+        for note in may_join:
+            self._add_alias(note, name)
+        return next(iter(may_join), None)
+
+    def _choose(self, name: str, called: Sequence[str], alike: Sequence[str]) -> str | None:
+        """Of several who may be `name` the one that it has a tie in common with; else one of those `called` so."""
         ours = self._profile_of_name(name)
-        rest = [*may_be, *(note for note in relatives if self._may_join(note, name))]
-        bound = [note for note in rest if speaks_for(ours, self._profile(note, name))]
+        bound = [note for note in (*called, *alike) if speaks_for(ours, self._profile(note, name))]
         if len(bound) == 1:
             return bound[0]
-        return may_be[0] if may_be else rest[0] if exact and len(rest) == 1 else None
+        is_left = len(alike) == 1 and not called and name_key(name) in self.called
+        return called[0] if called else alike[0] if is_left else None
 
     def _add_alias(self, note: str, name: str) -> None:
         self._call(name, note)
@@ -254,7 +257,7 @@ class EntityNames:
         self.written.append((name, note))
 
     def _relatives(self, name: str) -> list[str]:
-        """The notes of `Maya Chen` for `Maya`, whoever they are; that of `Maya` for `Maya Chen` where she is the one."""
+        """The notes of each `Maya Chen` for `Maya`; that of `Maya` for `Maya Chen` where nobody else can be meant."""
         first, *rest = _key(name).split() or [""]
         longer = {note for key, notes in self.called.items() if key.startswith(f"{first} ") for note in notes}
         if not rest:
@@ -275,7 +278,7 @@ class EntityNames:
         return not speaks_against(ours, theirs, self._near, is_strong=True)
 
     def _may_join(self, note: str, name: str) -> bool:
-        """Return True when nothing speaks against `name` meaning the person of `note`, who is called otherwise so far."""
+        """Return True when nothing speaks against `name` meaning the person of `note`, who was called otherwise."""
         keys = {_key(note), *(key for key, notes in self.called.items() if note in notes)}
         if _key(name) in self.stated and any(key in self.stated for key in keys):
             return False
@@ -300,7 +303,7 @@ class EntityNames:
     @property
     def _said(self) -> list[Edge]:
         """The edges of this plan, the owner by name."""
-        named = {key: self.owner for key in _OWNER_KEYS} if self.owner else {}
+        named = dict.fromkeys(_OWNER_KEYS, self.owner) if self.owner else {}
         return [
             Edge(
                 named.get(name_key(edge.subject), edge.subject),
@@ -369,16 +372,17 @@ def _is_stated_name(thing: NamedThing) -> bool:
     if not text or len(text) > _MAX_NAME_CHARS or name_key(text) in (*_OWNER_KEYS, "assistant"):
         return False
     is_proper = thing.kind in _TOLD and text[0].isalpha() and " " not in text
-    return is_name(text) or _has_no_capitals(text) or (is_proper and text.casefold() not in _NO_FIRST_WORDS)
+    return is_name(text) or has_no_capitals(text) or (is_proper and text.casefold() not in _NO_FIRST_WORDS)
 
 
 def _is_in(name: str, text: str) -> bool:
     if name not in text:
         return False
-    return _has_no_capitals(name) or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+    return has_no_capitals(name) or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
-def _has_no_capitals(text: str) -> bool:
+def has_no_capitals(text: str) -> bool:
+    """Return True for a text in a script without capitals, whose names do not show by how they are written."""
     return text[0].isalpha() and not (text[0].isupper() or text[0].islower())
 
 

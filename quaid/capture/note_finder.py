@@ -16,7 +16,7 @@ from quaid.claims import Reading, find_same, is_same_claim
 from quaid.errors import EmbeddingError
 from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Document
-from quaid.model import Kind, name_key, note_name
+from quaid.model import Edge, Kind, name_key, note_name
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.vault import files, layout, markdown, notes
@@ -77,6 +77,9 @@ class NoteFinder:
             now,
             speakers=speakers,
             owner=self._settings.owner_name,
+            find_edges=lambda name: [
+                Edge(near.subject, near.relation, near.object) for near in graph.neighbours(index, {name_key(name)})
+            ],
         )
 
     def find_episode(self, index: apsw.Connection, session: str) -> episode_note.KeptEpisode | None:

@@ -171,6 +171,16 @@ def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
     return [(str(row[0]), str(row[1])) for row in rows]
 
 
+def entity_types(connection: apsw.Connection, names: Collection[str]) -> dict[str, str]:
+    """Return the types of the entities whose notes are called `names`."""
+    rows = connection.execute(
+        "SELECT n.name, d.type FROM names n JOIN documents d USING (doc_id) "
+        "WHERE d.kind = 'entity' AND n.position = 0 AND n.name IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(names)),),
+    )
+    return {str(row[0]): str(row[1]) for row in rows if row[1]}
+
+
 def relations(connection: apsw.Connection) -> list[str]:
     """Return all relations in use, the most frequent first."""
     rows = connection.execute("SELECT relation FROM edges GROUP BY relation ORDER BY count(*) DESC, relation")

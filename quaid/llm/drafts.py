@@ -71,6 +71,11 @@ def read_reply(reply: Reply, schema: Mapping[str, Any], check: Check | None) -> 
     return check_draft(Draft(fit(found.value, schema), is_cut=found.is_cut or reply.stop == "length"), check)
 
 
+def read_value(value: object, schema: Mapping[str, Any], check: Check | None) -> Draft:
+    """Return what can be used of an answer that a program gives as JSON."""
+    return check_draft(Draft(fit(value, schema)), check)
+
+
 def check_draft(draft: Draft, check: Check | None) -> Draft:
     """Return `draft` with what `check` finds wrong with its value."""
     value = draft.value

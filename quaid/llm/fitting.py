@@ -103,6 +103,9 @@ def _named(value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any
 
 def _as_object(value: Any, schema: Mapping[str, Any]) -> Any:
     value = _decoded(value, dict)
+    needed = [name for name in schema["required"] if "default" not in schema["properties"][name]]
+    if isinstance(value, str | int | float) and len(needed) == 1:
+        value = {needed[0]: value}
     if not isinstance(value, dict):
         return value
     named = _named(value, schema)

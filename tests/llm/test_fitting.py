@@ -51,7 +51,7 @@ def read(value):
     ({"turns": '["t3"]'}, {"turns": ["t3"]}), ({"turns": None}, {"turns": []}), ({"turns": ["t1", None, {"a": 1}]}, {}),
     ({"until": "null"}, {"until": None}), ({"until": 2023}, {"until": "2023"}), ({"text": 5}, {"text": "5"}),
     ({"text": "half \ud83d"}, {"text": "half \ufffd"}), ({"joined": {"of": "x"}}, {"joined": [{"of": "x"}]}),
-    ({"joined": ["x", {"of": "y", "z": 1}, {"o": 1}]}, {"joined": [{"of": "y"}]}), ({"joined": [{"of": "x"}] * 3}, {"joined": [{"of": "x"}] * 2}),
+    ({"joined": [["x"], {"of": "y", "z": 1}, {"o": 1}]}, {"joined": [{"of": "y"}]}), ({"joined": ["x", 5]}, {"joined": [{"of": "x"}, {"of": "5"}]}), ({"joined": [{"of": "x"}] * 3}, {"joined": [{"of": "x"}] * 2}),
 ])  # fmt: skip
 def test_what_can_only_be_meant_one_way_is_read_so(change, meant):
     kept, failed = read({"v": 1, "notes": [NOTE | change]})
