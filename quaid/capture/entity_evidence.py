@@ -1,8 +1,7 @@
 """What speaks against two names meaning one person, and what for it: their relations, and how a conversation uses them.
 
 A relation says what somebody is to somebody else: nobody is both the sister and the colleague of one person, as far as
-a name alone may tell. Evidence that is `strong` separates even two who are called alike; the rest only keeps a first
-name from joining a longer one.
+a name alone may tell.
 """
 
 from __future__ import annotations
@@ -65,19 +64,28 @@ class Profile:
         return cls(own, tuple(dict.fromkeys(tie for edge in edges for tie in _ties(edge, own))))
 
 
-def speaks_against(one: Profile, other: Profile, near: Sequence[str], *, is_strong: bool) -> bool:
-    """Return True when the ties of two names say that they mean two people. `near` are keys of the owner and of who
-    speaks, whose kin are called by first names. With `is_strong` only what no change of life explains counts.
+def contradict(one: Profile, other: Profile, anchors: Sequence[str] | None = None) -> bool:
+    """Return True when ties of two names cannot both be those of one person; with `anchors` only ties to these count,
+    keys of people of whom it is certain who they are.
     """
-    if any(_clash(mine, theirs) for mine in one.ties for theirs in other.ties):
-        return True
-    if is_strong or speaks_for(one, other):
-        return False
-    return (
-        any(_differ(mine, theirs, _SINGLE_FOR_NOW) for mine in one.ties for theirs in other.ties)
-        or _is_stranger(one, other, near)
-        or _is_stranger(other, one, near)
+    return any(
+        _clash(mine, theirs)
+        for mine in one.ties
+        for theirs in other.ties
+        if anchors is None or (mine.other == theirs.other and mine.other in anchors)
     )
+
+
+def speaks_against(one: Profile, other: Profile, near: Sequence[str]) -> bool:
+    """Return True when anything keeps two names from meaning one person. `near` are keys of the owner and of who
+    speaks, whose kin are called by first names.
+    """
+    if contradict(one, other):
+        return True
+    if speaks_for(one, other):
+        return False
+    live_apart = any(_differ(mine, theirs, _SINGLE_FOR_NOW) for mine in one.ties for theirs in other.ties)
+    return live_apart or _is_stranger(one, other, near) or _is_stranger(other, one, near)
 
 
 def speaks_for(one: Profile, other: Profile) -> bool:

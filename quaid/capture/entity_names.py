@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from quaid.capture import relations
-from quaid.capture.entity_evidence import ROLES, Profile, are_named_apart, speaks_against, speaks_for
+from quaid.capture.entity_evidence import ROLES, Profile, are_named_apart, contradict, speaks_against, speaks_for
 from quaid.capture.entity_note import EntityNote, plan_entity
 from quaid.model import Edge, Edit, name_key, note_name
 from quaid.vault import frontmatter, layout
@@ -272,10 +272,11 @@ class EntityNames:
         natures = {_NATURES[one] for one in (kind, self._type_of(note)) if one in _NATURES}
         if len(natures) > 1:
             return False
-        if entity_type != "person" and kind is None:
+        if (entity_type != "person" and kind is None) or name_key(name) in self._near:
             return True
         ours, theirs = self._profile_of_name(name), self._profile(note, name)
-        return not speaks_against(ours, theirs, self._near, is_strong=True)
+        # Whose note has this very name has to be somebody else to one of whom it is certain who that is.
+        return not contradict(ours, theirs, self._near if name_key(name) == name_key(note) else None)
 
     def _may_join(self, note: str, name: str) -> bool:
         """Return True when nothing speaks against `name` meaning the person of `note`, who was called otherwise."""
@@ -288,7 +289,7 @@ class EntityNames:
             if _key(long).startswith(f"{_key(short)} ") and are_named_apart(short, long, self.texts, self.edges):
                 return False
         ours, theirs = self._profile_of_name(name), self._profile(note, name)
-        return not speaks_against(ours, theirs, self._near, is_strong=False)
+        return not speaks_against(ours, theirs, self._near)
 
     def _profile_of_name(self, name: str) -> Profile:
         return Profile.of([_key(name)], self._said)

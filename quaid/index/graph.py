@@ -46,13 +46,17 @@ def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Sco
     """Return those of `keys` that name an entity, each with all keys of the same one: key -> {canonical and alias
     keys}.
 
-    An entity is a note in entities/ or anything that stands at an end of an edge, as far as `scope` sees.
+    An entity is a note in entities/ or anything that stands at an end of an edge, as far as `scope` sees. `anna` names
+    `Anna (sister of Maya)` too: the words in brackets only tell her apart.
     """
     values = {"wanted": json.dumps(list(keys)), **scope.values}
     found: dict[str, set[str]] = {}
     for key, doc_id in connection.execute(
         "SELECT name_key, doc_id FROM names JOIN documents d USING (doc_id) "
-        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND kind = 'entity' {scope.and_documents}",
+        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND kind = 'entity' {scope.and_documents} "
+        "UNION SELECT wanted.value, doc_id FROM json_each(:wanted) AS wanted "
+        "JOIN names ON name_key >= wanted.value || ' (' AND name_key < wanted.value || ' )' "
+        f"JOIN documents d USING (doc_id) WHERE kind = 'entity' {scope.and_documents}",
         values,
     ).fetchall():
         same = {str(row[0]) for row in connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (doc_id,))}
