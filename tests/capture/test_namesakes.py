@@ -70,7 +70,7 @@ SISTER = ("Anna > sister_of > Maya", "Anna > likes > Pierogi")
 COLLEAGUE = ("Anna Kowalski > colleague_of > Maya", "Anna Kowalski > works_at > Acme")
 
 
-@pytest.mark.parametrize("edges", itertools.permutations((*SISTER, *COLLEAGUE)))
+@pytest.mark.parametrize("edges", list(itertools.permutations((*SISTER, *COLLEAGUE))))
 def test_a_sister_and_a_colleague_of_one_name_in_one_answer_are_two_in_any_order(edges):
     memory = Memory()
     meant = memory.learn(*edges)
