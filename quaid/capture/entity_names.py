@@ -157,14 +157,17 @@ class EntityNames:
                 self.created[found] = entity_type
             self._mean(name, found)
             return found
-        is_stated = _key(name) in self.stated
-        bare = _ARTICLE.sub("", name, count=1) if not (is_name(name) or is_stated) else name
-        if not (is_name(bare) or is_stated):
+        bare = name if self._is_name(name) else _ARTICLE.sub("", name, count=1)
+        if not self._is_name(bare):
             return name
         is_taken = bool(self.called.get(_key(bare)))
         note = self._create(self._tell_apart(bare, entity_type) if is_taken else bare, entity_type)
         self._mean(name, note)
         return note
+
+    def _is_name(self, text: str) -> bool:
+        """Return True for a name; in a script without capitals for one that the model lists, where it lists any."""
+        return _key(text) in self.stated or (is_name(text) and not (self.stated and has_no_capitals(text)))
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -231,7 +234,7 @@ class EntityNames:
         may_be = [note for note in exact if self._may_be(note, name, entity_type)]
         is_person = entity_type == "person" or (entity_type == "concept" and " " not in name)
         # `Melanie Pottery Studio` is not Melanie.
-        is_chosen = is_person and (is_name(name) or _key(name) in self.stated) and not len(exact) == len(may_be) == 1
+        is_chosen = is_person and self._is_name(name) and not len(exact) == len(may_be) == 1
         if not is_chosen:
             return next(iter(may_be), None)
         relatives = [note for note in self._relatives(name) if note not in exact and self._is_person(note)]
@@ -259,11 +262,11 @@ class EntityNames:
     def _relatives(self, name: str) -> list[str]:
         """The notes of each `Maya Chen` for `Maya`; that of `Maya` for `Maya Chen` where nobody else can be meant."""
         first, *rest = _key(name).split() or [""]
-        longer = {note for key, notes in self.called.items() if key.startswith(f"{first} ") for note in notes}
+        longer = {note for key, notes in self.called.items() if _is_longer(key, first) for note in notes}
         if not rest:
             return sorted(longer)
         here = {_key(end) for edge in self.edges for end in (edge.subject, edge.object)} | self.stated
-        is_one_of_several = any(key.startswith(f"{first} ") for key in here - {_key(name)})
+        is_one_of_several = any(_is_longer(key, first) for key in here - {_key(name)})
         return [] if longer or is_one_of_several else list(self.called.get(first, ()))
 
     def _may_be(self, note: str, name: str, entity_type: str) -> bool:
@@ -286,7 +289,7 @@ class EntityNames:
         others = [note, *(alias for alias in self.aliases.get(note, ()))]
         for other in others:
             short, long = sorted((name, other), key=len)
-            if _key(long).startswith(f"{_key(short)} ") and are_named_apart(short, long, self.texts, self.edges):
+            if _is_longer(_key(long), _key(short)) and are_named_apart(short, long, self.texts, self.edges):
                 return False
         ours, theirs = self._profile_of_name(name), self._profile(note, name)
         return not speaks_against(ours, theirs, self._near)
@@ -385,6 +388,11 @@ def _is_in(name: str, text: str) -> bool:
 def has_no_capitals(text: str) -> bool:
     """Return True for a text in a script without capitals, whose names do not show by how they are written."""
     return text[0].isalpha() and not (text[0].isupper() or text[0].islower())
+
+
+def _is_longer(key: str, first: str) -> bool:
+    """Return True where `key` begins with the whole name `first`, with more words or with brackets behind it."""
+    return key.startswith((f"{first} ", f"{first}\uff08"))
 
 
 def _long_first(name: str) -> tuple[int, str]:

@@ -55,7 +55,8 @@ def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Sco
         "SELECT name_key, doc_id FROM names JOIN documents d USING (doc_id) "
         f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND kind = 'entity' {scope.and_documents} "
         "UNION SELECT wanted.value, doc_id FROM json_each(:wanted) AS wanted "
-        "JOIN names ON name_key >= wanted.value || ' (' AND name_key < wanted.value || ' )' "
+        "JOIN names ON (name_key >= wanted.value || ' (' AND name_key < wanted.value || ' )') "
+        "OR (name_key >= wanted.value || '\uff08' AND name_key < wanted.value || '\uff09') "
         f"JOIN documents d USING (doc_id) WHERE kind = 'entity' {scope.and_documents}",
         values,
     ).fetchall():

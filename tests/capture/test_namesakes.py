@@ -259,6 +259,22 @@ def test_what_a_model_lists_and_is_no_name_gets_no_note(name):
     assert {*memory.notes} == {"Tom", "Tea"}
 
 
+def test_two_of_one_name_without_capitals_are_told_apart_too():
+    names = [
+        ("李娜（王芳的同事）", "person", ("李娜",)),
+        ("李娜（李明的妹妹）", "person", ("李娜",)),
+        ("王芳", "person"),
+        ("李明", "person"),
+    ]
+    memory = Memory()
+    memory.learn("李娜（王芳的同事） > colleague_of > 王芳", "李娜（李明的妹妹） > sibling_of > 李明", names=names)
+    assert not any(aliases for _, aliases in memory.notes.values())
+    meant = memory.learn(
+        "李娜 > sibling_of > 李明", "李娜 > likes > 花生", names=[("李娜", "person"), ("李明", "person")]
+    )
+    assert meant["李娜"] == "李娜（李明的妹妹）"
+
+
 def test_who_is_only_mentioned_gets_a_note_and_what_is_not_mentioned_none():
     memory = Memory()
     names = [("Lena", "person"), ("Oslo", "place"), ("Jazz", "concept"), ("Nils", "person")]
