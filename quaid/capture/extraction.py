@@ -102,10 +102,12 @@ def find_problems(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
 
 def list_failed(failed: Iterable[FailedItem]) -> tuple[LeftOut, ...]:
     """The facts among the items of an answer that do not fit its schema, as facts that are not kept."""
+    from quaid.redaction import admit
+
     left: list[LeftOut] = []
     for item in failed:
         text = item.value.get("text") if isinstance(item.value, dict) else item.value
-        shown = _word(text)[:MAX_SHOWN] if isinstance(text, str) else ""
+        shown = admit(_word(text)).text[:MAX_SHOWN] if isinstance(text, str) else ""
         if item.items == "facts":
             left.append(LeftOut(shown or "(no text)", f"it has not the form of a fact: {'; '.join(item.problems)}"))
     return tuple(left)
