@@ -31,6 +31,8 @@ _ARTICLE = re.compile(r"\A(?:the|a|an|my|our|his|her|their)\s+(?=\S)", re.IGNORE
 _POSSESSIVE = re.compile(r"['\u2019]s\b|s['\u2019](?=\s)")
 _PHRASE_WORDS = frozenset("in to with about for from on at by that who which made".split())  # noqa: SIM905 - words read best as words
 _OWNER_KEYS = ("user", "the user", "i", "me")
+_IN_BRACKETS = re.compile("\\s*[(\uff08][^()\uff08\uff09]+[)\uff09]\\Z")
+"""Behind a name, what tells its owner from others of that name: `Anna (Maya's sister)`."""
 _NATURES = {"person": "person", "pet": "pet", "place": "thing", "organization": "thing"}
 """Kinds that cannot be one; the others are guessed too often to tell things apart."""
 _TOLD = frozenset({"person", "pet", "place", "organization", "project"})
@@ -220,10 +222,12 @@ class EntityNames:
             self._add_alias(known[0], thing.name)
         note = self.resolve(thing.name, kind)
         for alias in aliases:
-            if _key(alias) in {_key(thing.name), *_OWNER_KEYS} or not _is_stated_name(replace(thing, name=alias)):
+            if _key(alias) in {_key(thing.name), *_OWNER_KEYS} or not (is_name(alias) or has_no_capitals(alias)):
                 continue
             self.meant[_key(alias)] = note
-            if not self.called.get(_key(alias)) and not [other for other in self._relatives(alias) if other != note]:
+            # Without capitals a word for what somebody is looks like a name. A name has something of the full one.
+            is_lasting = not has_no_capitals(alias) or (len(alias) > 1 and not set(alias).isdisjoint(thing.name))
+            if is_lasting and not self.called.get(_key(alias)) and set(self._relatives(alias)) <= {note}:
                 self._add_alias(note, alias)
 
     def _find(self, name: str, entity_type: str) -> str | None:
@@ -271,7 +275,8 @@ class EntityNames:
 
     def _may_be(self, note: str, name: str, entity_type: str) -> bool:
         """Return True unless it is certain that `note`, which is called `name`, is something else this time."""
-        kind = self.kinds.get(_key(name))
+        # Of the kinds that a relation implies, a pet is the one that it cannot be mistaken in.
+        kind = self.kinds.get(_key(name)) or ("pet" if entity_type == "pet" else None)
         natures = {_NATURES[one] for one in (kind, self._type_of(note)) if one in _NATURES}
         if len(natures) > 1:
             return False
@@ -355,6 +360,7 @@ def is_name(text: str) -> bool:
 
     Only names get notes. A phrase stays an end of its edge: it can be found, and a note can be made for it by hand.
     """
+    text = _IN_BRACKETS.sub("", text)
     words = text.split()
     if not words or len(text) > _MAX_NAME_CHARS or _POSSESSIVE.search(text) or not text[0].isalpha():
         return False
@@ -366,7 +372,7 @@ def is_name(text: str) -> bool:
     return any(map(str.isupper, words[0])) and len(words) <= _MAX_WORDS and not _PHRASE_WORDS.intersection(words)
 
 
-_NO_FIRST_WORDS = frozenset("the a an i my our his her their user".split())  # noqa: SIM905 - as above
+_NO_FIRST_WORDS = frozenset("the a an i my our his her their she he they it we you user".split())  # noqa: SIM905 - as above
 _LINKING = frozenset("of the and de von van der la le di da al & in".split())  # noqa: SIM905 - as above
 
 

@@ -275,6 +275,28 @@ def test_two_of_one_name_without_capitals_are_told_apart_too():
     assert meant["李娜"] == "李娜（李明的妹妹）"
 
 
+def test_aliases_are_names_and_what_somebody_is_called_only_here_does_not_last():
+    names = [("Linda Chen", "person", ("she", "my boss", "Lin", "User")), ("李娜", "person", ("妹妹", "她", "小娜"))]
+    memory = Memory()
+    meant = memory.learn("Lin > likes > Tea", "妹妹 > friend_of > Linda Chen", "小娜 > friend_of > Lin", names=names)
+    assert (meant["Lin"], meant["妹妹"], meant["小娜"]) == ("Linda Chen", "李娜", "李娜")
+    assert (memory.aliases("Linda Chen"), memory.aliases("李娜")) == (["Lin"], ["小娜"])
+
+
+@pytest.mark.parametrize("name", ["Anna (Maya's sister)", "Anna (the one with the dog)", "Anna (2)"])
+def test_what_stands_in_brackets_belongs_to_the_name(name):
+    memory = Memory()
+    memory.learn(
+        f"{name} > likes > Tea", "Anna Berg > likes > Tea", names=[(name, "person", ("Anna",)), ("Anna Berg", "person")]
+    )
+    assert {*memory.notes} == {name, "Anna Berg", "Tea"}
+
+
+def test_a_pet_is_no_person_of_its_name():
+    memory = Memory(Anna=("person",), Maya=("person",))
+    assert memory.learn("Maya > has_pet > Anna") == {"Maya": "Maya", "Anna": "Anna (pet)"}
+
+
 def test_who_is_only_mentioned_gets_a_note_and_what_is_not_mentioned_none():
     memory = Memory()
     names = [("Lena", "person"), ("Oslo", "place"), ("Jazz", "concept"), ("Nils", "person")]
