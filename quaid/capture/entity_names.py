@@ -37,6 +37,7 @@ _NATURES = {"person": "person", "pet": "pet", "place": "thing", "organization": 
 """Kinds that cannot be one; the others are guessed too often to tell things apart."""
 _TOLD = frozenset({"person", "pet", "place", "organization", "project"})
 """Kinds of which a note is made for what a statement only mentions."""
+_PRONOUNS = frozenset({"she", "he", "they", "it", "we", "you"})
 _MAX_NAME_CHARS = 60
 _MAX_WORDS = 5
 
@@ -372,7 +373,7 @@ def is_name(text: str) -> bool:
     return any(map(str.isupper, words[0])) and len(words) <= _MAX_WORDS and not _PHRASE_WORDS.intersection(words)
 
 
-_NO_FIRST_WORDS = frozenset("the a an i my our his her their she he they it we you user".split())  # noqa: SIM905 - as above
+_NO_FIRST_WORDS = frozenset("the a an i my our his her their user".split())  # noqa: SIM905 - as above
 _LINKING = frozenset("of the and de von van der la le di da al & in".split())  # noqa: SIM905 - as above
 
 
@@ -382,7 +383,7 @@ def _is_stated_name(thing: NamedThing) -> bool:
     if not text or len(text) > _MAX_NAME_CHARS or name_key(text) in (*_OWNER_KEYS, "assistant"):
         return False
     is_proper = thing.kind in _TOLD and text[0].isalpha() and " " not in text
-    return is_name(text) or has_no_capitals(text) or (is_proper and text.casefold() not in _NO_FIRST_WORDS)
+    return is_name(text) or has_no_capitals(text) or (is_proper and text.casefold() not in _NO_FIRST_WORDS | _PRONOUNS)
 
 
 def _is_in(name: str, text: str) -> bool:
