@@ -31,7 +31,7 @@ _ARTICLE = re.compile(r"\A(?:the|a|an|my|our|his|her|their)\s+(?=\S)", re.IGNORE
 _POSSESSIVE = re.compile(r"['\u2019]s\b|s['\u2019](?=\s)")
 _PHRASE_WORDS = frozenset("in to with about for from on at by that who which made".split())  # noqa: SIM905 - words read best as words
 _OWNER_KEYS = ("user", "the user", "i", "me")
-_IN_BRACKETS = re.compile("\\s*[(\uff08][^()\uff08\uff09]+[)\uff09]\\Z")
+_IN_BRACKETS = re.compile("[(\uff08][^()\uff08\uff09]+[)\uff09]\\Z")
 """Behind a name, what tells its owner from others of that name: `Anna (Maya's sister)`."""
 _NATURES = {"person": "person", "pet": "pet", "place": "thing", "organization": "thing"}
 """Kinds that cannot be one; the others are guessed too often to tell things apart."""
@@ -361,7 +361,7 @@ def is_name(text: str) -> bool:
 
     Only names get notes. A phrase stays an end of its edge: it can be found, and a note can be made for it by hand.
     """
-    text = _IN_BRACKETS.sub("", text)
+    text = _IN_BRACKETS.sub("", text).rstrip()
     words = text.split()
     if not words or len(text) > _MAX_NAME_CHARS or _POSSESSIVE.search(text) or not text[0].isalpha():
         return False
