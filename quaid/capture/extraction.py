@@ -15,12 +15,14 @@ from datetime import date, datetime
 from typing import Any, TypeVar
 
 from quaid.capture.cleaning import clean_text
+from quaid.capture.entity_names import NamedThing
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import normalise_edge
 from quaid.capture.storing import NewFact
 from quaid.errors import BadInputError
-from quaid.model import CORE_FILES, Edge
+from quaid.llm.exchange import FailedItem, ItemProblem
+from quaid.model import CORE_FILES, Edge, name_key
 from quaid.recall.intent import is_technical
 from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault.notes import text_hash
@@ -28,8 +30,13 @@ from quaid.vault.notes import text_hash
 T = TypeVar("T")
 
 PROMPT = "extract"
+MAX_SHOWN = 200
+"""Characters of a fact without form that are shown where it is left out."""
 
 _CITED = re.compile(r"(\d{1,9})\D*\Z")
+_HAPPENED = frozenset({"event", "experience"})
+_ANYBODY = frozenset({"", "user", "human", "somebody", "you", "me"})
+"""Speakers by whom a transcript names nobody."""
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
 _ORDER = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|every|each|of|the|these|those|your|my|our|previous|prior|above"
@@ -72,25 +79,39 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The facts, snippets and journal entries of one conversation. `snippets` and `journal` are by core file."""
+    """The facts, names, snippets and journal entries of one conversation. `snippets` and `journal` are by core file."""
 
     facts: tuple[ExtractedFact, ...] = ()
+    names: tuple[NamedThing, ...] = ()
     snippets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     journal: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
 
 
-def find_problems(value: Mapping[str, Any], piece: Piece) -> list[str]:
-    """Return what is wrong with an answer that fits its schema, a sentence each for the model; ten at most."""
+def find_problems(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
+    """Return what is wrong with facts of an answer that fits its schema and can be mended; ten at most."""
     known = piece.numbers
     found = []
-    for number, fact in enumerate(value["facts"]):
+    for place, fact in enumerate(value["facts"]):
         cited = list(_cited(fact["turns"]))
         if not any(turn in known for turn in cited):
             what = f"cites {', '.join(fact['turns'])}, which is not a turn here" if cited else "cites no turn"
             turns = f"t{min(known)} to t{max(known)}" if known else "none"
-            found.append(f"facts[{number}] {what}; the turns are {turns}")
+            found.append(ItemProblem("facts", place, f"{what}; the turns are {turns}"))
     return found[:10]
+
+
+def list_failed(failed: Iterable[FailedItem]) -> tuple[LeftOut, ...]:
+    """The facts among the items of an answer that do not fit its schema, as facts that are not kept."""
+    from quaid.redaction import admit
+
+    left: list[LeftOut] = []
+    for item in failed:
+        text = item.value.get("text") if isinstance(item.value, dict) else item.value
+        shown = admit(_word(text)).text[:MAX_SHOWN] if isinstance(text, str) else ""
+        if item.items == "facts":
+            left.append(LeftOut(shown or "(no text)", f"it has not the form of a fact: {'; '.join(item.problems)}"))
+    return tuple(left)
 
 
 def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
@@ -114,7 +135,7 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
         entry = clean_text((value.get("journal") or {}).get(file) or "").strip()
         if entry and not _ORDER.search(entry):
             journal[file] = (entry,)
-    return Extraction(tuple(kept), snippets, journal, tuple(left_out))
+    return Extraction(tuple(kept), _read_names(value.get("names") or ()), snippets, journal, tuple(left_out))
 
 
 def merge(parts: Sequence[Extraction]) -> Extraction:
@@ -132,6 +153,7 @@ def merge(parts: Sequence[Extraction]) -> Extraction:
         )
     return Extraction(
         tuple(facts.values()),
+        _merge_names(thing for part in parts for thing in part.names),
         _union([part.snippets for part in parts]),
         _union([part.journal for part in parts]),
         tuple(left for part in parts for left in part.left_out),
@@ -189,8 +211,9 @@ def details_of(fact: ExtractedFact, owner: str, project: str | None) -> FactDeta
 def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], material: Material) -> ExtractedFact:
     turns = tuple(dict.fromkeys(turn for turn in _cited(raw["turns"]) if turn in said))
     first = next((said[turn] for turn in turns), None)
-    told = (first.said_at if first else None) or material.started
-    since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
+    days = {moment.date() for turn in turns if (moment := said[turn].said_at)}
+    # What was said on several days means none of them by `yesterday`, as far as one can tell.
+    told = ((first.said_at if first else None) or material.started) if len(days) <= 1 else None
     edges: list[Edge] = []
     for edge in raw.get("edges") or ():
         with suppress(BadInputError):  # it joins no two things
@@ -199,17 +222,53 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], materia
         text=with_dates(_word(raw["text"]), told),
         category=raw["category"],
         confidence=float(raw["confidence"]),
-        speaker=_word(raw.get("speaker")) or (first.speaker if first else None) or None,
+        speaker=_speaker(_word(raw.get("speaker")), [said[turn].speaker for turn in turns if not said[turn].is_note]),
         source=raw["source"],
         durability=raw["durability"],
         privacy=raw.get("privacy") or "private",
         keywords=_unique(word for item in raw.get("keywords") or () if (word := _word(item.replace(",", " ")))),
-        valid_from=since,
-        valid_until=None if since and until and until < since else until,
+        valid_from=_date(raw.get("valid_from")),
+        valid_until=_end_of(raw),
         project=_word(raw.get("project")) or None,
         turns=turns,
         edges=_unique(edges),
     )
+
+
+def _speaker(named: str, heard: Sequence[str]) -> str | None:
+    """Return who said it: of those whose turns are cited, `heard`, the one that the model has named. Where a turn names
+    nobody in particular, the model may know their name.
+    """
+    for speaker in heard:
+        if name_key(speaker) == name_key(named):
+            return speaker
+    is_unknown = not heard or any(name_key(speaker) in _ANYBODY for speaker in heard)
+    return (named if named and is_unknown else next(iter(heard), "")) or None
+
+
+def _end_of(raw: Mapping[str, Any]) -> str | None:
+    """Return until when a state or a plan holds; None for what happened, which stays true, and for what has no end."""
+    since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
+    has_happened = raw["category"] in _HAPPENED or raw["durability"] == "immutable"
+    return None if has_happened or (since and until and until <= since) else until
+
+
+def _read_names(given: Iterable[Mapping[str, Any]]) -> tuple[NamedThing, ...]:
+    things = (
+        NamedThing(_word(one["name"]), one.get("kind"), _unique(filter(None, map(_word, one.get("aliases") or ()))))
+        for one in given
+    )
+    return _merge_names(thing for thing in things if thing.name)
+
+
+def _merge_names(things: Iterable[NamedThing]) -> tuple[NamedThing, ...]:
+    """Each name once, with all its aliases."""
+    merged: dict[str, NamedThing] = {}
+    for thing in things:
+        first = merged.setdefault(name_key(thing.name), thing)
+        aliases = _unique((*first.aliases, *thing.aliases))
+        merged[name_key(thing.name)] = replace(first, kind=first.kind or thing.kind, aliases=aliases)
+    return tuple(merged.values())
 
 
 def _rejection_reason(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> str:

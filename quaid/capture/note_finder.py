@@ -17,7 +17,7 @@ from quaid.config import person_of
 from quaid.errors import EmbeddingError
 from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Document
-from quaid.model import Kind, name_key, note_name
+from quaid.model import Edge, Kind, name_key, note_name
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.vault import files, frontmatter, layout, markdown, notes
@@ -88,6 +88,9 @@ class NoteFinder:
             speakers=speakers,
             owner=person_of(self._root, self._settings),
             layout=self._layout,
+            find_edges=lambda name: [
+                Edge(near.subject, near.relation, near.object) for near in graph.neighbours(index, {name_key(name)})
+            ],
         )
 
     def find_episode(self, index: apsw.Connection, session: str) -> episode_note.KeptEpisode | None:

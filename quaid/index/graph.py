@@ -59,13 +59,18 @@ def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Sco
     keys}.
 
     An entity has an entity note, or stands at an end of an edge, as far as `scope` sees. The owner's own note of what
-    stands there, or of what a fact links to, tells its other names.
+    stands there, or of what a fact links to, tells its other names. `anna` names `Anna (sister of Maya)` too: the words
+    in brackets only tell her apart.
     """
     values = {"wanted": json.dumps(list(keys)), **scope.values}
     found: dict[str, set[str]] = {}
     for key, doc_id in connection.execute(
         "SELECT name_key, doc_id FROM names JOIN documents d USING (doc_id) "
-        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND {_IS_ENTITY} {scope.and_documents}",
+        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND {_IS_ENTITY} {scope.and_documents} "
+        "UNION SELECT wanted.value, doc_id FROM json_each(:wanted) AS wanted "
+        "JOIN names ON (name_key >= wanted.value || ' (' AND name_key < wanted.value || ' )') "
+        "OR (name_key >= wanted.value || '\uff08' AND name_key < wanted.value || '\uff09') "
+        f"JOIN documents d USING (doc_id) WHERE kind = 'entity' {scope.and_documents}",
         values,
     ).fetchall():
         same = {str(row[0]) for row in connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (doc_id,))}
@@ -192,6 +197,16 @@ def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
         "ORDER BY d.kind, n.position, n.name"
     )
     return [(str(name), str(note)) for name, note, kind in rows if kind == "entity" or not str(name)[:1].islower()]
+
+
+def entity_types(connection: apsw.Connection, names: Collection[str]) -> dict[str, str]:
+    """Return the types of the entities whose notes are called `names`."""
+    rows = connection.execute(
+        "SELECT n.name, d.type FROM names n JOIN documents d USING (doc_id) "
+        "WHERE d.kind = 'entity' AND n.position = 0 AND n.name IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(names)),),
+    )
+    return {str(row[0]): str(row[1]) for row in rows if row[1]}
 
 
 def relations(connection: apsw.Connection) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from quaid.janitor.vetoes import MAX_EXAMPLES
 from quaid.llm.batches import batches
+from quaid.llm.exchange import ItemProblem
 
 if TYPE_CHECKING:
     from quaid.janitor.task_context import TaskContext
@@ -61,13 +62,20 @@ def numbered_lines(items: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join(json.dumps({"n": n, **item}, ensure_ascii=False) for n, item in enumerate(items, 1))
 
 
-def number_problems(given: Sequence[Mapping[str, Any]], count: int, *, all_wanted: bool = True) -> list[str]:
-    """Problems of the numbers `n` that answers are about, of those from 1 to `count`."""
-    numbers = [item["n"] for item in given]
-    problems = [f"there is no number {n}" for n in sorted({n for n in numbers if n > count})]
-    problems += [f"number {n} is answered twice" for n in sorted({n for n in numbers if numbers.count(n) > 1})]
-    missing = sorted(set(range(1, count + 1)) - set(numbers)) if all_wanted else []
-    return [*problems, *(f"number {n} is missing" for n in missing)]
+def number_problems(
+    value: Mapping[str, Any], items: str, count: int, *, all_wanted: bool = True
+) -> list[str | ItemProblem]:
+    """Problems of the numbers `n` that the list `items` of an answer is about, of those from 1 to `count`. Numbers that
+    there are not are none: nothing is read of them.
+    """
+    times = Counter(item["n"] for item in value[items])
+    problems: list[str | ItemProblem] = [
+        ItemProblem(items, place, f"is one of {times[item['n']]} answers about number {item['n']}: give one")
+        for place, item in enumerate(value[items])
+        if times[item["n"]] > 1 and item["n"] <= count
+    ]
+    missing = [n for n in range(1, count + 1) if n not in times] if all_wanted else []
+    return [*problems, *(ItemProblem(items, None, f"number {n} is missing") for n in missing)]
 
 
 def by_number(given: Sequence[Mapping[str, Any]], asked: Sequence[T]) -> list[tuple[T, Mapping[str, Any]]]:

@@ -17,7 +17,7 @@ from quaid.janitor.evidence import refused_evidence, remember_evidence
 from quaid.janitor.model_questions import ask, in_batches, list_refused, numbered_lines
 from quaid.janitor.model_text import find_unsupported, is_safe_line, statement_problem
 from quaid.janitor.task_context import TaskContext
-from quaid.llm.exchange import Answer
+from quaid.llm.exchange import Answer, ItemProblem
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
@@ -161,8 +161,8 @@ def _ask(context: TaskContext, due: _DueJournal, batch: Sequence[JournalEntry]) 
         TASK,
         inputs,
         lambda value: [
-            f"{problem}: {theme['text']!r}"
-            for theme in value["themes"]
+            ItemProblem("themes", place, problem)
+            for place, theme in enumerate(value["themes"])
             for problem in _problems(theme, batch, due.text)
         ],
     )

@@ -17,7 +17,7 @@ from quaid.janitor import model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.model_questions import ask, by_number, list_refused, number_problems, numbered_lines
 from quaid.janitor.task_context import TaskContext
-from quaid.llm.exchange import Answer
+from quaid.llm.exchange import Answer, ItemProblem
 from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit, Use, name_key, note_name
 from quaid.recall import scoring
@@ -96,12 +96,11 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         "facts": numbered_lines(fact.shown for fact in offered),
     }
 
-    def check(value: Mapping[str, Any]) -> list[str]:
-        wanted = value["promotions"]
-        known = [(item, offered[item["n"] - 1]) for item in wanted if item["n"] <= len(offered)]
-        found = ((item["n"], _problem(item, fact.fact, core)) for item, fact in known)
-        problems = number_problems(wanted, len(offered), all_wanted=False)
-        return [*problems, *(f"number {n}: {problem}" for n, problem in found if problem)]
+    def check(value: Mapping[str, Any]) -> list[str | ItemProblem]:
+        known = [(place, item) for place, item in enumerate(value["promotions"]) if item["n"] <= len(offered)]
+        found = ((place, _problem(item, offered[item["n"] - 1].fact, core)) for place, item in known)
+        problems = number_problems(value, "promotions", len(offered), all_wanted=False)
+        return [*problems, *(ItemProblem("promotions", place, problem) for place, problem in found if problem)]
 
     answer = ask(context, PROMPT, inputs, check)
     # Notes are read again for each: the one before may have changed them.

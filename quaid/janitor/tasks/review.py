@@ -23,6 +23,7 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.judgements import JsonJudgement, known_judgements
 from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
 from quaid.janitor.task_context import TaskContext
+from quaid.llm.exchange import ItemProblem
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, Note, name_key
@@ -191,19 +192,19 @@ def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> li
         ModelAnswerError: it is not a review: no fact has one judgement, or it rejects all of many.
     """
 
-    def check(value: Mapping[str, Any]) -> list[str]:
-        problems = number_problems(value["verdicts"], len(batch))
-        for item in value["verdicts"]:
+    def check(value: Mapping[str, Any]) -> list[str | ItemProblem]:
+        problems = number_problems(value, "verdicts", len(batch))
+        for place, item in enumerate(value["verdicts"]):
             if item["n"] > len(batch) or item["verdict"] != "rewrite":
                 continue
             fact, statement = batch[item["n"] - 1], headings.one_line(item.get("rewrite") or "")
             problem = _rewrite_problem(statement, fact)
             invented = model_text.find_unsupported(statement, [*fact.sources, owner])
             if problem:
-                problems.append(f"the rewrite of fact {item['n']} cannot be used: {problem}")
+                problems.append(ItemProblem("verdicts", place, f"has a rewrite that cannot be used: {problem}"))
             elif invented:
-                said = f"says {', '.join(invented)}, which neither the fact nor its turns say"
-                problems.append(f"the rewrite of fact {item['n']} {said}")
+                said = f"has a rewrite that says {', '.join(invented)}, which neither the fact nor its turns say"
+                problems.append(ItemProblem("verdicts", place, said))
         return problems[:_MAX_PROBLEMS]
 
     inputs = {
