@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, product
+from typing import TYPE_CHECKING, Protocol
 
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
+from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Kind, name_key
 from quaid.recall.candidates import Chosen
 from quaid.recall.retrieval import SearchRequest
 from quaid.recall.scoring import truth
 
+if TYPE_CHECKING:
+    import apsw
+
 SINGLE_VALUED = frozenset(
-    """born_in born_on died_on diagnosed_on has_age has_birthday lives_in lives_at located_in married_to named
-    nationality partner_of reports_to spouse_of works_at
+    """born_in born_on died_on diagnosed_on engaged_to has_age has_birthday lives_in located_in named nationality
+    partner_of reports_to spouse_of works_at
     """.split()  # noqa: SIM905
 )
 """Relations of which a subject has one object at a time."""
+_SAME_STATE = {
+    **dict.fromkeys(("moved_to", "relocated_to", "lives_at", "resides_in"), "lives_in"),
+    "married_to": "spouse_of",
+    "employed_at": "works_at",
+}
+"""Other relations that say the same of their subject: who moved to a place lives there since."""
+_ASKED = SINGLE_VALUED | _SAME_STATE.keys()
+_HELD_BY_BOTH = frozenset({"engaged_to", "partner_of", "spouse_of"})
+"""Either end has one of the other, whichever stands first."""
 
+MAX_OPPOSED = 50
+"""Pairs of one subject and relation, the newest notes first: fifty employers are a mistake in the edges."""
 MAX_PAIRED = 5
 """The maximum of facts that are added to those that were found."""
 
 Edge = tuple[str, str, str]
+
+
+class Told(Protocol):
+    """A fact with the days (ISO 8601) since which it is true and on which it was told."""
+
+    @property
+    def valid_from(self) -> str | None: ...
+
+    @property
+    def created(self) -> str | None: ...
 
 
 def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[list[Chosen], dict[int, set[int]]]:
@@ -32,8 +58,7 @@ def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[lis
     with request.trace.stage("contradictions") as noted:
         connection, scope = request.connection, request.scope
         facts = {candidate.doc_id for candidate, _, _ in chosen if candidate.kind == Kind.FACT}
-        said = graph.list_relations_of(connection, facts, SINGLE_VALUED) if facts else []
-        opposed = find_opposed(graph.fetch_matching_edges(connection, said, scope) if said else {})
+        opposed = _by_document(list_opposed(connection, facts, scope))
         noted["pairs"] = sum(map(len, opposed.values())) // 2
         if not opposed:
             return list(chosen), {}
@@ -64,27 +89,87 @@ def _pair(chosen: Sequence[Chosen], rivals: Mapping[int, Candidate], opposed: Ma
     return list(result.values())
 
 
-def find_pairs(edges: Mapping[int, Sequence[Edge]]) -> set[tuple[int, int]]:
-    """Return the pairs of documents, the lower doc_id first, that give one subject two objects of a single-valued
-    relation. A document that gives both contradicts nothing.
+def list_opposed(
+    connection: apsw.Connection, doc_ids: Collection[int], scope: Scope = EVERYTHING
+) -> set[tuple[int, int]]:
+    """Return the pairs of facts (doc_ids, the lower first), one of them at least in `doc_ids`, the other anywhere in
+    `scope`, that give one subject two objects of a relation that has one: whatever their words have in common.
+
+    Names and aliases of one entity are one subject, and one object. Replaced and ended facts are among them unless
+    `scope` leaves them out; which of a pair is the later, `compare_times` tells.
     """
+    keys = {
+        key
+        for subject, relation, target in graph.list_edges_of(connection, doc_ids, _ASKED)
+        for key in ((subject, target) if _state(relation) in _HELD_BY_BOTH else (subject,))
+    }
+    if not keys:
+        return set()
+    keys = keys.union(*graph.find_entities(connection, keys, scope).values())
+    edges = graph.fetch_edges_about(connection, keys, _ASKED, scope)
+    ends = {name_key(end) for listed in edges.values() for subject, _, target in listed for end in (subject, target)}
+    same = {key: min(names) for key, names in graph.find_entities(connection, ends, scope).items()}
+    wanted = set(doc_ids)
+    return {pair for pair in find_pairs(edges, same) if not wanted.isdisjoint(pair)}
+
+
+def find_pairs(edges: Mapping[int, Sequence[Edge]], same: Mapping[str, str] | None = None) -> set[tuple[int, int]]:
+    """Return the pairs of documents, the lower doc_id first, that give one subject two objects of a single-valued
+    relation. A document that gives both contradicts nothing. `same` maps the key of a name to the one it is known by.
+    """
+    same = same or {}
     said: dict[tuple[str, str], dict[str, set[int]]] = {}
     for doc_id, listed in edges.items():
         for subject, relation, target in listed:
-            if relation in SINGLE_VALUED:
-                said.setdefault((name_key(subject), relation), {}).setdefault(name_key(target), set()).add(doc_id)
-    return {
+            state = _state(relation)
+            if state not in SINGLE_VALUED:
+                continue
+            ends = [same.get(key, key) for key in (name_key(subject), name_key(target))]
+            for one, other in (ends, ends[::-1]) if state in _HELD_BY_BOTH else (ends,):
+                said.setdefault((one, state), {}).setdefault(other, set()).add(doc_id)
+    return {pair for objects in said.values() for pair in _list_pairs(objects)}
+
+
+def _list_pairs(objects: Mapping[str, set[int]]) -> list[tuple[int, int]]:
+    """Return the newest pairs of documents that give one subject different objects."""
+    pairs = {
         (min(pair), max(pair))
-        for objects in said.values()
-        for left, right in combinations(objects.values(), 2)
+        for (one, left), (other, right) in combinations(objects.items(), 2)
+        if not _is_part(one, other) and not _is_part(other, one)
         for pair in product(left - right, right - left)
     }
+    return sorted(pairs)[-MAX_OPPOSED:]
 
 
-def find_opposed(edges: Mapping[int, Sequence[Edge]]) -> dict[int, set[int]]:
+def _is_part(part: str, whole: str) -> bool:
+    """Return whether one name says less of the same: `porto` of `porto, portugal`, `acme` of `acme gmbh`."""
+    return whole.startswith(part) and not whole[len(part) :][:1].isalnum()
+
+
+def compare_times(one: Told, other: Told) -> int:
+    """Return 1 if `one` is the later of two facts about one state, -1 if `other` is, 0 if nobody can tell.
+
+    The later is the one that began later. Where only one says when it began, the other was true when it was told: it is
+    the earlier if that was before, and of two statements made after the beginning the last word counts.
+    """
+    begun = [(fact.valid_from or "")[:10] for fact in (one, other)]
+    told = [fact.created or "" for fact in (one, other)]
+    if all(begun) and begun[0] != begun[1]:
+        return 1 if begun[0] > begun[1] else -1
+    if told[0] != told[1] and all(told):
+        return 1 if told[0] > told[1] else -1
+    days = [since or at[:10] for since, at in zip(begun, told, strict=True)]
+    return (days[0] > days[1]) - (days[0] < days[1]) if all(days) else 0
+
+
+def _state(relation: str) -> str:
+    return _SAME_STATE.get(relation, relation)
+
+
+def _by_document(pairs: Iterable[tuple[int, int]]) -> dict[int, set[int]]:
     """Return for each document those that contradict it."""
     opposed: dict[int, set[int]] = {}
-    for one, other in find_pairs(edges):
+    for one, other in pairs:
         opposed.setdefault(one, set()).add(other)
         opposed.setdefault(other, set()).add(one)
     return opposed
