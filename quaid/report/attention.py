@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from quaid.place import LOCAL_FILE, state_folder
+from quaid.recall.visibility import read_core_notes
 from quaid.vault import transaction
 
 if TYPE_CHECKING:
@@ -55,7 +56,25 @@ def list_attention(
         what = f"{_count(len({path for path, _ in problems}), 'note')} could not be read as meant"
         paths = tuple(f"{path}: {problem}" for path, problem in problems)
         found.append(Attention(what, "repair them in an editor; they stay searchable as text meanwhile", paths))
+    found += [
+        Attention(f"{note} is longer than a session has room for: {over:,} characters of it are left out", step)
+        for note, over, step in list_long_core_notes(memory)
+    ]
     return (*found, *_background_attention(memory))
+
+
+def list_long_core_notes(memory: Memory) -> list[tuple[str, int, str]]:
+    """Return (file, characters left out, next step) of each core note that a session's context shows in part."""
+    from quaid.agents.session_context import list_cut
+    from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+
+    hooks = memory.settings.hooks
+    if not hooks.context:
+        return []
+    cut = list_cut(tuple(read_core_notes(memory.root, memory.answers.owners())), hooks.context_tokens)
+    wanted = hooks.context_tokens + sum(2 * over for _, over in cut) // CHARACTERS_PER_TOKEN
+    step = f"shorten it, or give sessions more room: quaid config hooks.context_tokens {-(-wanted // 100) * 100}"
+    return [(note, over, step) for note, over in cut]
 
 
 def _repository_attention(repository: RepositoryStatus, *, is_lock_abandoned: bool) -> list[Attention]:

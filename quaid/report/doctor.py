@@ -26,6 +26,7 @@ from quaid.index.reader import IndexReader
 from quaid.llm import Models
 from quaid.model import Finding, Level
 from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
+from quaid.report.attention import list_long_core_notes
 from quaid.report.outbound import describe_outbound, list_outbound
 from quaid.sync.follow import read_heartbeat
 from quaid.trust import make_state_folder
@@ -330,6 +331,14 @@ def check_conflict_copies(memory: Memory) -> Outcome:
     return "warning", sentence, "merge each into its note by hand, then delete it"
 
 
+def check_core_notes(memory: Memory) -> Outcome:
+    """Check that a session's context has room for the core notes."""
+    if cut := list_long_core_notes(memory):
+        said = ", ".join(f"{note} ({over:,} characters too long)" for note, over, _ in cut)
+        return "warning", f"A session shows these core notes in part, their newest lines: {said}.", cut[0][2]
+    return "ok", "A session shows them whole"
+
+
 def check_disk(memory: Memory) -> Outcome:
     """Check that the disk has room."""
     folder = next(path for path in (memory.root, *memory.root.parents) if path.is_dir())
@@ -356,5 +365,6 @@ CHECKS: dict[str, Callable[[Memory], Outcome]] = {
     "projects": check_projects,
     "obsidian-git": check_obsidian_git,
     "conflict copies": check_conflict_copies,
+    "core notes": check_core_notes,
     "disk": check_disk,
 }
