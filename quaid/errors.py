@@ -6,6 +6,8 @@ sentence and leave with the class's exit code; anything that is not a `QuaidErro
 
 from __future__ import annotations
 
+from shlex import quote
+
 
 class QuaidError(Exception):
     """An expected failure. `exit_code` is what the process leaves with."""
@@ -163,7 +165,7 @@ class UncommittedError(QuaidError):
     def __init__(self, rel_path: str) -> None:
         super().__init__(
             f"{rel_path} holds changes that git does not have, so forgetting it would lose them. "
-            f"Commit it first: git add -- '{rel_path}' && git commit"
+            f"Commit it first: git add -- {quote(rel_path)} && git commit -- {quote(rel_path)}"
         )
 
 
@@ -247,11 +249,14 @@ class MassRemovalError(QuaidError):
 
     code = "mass_removal"
 
-    def __init__(self, gone: int, known: int) -> None:
+    def __init__(self, gone: int, known: int, root: object) -> None:
         self.reason = f"{gone:,} of {known:,} notes vanished since the last sync"
+        git = f"git -C {quote(str(root))}"
+        # Without -f it writes over nothing that is there, whatever its owner has not committed yet.
         super().__init__(
-            f"{self.reason} and git does not say why. "
-            "If that is right: quaid sync --accept-removals. If not, bring them back: git checkout -- ."
+            f"{self.reason} and git does not say why. If that is right: quaid sync --accept-removals. If not, bring "
+            f"the deleted files back, which touches no other: "
+            f"{git} ls-files -z --deleted | {git} checkout-index -z --stdin"
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import read_core_notes
 from quaid.vault import transaction
@@ -15,15 +16,6 @@ from quaid.vault import transaction
 if TYPE_CHECKING:
     from quaid.memory import Memory
     from quaid.report.status import EmbeddingState, Index, RepositoryStatus, Watcher
-
-_NEXT_STEPS = {
-    "rebase": "git rebase --continue or --abort",
-    "am": "git am --continue or --abort",
-    "merge": "git merge --continue or --abort",
-    "cherry-pick": "git cherry-pick --continue or --abort",
-    "revert": "git revert --continue or --abort",
-    "bisect": "git bisect reset",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +75,7 @@ def _repository_attention(repository: RepositoryStatus, *, is_lock_abandoned: bo
         found.append(Attention(repository.problem))
     if repository.operation:
         what = f"A {repository.operation} is in progress: Quaid commits nothing until it has ended"
-        found.append(Attention(what, _NEXT_STEPS.get(repository.operation, "end it, then try again")))
+        found.append(Attention(what, NEXT_STEPS.get(repository.operation, "end it, then try again")))
     if is_lock_abandoned:
         what = "A killed write of Quaid left index.lock"
         found.append(Attention(what, "the next write finishes it and removes that"))
@@ -91,10 +83,12 @@ def _repository_attention(repository: RepositoryStatus, *, is_lock_abandoned: bo
         what = "Another git process holds index.lock"
         found.append(Attention(what, "wait for it; if none is running, remove .git/index.lock"))
     if repository.detached and not repository.operation:
-        found.append(Attention("HEAD is detached: commits belong to no branch", "git switch BRANCH"))
+        found.append(Attention("HEAD is detached: commits belong to no branch", KEEP_DETACHED))
     if repository.uncommitted:
         what = f"{_count(len(repository.uncommitted), 'note')} with changes that are not committed"
-        found.append(Attention(what, "git status, then git add -A && git commit", repository.uncommitted))
+        found.append(
+            Attention(what, "see them with git status; git add and git commit what is to stay", repository.uncommitted)
+        )
     return found
 
 

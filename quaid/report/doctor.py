@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
 from quaid.history import index_lock
-from quaid.history.repository import find_repository
+from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS, find_repository
 from quaid.history.vault_history import History
 from quaid.index import database, documents
 from quaid.index.reader import IndexReader
@@ -109,9 +109,9 @@ def check_repository(memory: Memory) -> Outcome:
         return "error", "The vault is not in a git repository.", f"git init {memory.root}"
     state = memory.git.state()
     if state.operation:
-        return "warning", f"A {state.operation} is in progress; writes wait for it.", "end it"
+        return "warning", f"A {state.operation} is in progress; writes wait for it.", NEXT_STEPS[state.operation]
     if state.detached:
-        return "warning", "HEAD is detached; commits belong to no branch.", "git switch BRANCH"
+        return "warning", "HEAD is detached; commits belong to no branch.", KEEP_DETACHED
     return "ok", f"On branch {state.branch}" + ("" if state.head else ", no commit yet")
 
 
