@@ -237,7 +237,8 @@ class Hit:
     and where, `evidence` what speaks for it and how much.
 
     `provenance` is whose word it is: owner, agent, tool, import or conversation. `contradicts` are the ids of hits that
-    cannot be true together with this one.
+    cannot be true together with this one; those of them that began or were told before it are also in `later_than`,
+    those after it in `earlier_than`.
     """
 
     id: str
@@ -260,6 +261,8 @@ class Hit:
     stands_for: int = 1
     via: tuple[str, ...] = ()
     contradicts: tuple[str, ...] = ()
+    later_than: tuple[str, ...] = ()
+    earlier_than: tuple[str, ...] = ()
     evidence: Mapping[str, float] = field(default_factory=dict)
 
 

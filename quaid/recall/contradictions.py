@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cmp_to_key
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Protocol
 
@@ -38,11 +39,19 @@ MAX_OPPOSED = 50
 MAX_PAIRED = 5
 """The maximum of facts that are added to those that were found."""
 
+_ID, _STAMP = 26, 10
+"""Characters of an id, and of the millisecond that it begins with."""
+
 Edge = tuple[str, str, str]
 
 
 class Told(Protocol):
-    """A fact with the days (ISO 8601) since which it is true and on which it was told."""
+    """A fact with the days (ISO 8601) since which it is true and on which it was told. An `id` of Quaid's begins with
+    the millisecond in which its note was made.
+    """
+
+    @property
+    def id(self) -> str: ...
 
     @property
     def valid_from(self) -> str | None: ...
@@ -69,7 +78,7 @@ def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[lis
         rivals = {candidate.doc_id: candidate for candidate in fetched.values() if holds(candidate)}
         told = documents_of_chosen | rivals.keys()
         visible = {doc_id: others & told for doc_id, others in opposed.items() if doc_id in told}
-    return _pair(chosen, rivals, opposed), visible
+    return _later_first(_pair(chosen, rivals, opposed), opposed), visible
 
 
 def _pair(chosen: Sequence[Chosen], rivals: Mapping[int, Candidate], opposed: Mapping[int, set[int]]) -> list[Chosen]:
@@ -87,6 +96,29 @@ def _pair(chosen: Sequence[Chosen], rivals: Mapping[int, Candidate], opposed: Ma
             if other is not None:
                 result.setdefault(other[0].chunk_id, other)
     return list(result.values())
+
+
+def _later_first(chosen: Sequence[Chosen], opposed: Mapping[int, set[int]]) -> list[Chosen]:
+    """Return `chosen` with the latest of facts about one state before the earlier ones, in the place of the first."""
+    waiting = {each[0].chunk_id: each for each in chosen}
+    result: list[Chosen] = []
+    for each in chosen:
+        if each[0].chunk_id not in waiting:
+            continue
+        rivals = opposed.get(each[0].doc_id, set())
+        later = [other for other in waiting.values() if other[0].doc_id in rivals and _is_later(other, each)]
+        for candidate, score, count in [*sorted(later, key=cmp_to_key(_latest_first)), each]:
+            del waiting[candidate.chunk_id]
+            result.append((candidate, max(score, each[1]), count))
+    return result
+
+
+def _is_later(one: Chosen, other: Chosen) -> bool:
+    return compare_times(one[0], other[0]) == 1
+
+
+def _latest_first(one: Chosen, other: Chosen) -> int:
+    return compare_times(other[0], one[0])
 
 
 def list_opposed(
@@ -156,8 +188,11 @@ def compare_times(one: Told, other: Told) -> int:
     told = [fact.created or "" for fact in (one, other)]
     if all(begun) and begun[0] != begun[1]:
         return 1 if begun[0] > begun[1] else -1
-    if told[0] != told[1] and all(told):
-        return 1 if told[0] > told[1] else -1
+    moments = [
+        (at, fact.id[:_STAMP] if len(fact.id) == _ID else "") for at, fact in zip(told, (one, other), strict=True)
+    ]
+    if moments[0] != moments[1] and all(told):
+        return 1 if moments[0] > moments[1] else -1
     days = [since or at[:10] for since, at in zip(begun, told, strict=True)]
     return (days[0] > days[1]) - (days[0] < days[1]) if all(days) else 0
 

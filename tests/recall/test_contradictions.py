@@ -115,8 +115,8 @@ def test_what_the_scope_leaves_out_opposes_nothing():
 # -- which is the later ----------------------------------------------------------------------------------------------
 
 
-def told(created: str | None, valid_from: str | None = None) -> SimpleNamespace:
-    return SimpleNamespace(created=created, valid_from=valid_from)
+def told(created: str | None, valid_from: str | None = None, note_id: str = "01a") -> SimpleNamespace:
+    return SimpleNamespace(created=created, valid_from=valid_from, id=note_id)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,10 @@ def told(created: str | None, valid_from: str | None = None) -> SimpleNamespace:
         (told("2026-06-01T10:00:00Z", "2026-05-01"), told("2026-11-01T10:00:00Z")),
         (told("2026-11-01T10:00:00Z"), told("2026-11-02T10:00:00Z")),
         (told("2026-11-01T10:00:00Z", "2015"), told("2026-11-01T10:00:00Z")),
+        (
+            told("2026-11-01T10:00:00Z", None, "01kagx3m7r9q2d5w8t0v7k3qdz"),
+            told("2026-11-01T10:00:00Z", "2026-05-01", "01kagx3m7s9q2d5w8t0v7k3qda"),
+        ),
     ],
 )
 def test_the_later_began_later_or_was_told_later(earlier, later):
