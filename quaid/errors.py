@@ -202,7 +202,17 @@ class GitError(QuaidError):
     code = "git"
 
     def __init__(self, doing: str, said: str) -> None:
+        self.doing, self.said = doing, said
         super().__init__(f"git could not {doing}: {said.strip() or 'it gave no reason'}")
+
+
+class CommitRefusedError(GitError):
+    """git would not make a commit for a reason that a setting ends."""
+
+    def __init__(self, cause: str, said: str, next_step: str) -> None:
+        words = " ".join(said.split()) or "it gave no reason"
+        QuaidError.__init__(self, f"git did not commit: {cause} ({words}). {next_step}.")
+        self.doing, self.said = "commit", said
 
 
 class ProposalError(QuaidError):

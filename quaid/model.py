@@ -336,11 +336,13 @@ class Message:
 @dataclass(frozen=True)
 class Committed:
     """The outcome of a commit of edits. `id` is None when there was nothing to commit; the changes of the paths in
-    `left` are still uncommitted.
+    `left` are still uncommitted, those `refused` not for the owner's own work in them but for the `refusal`.
     """
 
     id: str | None
     left: tuple[str, ...] = ()
+    refused: tuple[str, ...] = field(default=(), compare=False)
+    refusal: str = field(default="", compare=False)
 
 
 Level = Literal["ok", "warning", "error"]

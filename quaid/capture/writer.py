@@ -54,8 +54,9 @@ class WriteResult:
     """The result of a write.
 
     `outcome` is created, confirmed, linked, known, forgotten, restored, kept, set or unchanged; `left` are paths whose
-    change is on disk but not committed, because the owner's own uncommitted work is in them; `hint` names a next
-    step worth knowing; `redacted` are the kinds of the secrets that were replaced.
+    change is on disk but not committed, because the owner's own uncommitted work is in them or because git refused, as
+    `hint` then says; else `hint` names a next step worth knowing; `redacted` are the kinds of the secrets that were
+    replaced.
     """
 
     id: str
@@ -182,14 +183,16 @@ class Writer:
                 planned = retry_after_damage(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
                 if not planned.edits:
                     return planned
-                change = VaultChange(key, planned.edits, planned.message, answer=planned.answer())
+                change = VaultChange(key, planned.edits, planned.message, answer=planned.answer(), stays=True)
                 try:
                     committed = transaction.apply(self._root, change, history)
                 except NoteChangedError:  # an editor saved between plan and write: look again
                     if attempt == PLAN_ATTEMPTS:
                         raise
                     continue
-                return replace(planned, written=replace(planned.written, commit=committed.id, left=committed.left))
+                hint = committed.refusal or planned.written.hint
+                written = replace(planned.written, commit=committed.id, left=committed.left, hint=hint)
+                return replace(planned, written=written)
         raise AssertionError("unreachable")
 
     # -- plans ---------------------------------------------------------------------------------------------------

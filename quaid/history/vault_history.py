@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import checkout, filters, index_lock, private_git_dir
+from quaid.history import checkout, filters, index_lock, private_git_dir, refusals
 from quaid.history import repository as repositories
 from quaid.history.branches import Branches
 from quaid.history.git_output import parse_tree, split_items
@@ -145,6 +145,8 @@ class History:
                     return self._commit_once(by_path, message, author, merged, is_hasty=is_hasty)
             except _HeadMovedError:
                 continue
+            except GitError as error:
+                raise refusals.explain_refusal(error, self._repository.top) from error
         raise LockedError(f"Other commits keep arriving in {self._repository.top}")
 
     def recover(self) -> None:
@@ -317,8 +319,14 @@ class History:
             stage = Stage(self._run, self._repository, folder, base)
             plan = stage.plan(edits)
             left = tuple(self._repository.to_vault(path) for path in plan.left)
+            refused = tuple(map(self._repository.to_vault, plan.ignored))
+            refusal = (
+                f"git ignores it: {', '.join(sorted(set(plan.ignored.values())))}. Take that rule out"
+                if refused
+                else ""
+            )
             if not plan.parts:
-                return Committed(None, left)
+                return Committed(None, left, refused, refusal)
             stage.fill(plan.parts)
             if merged is not None:
                 (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
@@ -331,7 +339,7 @@ class History:
             )
             if commit_id is None:
                 raise _HeadMovedError
-            return Committed(commit_id, left)
+            return Committed(commit_id, left, refused, refusal)
 
     def _create_commit(self, stage: Stage, message: Message, identity: Mapping[str, str], handle: int) -> str | None:
         """Commit what the stage holds; the id may be short, and is None when there was nothing to commit.

@@ -105,7 +105,8 @@ class NoteOutput(TypedDict):
 
 class WriteOutput(TypedDict):
     """The result of a write: `outcome` is created, confirmed, linked, known, forgotten, restored, made, registered or
-    unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them.
+    unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them or,
+    as `hint` says, git refused.
     """
 
     outcome: str

@@ -9,13 +9,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS
+from quaid.model import Level
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import read_core_notes
 from quaid.vault import transaction
+from quaid.vault.uncommitted import list_uncommitted
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
     from quaid.report.status import EmbeddingState, Index, RepositoryStatus, Watcher
+
+
+WAITING_STEP = "end that; the notes are in the vault, and the next write of Quaid commits them"
+"""The next step where git refuses to commit what is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,7 @@ class Attention:
     what: str
     next_step: str = ""
     paths: tuple[str, ...] = ()
+    level: Level = "warning"
 
 
 def list_attention(
@@ -42,6 +49,7 @@ def list_attention(
     if os.path.lexists(damaged):
         what = f"{LOCAL_FILE} was damaged: counters since the last run, queued lines and logs start from nothing"
         found.append(Attention(what, f"see what {damaged} holds, then remove it"))
+    found += _list_refused(memory)
     found += _index_attention(index, embedding, watcher)
     found += _repository_attention(repository, is_lock_abandoned=repository.locked and memory.git.is_lock_abandoned)
     if problems:
@@ -53,6 +61,16 @@ def list_attention(
         for note, over, step in list_long_core_notes(memory)
     ]
     return (*found, *_background_attention(memory))
+
+
+def _list_refused(memory: Memory) -> list[Attention]:
+    """What git would not commit, with the cause and since when."""
+    waiting = list_uncommitted(memory.root)
+    if not waiting:
+        return []
+    paths = dict.fromkeys(edit.rel_path for each in waiting for edit in each.change.edits)
+    what = f"{_count(len(waiting), 'change')} not committed since {waiting[0].since}: {waiting[-1].reason}"
+    return [Attention(what, WAITING_STEP, tuple(paths), "error")]
 
 
 def list_long_core_notes(memory: Memory) -> list[tuple[str, int, str]]:

@@ -26,11 +26,12 @@ from quaid.index.reader import IndexReader
 from quaid.llm import Models
 from quaid.model import Finding, Level
 from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
-from quaid.report.attention import list_long_core_notes
+from quaid.report.attention import WAITING_STEP, list_long_core_notes
 from quaid.report.outbound import describe_outbound, list_outbound
 from quaid.sync.follow import read_heartbeat
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction
+from quaid.vault.uncommitted import list_uncommitted
 
 if TYPE_CHECKING:
     from quaid.docs.registry import Project
@@ -138,7 +139,10 @@ def check_state(memory: Memory) -> Outcome:
 
 
 def check_writes(memory: Memory) -> Outcome:
-    """Check that no killed write is left unfinished."""
+    """Check that no write is left unfinished or uncommitted."""
+    if waiting := list_uncommitted(memory.root):
+        since = f"{len(waiting)} not committed since {waiting[0].since}"
+        return "error", f"What was written is {since}: {waiting[-1].reason}", WAITING_STEP
     left = [
         f"{unfinished.reason} (kept in {unfinished.folder})" for unfinished in transaction.list_unfinished(memory.root)
     ]
