@@ -48,12 +48,13 @@ def explain_refusal(error: GitError, top: Path) -> GitError:
     for pattern, cause, next_step in _CAUSES:
         if pattern.search(said):
             return CommitRefusedError(cause, said, next_step.format(git=git, top=top))
-    hooks = _list_hooks(top) if error.doing == "commit" else []
-    if hooks:
+    if error.doing != "commit":
+        return error
+    if hooks := _list_hooks(top):
         names = " or ".join(hook.name for hook in hooks)
         where = f"Let the hook pass what Quaid writes, or take it out of {hooks[0].parent}"
         return CommitRefusedError(f"the hook {names} refused it", said, where)
-    return error
+    return CommitRefusedError("it ended with an error", said, f"See whether a commit of your own goes through in {top}")
 
 
 def _list_hooks(top: Path) -> list[Path]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.errors import GitError, QuaidError, VaultReadOnlyError
+from quaid.errors import CommitRefusedError, QuaidError, VaultReadOnlyError
 from quaid.place import state_folder, write_private
 from quaid.vault import files, intent_log
 from quaid.vault.intent_log import VaultChange
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FOLDER = "uncommitted"
 MAX_REFUSED = 3
 """So many refusals in a row, and the rest waits for the next write: a hook may take its time."""
-REFUSALS = (GitError, VaultReadOnlyError)
+REFUSALS = (CommitRefusedError, VaultReadOnlyError)
 """What keeps a commit from being made and not a file from being written."""
 _MAX_BYTES = 64_000_000
 
