@@ -77,13 +77,21 @@ _NO_SUBJECTS = frozenset(
     to today tomorrow tonight we what when where which while who whoever why yesterday you your
     """.split()  # noqa: SIM905
 )
-_LINKING = frozenset("de da di del della der den do dos du la le of the van von y & and".split())  # noqa: SIM905
+_LINKING = frozenset("de da di del della der den do dos du la le of the van von y &".split())  # noqa: SIM905
 _FOLLOWS = frozenset(
     """after again alone and as at because before by during for from in near now on recently since so soon through to
     together today tomorrow until when where while with yesterday last this next at
     """.split()  # noqa: SIM905
 )
 """Words that may come after a name; any other belongs to it: `Acme warehouse`."""
+_NOT_PLACES = frozenset(
+    """accounting android apple chrome debian design discord emacs engineering excel finance firefox gmail google icloud
+    ios iphone legal linux mac macos management marketing mastodon microsoft neovim notion obsidian onenote outlook
+    pixel plan product research safari sales samsung signal slack spotify support team teams telegram thunderbird ubuntu
+    version vim vscode whatsapp windows zed
+    """.split()  # noqa: SIM905
+)
+"""What people move to without moving house."""
 _LOOSE = re.compile(
     r"\b(?:until|till|anymore|any more|no longer|no more|only|sometimes|part[- ]time|temporar\w+|hypothetical\w*|"
     r"(?:on|at) weekends|during|in (?:a|his|her|my|the) (?:dream|game|novel|story|book)|"
@@ -137,7 +145,8 @@ def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[t
     for relation, verb, begun in _RELATION_VERBS:
         if found := re.match(rf"{verb} (?:the )?(?=\S)", predicate, re.IGNORECASE):
             name, rest = _take_name(predicate[found.end() :])
-            if name and not _LOOSE.search(rest):
+            is_address = relation != "moved_to" or _NOT_PLACES.isdisjoint(name.lower().split())
+            if name and is_address and not _LOOSE.search(rest):
                 yield Edge(subject, relation, name), begun or rest.lstrip(" ,").startswith("since "), rest
             return
 
@@ -192,7 +201,9 @@ def _take_name(text: str) -> tuple[str, str]:
         if bare != word:
             return (" ".join(taken) if len(taken) <= _MAX_NAME_WORDS else ""), " ".join(words[place + 1 :])
     rest = words[len(taken) :]
-    is_plain = taken and len(taken) <= _MAX_NAME_WORDS and (not rest or rest[0].strip("(.,;:!").lower() in _FOLLOWS)
+    follows = rest[0].strip("(.,;:!").lower() if rest else ""
+    is_one_of_several = follows in {"and", "or"} and rest[1:] and _is_capital(rest[1])
+    is_plain = taken and len(taken) <= _MAX_NAME_WORDS and (not rest or follows in _FOLLOWS) and not is_one_of_several
     return (" ".join(taken) if is_plain else ""), " ".join(rest)
 
 
