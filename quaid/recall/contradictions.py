@@ -34,6 +34,9 @@ _ASKED = SINGLE_VALUED | _SAME_STATE.keys()
 _HELD_BY_BOTH = frozenset({"engaged_to", "partner_of", "spouse_of"})
 """Either end has one of the other, whichever stands first."""
 
+_AROUND = frozenset({"located_in", "part_of"})
+"""Who lives in Porto lives in Portugal."""
+
 MAX_OPPOSED = 50
 """Pairs of one subject and relation, the newest notes first: fifty employers are a mistake in the edges."""
 MAX_PAIRED = 5
@@ -141,13 +144,23 @@ def list_opposed(
     edges = graph.fetch_edges_about(connection, keys, _ASKED, scope)
     ends = {name_key(end) for listed in edges.values() for subject, _, target in listed for end in (subject, target)}
     same = {key: min(names) for key, names in graph.find_entities(connection, ends, scope).items()}
+    around = {
+        frozenset(same.get(key, key) for key in (walked.from_key, walked.to_key))
+        for walked in graph.neighbours(connection, ends, scope)
+        if walked.relation in _AROUND
+    }
     wanted = set(doc_ids)
-    return {pair for pair in find_pairs(edges, same) if not wanted.isdisjoint(pair)}
+    return {pair for pair in find_pairs(edges, same, around) if not wanted.isdisjoint(pair)}
 
 
-def find_pairs(edges: Mapping[int, Sequence[Edge]], same: Mapping[str, str] | None = None) -> set[tuple[int, int]]:
+def find_pairs(
+    edges: Mapping[int, Sequence[Edge]],
+    same: Mapping[str, str] | None = None,
+    around: Collection[frozenset[str]] = (),
+) -> set[tuple[int, int]]:
     """Return the pairs of documents, the lower doc_id first, that give one subject two objects of a single-valued
-    relation. A document that gives both contradicts nothing. `same` maps the key of a name to the one it is known by.
+    relation. A document that gives both contradicts nothing. `same` maps the key of a name to the one it is
+    known by; of two names in `around` one is a part of the other.
     """
     same = same or {}
     said: dict[tuple[str, str], dict[str, set[int]]] = {}
@@ -159,15 +172,15 @@ def find_pairs(edges: Mapping[int, Sequence[Edge]], same: Mapping[str, str] | No
             ends = [same.get(key, key) for key in (name_key(subject), name_key(target))]
             for one, other in (ends, ends[::-1]) if state in _HELD_BY_BOTH else (ends,):
                 said.setdefault((one, state), {}).setdefault(other, set()).add(doc_id)
-    return {pair for objects in said.values() for pair in _list_pairs(objects)}
+    return {pair for objects in said.values() for pair in _list_pairs(objects, around)}
 
 
-def _list_pairs(objects: Mapping[str, set[int]]) -> list[tuple[int, int]]:
+def _list_pairs(objects: Mapping[str, set[int]], around: Collection[frozenset[str]]) -> list[tuple[int, int]]:
     """Return the newest pairs of documents that give one subject different objects."""
     pairs = {
         (min(pair), max(pair))
         for (one, left), (other, right) in combinations(objects.items(), 2)
-        if not _is_part(one, other) and not _is_part(other, one)
+        if not _is_part(one, other) and not _is_part(other, one) and frozenset((one, other)) not in around
         for pair in product(left - right, right - left)
     }
     return sorted(pairs)[-MAX_OPPOSED:]

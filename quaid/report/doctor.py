@@ -141,8 +141,8 @@ def check_state(memory: Memory) -> Outcome:
 def check_writes(memory: Memory) -> Outcome:
     """Check that no write is left unfinished or uncommitted."""
     if waiting := list_uncommitted(memory.root):
-        since = f"{len(waiting)} not committed since {waiting[0].since}"
-        return "error", f"What was written is {since}: {waiting[-1].reason}", WAITING_STEP
+        count = f"{len(waiting)} {'change' if len(waiting) == 1 else 'changes'}"
+        return "error", f"{count} not committed since {waiting[0].since}: {waiting[-1].reason}", WAITING_STEP
     left = [
         f"{unfinished.reason} (kept in {unfinished.folder})" for unfinished in transaction.list_unfinished(memory.root)
     ]

@@ -100,6 +100,20 @@ def test_the_other_names_of_one_place_do_not_contradict_it():
     assert list_opposed(index, [row[0] for row in index.execute("SELECT doc_id FROM documents")]) == set()
 
 
+def test_a_place_does_not_contradict_the_one_around_it():
+    index = make_index(
+        {
+            "entities/Porto.md": "---\nid: 01m\ntype: place\n---\n- located_in [[Portugal]]\n",
+            "facts/a.md": fact("01a", "[[Maya]] lives_in [[Porto]]"),
+            "facts/b.md": fact("01b", "[[Maya]] lives_in [[Portugal]]"),
+            "facts/c.md": fact("01c", "[[Maya]] lives_in [[Ghent]]"),
+        }
+    )
+    ids = {path: doc_id for doc_id, path in index.execute("SELECT doc_id, path FROM documents")}
+    a, b, c = (ids[f"facts/{name}.md"] for name in "abc")
+    assert list_opposed(index, [a, b, c]) == {(a, c), (b, c)}
+
+
 def test_what_the_scope_leaves_out_opposes_nothing():
     index = make_index(
         {
