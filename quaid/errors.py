@@ -7,6 +7,7 @@ sentence and leave with the class's exit code; anything that is not a `QuaidErro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 
 _MAX_CANDIDATES = 20
 """Notes that are listed for a reference that could be any of them."""
@@ -179,7 +180,7 @@ class UncommittedError(QuaidError):
     def __init__(self, rel_path: str) -> None:
         super().__init__(
             f"{rel_path} holds changes that git does not have, so forgetting it would lose them. "
-            f"Commit it first: git add -- '{rel_path}' && git commit"
+            f"Commit it first: git add -- {quote(rel_path)} && git commit -- {quote(rel_path)}"
         )
 
 
@@ -224,7 +225,17 @@ class GitError(QuaidError):
     code = "git"
 
     def __init__(self, doing: str, said: str) -> None:
+        self.doing, self.said = doing, said
         super().__init__(f"git could not {doing}: {said.strip() or 'it gave no reason'}")
+
+
+class CommitRefusedError(GitError):
+    """git would not make a commit for a reason that a setting ends."""
+
+    def __init__(self, cause: str, said: str, next_step: str) -> None:
+        words = " ".join(said.split()) or "it gave no reason"
+        QuaidError.__init__(self, f"git did not commit: {cause} ({words}). {next_step}.")
+        self.doing, self.said = "commit", said
 
 
 class ProposalError(QuaidError):
@@ -271,11 +282,14 @@ class MassRemovalError(QuaidError):
 
     code = "mass_removal"
 
-    def __init__(self, gone: int, known: int) -> None:
+    def __init__(self, gone: int, known: int, root: object) -> None:
         self.reason = f"{gone:,} of {known:,} notes vanished since the last sync"
+        git = f"git -C {quote(str(root))}"
+        # Without -f it writes over nothing that is there, whatever its owner has not committed yet.
         super().__init__(
-            f"{self.reason} and git does not say why. "
-            "If that is right: quaid sync --accept-removals. If not, bring them back: git checkout -- ."
+            f"{self.reason} and git does not say why. If that is right: quaid sync --accept-removals. If not, bring "
+            f"the deleted files back, which touches no other: "
+            f"{git} ls-files -z --deleted | {git} checkout-index -z --stdin"
         )
 
 

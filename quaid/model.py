@@ -251,7 +251,8 @@ class Hit:
     and where, `evidence` what speaks for it and how much.
 
     `provenance` is whose word it is: owner, other (`speaker`), agent, tool, import or conversation. `contradicts` are
-    the ids of hits that cannot be true together with this one.
+    the ids of hits that cannot be true together with this one; those of them that began or were told before it are also
+    in `later_than`, those after it in `earlier_than`.
     """
 
     id: str
@@ -274,6 +275,8 @@ class Hit:
     stands_for: int = 1
     via: tuple[str, ...] = ()
     contradicts: tuple[str, ...] = ()
+    later_than: tuple[str, ...] = ()
+    earlier_than: tuple[str, ...] = ()
     evidence: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -347,11 +350,13 @@ class Message:
 @dataclass(frozen=True)
 class Committed:
     """The outcome of a commit of edits. `id` is None when there was nothing to commit; the changes of the paths in
-    `left` are still uncommitted.
+    `left` are still uncommitted, those `refused` not for the owner's own work in them but for the `refusal`.
     """
 
     id: str | None
     left: tuple[str, ...] = ()
+    refused: tuple[str, ...] = field(default=(), compare=False)
+    refusal: str = field(default="", compare=False)
 
 
 Level = Literal["ok", "warning", "error"]

@@ -57,7 +57,9 @@ def render_status(status: Status) -> str:
     attention = []
     for item in status.attention:
         more = len(item.paths) - MAX_PATHS
-        attention += [f"{styled('!', 'yellow')} {item.what}", *(f"    {path}" for path in item.paths[:MAX_PATHS])]
+        mark = styled("!", "red" if item.level == "error" else "yellow")
+        what = styled(item.what, "red") if item.level == "error" else item.what
+        attention += [f"{mark} {what}", *(f"    {path}" for path in item.paths[:MAX_PATHS])]
         attention += [f"    … and {more:,} more (--json has all)"] if more > 0 else []
         attention += [f"  Next: {item.next_step}"] if item.next_step else []
     return paragraphs(columns(rows), "\n".join(attention))

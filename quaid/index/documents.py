@@ -91,7 +91,7 @@ _CANDIDATE = (
     "pinned, verified, confirmations, durability, passage"
 )
 _HOLDS = "superseded_by IS NULL AND (valid_until IS NULL OR durability = 'immutable')"
-"""A fact that nothing has ended. What cannot change any more happened until a day, and stays so."""
+"""A fact that a new one without an end may repeat: of two with ends, equal words may tell of two occasions."""
 _INSERT_DOCUMENT = (
     "INSERT INTO documents (path, content_hash, size, mtime_ns, ctime_ns, inode, read_ns, id, kind, type, title, "
     "text_hash, status, owner, privacy, confidence, durability, speaker, source, session, project, technical, pinned, "
@@ -354,18 +354,6 @@ def living_facts(
         (json.dumps(list(chunk_ids)), owner),
     )
     return [(row[0], Document(*row[2:]), row[1]) for row in rows]
-
-
-def list_latest_facts(connection: apsw.Connection, scope: Scope, limit: int) -> list[tuple[str, str]]:
-    """Return (created, text) of the `limit` newest facts in `scope` that hold, newest first."""
-    rows = connection.execute(
-        # The newest first, their texts then: asked at once, SQLite fetches the text of every fact.
-        "SELECT newest.created, c.text FROM (SELECT doc_id, created, path FROM documents d WHERE kind = 'fact' "
-        f"AND created IS NOT NULL AND {_HOLDS} {scope.and_documents} ORDER BY created DESC, path LIMIT :limit) newest "
-        "JOIN chunks c ON c.doc_id = newest.doc_id AND c.ordinal = 0 ORDER BY newest.created DESC, newest.path",
-        {"limit": limit, **scope.values},
-    )
-    return [(str(row[0]), str(row[1])) for row in rows]
 
 
 def list_latest_paths(connection: apsw.Connection, limit: int) -> list[str]:

@@ -156,29 +156,33 @@ def list_ends(connection: apsw.Connection, doc_ids: Collection[int]) -> list[tup
     return [(int(row[0]), str(row[1])) for row in rows]
 
 
-def list_relations_of(
+def list_edges_of(
     connection: apsw.Connection, doc_ids: Collection[int], relations: Collection[str]
-) -> list[tuple[str, str]]:
-    """Return (subject_key, relation) of the edges of `doc_ids` whose relation is one of `relations`."""
+) -> list[tuple[str, str, str]]:
+    """Return (subject_key, relation, object_key) of the edges of `doc_ids` whose relation is one of `relations`."""
     rows = connection.execute(
-        "SELECT DISTINCT subject_key, relation FROM edges WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
+        "SELECT DISTINCT subject_key, relation, object_key FROM edges "
+        "WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
         "AND relation IN (SELECT value FROM json_each(:relations))",
         {"wanted": json.dumps(list(doc_ids)), "relations": json.dumps(sorted(relations))},
     )
-    return [(str(row[0]), str(row[1])) for row in rows]
+    return [(str(row[0]), str(row[1]), str(row[2])) for row in rows]
 
 
-def fetch_matching_edges(
-    connection: apsw.Connection, said: Collection[tuple[str, str]], scope: Scope = EVERYTHING
+def fetch_edges_about(
+    connection: apsw.Connection, keys: Collection[str], relations: Collection[str], scope: Scope = EVERYTHING
 ) -> dict[int, list[tuple[str, str, str]]]:
-    """Return the edges of all facts in `scope` with one of these (subject_key, relation), by document, as they are
-    written.
+    """Return the edges of facts in `scope` that touch one of `keys` with one of `relations`, by document, as they are
+    written; of more than 400 edges those of the newest notes.
     """
     rows = connection.execute(
-        "SELECT edges.doc_id, subject, relation, object FROM json_each(:said) AS pair "
-        "JOIN edges ON subject_key = pair.value ->> 0 AND relation = pair.value ->> 1 "
-        f"JOIN documents d ON d.doc_id = edges.doc_id WHERE d.kind = 'fact' {scope.and_documents} LIMIT 200",
-        {"said": json.dumps([list(pair) for pair in said]), **scope.values},
+        "SELECT e.doc_id, subject, relation, object FROM ("
+        "SELECT * FROM edges WHERE subject_key IN (SELECT value FROM json_each(:wanted)) "
+        "UNION SELECT * FROM edges WHERE object_key IN (SELECT value FROM json_each(:wanted))) e "
+        "JOIN documents d ON d.doc_id = e.doc_id WHERE d.kind = 'fact' "
+        f"AND relation IN (SELECT value FROM json_each(:relations)) {scope.and_documents} "
+        "ORDER BY e.doc_id DESC LIMIT 400",
+        {"wanted": json.dumps(list(keys)), "relations": json.dumps(sorted(relations)), **scope.values},
     )
     found: dict[int, list[tuple[str, str, str]]] = {}
     for doc_id, *edge in rows:

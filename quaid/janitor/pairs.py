@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from quaid.embed import open_embedder
 from quaid.errors import QuaidError
-from quaid.index import database, fulltext, graph, vectors
+from quaid.index import database, fulltext, vectors
 from quaid.index.facts import LivingFact, list_living
 from quaid.index.matrix import VectorMatrix
 from quaid.index.scope import Scope
@@ -38,8 +38,6 @@ MIN_SHARED = 0.35
 MAX_WORDS = 24
 MAX_BY_WORDS = 2_000
 """Facts that are compared by words in one run: a question to FTS5 each. The others wait."""
-MAX_OPPOSED = 50
-"""Pairs of one subject and relation, the newest notes first: fifty employers are a mistake in the edges."""
 _BLOCK = 512
 
 
@@ -165,11 +163,8 @@ class PairFinder:
         by_document = {fact.doc_id: fact for fact in facts}
         new = {fact.doc_id for fact in fresh}
         owner = Scope().narrowed("d.superseded_by IS NULL AND d.owner = :owner", owner=facts[0].owner)
-        said = graph.list_relations_of(self._index, new, contradictions.SINGLE_VALUED)
-        for subject in sorted(said):
-            found = contradictions.find_pairs(graph.fetch_matching_edges(self._index, [subject], owner))
-            known = sorted(pair for pair in found if not new.isdisjoint(pair) and by_document.keys() >= set(pair))
-            for one, other in known[-MAX_OPPOSED:]:
+        for one, other in sorted(contradictions.list_opposed(self._index, new, owner)):
+            if one in by_document and other in by_document:
                 yield by_document[one], by_document[other]
 
 

@@ -64,6 +64,8 @@ class RecalledMemory(TypedDict):
     pending: NotRequired[bool]
     said_times: NotRequired[int]
     contradicts: NotRequired[list[str]]
+    later_than: NotRequired[list[str]]
+    earlier_than: NotRequired[list[str]]
     related_through: NotRequired[list[str]]
 
 
@@ -103,7 +105,8 @@ class NoteOutput(TypedDict):
 
 class WriteOutput(TypedDict):
     """The result of a write: `outcome` is created, confirmed, linked, known, forgotten, restored, made, registered or
-    unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them.
+    unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them or,
+    as `hint` says, git refused.
     """
 
     outcome: str
@@ -228,6 +231,8 @@ def recall_result(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
             pending=hit.status == "pending",
             said_times=hit.stands_for if hit.stands_for > 1 else 0,
             contradicts=list(hit.contradicts),
+            later_than=list(hit.later_than),
+            earlier_than=list(hit.earlier_than),
             related_through=[one_line(name) for name in hit.via],
         ))
         for hit in hits

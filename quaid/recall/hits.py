@@ -8,7 +8,7 @@ from dataclasses import replace
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.model import ChannelRank, Edge, Hit, Kind, is_owner_label, name_key
-from quaid.recall import cutoff, scoring
+from quaid.recall import contradictions, cutoff, scoring
 from quaid.recall.candidates import CandidateSet, Chosen, contributions, hit_id, hit_kind
 from quaid.recall.retrieval import Retrieved, SearchRequest
 from quaid.redaction import admit
@@ -35,6 +35,7 @@ def render(
     connection, settings, day = request.connection, request.settings, request.options.day
     edges = documents.fetch_edges(connection, {candidate.doc_id for candidate, _, _ in chosen})
     ids = documents.list_ids(connection, {doc_id for others in opposed.values() for doc_id in others})
+    by_document = {candidate.doc_id: candidate for candidate, _, _ in chosen}
     ranks = _channel_ranks([candidate for candidate, _, _ in chosen], retrieved)
     owner_keys = graph.with_aliases(connection, request.owner_names, request.scope)
     hits = tuple(
@@ -59,11 +60,25 @@ def render(
             stands_for=stands_for,
             via=retrieved.graph.via.get(candidate.doc_id, ()),
             contradicts=tuple(ids[doc_id] for doc_id in sorted(opposed.get(candidate.doc_id, ())) if doc_id in ids),
+            later_than=_rivals(candidate, 1, by_document, opposed, ids),
+            earlier_than=_rivals(candidate, -1, by_document, opposed, ids),
             evidence=contributions(found.features.get(candidate.chunk_id, {}), found.shares),
         )
         for candidate, score, stands_for in chosen
     )
     return hits if request.options.budget is None else _fit(request, hits, request.options.budget)
+
+
+def _rivals(
+    candidate: Candidate,
+    order: int,
+    by_document: Mapping[int, Candidate],
+    opposed: Mapping[int, set[int]],
+    ids: Mapping[int, str],
+) -> tuple[str, ...]:
+    """Return the ids of the hits that contradict `candidate` and are the earlier (`order` 1) or the later (-1)."""
+    rivals = (by_document.get(doc_id) for doc_id in sorted(opposed.get(candidate.doc_id, ())))
+    return tuple(ids[each.doc_id] for each in rivals if each and contradictions.compare_times(candidate, each) == order)
 
 
 def provenance(candidate: Candidate, owner_keys: Collection[str]) -> str:

@@ -12,6 +12,7 @@ from quaid.recall import beam_search
 from quaid.recall.candidates import CandidateSet, hit_id, hit_kind
 from quaid.recall.intent import PROFILES, Intent
 from quaid.recall.retrieval import Retrieved, SearchRequest
+from quaid.text import endings
 
 HALF_LIFE_DAYS = 60.0
 STRETCH_PER_ACCESS = 0.15
@@ -206,10 +207,7 @@ def truth(request: SearchRequest, candidates: Collection[Candidate]) -> Callable
 
 def is_over(candidate: Candidate, today: str) -> bool:
     """Return whether a fact has been replaced, or was true only until a day before `today` (YYYY-MM-DD)."""
-    if candidate.superseded_by is not None:
-        return True
-    end = _end(candidate)
-    return end is not None and end[:10] < today
+    return candidate.superseded_by is not None or endings.is_over(candidate, today)
 
 
 def was_true(candidate: Candidate, day: str, ended: str | None) -> bool:
@@ -217,13 +215,8 @@ def was_true(candidate: Candidate, day: str, ended: str | None) -> bool:
     began = candidate.valid_from
     if began is not None and began[:10] > day:
         return False
-    own_end = _end(candidate)
-    end = own_end or ended
-    if end is not None:
-        return day <= end[:10] if own_end else day < end[:10]
+    if own_end := endings.find_last_day(candidate):
+        return day <= own_end
+    if ended is not None:
+        return day < ended[:10]
     return candidate.superseded_by is None
-
-
-def _end(candidate: Candidate) -> str | None:
-    """Return the last day on which a fact held. What is immutable happened until then, and stays so."""
-    return None if candidate.durability == "immutable" else candidate.valid_until

@@ -17,6 +17,7 @@ from quaid.report.attention import Attention, list_attention
 from quaid.report.outbound import list_outbound
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.follow import read_heartbeat
+from quaid.vault.uncommitted import list_uncommitted
 
 if TYPE_CHECKING:
     import apsw
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryStatus:
-    """The git side. `problem` says that git itself could not be asked; then the rest is empty."""
+    """The git side. `uncommitted` are the owner's changes, without what Quaid wrote and git refused. `problem` says
+    that git itself could not be asked; then the rest is empty.
+    """
 
     branch: str | None = None
     head: str | None = None
@@ -171,7 +174,8 @@ def _is_fresh(memory: Memory, reader: IndexReader) -> bool:
 def _repository_state(memory: Memory) -> RepositoryStatus:
     try:
         state = memory.git.state()
-        uncommitted = tuple(memory.git.uncommitted())
+        waiting = {edit.rel_path for each in list_uncommitted(memory.root) for edit in each.change.edits}
+        uncommitted = tuple(path for path in memory.git.uncommitted() if path not in waiting)
     except QuaidError as error:
         return RepositoryStatus(problem=str(error))
     return RepositoryStatus(state.branch, state.head, state.operation, state.locked, state.detached, uncommitted)

@@ -20,7 +20,7 @@ system, code, and a note on prompt injection stay readable. Not looked for: lett
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from quaid.model import Hit
 from quaid.text.invisible import without_unseen
@@ -137,7 +137,7 @@ def render_memory_line(hit: Hit, *, longest: int | None = None) -> str:
     if longest is not None and len(text) > longest:
         text = f"{text[:longest].rstrip()} …"
     about = [*describe(hit), "no longer true"] if hit.superseded else describe(hit)
-    about += [f"contradicts {short_id(other)}" for other in hit.contradicts]
+    about += describe_rivals(hit)
     about.append(f"score {hit.score:.2f}")
     return f"[MEMORY] ({', '.join(about)}) {text} |ID:{_on_one_line(hit.id)}"
 
@@ -162,6 +162,15 @@ def describe(hit: Hit) -> list[str]:
     for word, day in (("since", hit.valid_from), ("until", hit.valid_until)):
         about += [f"{word} {_name(day[:10])}"] if day else []
     return about
+
+
+def describe_rivals(hit: Hit, when: Callable[[str], str] = lambda _: "") -> list[str]:
+    """Return which hits cannot be true together with this one, whether they are earlier or later, and `when` they were
+    told.
+    """
+    order = dict.fromkeys(hit.contradicts, "contradicts")
+    order |= dict.fromkeys(hit.later_than, "later than") | dict.fromkeys(hit.earlier_than, "earlier than")
+    return [f"{word} {short_id(other)}{when(other)}" for other, word in order.items()]
 
 
 def short_id(hit_id: str) -> str:

@@ -1,4 +1,4 @@
-"""How many hits, how much of them, and which of them cannot both be true."""
+"""How many hits there are, and how much of them is shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.recall.contradictions import SINGLE_VALUED, find_opposed, find_pairs
 from quaid.recall.cutoff import dynamic_k, fit, tokens, trim
 
 # -- the number of hits, dynamic K --------------------------------------------------------------------------------
@@ -82,45 +81,3 @@ def test_a_text_is_cut_at_a_word_and_a_stump_is_left_out():
         "one two three four five six seven eight nine ten …"
     )
     assert trim("one two three four five six seven eight nine ten eleven twelve", 5) == ""
-
-
-# -- contradictions --------------------------------------------------------------------------------------------------
-
-
-def test_two_values_of_what_has_one_contradict_each_other():
-    edges = {
-        1: [("Maya", "lives_in", "Oslo")],
-        2: [("maya", "lives_in", "Bergen")],
-        3: [("Maya", "lives_in", "OSLO")],
-        4: [("Maya", "likes", "Bergen")],
-        5: [("Tom", "lives_in", "Leeds")],
-    }
-    assert find_pairs(edges) == {(1, 2), (2, 3)}
-    assert find_opposed(edges) == {1: {2}, 2: {1, 3}, 3: {2}}
-
-
-def test_relations_of_many_values_do_not():
-    assert find_pairs({1: [("Maya", "likes", "tea")], 2: [("Maya", "likes", "milk")]}) == set()
-    assert {"lives_in", "works_at", "born_on"} <= SINGLE_VALUED
-    assert not {"likes", "knows", "visited"} & SINGLE_VALUED
-
-
-def test_a_note_that_says_both_contradicts_neither():
-    both = [("Maya", "lives_in", "Oslo"), ("Maya", "lives_in", "Bergen")]
-    assert find_pairs({1: both, 2: [("Maya", "lives_in", "Oslo")]}) == set()
-    assert find_pairs({1: both}) == set()
-
-
-_edge = st.tuples(
-    st.sampled_from(["Maya", "maya", "Tom"]),
-    st.sampled_from(["lives_in", "works_at", "likes"]),
-    st.sampled_from(["Oslo", "oslo", "Bergen"]),
-)
-
-
-@given(st.dictionaries(st.integers(1, 6), st.lists(_edge, max_size=4), max_size=6))
-def test_contradicting_is_mutual_and_takes_two(edges):
-    opposed = find_opposed(edges)
-    assert all(one in opposed[other] for one, others in opposed.items() for other in others)
-    assert all(one not in others for one, others in opposed.items())
-    assert all(one < other for one, other in find_pairs(edges))

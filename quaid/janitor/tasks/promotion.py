@@ -21,6 +21,7 @@ from quaid.llm.exchange import Answer, ItemProblem
 from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit, Use, name_key, note_name
 from quaid.recall import scoring
+from quaid.text import endings
 from quaid.text.quoting import neutralise
 from quaid.vault import core_notes, headings, markdown, notes
 
@@ -156,8 +157,8 @@ def _list_important(context: TaskContext) -> list[ImportantFact]:
 def _is_lasting(fact: Candidate, context: TaskContext) -> bool:
     today = context.now.date().isoformat()
     age = scoring.days_since(fact.created, context.now)
-    has_end = fact.valid_until is not None and fact.durability != "immutable"
-    is_true = not has_end and not scoring.is_over(fact, today) and (fact.valid_from or "")[:10] <= today
+    has_end = endings.find_last_day(fact) is not None
+    is_true = not has_end and fact.superseded_by is None and (fact.valid_from or "")[:10] <= today
     # What orders its reader about has no place where every conversation begins.
     return age is not None and age >= MIN_AGE_DAYS and is_true and neutralise(fact.text) == fact.text
 
