@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quaid.history.branches import written_by_others
+from quaid.janitor.decision import CONFLICT
 from quaid.janitor.questions import Question
 from quaid.janitor.vetoes import is_byproduct, read_vetoes
 from quaid.janitor.worktree import JANITOR
@@ -54,6 +55,10 @@ class Policy:
         """Return whether the owner has undone or refused it; the key tells the task as well as the evidence."""
         return any(veto.key == key for veto in self.vetoes)
 
+    def answered(self) -> list[Question]:
+        """The questions between two facts that the owner has answered with a choice, not carried out yet."""
+        return [q for key, q in self.questions.items() if q.kind == CONFLICT and key in self.consents]
+
     def admits(self, decision: Decision) -> bool:
         """Return whether `decision` is to be carried out; where not, enter in the report what becomes of it."""
         report = self._report
@@ -65,7 +70,7 @@ class Policy:
         if policy == "off" or (decision.key in self.questions and not has_consent):
             return False
         question = "" if has_consent else self._why_ask(decision, policy)
-        if any(map(_is_protected, decision.edits)):
+        if any(map(_is_protected, decision.edits)) and not (has_consent and decision.kind == CONFLICT):
             report.held_back.append((decision, "it is about a pinned or verified note"))
         elif question and len(report.asked) >= MAX_QUESTIONS:
             report.held_back.append((decision, "there are enough questions for one night"))

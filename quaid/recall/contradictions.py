@@ -34,6 +34,9 @@ def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[lis
         facts = {candidate.doc_id for candidate, _, _ in chosen if candidate.kind == Kind.FACT}
         said = graph.list_relations_of(connection, facts, SINGLE_VALUED) if facts else []
         opposed = find_opposed(graph.fetch_matching_edges(connection, said, scope) if said else {})
+        for one, other in graph.list_disputed(connection, facts):
+            opposed.setdefault(one, set()).add(other)
+            opposed.setdefault(other, set()).add(one)
         noted["pairs"] = sum(map(len, opposed.values())) // 2
         if not opposed:
             return list(chosen), {}

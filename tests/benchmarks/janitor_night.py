@@ -60,7 +60,15 @@ class TalkativeJudge(Judge):
         ]}  # fmt: skip
 
     def _distil(self, question: str) -> dict:
-        return {"themes": [{"text": "The owner is at their best when they make things with their hands.", "section": None, "entries": [1]}]}
+        return {
+            "themes": [
+                {
+                    "text": "The owner is at their best when they make things with their hands.",
+                    "section": None,
+                    "entries": [1],
+                }
+            ]
+        }
 
 
 def main() -> None:
