@@ -121,8 +121,8 @@ def _by_first(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def show_pairs(pairs: Sequence[Pair]) -> str:
-    """A line of JSON for each fact that is the first of a pair, with the others beside it, so that it is told once. These
-    are numbered from 1, in the order of `pairs`.
+    """A line of JSON for each fact that is the first of a pair, with the others beside it, so that it is told once.
+    These are numbered from 1, in the order of `pairs`.
     """
     lines: dict[str, dict[str, Any]] = {}
     for n, pair in enumerate(pairs, 1):

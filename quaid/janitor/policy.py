@@ -1,7 +1,8 @@
 """The owner's policy for a night: each decision is carried out, asked about, held back or dropped.
 
 What the owner has vetoed or switched off is dropped, what touches a pinned or verified note is held back; what the
-policy says, or lines that a person wrote, make it a question; what goes over the budget waits.
+policy says, or lines that a person wrote, make it a question; what goes over the budget waits. What a person wrote into
+a fact that Quaid made corrects Quaid: it stays, and nobody is asked.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quaid.history.branches import written_by_others
+from quaid.history.branches import made_by_others, written_by_others
 from quaid.janitor.decision import CONFLICT
 from quaid.janitor.questions import Question
 from quaid.janitor.vetoes import is_byproduct, read_vetoes
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 MAX_QUESTIONS = 20
 """Nobody answers more at a time."""
+_OVERRULED = frozenset({"rewrite", "date", "merge", "reject"})
+"""Decisions about a fact that rest on what was known before a person changed it: they would undo that."""
+_REPLACED = b"superseded_by:"
 MIN_BUDGET = 20
 """The notes that a run may always change in meaning, however small the share of all is."""
 
@@ -45,7 +49,9 @@ class Policy:
         self._base = base
         self._report = report
         self._own = {settings.git.email, JANITOR[1]}
+        self._log = log
         self._by_others = written_by_others(log, self._own)
+        self._made_by_others = made_by_others(log, self._own)
         self._budget = max(MIN_BUDGET, int(report.notes * settings.janitor.change_budget))
         self.vetoes = read_vetoes(log, self._own, history.boundary, self._branches.read_blobs)
         self.questions: dict[str, Question] = {}
@@ -70,7 +76,9 @@ class Policy:
         if policy == "off" or (decision.key in self.questions and not has_consent):
             return False
         question = "" if has_consent else self._why_ask(decision, policy)
-        if any(map(_is_protected, decision.edits)) and not (has_consent and decision.kind == CONFLICT):
+        if decision.kind in _OVERRULED and not has_consent and any(map(self._undoes_correction, decision.edits)):
+            report.overruled += 1
+        elif any(map(_is_protected, decision.edits)) and not (has_consent and decision.kind == CONFLICT):
             report.held_back.append((decision, "it is about a pinned or verified note"))
         elif question and len(report.asked) >= MAX_QUESTIONS:
             report.held_back.append((decision, "there are enough questions for one night"))
@@ -88,20 +96,42 @@ class Policy:
             return "This is always asked."
         if policy == "ask":
             return f"Asked because janitor.policies.{decision.kind} is ask."
-        touched = [edit.rel_path for edit in decision.edits if self._changes_human_lines(edit)]
-        return f"Asked because you wrote what it changes in {touched[0]}." if touched else ""
+        touched = next((edit.rel_path for edit in decision.edits if self._human_lines(edit)), "")
+        return f"Asked because you wrote what it changes in {touched}." if touched else ""
 
-    def _changes_human_lines(self, edit: Edit) -> bool:
-        if edit.before is None or edit.rel_path not in self._by_others or is_byproduct(edit.rel_path):
+    def _undoes_correction(self, edit: Edit) -> bool:
+        """Return whether an edit undoes what a person changed in a fact that Quaid made. Words that Quaid has written
+        there before are not the person's: they took a change back.
+        """
+        if layout.kind_of(edit.rel_path, None) is not Kind.FACT or edit.rel_path in self._made_by_others:
             return False
+        lines = self._human_lines(edit)
+        own = {
+            change.after
+            for logged in (self._log if lines else ())
+            if logged.commit.email in self._own
+            for change in logged.changes
+            if change.path == edit.rel_path and change.after
+        }
+        return not lines <= {line for data in self._branches.read_blobs(own).values() for line in data.splitlines()}
+
+    def _human_lines(self, edit: Edit) -> set[bytes]:
+        """The lines that a person wrote and that an edit changes or takes: all, where another fact replaces this one."""
+        if edit.before is None or edit.rel_path not in self._by_others or is_byproduct(edit.rel_path):
+            return set()
         from difflib import SequenceMatcher
 
-        matcher = SequenceMatcher(None, edit.before.splitlines(), (edit.after or b"").splitlines(), autojunk=False)
-        human = self._branches.human_lines(edit.rel_path, self._base, self._own)
-        return any(
-            tag in {"replace", "delete"} and not human.isdisjoint(range(start + 1, end + 1))
-            for tag, start, end, _, _ in matcher.get_opcodes()
-        )
+        before, after = edit.before.splitlines(), (edit.after or b"").splitlines()
+        human = {number - 1 for number in self._branches.human_lines(edit.rel_path, self._base, self._own)}
+        if any(line.startswith(_REPLACED) for line in after) and not any(line.startswith(_REPLACED) for line in before):
+            after = []
+        changed = {
+            place
+            for tag, start, end, _, _ in SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+            if tag in {"replace", "delete"}
+            for place in range(start, end)
+        }
+        return {before[place] for place in changed & human}
 
 
 def _is_protected(edit: Edit) -> bool:

@@ -47,8 +47,8 @@ _CHOICE = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\][ \t]+[ab]\b.*\[\[([^\[\]|#]+)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A note in review/ as its owner left it. `choices` are the names of the notes that it asks to choose from; `answer`
-    is None while no box is ticked, or several are.
+    """A note in review/ as its owner left it. `choices` are the names of the notes that it asks to choose from.
+    `answer` is None while no box is ticked, or several are.
     """
 
     rel_path: str

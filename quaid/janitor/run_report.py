@@ -14,7 +14,8 @@ class RunReport:
     """Filled while a run goes on.
 
     `done` was carried out, `asked` has become questions, `held_back` was not done for the reason beside it; `answered`
-    are subjects of questions that the owner had answered; `closed` counts those that are not asked any more.
+    are subjects of questions that the owner had answered; `closed` counts those that are not asked any more,
+    `overruled` decisions that would undo what the owner has written into a fact.
     `waiting` are tasks that need a model, `failed` are tasks
     with what went wrong, `skipped` those that did not run for it. `lost` are answers of the owner's own questions that
     would have gone: then nothing was merged. `commit` is the merge. `stale` are the documents that their sources have
@@ -30,6 +31,7 @@ class RunReport:
     answered: list[str] = field(default_factory=list)
     closed: int = 0
     vetoed: int = 0
+    overruled: int = 0
     waiting: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)

@@ -47,6 +47,8 @@ LOCK_FILE = "janitor.lock"
 MAX_GAPS = 100
 _CHOSEN = ("a", "b", "neither")
 """Answers to a question between two facts that `resolve` carries out."""
+_RETIRING = frozenset({"merge", "supersede", CONFLICT})
+"""Decisions after which a fact is not what was asked about."""
 _OVERLAPS = "another decision of this night has changed the same note"
 
 
@@ -122,6 +124,7 @@ class Runner:
                     removal_guard.check_size(report.notes, dependencies.notes_before)
                 self._prepare(worktree)
                 self._run_tasks(tasks, worktree)
+                self._tell_stuck(tasks)
                 self._write_questions(worktree)
                 if report.changed and not is_dry_run:
                     self._merge(worktree)
@@ -171,9 +174,21 @@ class Runner:
     def _carry_out_consent(self, question: Question, worktree: Worktree) -> None:
         self._policy.consents.add(question.key)
         waiting = self._dependencies.waiting.get(question.key)
-        if waiting is not None and all(worktree.read(edit.rel_path) == edit.before for edit in waiting.edits):
-            self._carry_out(replace(waiting, is_minor=False), worktree)
+        fitted = [self._fitted(edit, worktree) for edit in waiting.edits] if waiting is not None else []
+        edits = tuple(edit for edit in fitted if edit is not None)
+        if waiting is not None and len(edits) == len(fitted):
+            self._carry_out(replace(waiting, edits=edits, is_minor=False), worktree)
             self._report.answered.append(f"yes: {question.title}")
+
+    def _fitted(self, edit: Edit, worktree: Worktree) -> Edit | None:
+        """An edit that was planned on an earlier day as one of the note as it is now; None where they collide."""
+        current = worktree.read(edit.rel_path)
+        if current == edit.before:
+            return edit
+        if current is None or edit.before is None or edit.after is None:
+            return None
+        merged = self._dependencies.history.branches.merge(current, edit.before, edit.after)
+        return Edit(edit.rel_path, current, merged) if merged is not None else None
 
     def _refuse(self, question: Question, worktree: Worktree) -> None:
         """Commit that the owner has said no, or that both are true, which later nights read as a veto."""
@@ -307,11 +322,25 @@ class Runner:
 
     # -- after the tasks -----------------------------------------------------------------------------------------
 
+    def _tell_stuck(self, tasks: Sequence[Task]) -> None:
+        """Enter in the report what its owner has said yes to and what no longer fits the notes: the question stays."""
+        names = {task.name for task in tasks}
+        told = {decision.key for decision, _ in self._report.held_back}
+        for key in sorted(self._policy.consents & self._policy.questions.keys() - told):
+            waiting = self._dependencies.waiting.get(key)
+            if waiting is not None and waiting.task in names:
+                self._report.held_back.append((waiting, "its notes have changed since you were asked"))
+
     def _write_questions(self, worktree: Worktree) -> None:
         """One commit with a note in review/ for each thing to ask."""
         report = self._report
         made: list[Decision] = []
+        retired = {fact for decision in report.done if decision.kind in _RETIRING for fact in decision.facts}
         for asked in list(report.asked):
+            if not retired.isdisjoint(asked.facts):
+                report.asked.remove(asked)
+                report.held_back.append((asked, _OVERLAPS))
+                continue
             path = questions.question_path(asked.kind, asked.key)
             if worktree.read(path) is not None:
                 report.asked.remove(asked)
