@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from janitor_context import Scripted
 from janitor_facts import DIFFERENT, answer_pairs, pairs_in
@@ -24,12 +23,14 @@ class Judge(Scripted):
         self._conflicts = {_key(entry): entry for entry in read_judgements("contradictions")}
 
     def _review(self, question: str) -> dict:
-        judgements = []
+        approved, verdicts = [], []
         for line in _lines(question):
-            known = self._reviews.get(_texts(line)[0])
-            answer = {"verdict": "approve", "rewrite": None, "reason": "It is clear."} if known is None else known
-            judgements.append({"n": line["n"], **{key: answer[key] for key in ("verdict", "rewrite", "reason")}})
-        return {"verdicts": judgements}
+            known = self._reviews.get(line["text"])
+            if known is None or known["verdict"] == "approve":
+                approved.append(line["n"])
+            else:
+                verdicts.append({"n": line["n"], **{key: known[key] for key in ("verdict", "rewrite", "reason")}})
+        return {"approve": approved, "verdicts": verdicts}
 
     def _compare(self, question: str) -> dict:
         return answer_pairs([{"n": n, **self._judge_pair(a, b)} for n, a, b in pairs_in(question)])
@@ -60,14 +61,3 @@ def _key(entry: dict) -> frozenset[str]:
 
 def _lines(question: str) -> list[dict]:
     return [json.loads(line) for line in question.splitlines() if line.startswith('{"n"')]
-
-
-def _texts(value: Any) -> list[str]:
-    """What stands under `text`, or under `a` and `b`, in the order it comes."""
-    found = []
-    for key, part in value.items():
-        if isinstance(part, dict):
-            found += _texts(part)
-        elif key in {"text", "a", "b"} and isinstance(part, str):
-            found.append(part)
-    return found

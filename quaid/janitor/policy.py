@@ -116,7 +116,7 @@ class Policy:
         return not lines <= {line for data in self._branches.read_blobs(own).values() for line in data.splitlines()}
 
     def _human_lines(self, edit: Edit) -> set[bytes]:
-        """The lines that a person wrote and that an edit changes or takes: all, where another fact replaces this one."""
+        """The lines of a person that an edit changes or takes: all of them, where another fact replaces this one."""
         if edit.before is None or edit.rel_path not in self._by_others or is_byproduct(edit.rel_path):
             return set()
         from difflib import SequenceMatcher

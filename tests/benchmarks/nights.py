@@ -173,7 +173,7 @@ def answer_review(question: str) -> dict:
         }
         for line in lines
     ]
-    return {"verdicts": verdicts}
+    return {"approve": [], "verdicts": verdicts}
 
 
 def answer_pairs(question: str) -> dict:

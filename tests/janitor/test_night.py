@@ -180,7 +180,7 @@ def for_each(**fields):
     def answer(question):
         numbers = [int(n) for n in NUMBERED.findall(question)]
         told = [{"n": n, **fields, "reason": "Because I say so."} for n in numbers]
-        return {"verdicts": told}
+        return {"approve": [], "verdicts": told}
 
     return answer
 
@@ -198,12 +198,12 @@ DESTROYER = {
             for n, _, _ in pairs_in(question)
         ]
     },
-    "decay_review": for_each(verdict="delete"),
+    "decay_review": lambda question: {"verdicts": for_each(verdict="delete")(question)["verdicts"]},
 }
 APPROVER = {
     "review": for_each(verdict="approve", rewrite=None),
     "compare": compare(verdict="different"),
-    "decay_review": for_each(verdict="pin"),
+    "decay_review": lambda question: {"verdicts": for_each(verdict="pin")(question)["verdicts"]},
 }
 OBEDIENT = {
     **DESTROYER,
