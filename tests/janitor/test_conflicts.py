@@ -136,6 +136,27 @@ def test_an_answer_of_another_clone_counts(asking):
     assert head_of(asking, "facts/allergy.md")["superseded_by"] == "[[breakfast]]"
 
 
+def test_one_fact_can_be_in_two_questions_and_the_first_answer_closes_the_other(asking):
+    for name, place in (("oslo", "Oslo"), ("leeds", "Leeds"), ("york", "York")):
+        write_fact(asking, name, f"Tom has a flat in {place}.", f"- [[Tom]] lives_in [[{place}]]")
+    asking.save()
+    asking.night()
+    flats = {"oslo", "leeds", "york"}
+
+    def questions():
+        with asking.memory() as memory:
+            return [q for q in memory.janitor.open_questions() if set(q.choices) <= flats]
+
+    assert len(questions()) == 3
+    about = next(q for q in questions() if set(q.choices) == {"oslo", "york"})
+    with asking.memory() as memory:
+        memory.janitor.answer(about.key, "a" if about.choices[0] == "york" else "b")
+    asking.night()
+    assert head_of(asking, "facts/oslo.md")["superseded_by"] == "[[york]]"
+    asking.night()
+    assert [set(q.choices) for q in questions()] == [{"leeds", "york"}]
+
+
 def test_two_ticks_are_no_answer(asking):
     asking.night()
     tick(asking, "a:")

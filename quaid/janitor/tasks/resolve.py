@@ -87,8 +87,10 @@ def _settle(context: TaskContext, found: PairFinder, taken: set[str]) -> Iterato
         ids = {pair.a.id, pair.b.id}
         if not taken.isdisjoint(ids):
             continue
-        taken |= ids
         yield resolution.decision
+        if resolution.decision.kind == CONFLICT:
+            continue  # a question changes nothing: another about the same fact may stand beside it
+        taken |= ids
         if any(conflicts_of[fact] > 1 for fact in ids):
             continue  # what it becomes is compared with the others
         for fact, were in resolution.becomes:  # what was compared as it was need not be as it will be
