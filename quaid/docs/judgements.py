@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from quaid.docs.catalogue import Doc
 from quaid.docs.changes import SourceChange
 from quaid.docs.freshness import Freshness, SourceFinding, first_commit_of
-from quaid.docs.prompt_inputs import excerpt, numbered, show_change
+from quaid.docs.prompt_inputs import excerpt, numbered, show_change, today
 from quaid.docs.updates import clean
 from quaid.llm.exchange import ItemProblem
 from quaid.vault import headings
@@ -144,6 +144,7 @@ def ask_significance(models: Models, path: str, text: str, changes: Sequence[Sou
     for batch in batched:
         asked = [change for change, _ in batch]
         inputs = {
+            "today": today(),
             "watched_path": headings.one_line(path),
             "watched_doc": excerpt(text, asked, _MAX_DOC),
             "source_changes": numbered(shown for _, shown in batch),

@@ -190,6 +190,21 @@ def fetch_edges_about(
     return found
 
 
+def list_disputed(connection: apsw.Connection, doc_ids: Collection[int]) -> set[tuple[int, int]]:
+    """Return the pairs of facts, one of `doc_ids` in each, of which an open question asks which is true."""
+    rows = connection.execute(
+        "SELECT n.doc_id, other.doc_id FROM json_each(?) AS wanted "
+        "JOIN names n ON n.doc_id = wanted.value AND n.position = 0 "
+        "JOIN links l ON l.target_key = n.name_key "
+        "JOIN documents q ON q.doc_id = l.doc_id AND q.kind = 'review' AND q.path LIKE '%/conflict-%' "
+        "JOIN links beside ON beside.doc_id = q.doc_id AND beside.target_key <> l.target_key "
+        "JOIN names other ON other.name_key = beside.target_key AND other.position = 0 "
+        "JOIN documents d ON d.doc_id = other.doc_id AND d.kind = 'fact'",
+        (json.dumps(list(doc_ids)),),
+    )
+    return {(min(int(one), int(other)), max(int(one), int(other))) for one, other in rows}
+
+
 def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
     """Return (written name or alias, file name of its note) of all entity notes, then of the owner's own notes that are
     called by several words or spoken of; of these no name in lower case.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import combinations, groupby
 from typing import TYPE_CHECKING
 
 from quaid.embed import open_embedder
@@ -22,11 +22,13 @@ from quaid.index.scope import Scope
 from quaid.janitor.evidence import days_compared, fact_evidence
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import evidence_key
+from quaid.model import note_name
 from quaid.recall import contradictions
 from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
     from quaid.index.vectors import EmbedderRow
+    from quaid.janitor.questions import Question
 
 NEAREST = 3
 """The neighbours of a fact to compare it with. On conv-26 they hold all 14 pairs that a model called duplicates."""
@@ -66,6 +68,13 @@ class Pair:
             one.valid_until and other.valid_from and one.valid_until[:10] < other.valid_from[:10]
             for one, other in ((self.a, self.b), (self.b, self.a))
         )
+
+
+def find_asked_pair(facts: Collection[LivingFact], question: Question) -> Pair | None:
+    """The two of `facts` that `question` asks to choose from; None when one is gone, or says or holds otherwise."""
+    named = [fact for fact in facts if note_name(fact.path) in question.choices]
+    pairs = (Pair.of(one, other, 1.0) for one, other in combinations(named, 2))
+    return next((pair for pair in pairs if pair.key(question.task) == question.key), None)
 
 
 class PairFinder:

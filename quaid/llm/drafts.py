@@ -134,6 +134,9 @@ def take_repair(draft: Draft, reply: Reply, schema: Mapping[str, Any], check: Ch
     for name, given in repair.fitted.items.items():
         items[name] = _joined(items.get(name, ()), given, is_cut=draft.is_cut)
     rest = {**repair.fitted.rest, **draft.fitted.rest}
+    for name, given in repair.fitted.rest.items():
+        if isinstance(given, list):  # of plain values, such as numbers
+            rest[name] = [*rest[name], *(value for value in given if value not in rest[name])]
     joined = Draft(replace(draft.fitted, items=items, rest=rest), is_cut=draft.is_cut and repair.is_cut)
     return check_draft(joined, check)
 

@@ -70,7 +70,7 @@ def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[lis
     with request.trace.stage("contradictions") as noted:
         connection, scope = request.connection, request.scope
         facts = {candidate.doc_id for candidate, _, _ in chosen if candidate.kind == Kind.FACT}
-        opposed = _by_document(list_opposed(connection, facts, scope))
+        opposed = _by_document(list_opposed(connection, facts, scope) | graph.list_disputed(connection, facts))
         noted["pairs"] = sum(map(len, opposed.values())) // 2
         if not opposed:
             return list(chosen), {}

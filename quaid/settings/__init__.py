@@ -250,6 +250,7 @@ class PolicySettings:
     merge: Policy = "auto"  # facts that say the same become one
     supersede: Policy = "ask"  # of two facts that cannot both be true, one replaces the other
     keep_both: Policy = "auto"  # both hold, each in its time
+    conflict: Policy = "ask"  # which of two facts is true: always asked, or never (off)
     forget: Policy = "ask"  # a fact that nobody has needed for long goes; git keeps it
     pin: Policy = "ask"  # such a fact never fades
     graduate: Policy = "auto"  # an approved fact becomes active

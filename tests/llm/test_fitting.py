@@ -165,7 +165,7 @@ def test_a_field_of_an_item_that_was_cut_off_is_not_taken_for_the_item():
     assert find_answer('{"notes": [{"text": "a", "joined": [{"of": "x"}, {"of": "y').value is None
 
 
-@pytest.mark.parametrize("name", ["extract", "review", "duplicates", "rerank", "docs_update"])
+@pytest.mark.parametrize("name", ["extract", "review", "compare", "rerank", "docs_update"])
 def test_the_prompts_have_schemas_that_can_be_read_so(name):
     schema = load_prompt(name).schema
     assert schema_problem(schema) == ""
