@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from quaid.capture.extraction import with_dates
 from quaid.capture.fact_note import link_names
 from quaid.claims import difference
 from quaid.errors import ModelAnswerError
@@ -26,6 +25,7 @@ from quaid.janitor.task_context import TaskContext
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, Note, name_key
+from quaid.text.relative_dates import with_dates
 from quaid.vault import headings, markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
