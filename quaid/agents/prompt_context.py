@@ -6,6 +6,7 @@ The import is light: most prompts of a session ask nothing of a memory.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.text.stop_words import STOP_WORDS
@@ -70,8 +71,9 @@ def build_prompt_context(
     """
     from quaid.local import sessions
     from quaid.place import state_folder
-    from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
-    from quaid.text.quoting import MAX_BLOCK, render_memory_block
+    from quaid.recall.blocks import pack
+    from quaid.recall.cutoff import CHARACTERS_PER_TOKEN, tokens
+    from quaid.text.quoting import MAX_BLOCK, wrap_memory
 
     question = question_in(prompt)
     if question is None or settings.hooks.recall == "off":
@@ -86,6 +88,7 @@ def build_prompt_context(
         depth="fast",
         exclude_session=session or None,
         compacted_at=given.compacted_at,
+        beside=True,
     )
     # Scores without vectors are lower, for good answers as for bad ones.
     by_words = "vectors" in found.degraded
@@ -93,18 +96,20 @@ def build_prompt_context(
     is_in_doubt = best < MIN_SCORE_BY_WORDS if by_words else found.doubt is not None
     if settings.hooks.recall == "auto" and is_in_doubt:
         return HookAnswer()
-    new = [hit for hit in found.hits if not (is_kept and hit.id in given.ids)]
-    longest = min(MAX_BLOCK, settings.hooks.recall_tokens * CHARACTERS_PER_TOKEN)
-    # What is left out for length is not given.
-    for count in range(len(new), 0, -1):
-        shown, text = new[:count], render_memory_block(new[:count], longest=10**9)
-        if len(text) <= longest:
-            break
-    else:
+    known = frozenset(given.ids) if is_kept else frozenset()
+    new = [_without_known(hit, known) for hit in found.hits if hit.id not in known]
+    room = min(MAX_BLOCK // CHARACTERS_PER_TOKEN, settings.hooks.recall_tokens) - tokens(wrap_memory(" "))
+    shown = pack(new, max(0, room), question=question, more=found.more)
+    if not shown.text:
         return HookAnswer()
-    if is_kept:
-        sessions.record(state, session, [hit.id for hit in shown])
-    return HookAnswer(text, notify_recalled(root, settings.notifications, shown))
+    if is_kept:  # what was left out for length was not given
+        told = [hit.id for hit in shown.hits] + [each.id for hit in shown.hits for each in hit.beside if each.turn]
+        sessions.record(state, session, list(dict.fromkeys(told)))
+    return HookAnswer(wrap_memory(shown.text), notify_recalled(root, settings.notifications, shown.hits))
+
+
+def _without_known(hit: Hit, known: frozenset[str]) -> Hit:
+    return replace(hit, beside=tuple(each for each in hit.beside if each.id not in known))
 
 
 def notify_recalled(root: Path, settings: NotificationSettings, hits: Sequence[Hit]) -> str:

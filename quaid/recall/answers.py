@@ -15,7 +15,7 @@ from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
 from quaid.model import Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
-from quaid.recall import pipeline
+from quaid.recall import cutoff, pipeline
 from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
@@ -77,11 +77,15 @@ class Answers:
         if as_of is not None:
             return self._answer_of_past(query, options, as_of, progress)
         connection, stale = self.fresh()
+        core_notes = tuple(read_core_notes(self._root, self.owners())) if options.context else ()
+        if core_notes and options.budget is not None:
+            core_notes, room = _fit_core_notes(core_notes, options.budget)
+            options = replace(options, budget=room)
         second = connection if connection is self._in_memory else self._second.open() or connection
         sources = Sources(connection, second, self._embedding.embedder_of, self._matrix, self._scoped)
         answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
-        if options.context:
-            answer = replace(answer, context=tuple(read_core_notes(self._root, self.owners())))
+        if core_notes:
+            answer = replace(answer, context=core_notes)
         degraded = list(stale)
         if self._problem is not None:
             reason = f"these are all defaults, and no model is used, until it is repaired. {self._problem}"
@@ -220,6 +224,18 @@ class Answers:
             # A kept answer has the question in it, in other words.
             self._judge = ModelJudge(models if self._settings.recall.log == "text" else models.without_answers())
         return self._judge
+
+
+def _fit_core_notes(core_notes: Iterable[tuple[str, str]], budget: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Return the core notes in at most half of the budget, and what is left of it."""
+    room = budget // 2
+    fitted = []
+    for path, text in core_notes:
+        frame = cutoff.tokens(f"{path}\n\n\n")
+        if kept := cutoff.trim(text, max(0, room - frame)):
+            fitted.append((path, kept))
+            room -= frame + cutoff.tokens(kept)
+    return tuple(fitted), budget - (budget // 2 - room)
 
 
 def _with_degraded(answer: Recall, more: Iterable[str]) -> Recall:
