@@ -34,6 +34,7 @@ from machine import describe_machine
 
 CHARACTERS_PER_TOKEN = 4
 _ADDED = re.compile(r"\(= [^()]*\)")
+_CAPTION = re.compile(r"(?:an? (?:photo|picture|image|photograph|photography|screenshot) of )+")
 _WORD = re.compile(r"\w+")
 
 
@@ -108,7 +109,7 @@ def _ask(root: Path, questions: list[tuple[str, str, list[str]]], tokens: int, b
 def _words(text: str) -> str:
     """The words of a text, without what is added to it and without the stammer of captions of photos."""
     words = " ".join(_WORD.findall(_ADDED.sub("", text).lower()))
-    return f" {re.sub(r'(a photo of )+', 'a photo of ', words)} "
+    return f" {_CAPTION.sub('a photo of ', words)} "
 
 
 def summarise(found: list[Asked]) -> dict[str, dict[str, float]]:
