@@ -15,7 +15,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,7 +61,13 @@ def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Setti
     for key, name in (("models", settings.models.api_key_env), ("embedding", settings.embedding.api_key_env)):
         if name and not _KEY_VARIABLE.fullmatch(name):
             raise ConfigError(f"{key}.api_key_env", _NOT_A_KEY.format(name))
+    _check_folder(settings.vault.folder)
     return _offline(settings) if settings.offline else settings
+
+
+def _check_folder(folder: str) -> None:
+    if folder and any(not part or part.startswith(".") for part in folder.strip("/").split("/")):
+        raise ConfigError("vault.folder", f"{folder!r} is not a visible folder within the vault")
 
 
 def _offline(settings: Settings) -> Settings:
@@ -117,12 +123,28 @@ def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
     """Return the settings and None, or the error that keeps them from being read and the defaults without any model: it
     is not known which one is meant.
     """
-    from quaid.settings import EmbeddingSettings, ModelSettings, Settings
+    from quaid.settings import EmbeddingSettings, ModelSettings, Settings, VaultSettings
 
     try:
         return load_settings(root), None
     except ConfigError as error:
-        return Settings(embedding=EmbeddingSettings(provider="none"), models=ModelSettings(provider="none")), error
+        vault = VaultSettings()
+        # Which notes are Quaid's does not change with a slip elsewhere in the file.
+        with suppress(ConfigError):
+            found = _override(_set(vault, _salvage_vault_table(root), "vault.", CONFIG_FILE), "vault.", os.environ)
+            _check_folder(found.folder)
+            vault = found
+        embedding, models = EmbeddingSettings(provider="none"), ModelSettings(provider="none")
+        return Settings(vault=vault, embedding=embedding, models=models), error
+
+
+def _salvage_vault_table(root: Path) -> dict[str, Any]:
+    """The [vault] table of a quaid.toml that cannot be read as a whole; empty where it cannot be read itself."""
+    with suppress(OSError, tomllib.TOMLDecodeError):
+        text = (root / CONFIG_FILE).read_text(encoding="utf-8-sig", errors="replace")
+        found = re.search(r"^\[vault\][^\n]*\n.*?(?=^\[|\Z)", text, re.DOTALL | re.MULTILINE)
+        return tomllib.loads(found[0])["vault"] if found else {}
+    return {}
 
 
 def own_names(root: Path, settings: Settings) -> frozenset[str]:

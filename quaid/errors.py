@@ -152,7 +152,7 @@ class NotOursError(QuaidError):
     code = "not_ours"
 
     def __init__(self, rel_path: str) -> None:
-        super().__init__(f"{rel_path} is your own note and Quaid never edits those. Change it in your editor.")
+        super().__init__(f"{rel_path} is your own note, which Quaid never edits. Change or delete it yourself.")
 
 
 class UncommittedError(QuaidError):

@@ -32,7 +32,6 @@ from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
 from quaid.sync.indexer import Indexer
-from quaid.vault import template
 
 if TYPE_CHECKING:
     import apsw
@@ -86,19 +85,20 @@ class Memory:
         return memory
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str]) -> tuple[Self, Created]:
-        """Make `path` a vault. A folder with notes is adopted: files are added, none is changed.
+    def create(cls, path: str | os.PathLike[str], folder: str | None = None) -> tuple[Self, Created]:
+        """Make `path` a vault, Quaid's folders in `folder`. One with notes is adopted: files are added, none changes.
 
         Raises:
-            VaultExistsError: it is one already.
+            VaultExistsError, BadInputError: it is one already, or its `folder` cannot hold Quaid's notes.
         """
         from quaid.history.creation import fill_vault
 
         root = Path(path).expanduser().absolute()
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
-        memory, adopted = cls(root, load_settings(root)), template.has_notes(root)
-        return memory, fill_vault(root, memory.git, memory.settings.git.wait_s, memory._tell, adopted=adopted)
+        made = cls(root, load_settings(root))
+        created = fill_vault(root, made.git, made.settings.git.wait_s, made._tell, folder)
+        return cls(root, load_settings(root)), created
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
         """Show how far long work is by `progress`, and tell what a wait waits for by `say`."""

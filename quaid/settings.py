@@ -333,6 +333,17 @@ class DocsSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class VaultSettings:
+    """The notes of the vault that are Quaid's, and their place."""
+
+    folder: str = ""
+    """The folder that holds Quaid's folders (facts, entities, journal …); empty means the vault itself."""
+    hand_written: Literal["own", "managed"] = "own"
+    """`own`: a note that Quaid did not make is its owner's, whatever its folder and frontmatter say. `managed`: in
+    Quaid's folders or with a type of Quaid's it is one of Quaid's: its frontmatter counts, and Quaid edits it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of quaid.toml and of the user's own config.toml."""
 
@@ -341,6 +352,7 @@ class Settings:
     owner: str = "default"
     owner_name: str = ""
     """The name of the owner's person note in entities/, whom `my` and `our` mean; empty means `owner`."""
+    vault: VaultSettings = field(default_factory=VaultSettings)
     capture: CaptureSettings = field(default_factory=CaptureSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     models: ModelSettings = field(default_factory=ModelSettings)

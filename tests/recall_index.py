@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 import numpy as np
+from hand_written import parse_note
 
 from quaid.index import database, documents, vectors
 from quaid.index.documents import Candidate, KnownFile
@@ -19,7 +20,6 @@ from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
 from quaid.settings import RecallSettings, StageSettings
-from quaid.vault.notes import parse_note
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 

@@ -185,6 +185,7 @@ def be_calm(monkeypatch: pytest.MonkeyPatch) -> None:
         "QUAID_EMBEDDING_PROVIDER": "none",
         "QUAID_MODELS_PROVIDER": "none",
         "QUAID_NOTIFICATIONS_CHANNELS": "",
+        "QUAID_VAULT_HAND_WRITTEN": "managed",  # tests write Quaid's notes by hand, with ids that can be read
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "PYTHONPATH": str(Path(__file__).parents[1]),

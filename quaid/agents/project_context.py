@@ -21,6 +21,7 @@ from typing import Any
 from quaid.errors import QuaidError
 from quaid.place import DOCS_FILE, LOCAL_FILE, VERSION, state_folder
 from quaid.vault import files, markdown
+from quaid.vault.layout import Layout, list_project_files
 from quaid.vault.markdown import text_of_note
 
 MAX_PROJECTS = 12
@@ -46,19 +47,19 @@ def read_projects(root: Path, cwd: str | None = None, most: int | None = MAX_PRO
     """Return the active projects of the vault at `root`, `most` of them with a line of their own (None: all), for a
     session that works in the folder `cwd`.
     """
-    names = sorted(path.parent.name for path in root.glob("projects/*/PROJECT.md"))
+    place = Layout.of_vault(root)
+    homes = {path.parent.name: place.place(f"projects/{path.parent.name}") for path in list_project_files(root, place)}
+    names = sorted(homes)
     if not names:
         return ProjectContext()
     cache = _FileCache(root)
-    found = {name: cache.get(f"projects/{name}/PROJECT.md", partial(_read_project, name)) for name in names}
+    found = {name: cache.get(f"{homes[name]}/PROJECT.md", partial(_read_project, name)) for name in names}
     projects = {name: project for name, project in found.items() if project and project["state"] == "active"}
-    here = _find_owner(root, projects, cwd) if cwd and cwd.startswith("/") else None
-    notes = [
-        (path, cache.get(path, _without_secrets)) for path in (f"projects/{here}/{note}" for note in NOTES) if here
-    ]
+    here = _find_owner(root, projects, homes, cwd) if cwd and cwd.startswith("/") else None
+    notes = [(path, cache.get(path, _without_secrets)) for path in (f"{homes[here]}/{note}" for note in NOTES if here)]
     cache.save(names)
     ordered = sorted(projects, key=lambda name: (name != here, name))
-    docs, stale = _count_docs(root)
+    docs, stale = _count_docs(root, place)
     lines = [
         _line(name, projects[name], docs[name], stale.get(name, ()), is_here=name == here) for name in ordered[:most]
     ]
@@ -98,7 +99,7 @@ class _FileCache:
 
     def save(self, names: Sequence[str]) -> None:
         """Store what is new, and remove the projects that are not among `names`."""
-        gone = [path for path in self._known if path.split("/")[1] not in names]
+        gone = [path for path in self._known if path.split("/")[-2] not in names]
         if self._new or gone:
             with suppress(QuaidError):
                 self._store.keep(self._new, gone)
@@ -128,37 +129,34 @@ def _without_secrets(text: str) -> str:
     return text_of_note(admit(text).text)
 
 
-def _find_owner(root: Path, projects: Mapping[str, Any], cwd: str) -> str | None:
+def _find_owner(root: Path, projects: Mapping[str, Any], homes: Mapping[str, str], cwd: str) -> str | None:
     """The project that a folder belongs to, also one in another worktree of its repository."""
     from quaid.docs.source_roots import check_roots
 
     # Judged each time: what is kept of PROJECT.md says nothing about what may be read today.
     judged = {name: check_roots(root, project["roots"]) for name, project in projects.items()}
     folders = {name: [str(r.folder) for r in roots if not r.problem] for name, roots in judged.items()}
+    around = {name: [str(root / homes[name]), *listed] for name, listed in folders.items()}
     try:
-        if found := _innermost(root, folders, cwd):
+        if found := _innermost(around, cwd):
             return found
         from quaid.history.repository import find_twin
 
         twin = find_twin(Path(cwd), (Path(folder) for listed in folders.values() for folder in listed))
-        return None if twin is None else _innermost(root, folders, str(twin))
+        return None if twin is None else _innermost(around, str(twin))
     except (OSError, ValueError):  # not a valid name of a folder
         return None
 
 
-def _innermost(root: Path, folders: Mapping[str, Sequence[str]], cwd: str) -> str | None:
+def _innermost(folders: Mapping[str, Sequence[str]], cwd: str) -> str | None:
     """The project with the innermost folder around `cwd`."""
     here = os.path.realpath(cwd)
-    real = (
-        (name, os.path.realpath(folder))
-        for name, listed in folders.items()
-        for folder in (str(root / "projects" / name), *listed)
-    )
+    real = ((name, os.path.realpath(folder)) for name, listed in folders.items() for folder in listed)
     around = [(-len(folder), name) for name, folder in real if f"{here}/".startswith(f"{folder}/")]
     return min(around)[1] if around else None  # of two with the same root the first, as everywhere
 
 
-def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:
+def _count_docs(root: Path, place: Layout) -> tuple[Counter[str], dict[str, list[str]]]:
     """Return how many documents each project has, and those that were stale when they were last checked."""
     from quaid.index import database, documents
     from quaid.index.reader import IndexReader
@@ -175,7 +173,8 @@ def _count_docs(root: Path) -> tuple[Counter[str], dict[str, list[str]]]:
         for doc, (_, found) in DocChecks(state_folder(root) / LOCAL_FILE).read().items():
             with suppress(ValueError, TypeError, KeyError):  # it cannot be read
                 if json.loads(found)["status"] == "stale":
-                    project, path = doc.split("/", 2)[1:] if doc.startswith("projects/") else doc.split(":", 1)
+                    at_home = place.project_of(doc)
+                    project, path = place.inner_path(doc).split("/", 2)[1:] if at_home else doc.split(":", 1)
                     stale.setdefault(project, []).append(path)
     return docs, stale
 

@@ -25,6 +25,7 @@ from quaid.redaction import admit
 from quaid.sync.diff import compare
 from quaid.text.quoting import CLOSING, OPENING, neutralise
 from quaid.vault import files
+from quaid.vault.layout import Layout, is_question
 
 if TYPE_CHECKING:
     import apsw
@@ -99,7 +100,8 @@ def is_current(root: Path, index: apsw.Connection, now: datetime) -> bool:
     if database.schema_version(index) != database.SCHEMA_VERSION:
         return False
     last_month = now.replace(day=1) - timedelta(days=1)
-    folders = [root / f"facts/{day:%Y/%m}" for day in (now, last_month)]
+    facts = root / Layout.of_vault(root).place("facts")
+    folders = [facts / f"{day:%Y/%m}" for day in (now, last_month)]
     near = {path.relative_to(root).as_posix() for folder in folders for path in folder.glob("*.md")}
     paths = near.union(documents.list_latest_paths(index, MAX_RECENT))
     return not compare(files.list_some(root, paths).notes, documents.list_known(index, paths))
@@ -112,11 +114,12 @@ def read_context(
     since = (now - timedelta(days=RECENT_DAYS)).date().isoformat()
     newest = documents.list_latest_facts(index, visible_to(index, owners), MAX_RECENT) if index is not None else ()
     found = read_projects(root, cwd)
+    place = Layout.of_vault(root)
     return SessionContext(
-        core=tuple(read_core_notes(root, owners)),
+        core=tuple(read_core_notes(root, owners, place)),
         projects=found.lines,
         project=found.notes,
-        questions=tuple(_list_questions(root, owners)),
+        questions=tuple(_list_questions(root, owners, place)),
         queued=sum(1 for item in queue.waiting(state_folder(root)) if item.attempts),
         recent=tuple(
             RecentFact(created[:10], text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
@@ -186,11 +189,18 @@ def _render_list(title: str, lines: Sequence[str], room: int) -> str:
     return "\n".join([f"## {title}", *kept]) if kept else ""
 
 
-def _list_questions(root: Path, owners: Collection[str]) -> Iterator[str]:
-    """Titles of the notes in review/ whose boxes are all empty."""
-    for path in sorted((root / "review").glob("*.md")):
-        text = read_visible(root, f"review/{path.name}", owners)
+def _list_questions(root: Path, owners: Collection[str], place: Layout) -> Iterator[str]:
+    """Titles of the questions in review/ whose boxes are all empty."""
+    folder = place.place("review")
+    for path in sorted((root / folder).glob("*.md")):
+        text = read_visible(root, f"{folder}/{path.name}", owners, place)
         boxes = _BOX.findall(text)
-        if boxes and not any(box.strip() for box in boxes):
+        if boxes and not any(box.strip() for box in boxes) and _is_question(text):
             title = _TITLE.search(text)
             yield (title[1] if title else path.stem)[:_MAX_TITLE]
+
+
+def _is_question(text: str) -> bool:
+    from quaid.vault import frontmatter  # not above: it takes a hook 30 ms, and most sessions wait for no answer
+
+    return is_question(frontmatter.parse(text).fields)

@@ -17,7 +17,8 @@ from datetime import datetime
 from quaid.capture import relations
 from quaid.capture.entity_note import EntityNote, plan_entity
 from quaid.model import Edge, Edit, name_key, note_name
-from quaid.vault import frontmatter, layout
+from quaid.vault import frontmatter
+from quaid.vault.layout import DEFAULT, Layout, entity_path
 
 FindNote = Callable[[str], "EntityNote | None"]
 """The entity note of this file name."""
@@ -47,6 +48,7 @@ class EntityNames:
     """The name of the person that `User` means."""
     written: list[tuple[str, str]] = field(default_factory=list)
     """(as written, name of its note), for links in statements."""
+    layout: Layout = DEFAULT
 
     @classmethod
     def of(
@@ -57,6 +59,7 @@ class EntityNames:
         *,
         speakers: Iterable[str] = (),
         owner: str = "",
+        layout: Layout = DEFAULT,
     ) -> EntityNames:
         """`pairs` are (name or alias as written, name of its note) of all entity notes; `owner` is whom User means."""
         written = list(pairs)
@@ -64,7 +67,7 @@ class EntityNames:
         for name, note in written:
             known.setdefault(_key(name), note)
         people = tuple(dict.fromkeys(speaker for speaker in speakers if is_name(speaker)))
-        return cls(find_note, now, known, speakers=people, owner=owner, written=written)
+        return cls(find_note, now, known, speakers=people, owner=owner, written=written, layout=layout)
 
     def place(self, edge: Edge) -> Edge:
         """`edge` between the notes its ends mean, perhaps the same. Ends that are names and have no note get one."""
@@ -98,11 +101,11 @@ class EntityNames:
         """In the order of their paths; the same for the same names."""
         edits: list[Edit] = []
         for name, kind in self.created.items():
-            edit = plan_entity(name, kind, self.now)
+            edit = plan_entity(name, kind, self.now, place=self.layout)
             edits.append(replace(edit, after=_add_aliases(edit.after or b"", self.aliases.get(name, ()))))
         for name, aliases in self.aliases.items():
             note = None if name in self.created else self.find_note(name)
-            if note is None:
+            if note is None or note.is_own:
                 continue
             # The owner repairs a broken head.
             with suppress(frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
@@ -111,10 +114,11 @@ class EntityNames:
         return tuple(sorted(changed, key=lambda edit: edit.rel_path))
 
     def _create(self, name: str, entity_type: str) -> str:
-        """A new note, unless there is one in the file that this name would have."""
-        file_name = note_name(layout.entity_path(name))
-        note = self.known.setdefault(_key(file_name), file_name)
-        if note == file_name and self.find_note(note) is None:
+        """A new note, unless there is one in the file that this name would have, or one of the owner's own."""
+        file_name = note_name(entity_path(name))
+        found = self.find_note(file_name)
+        note = self.known.setdefault(_key(file_name), found.name if found else file_name)
+        if note == file_name and found is None:
             self.created.setdefault(note, entity_type)
         if name_key(name) != name_key(note):
             self.aliases[note].append(name)

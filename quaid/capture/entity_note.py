@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from quaid.capture import relations
-from quaid.model import Edge, Edit, name_key
+from quaid.capture import fact_note, relations
+from quaid.capture.fact_note import FactDetails
+from quaid.model import Edge, Edit, name_key, note_name
 from quaid.vault import frontmatter, layout, markdown, notes
+from quaid.vault.layout import Layout
 
 FindEntity = Callable[[str], "EntityNote | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class EntityNote:
-    """An entity's note as it is on disk; `name` is its file name, which links use."""
+    """The note of what is called so, as it is on disk; `name` is its file name, which links use. `is_own` says that it
+    is not an entity note of Quaid's but its owner's own note, which is never edited.
+    """
 
     name: str
     rel_path: str
     data: bytes
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +36,12 @@ class LinkPlan:
     created: tuple[str, ...]
 
 
-def plan_link(edge: Edge, find_entity: FindEntity, now: datetime) -> LinkPlan:
-    """Write `edge` into its subject's note, with notes for subject and object, typed by the relation.
+def plan_link(
+    edge: Edge, find_entity: FindEntity, now: datetime, details: FactDetails | None = None,
+    place: Layout = layout.DEFAULT,
+) -> LinkPlan:  # fmt: skip
+    """Write `edge` into its subject's note, with notes for subject and object, typed by the relation; where its subject
+    has a note of the owner's own, into a new fact with `details`.
 
     Raises:
         BadInputError: an end or the relation is empty, or both ends are the same.
@@ -44,28 +53,39 @@ def plan_link(edge: Edge, find_entity: FindEntity, now: datetime) -> LinkPlan:
     edits: list[Edit] = []
     created: list[str] = []
     if subject is None:
-        edits.append(plan_entity(edge.subject, types[0], now, (edge,)))
+        edits.append(plan_entity(edge.subject, types[0], now, (edge,), place))
         created.append(edge.subject)
+    elif subject.is_own:
+        edits.append(plan_edge_fact(edge, details or FactDetails(), now, place)[1])
     elif not _has_edge(subject, edge):
         text = notes.append_line(_body_ready(subject.data.decode("utf-8")), notes.edge_line(edge, own=True))
         edits.append(Edit(subject.rel_path, subject.data, text.encode()))
     if target is None and name_key(edge.object) != name_key(edge.subject):
-        edits.append(plan_entity(edge.object, types[1], now))
+        edits.append(plan_entity(edge.object, types[1], now, place=place))
         created.append(edge.object)
     return LinkPlan(edge, tuple(edits), tuple(created))
 
 
-def plan_entity(name: str, entity_type: str, now: datetime, edges: tuple[Edge, ...] = ()) -> Edit:
+def plan_edge_fact(edge: Edge, details: FactDetails, now: datetime, place: Layout = layout.DEFAULT) -> tuple[str, Edit]:
+    """(id, a new fact that says `edge`)."""
+    ends = [(name, name) for name in (edge.subject, edge.object)]
+    said = f"{edge.subject} {edge.relation.replace('_', ' ')} {edge.object}."
+    return fact_note.plan_fact(said, replace(details, edges=(edge,)), now, ends, place)
+
+
+def plan_entity(
+    name: str, entity_type: str, now: datetime, edges: tuple[Edge, ...] = (), place: Layout = layout.DEFAULT
+) -> Edit:
     """A new entity note. A name that no file may have is kept as an alias."""
     rel_path = layout.entity_path(name)
-    file_name = rel_path.removeprefix("entities/").removesuffix(".md")
+    file_name = note_name(rel_path)
     fields: dict[str, frontmatter.Value | None] = {
         "id": layout.new_id(now),
         "type": entity_type,
         "created": notes.render_time(now),
         "aliases": [name] if file_name != name else None,
     }
-    return Edit(rel_path, None, notes.render_entity(fields, edges).encode())
+    return Edit(place.place(rel_path), None, notes.render_entity(fields, edges).encode())
 
 
 def _has_edge(note: EntityNote, edge: Edge) -> bool:

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 from quaid.model import Conversation, Edit, Turn
 from quaid.vault import episodes, frontmatter, layout, notes
+from quaid.vault.layout import Layout
 
 NOTE_SPEAKER = "Note to self"
 _MIN_SHARED_TURNS = 2
@@ -143,6 +144,7 @@ def plan_episode(
     notes_to_self: Sequence[str] = (),
     owner: str = "default",
     fork: Fork | None = None,
+    place: Layout = layout.DEFAULT,
 ) -> EpisodePlan:
     """Return the edit that keeps every turn of `conversation` exactly once.
 
@@ -153,15 +155,16 @@ def plan_episode(
     own = [Turn(NOTE_SPEAKER, text, "note", now) for text in notes_to_self]
     if kept is None:
         shared = fork.turns if fork else 0
-        return _plan_new(session, conversation, [*conversation.turns[shared:], *own], now, owner, fork)
+        return _plan_new(session, conversation, [*conversation.turns[shared:], *own], now, owner, fork, place)
     return _plan_growth(session, conversation, kept, [*_new_turns(kept, conversation.turns), *own])
 
 
 def _plan_new(
-    session: str, conversation: Conversation, turns: Sequence[Turn], now: datetime, owner: str, fork: Fork | None
-) -> EpisodePlan:
+    session: str, conversation: Conversation, turns: Sequence[Turn], now: datetime, owner: str, fork: Fork | None,
+    place: Layout,
+) -> EpisodePlan:  # fmt: skip
     started = conversation.started or next((turn.at for turn in conversation.turns if turn.at), None) or now
-    rel_path = layout.episode_path(session, started)
+    rel_path = place.place(layout.episode_path(session, started))
     first = fork.turns + 1 if fork else 1
     if fork and not turns:
         return EpisodePlan(session, rel_path, None, first, 0)

@@ -18,6 +18,7 @@ from quaid.errors import BadInputError
 from quaid.model import Kind
 from quaid.recall.visibility import may_see
 from quaid.vault import files, layout, ledger, notes
+from quaid.vault.layout import Layout
 
 LEDGER = "ledger"
 """The kind of a file that holds what a device counted."""
@@ -41,12 +42,13 @@ def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = (
     unknown = set(kinds) - set(KINDS)
     if unknown:
         raise BadInputError(f"Unknown kind: {', '.join(sorted(unknown))}. Kinds are: {', '.join(KINDS)}.")
-    counted = (f"{ledger.USAGE_DIR}/{path.name}" for path in sorted((root / ledger.USAGE_DIR).glob("*.tsv")))
+    place = Layout.of_vault(root)
+    counted = (ledger.ledger_path(device, place) for device in sorted(ledger.list_ledgers(root, place)))
     for path in (*sorted(files.list_notes(root).notes), *counted):
         if not quaid_export.is_exported(path):
             continue
         data = files.read_note(root, path)
-        row = _as_row(path, data) if data is not None and may_see(path, data, owners) else None
+        row = _as_row(path, data, place) if data is not None and may_see(path, data, owners, place) else None
         if row is not None and (not kinds or row["kind"] in kinds):
             yield row
 
@@ -81,11 +83,11 @@ def write_export(rows: Iterator[str], path: Path) -> int:
     return count
 
 
-def _as_row(path: str, data: bytes) -> dict[str, Any]:
+def _as_row(path: str, data: bytes, place: Layout) -> dict[str, Any]:
     """The file, and what a note says for those who do not read markdown; what does not apply is left out."""
     row: dict[str, Any] = {"v": quaid_export.VERSION, "path": path, "kind": LEDGER}
     if path.endswith(".md"):
-        note = notes.parse_note(path, data, max_bytes=len(data) + 1)
+        note = notes.parse_note(path, data, max_bytes=len(data) + 1, place=place)
         fields = {name: getattr(note, name) for name in _FIELDS}
         fields["aliases"] = list(note.names[1:])
         fields["keywords"] = list(note.keywords)

@@ -27,6 +27,7 @@ from quaid.local.session_notes import SessionNotes
 from quaid.model import Conversation, Edit, Message, ModelUsage, Turn, note_name
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import files, frontmatter, journal, layout, snippets
+from quaid.vault.layout import Layout
 from quaid.vault.notes import render_time, split_body
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class Extractor:
         self._writer = writer
         self._root = dependencies.root
         self._settings = dependencies.settings
+        self._layout = Layout.of(dependencies.settings.vault)
         self.reader = ConversationReader(
             dependencies.root, dependencies.settings, models, dependencies.visible_index, progress
         )
@@ -224,7 +226,9 @@ class Extractor:
         own = [text for _, text in waiting if text not in there]
         with naming_broken_note(kept.rel_path if kept else session):
             fork = None if kept else self._find_fork(session, conversation)
-            planned = episode_note.plan_episode(session, conversation, kept, _now(), own, self._settings.owner, fork)
+            planned = episode_note.plan_episode(
+                session, conversation, kept, _now(), own, self._settings.owner, fork, self._layout
+            )
         data = planned.edit.after if planned.edit else kept.data if kept else None
         text = (data or b"").decode("utf-8", errors="replace")
         noted = tuple(note_id for note_id, _ in waiting)
@@ -317,10 +321,10 @@ class Extractor:
     def _plan_core(self, found: Extraction, trigger: str, when: datetime) -> Iterator[Edit]:
         """Snippets and journal, file by file."""
         for core, bullets in found.snippets.items():
-            path = layout.snippets_path(core)
+            path = self._layout.place(layout.snippets_path(core))
             yield from self._changed(path, snippets.add_bullets, trigger, when, bullets)
         for core, paragraphs in found.journal.items():
-            path = layout.journal_path(core)
+            path = self._layout.place(layout.journal_path(core))
             yield from self._changed(path, journal.add_entry, trigger, when, "\n\n".join(paragraphs))
 
     def _changed(self, path: str, add: Callable[..., str], *added: object) -> Iterator[Edit]:

@@ -11,6 +11,7 @@ from datetime import datetime
 from quaid.errors import FactTooShortError
 from quaid.model import Edge, Edit, name_key
 from quaid.vault import frontmatter, layout, markdown, notes
+from quaid.vault.layout import Layout
 
 MINIMUM_WORDS = 3
 CONFIRMATION_BOOST = 0.1
@@ -68,7 +69,11 @@ def count_words(text: str) -> int:
 
 
 def plan_fact(
-    statement: str, details: FactDetails, now: datetime, names: Iterable[tuple[str, str]] = ()
+    statement: str,
+    details: FactDetails,
+    now: datetime,
+    names: Iterable[tuple[str, str]] = (),
+    place: Layout = layout.DEFAULT,
 ) -> tuple[str, Edit]:
     """(id, the edit that writes it). Known `names` (as written, name of their note) become links."""
     note_id = details.id or layout.new_id(now)
@@ -97,7 +102,7 @@ def plan_fact(
         "document": details.document,
     }
     text = notes.render_fact(fields, link_names(statement, names), details.edges)
-    return note_id, Edit(layout.fact_path(statement, note_id, now), None, text.encode())
+    return note_id, Edit(place.place(layout.fact_path(statement, note_id, now)), None, text.encode())
 
 
 def plan_confirmation(rel_path: str, data: bytes, turns: Sequence[str] = (), *, counts: bool = True) -> Edit:

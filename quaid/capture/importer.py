@@ -28,7 +28,7 @@ from quaid.capture.importers.import_plan import (
 from quaid.capture.writer import Dependencies, WritePlan, Writer, WriteResult
 from quaid.errors import BadInputError
 from quaid.index import documents, graph
-from quaid.model import CORE_FILES, Kind, Message, name_key, note_name
+from quaid.model import CORE_FILES, Message, name_key, note_name
 from quaid.place import CONFIG_FILE
 from quaid.vault import files, layout, template
 
@@ -95,7 +95,11 @@ def import_from(
     tell = progress or (lambda _what, _done, _total: None)
     held = read_source(source, dependencies.root) if isinstance(source, Path) else read_stream(source)
     form = choose_format(held, options.format)
-    into = _folder_for(options.into, held.name) if form is note_folder else ""
+    into = (
+        _folder_for(options.into, held.name, layout.Layout.of(dependencies.settings.vault))
+        if form is note_folder
+        else ""
+    )
     gate = _counting(admit, sum(map(len, held.files.values())), tell)
     found = ImportContent(gate, into=into, keeps_owners=options.keep_owners)
     found.left_out.update(held.passed_over)
@@ -206,7 +210,7 @@ def _read_file(path: Path) -> bytes:
         raise BadInputError(f"{path} cannot be read ({reason}). Check the path and its permissions.") from error
 
 
-def _folder_for(into: str | None, name: str) -> str:
+def _folder_for(into: str | None, name: str, place: layout.Layout) -> str:
     """The folder of the vault for notes that are kept as they are.
 
     Raises:
@@ -215,8 +219,8 @@ def _folder_for(into: str | None, name: str) -> str:
     folder = (into or f"notes/{name}").strip("/")
     if not layout.is_note_path(f"{folder}/note.md") or any(part in {"", ".", ".."} for part in folder.split("/")):
         raise BadInputError(f"Notes cannot be kept in {folder!r}. Give a folder within the vault with --into.")
-    if layout.kind_of(f"{folder}/note.md", None) is not Kind.NOTE:
-        raise BadInputError(f"What is in {folder} is not read as plain notes. Give another folder with --into.")
+    if place.folder_kind(f"{folder}/note.md") is not None:
+        raise BadInputError(f"{folder} is a folder of Quaid's. Give another one for your notes with --into.")
     return folder
 
 
@@ -243,6 +247,7 @@ def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[Im
         lambda name: writer.finder.find_entity(visible, name),
         tuple(graph.entity_names(visible)),
         {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES},
+        layout.Layout.of(dependencies.settings.vault),
     )
 
 

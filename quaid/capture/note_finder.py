@@ -19,7 +19,7 @@ from quaid.index.documents import Document
 from quaid.model import Kind, name_key, note_name
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
-from quaid.vault import files, layout, markdown, notes
+from quaid.vault import files, frontmatter, layout, markdown, notes
 
 if TYPE_CHECKING:
     import apsw
@@ -37,6 +37,7 @@ class NoteFinder:
     def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
         self._root = root
         self._settings = settings
+        self._layout = layout.Layout.of(settings.vault)
         self._embedding = embedding
 
     def find_duplicates(self, index: apsw.Connection, new: Sequence[NewFact]) -> list[Duplicate]:
@@ -55,19 +56,27 @@ class NoteFinder:
         return found
 
     def find_entity(self, index: apsw.Connection, name: str) -> entity_note.EntityNote | None:
-        """The note of what is called so, else the file that has taken the name and that `index` does not show."""
-        found = documents.find_documents(
-            index,
-            "kind = 'entity' AND doc_id IN (SELECT doc_id FROM names WHERE name_key = ? ORDER BY position)",
-            (name_key(name),),
-        )
-        for document in found:
-            data = files.read_note(self._root, document.path)
-            if data is not None:
-                return entity_note.EntityNote(note_name(document.path), document.path, data)
-        path = layout.entity_path(name)
+        """The entity note of what is called so, else the owner's own note of it, else the file that has taken the name
+        and that `index` does not show.
+        """
+        for kind in (Kind.ENTITY, Kind.NOTE):
+            found = documents.find_documents(
+                index,
+                "kind = ? AND doc_id IN (SELECT doc_id FROM names WHERE name_key = ? ORDER BY position)",
+                (str(kind), name_key(name)),
+            )
+            for document in found:
+                data = files.read_note(self._root, document.path)
+                if data is not None:
+                    return entity_note.EntityNote(
+                        note_name(document.path), document.path, data, is_own=kind is Kind.NOTE
+                    )
+        path = self._layout.place(layout.entity_path(name))
         data = files.read_note(self._root, path)
-        return entity_note.EntityNote(note_name(path), path, data) if data is not None else None
+        if data is None:
+            return None
+        kind = self._layout.kind_of(path, frontmatter.parse(data.decode("utf-8", "replace")).fields)
+        return entity_note.EntityNote(note_name(path), path, data, is_own=kind is not Kind.ENTITY)
 
     def entity_names(self, index: apsw.Connection, now: datetime, speakers: Iterable[str] = ()) -> EntityNames:
         """The names of all entities that `index` shows, for a plan that is made at `now`."""
@@ -77,6 +86,7 @@ class NoteFinder:
             now,
             speakers=speakers,
             owner=self._settings.owner_name,
+            layout=self._layout,
         )
 
     def find_episode(self, index: apsw.Connection, session: str) -> episode_note.KeptEpisode | None:

@@ -112,7 +112,7 @@ def plan_facts(
             stored.append(replace(earlier, outcome="known"))
         else:
             details = replace(fact.details, edges=placed)
-            note_id, edit = fact_note.plan_fact(fact.statement, details, now, names.written)
+            note_id, edit = fact_note.plan_fact(fact.statement, details, now, names.written, names.layout)
             drafts[edit.rel_path] = edit
             stored.append(StoredFact(note_id, edit.rel_path, fact.statement, "created"))
     changed = [edit for edit in drafts.values() if edit.after != edit.before]

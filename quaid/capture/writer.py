@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +31,14 @@ from quaid.errors import (
 )
 from quaid.index import documents, graph
 from quaid.index.documents import Document
-from quaid.model import Edge, Edit, Kind, Message
+from quaid.model import Edge, Edit, Kind, Message, name_key
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.recall.visibility import may_see
 from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding
 from quaid.vault import episodes, files, frontmatter, notes, transaction
+from quaid.vault.layout import Layout
 from quaid.vault.transaction import VaultChange
 
 if TYPE_CHECKING:
@@ -116,6 +118,7 @@ class Writer:
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
         self._root = dependencies.root
+        self._layout = Layout.of(dependencies.settings.vault)
         self.finder = NoteFinder(dependencies.root, dependencies.settings, dependencies.embedding)
 
     def remember(self, text: str, details: FactDetails) -> WriteResult:
@@ -201,23 +204,37 @@ class Writer:
             message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
             return WritePlan(WriteResult(same.id, same.rel_path, "confirmed", statement), (edit,), message)
         visible = self._dependencies.visible_index()
-        note_id, edit = fact_note.plan_fact(statement, details, _now(), graph.entity_names(visible))
+        note_id, edit = fact_note.plan_fact(statement, details, _now(), graph.entity_names(visible), self._layout)
         message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
         return WritePlan(WriteResult(note_id, edit.rel_path, "created", statement), (edit,), message)
 
     def _plan_link(self, edge: Edge) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
-        planned = entity_note.plan_link(edge, lambda name: self.finder.find_entity(index, name), _now())
+        details = FactDetails(owner=self._dependencies.settings.owner)
+        find = partial(self.finder.find_entity, index)
+        planned = entity_note.plan_link(edge, find, _now(), details, self._layout)
         said = f"{planned.edge.subject} {planned.edge.relation} {planned.edge.object}"
         subject = self.finder.find_entity(index, planned.edge.subject)
         owners = {*self._dependencies.owners(), "default"}
-        if subject is not None and not may_see(subject.rel_path, subject.data, owners):
+        if subject is not None and not may_see(subject.rel_path, subject.data, owners, self._layout):
             raise BadInputError(
                 f"The name {planned.edge.subject!r} is taken. Give the subject of the link another name."
             )
-        path = subject.rel_path if subject else planned.edits[0].rel_path
+        if subject is not None and subject.is_own and (said_in := self._find_edge_fact(index, planned.edge)):
+            return WritePlan(WriteResult(said_in, said_in, "known", said))
+        path = planned.edits[0].rel_path if subject is None or subject.is_own else subject.rel_path
         written = WriteResult(path, path, "linked" if planned.edits else "known", said, created=planned.created)
         return WritePlan(written, planned.edits, Message(f"link: {said}"))
+
+    def _find_edge_fact(self, index: apsw.Connection, edge: Edge) -> str | None:
+        """The path of a fact that says `edge`."""
+        found = documents.find_documents(
+            index,
+            "kind = 'fact' AND superseded_by IS NULL AND doc_id IN "
+            "(SELECT doc_id FROM edges WHERE subject_key = ? AND relation = ? AND object_key = ?)",
+            (name_key(edge.subject), edge.relation, name_key(edge.object)),
+        )
+        return found[0].path if found else None
 
     def _plan_forget(self, reference: str) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
@@ -263,9 +280,9 @@ class Writer:
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
-        if not may_see(path, data, self._dependencies.owners()):
+        if not may_see(path, data, self._dependencies.owners(), self._layout):
             raise NoteNotFoundError(reference)
-        restored = notes.parse_note(path, data)
+        restored = notes.parse_note(path, data, place=self._layout)
         message = Message(f"restore: {restored.text or path}", trailers=_trailers(restored.id, None))
         return WritePlan(
             WriteResult(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message

@@ -24,6 +24,9 @@ def run_init(
     fetch: Annotated[
         bool, typer.Option("--fetch/--no-fetch", help="Download the embedding model (90 MB), once.")
     ] = True,
+    folder: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="The folder in it for Quaid's folders (facts, journal …).")
+    ] = None,
 ) -> None:
     """Make a folder a vault. A folder that has notes is adopted: files are added, none is changed.
 
@@ -33,7 +36,9 @@ def run_init(
       quaid init --no-fetch
     """
     invocation: Invocation = ctx.obj
-    made, created = Memory.create(path or invocation.vault or os.environ.get("QUAID_HOME") or Path.home() / "quaid")
+    made, created = Memory.create(
+        path or invocation.vault or os.environ.get("QUAID_HOME") or Path.home() / "quaid", folder
+    )
     made.close()
     with invocation.adopt(Memory.open(created.root)) as memory:
         problem = fetch_model(invocation, memory) if fetch else None
@@ -41,7 +46,7 @@ def run_init(
             report = memory.sync(SyncOptions(fetch_weights=False))
         uncommitted = memory.git.uncommitted()
     shape = {
-        "vault": created.root, **fields(created, "adopted", "made_repository", "files", "commit"),
+        "vault": created.root, **fields(created, "adopted", "made_repository", "files", "commit", "folder"),
         "notes": report.total, "pending": report.pending, "uncommitted": uncommitted, "fetch_problem": problem,
     }  # fmt: skip
     rows = known(
@@ -54,6 +59,9 @@ def run_init(
     invocation.tell(lambda: titled(head, rows), **shape)
     if created.adopted:
         invocation.say("Your own notes are untouched: Quaid reads them and never edits them.")
+        if created.clashes and created.folder:
+            named = ", ".join(f"{name}/" for name in created.clashes)
+            invocation.say(f"You have {named} already, so Quaid keeps its own folders in {created.folder}/.")
         if created.made_repository and uncommitted:
             invocation.say(
                 f"{count(len(uncommitted), 'note')} of yours not committed yet: "

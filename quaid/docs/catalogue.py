@@ -255,8 +255,11 @@ class _Lister:
             if _may_be_registered(rel_path) and files.is_file_in(root, rel_path):
                 return self._in_root(name, rel_path)
         # Memories are not documents: they have owners, who may keep them to themselves.
-        is_doc = _may_be_registered(path) and layout.kind_of(path, None) in (Kind.DOC, Kind.NOTE)
-        return self._in_vault(path) if is_doc and files.is_file_in(self._vault, path) else None
+        if not _may_be_registered(path) or not files.is_file_in(self._vault, path):
+            return None
+        head = frontmatter.parse((files.read_note(self._vault, path) or b"").decode("utf-8", "replace"))
+        kind = layout.Layout.of_vault(self._vault).kind_of(path, head.fields)
+        return self._in_vault(path) if kind in (Kind.DOC, Kind.NOTE) else None
 
     def follow_renames(self, gone: Sequence[str]) -> Mapping[str, Doc]:
         """The documents that registered ones without a file have become, by the path in the registry."""

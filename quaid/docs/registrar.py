@@ -22,6 +22,7 @@ from quaid.errors import BadInputError
 from quaid.history.vault_history import History
 from quaid.model import Message
 from quaid.vault import files, markdown, notes
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     from quaid.capture.writer import Writer
@@ -53,6 +54,7 @@ class Registrar:
     def __init__(self, root: Path, writer: Writer) -> None:
         self._root = root
         self._writer = writer
+        self._layout = Layout.of_vault(root)
 
     def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
         """Create a project, with a PROJECT.md to fill in. Its roots may be read from then on; with `allow_roots` False
@@ -76,7 +78,7 @@ class Registrar:
         folders = [self._check_root(root, allow_roots=allow_roots) for root in new.source_roots]
         allow(folders)
         roots = tuple(dict.fromkeys(map(_written, folders)))
-        project = Project(name, label, roots, new.patterns or registry.PATTERNS, new.exclude)
+        project = Project(name, label, roots, new.patterns or registry.PATTERNS, new.exclude, layout=self._layout)
         about = new.about or next((text for root in project.roots(self._root) if (text := readme_paragraph(root))), "")
         about = admit(about).text
         return self._write(("project create", project), lambda: self._plan_create(project, about))
@@ -127,7 +129,7 @@ class Registrar:
         """Folders of projects/ that have documents and no row in the registry get one; their names."""
         found = [
             folder.name
-            for folder in sorted((self._root / registry.FOLDER).glob("*/"))
+            for folder in sorted((self._root / self._layout.place(registry.FOLDER)).glob("*/"))
             if not folder.name.startswith(".") and not (folder / registry.FILE).is_file() and any(folder.glob("*.md"))
         ]
         for name in found if not dry_run else ():
@@ -154,7 +156,7 @@ class Registrar:
     def _plan_create(self, project: Project, about: str) -> WritePlan:
         existing = files.read_note(self._root, project.path)
         if existing is not None:
-            known = registry.parse_project(project.name, existing)
+            known = registry.parse_project(project.name, existing, self._layout)
             again = f"It is {known.state}; take it up again with: quaid project activate {project.name}"
             step = again if known.state != "active" else f"See it with: quaid project show {project.name}"
             raise BadInputError(f"There is a project {project.name} already. {step}")
@@ -196,11 +198,11 @@ class Registrar:
         return source
 
     def _read(self, name: str) -> tuple[Project, bytes]:
-        path = f"{registry.FOLDER}/{name}/{registry.FILE}"
+        path = Project(name, name, layout=self._layout).path
         data = files.read_note(self._root, path) if "/" not in name else None
         if data is None:
             raise registry.unknown_project(name, registry.read_projects(self._root))
-        return registry.parse_project(name, data), data
+        return registry.parse_project(name, data, self._layout), data
 
     def _write(self, call: object, plan: Callable[[], WritePlan]) -> WriteResult:
         return self._writer.write(hashlib.sha256(repr(call).encode()).hexdigest(), plan).written

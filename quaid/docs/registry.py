@@ -19,6 +19,7 @@ from quaid.errors import BadInputError, NoteBrokenError
 from quaid.model import Edit
 from quaid.redaction import admit
 from quaid.vault import files, frontmatter, layout, notes
+from quaid.vault.layout import DEFAULT, Layout
 
 FOLDER = "projects"
 FILE = "PROJECT.md"
@@ -71,14 +72,15 @@ class Project:
     auto_index: bool = True
     registered: tuple[RegisteredDoc, ...] = ()
     problems: tuple[str, ...] = ()
+    layout: Layout = DEFAULT
 
     @property
     def path(self) -> str:
-        return f"{FOLDER}/{self.name}/{FILE}"
+        return f"{self.home}/{FILE}"
 
     @property
     def home(self) -> str:
-        return f"{FOLDER}/{self.name}"
+        return self.layout.place(f"{FOLDER}/{self.name}")
 
     def roots(self, vault: Path) -> tuple[Path, ...]:
         """The source roots that may be read, as folders, whether they are on this machine or not."""
@@ -88,15 +90,16 @@ class Project:
 def read_projects(vault: Path) -> list[Project]:
     """Every project of the vault, whatever its state, by name."""
     found = []
-    for folder in sorted((vault / FOLDER).glob("*/")):
-        path = f"{FOLDER}/{folder.name}/{FILE}"
+    place = Layout.of_vault(vault)
+    for folder in sorted((vault / place.place(FOLDER)).glob("*/")):
+        path = Project(folder.name, folder.name, layout=place).path
         data = files.read_note(vault, path) if files.is_file_in(vault, path) else None
         if data is not None:
-            found.append(parse_project(folder.name, data))
+            found.append(parse_project(folder.name, data, place))
     return found
 
 
-def parse_project(name: str, data: bytes) -> Project:
+def parse_project(name: str, data: bytes, place: Layout = DEFAULT) -> Project:
     """Read a PROJECT.md. Never fails: what is not as it should be is a problem, and counts as absent."""
     head = frontmatter.parse(data.decode("utf-8", "replace"))
     fields = head.fields
@@ -115,6 +118,7 @@ def parse_project(name: str, data: bytes) -> Project:
         auto_index=(_text(fields, "auto_index") or "true").lower() not in {"false", "no", "off", "0"},
         registered=tuple(RegisteredDoc.parse(line) for line in _list(fields, "documents") if line.strip()),
         problems=tuple(problems),
+        layout=place,
     )
 
 

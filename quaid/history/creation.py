@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from quaid import trust
 from quaid.history.git_process import execute, explain
 from quaid.model import Message
-from quaid.vault import template, transaction
+from quaid.vault import clashes, template, transaction
 
 if TYPE_CHECKING:
     from quaid.history.vault_history import History
@@ -18,27 +18,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The outcome of `init`. `adopted` says that the folder had files of its own."""
+    """The outcome of `init`. `adopted` says that the folder had files of its own; `clashes` are those of its folders
+    that are called like Quaid's, which then lie in `folder`.
+    """
 
     root: Path
     adopted: bool
     made_repository: bool
     files: tuple[str, ...]
     commit: str | None
+    clashes: tuple[str, ...] = ()
+    folder: str = ""
 
 
-def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str], None], *, adopted: bool) -> Created:
-    """Add what is missing to the folder `root`, in one commit; nothing that is there is changed. It is trusted then."""
+def fill_vault(
+    root: Path, history: History, wait_s: float, say: Callable[[str], None], folder: str | None = None
+) -> Created:
+    """Add what is missing to the folder `root`, in one commit; nothing that is there is changed. It is trusted then.
+    Quaid's folders will lie in `folder`, by default where they clash with none of the owner's.
+
+    Raises:
+        BadInputError: Quaid's notes cannot be kept in `folder`.
+    """
+    adopted = template.has_notes(root)
+    clashing = tuple(clashes.list_clashes(root))
+    folder = clashes.choose_folder(root) if folder is None else clashes.check_folder(root, folder)
     trust.begin_state(root)
     made_repository = history.find_repository(root) is None
     history.create_repository()
-    planned = tuple(template.plan_template(root, adopt=adopted))
+    planned = tuple(template.plan_template(root, adopt=adopted, folder=folder))
     with transaction.begin(root, history, wait_s, say):
         committed = transaction.apply(
             root, transaction.VaultChange("init", planned, Message("init: a vault for Quaid")), history
         )
     trust.trust(root)
-    return Created(root, adopted, made_repository, tuple(edit.rel_path for edit in planned), committed.id)
+    added = tuple(edit.rel_path for edit in planned)
+    return Created(root, adopted, made_repository, added, committed.id, clashing, folder)
 
 
 def clone_vault(url: str, folder: Path) -> None:

@@ -24,6 +24,17 @@ class Neighbour:
     to_key: str
 
 
+_IS_SPOKEN_OF = (
+    "EXISTS (SELECT 1 FROM names called WHERE called.doc_id = d.doc_id AND ("
+    "EXISTS (SELECT 1 FROM edges WHERE subject_key = called.name_key) "
+    "OR EXISTS (SELECT 1 FROM edges WHERE object_key = called.name_key) "
+    "OR EXISTS (SELECT 1 FROM links JOIN documents f ON f.doc_id = links.doc_id AND f.kind = 'fact' "
+    "WHERE target_key = called.name_key)))"
+)
+"""The owner's own note of what stands at an end of an edge, or what a fact links to."""
+_IS_ENTITY = f"(d.kind = 'entity' OR d.kind = 'note' AND {_IS_SPOKEN_OF})"
+
+
 def insert(connection: apsw.Connection, doc_id: int, note: Note) -> None:
     """Insert the names, edges, links and citations of one document."""
     connection.executemany(
@@ -46,13 +57,14 @@ def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Sco
     """Return those of `keys` that name an entity, each with all keys of the same one: key -> {canonical and alias
     keys}.
 
-    An entity is a note in entities/ or anything that stands at an end of an edge, as far as `scope` sees.
+    An entity has an entity note, or stands at an end of an edge, as far as `scope` sees. The owner's own note of what
+    stands there, or of what a fact links to, tells its other names.
     """
     values = {"wanted": json.dumps(list(keys)), **scope.values}
     found: dict[str, set[str]] = {}
     for key, doc_id in connection.execute(
         "SELECT name_key, doc_id FROM names JOIN documents d USING (doc_id) "
-        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND kind = 'entity' {scope.and_documents}",
+        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND {_IS_ENTITY} {scope.and_documents}",
         values,
     ).fetchall():
         same = {str(row[0]) for row in connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (doc_id,))}
@@ -163,12 +175,16 @@ def fetch_matching_edges(
 
 
 def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
-    """Return (written name or alias, file name of its note) of all entity notes."""
+    """Return (written name or alias, file name of its note) of all entity notes, then of the owner's own notes that are
+    called by several words or spoken of; of these no name in lower case.
+    """
     rows = connection.execute(
-        "SELECT n.name, first.name FROM names n JOIN names first ON first.doc_id = n.doc_id AND first.position = 0 "
-        "JOIN documents d ON d.doc_id = n.doc_id WHERE d.kind = 'entity' ORDER BY n.position, n.name"
+        "SELECT n.name, first.name, d.kind FROM names n "
+        "JOIN names first ON first.doc_id = n.doc_id AND first.position = 0 JOIN documents d ON d.doc_id = n.doc_id "
+        f"WHERE d.kind = 'entity' OR d.kind = 'note' AND (instr(first.name, ' ') > 0 OR {_IS_SPOKEN_OF}) "
+        "ORDER BY d.kind, n.position, n.name"
     )
-    return [(str(row[0]), str(row[1])) for row in rows]
+    return [(str(name), str(note)) for name, note, kind in rows if kind == "entity" or not str(name)[:1].islower()]
 
 
 def relations(connection: apsw.Connection) -> list[str]:

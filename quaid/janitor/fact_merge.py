@@ -73,7 +73,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
         else:
             statement = link_names(claim.statement, graph.entity_names(context.index)) if claim.statement else None
             edits = fact_edits.merge(known[0], known[1:], statement)
-            if notes.parse_note(winner.path, edits[0].after or b"").text_hash != claim.fact.text_hash:
+            if notes.parse_fact(winner.path, edits[0].after or b"").text_hash != claim.fact.text_hash:
                 return None  # its owner has written more there than the claim
         edits = (*edits, *repointed(context, losers, winner.path))
     except (FrontmatterBrokenError, UnicodeDecodeError):
@@ -100,7 +100,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
 def unchanged_bytes(context: TaskContext, fact: LivingFact) -> bytes | None:
     """The note of `fact`; None when it is gone, or says something else than when it was judged."""
     data = context.read(fact.path)
-    note = notes.parse_note(fact.path, data) if data is not None else None
+    note = notes.parse_fact(fact.path, data) if data is not None else None
     is_same = note is not None and (note.id, note.text_hash, note.superseded_by) == (fact.id, fact.text_hash, None)
     return data if is_same else None
 
@@ -119,7 +119,7 @@ def repointed(context: TaskContext, losers: Sequence[LivingFact], winner_path: s
         data = context.read(path)
         if data is None or path == winner_path:
             continue
-        note = notes.parse_note(path, data)
+        note = notes.parse_fact(path, data)
         if not (note.pinned or note.verified):
             edits.append(fact_edits.supersede(path, data, winner_path, None))
     return tuple(edits)

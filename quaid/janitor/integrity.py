@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from quaid.index import documents, integrity
+from quaid.vault.notes import NOT_MADE
 
 if TYPE_CHECKING:
     import apsw
@@ -23,7 +24,8 @@ def find_problems(index: apsw.Connection) -> list[str]:
     )
     first_problems: dict[str, str] = {}
     for path, problem in documents.list_problems(index):
-        first_problems.setdefault(path, problem)
+        if problem != NOT_MADE:  # `quaid status` names them; nothing is wrong with them
+            first_problems.setdefault(path, problem)
     notes = (f"{path}: {problem}." for path, problem in first_problems.items())
     found: list[str] = []
     for kind in (_check_successors(index), _check_citations(index), names, notes):

@@ -91,7 +91,7 @@ class Janitor:
 
     def open_questions(self) -> list[Question]:
         """The questions that wait for the owner, by path."""
-        return questions.list_questions(self._root)
+        return questions.list_questions(self._root, layout.Layout.of(self._settings.vault))
 
     def answer(self, reference: str, answer: Answer) -> list[Question]:
         """Tick a box of a question, named by its file or key, or of `all`; the next run carries it out.

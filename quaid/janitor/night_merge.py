@@ -15,6 +15,7 @@ from quaid.janitor.worktree import JANITOR, Worktree
 from quaid.model import Edit, Message
 from quaid.settings import GitSettings
 from quaid.vault import files, transaction
+from quaid.vault.layout import Layout
 
 ATTEMPTS = 5
 
@@ -31,7 +32,7 @@ class NightMerge:
 def commit_answers(root: Path, history: History, wait_s: float) -> None:
     """Commit boxes that were ticked and not committed, as the owner's word: they are answers all the same."""
     answered = []
-    for question in questions.list_questions(root):
+    for question in questions.list_questions(root, Layout.of_vault(root)):
         before = history.read_at("HEAD", question.rel_path) if question.answer is not None else None
         if before not in (None, question.data):
             answered.append(Edit(question.rel_path, before, question.data))

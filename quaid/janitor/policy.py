@@ -15,7 +15,8 @@ from quaid.janitor.questions import Question
 from quaid.janitor.vetoes import is_byproduct, read_vetoes
 from quaid.janitor.worktree import JANITOR
 from quaid.model import Edit, Kind
-from quaid.vault import layout, notes
+from quaid.vault import notes
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     from quaid.history.branches import VaultCommit
@@ -40,6 +41,7 @@ class Policy:
         self, settings: Settings, history: History, log: Sequence[VaultCommit], base: str, report: RunReport
     ) -> None:
         self._settings = settings
+        self._layout = Layout.of(settings.vault)
         self._branches = history.branches
         self._base = base
         self._report = report
@@ -65,7 +67,7 @@ class Policy:
         if policy == "off" or (decision.key in self.questions and not has_consent):
             return False
         question = "" if has_consent else self._why_ask(decision, policy)
-        if any(map(_is_protected, decision.edits)):
+        if any(map(self._is_protected, decision.edits)):
             report.held_back.append((decision, "it is about a pinned or verified note"))
         elif question and len(report.asked) >= MAX_QUESTIONS:
             report.held_back.append((decision, "there are enough questions for one night"))
@@ -98,10 +100,9 @@ class Policy:
             for tag, start, end, _, _ in matcher.get_opcodes()
         )
 
-
-def _is_protected(edit: Edit) -> bool:
-    """Return whether an edit changes a fact that its owner has pinned or verified."""
-    if edit.before is None or layout.kind_of(edit.rel_path, None) is not Kind.FACT:
-        return False
-    note = notes.parse_note(edit.rel_path, edit.before)
-    return note.pinned or note.verified
+    def _is_protected(self, edit: Edit) -> bool:
+        """Return whether an edit changes a fact that its owner has pinned or verified."""
+        if edit.before is None:
+            return False
+        note = notes.parse_note(edit.rel_path, edit.before, place=self._layout)
+        return note.kind is Kind.FACT and (note.pinned or note.verified)

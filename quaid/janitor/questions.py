@@ -26,6 +26,7 @@ from typing import Literal
 from quaid.janitor.decision import Decision
 from quaid.model import note_name
 from quaid.vault import files, frontmatter, notes
+from quaid.vault.layout import DEFAULT, Layout, is_question
 
 Answer = Literal["yes", "no"]
 YES, NO = "Yes, do it", "No, and do not ask again"
@@ -53,14 +54,14 @@ class Question:
         return reference in names or (len(reference) >= 4 and self.key.startswith(reference))
 
 
-def question_path(kind: str, key: str) -> str:
+def question_path(kind: str, key: str, place: Layout = DEFAULT) -> str:
     """The path of the note that asks about a decision of `kind` on the evidence `key`."""
-    return f"{FOLDER}/{kind}-{key[:8]}.md"
+    return place.place(f"{FOLDER}/{kind}-{key[:8]}.md")
 
 
-def list_questions(root: Path) -> list[Question]:
+def list_questions(root: Path, place: Layout) -> list[Question]:
     """The questions in review/ of the vault at `root`, answered or not, by path."""
-    paths = [path.relative_to(root).as_posix() for path in sorted((root / FOLDER).glob("*.md"))]
+    paths = [path.relative_to(root).as_posix() for path in sorted((root / place.place(FOLDER)).glob("*.md"))]
     found = [read_question(path, files.read_note(root, path) or b"") for path in paths]
     return [question for question in found if question is not None]
 
@@ -86,9 +87,9 @@ def render_question(decision: Decision, now: datetime) -> bytes:
 def read_question(rel_path: str, data: bytes) -> Question | None:
     """The question in a note of review/, None for any other note."""
     head = frontmatter.parse(data.decode("utf-8", errors="replace"))
-    task, kind, key = (str(head.fields.get(name) or "") for name in ("task", "kind", "key"))
-    if head.fields.get("type") != "review" or not (task and kind and re.fullmatch("[0-9a-f]{16}", key)):
+    if not is_question(head.fields):
         return None
+    task, kind, key = (str(head.fields[name]) for name in ("task", "kind", "key"))
     ticked = {word.lower() for word in _TICKED.findall(head.body)}
     answer: Answer | None = None
     if len(ticked) == 1:

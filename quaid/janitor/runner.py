@@ -33,6 +33,7 @@ from quaid.place import state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
 from quaid.vault import transaction
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     from quaid.history.vault_history import History
@@ -149,7 +150,8 @@ class Runner:
                 "The history of this clone is cut off: what you took back before that is not known. "
                 "Fetch the rest with: git fetch --unshallow"
             )
-        self._policy.questions |= {question.key: question for question in questions.list_questions(worktree.root)}
+        found = questions.list_questions(worktree.root, Layout.of(self._settings.vault))
+        self._policy.questions |= {question.key: question for question in found}
         for question in list(self._policy.questions.values()):
             if question.answer == "yes" and not self._policy.is_vetoed(question.key):
                 self._carry_out_consent(question, worktree)
@@ -287,7 +289,7 @@ class Runner:
         report = self._report
         made: list[Decision] = []
         for asked in list(report.asked):
-            path = questions.question_path(asked.kind, asked.key)
+            path = questions.question_path(asked.kind, asked.key, Layout.of(self._settings.vault))
             if worktree.read(path) is not None:
                 report.asked.remove(asked)
                 continue

@@ -11,6 +11,7 @@ from quaid.janitor.questions import question_path, read_question
 from quaid.model import Edit, Use
 from quaid.settings import Settings
 from quaid.vault import markdown, notes
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     import apsw
@@ -72,6 +73,11 @@ class TaskContext:
     remark: Callable[[str], None] = lambda _: None
     progress: Callable[[str, int, int], None] | None = None
 
+    @property
+    def layout(self) -> Layout:
+        """The places of Quaid's notes in the vault."""
+        return Layout.of(self.settings.vault)
+
     def read_core(self, core: str) -> tuple[bytes | None, str] | None:
         """The bytes and text of a core note that may be edited; (None, "") where there is none yet.
 
@@ -84,12 +90,12 @@ class TaskContext:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             return None
-        note = notes.parse_note(core, data)
+        note = notes.parse_note(core, data, place=self.layout)
         may_edit = not (note.pinned or note.verified or markdown.has_conflict_markers(text))
         return (data, text) if may_edit else None
 
     def is_asked(self, key: str, kinds: Iterable[str]) -> bool:
         """Return whether a decision of one of `kinds` on the evidence `key` waits for an answer of its owner."""
-        paths = [question_path(kind, key) for kind in kinds]
+        paths = [question_path(kind, key, self.layout) for kind in kinds]
         found = [read_question(path, data) for path in paths if (data := self.read(path)) is not None]
         return any(question and question.key == key and question.answer is None for question in found)

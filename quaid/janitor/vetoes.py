@@ -25,7 +25,9 @@ MAX_EXAMPLES = 8
 """The maximum of vetoes of one task, for its prompt."""
 _REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _NAMED = re.compile(rf"^({VETO}|{ALLOW}): *(\w+) ([0-9a-f]{{16}})$", re.MULTILINE)
-_BYPRODUCTS = (f"{questions.FOLDER}/", f"{USAGE_DIR}/")
+_BYPRODUCT = re.compile(
+    rf"(?:.*/)?(?:{questions.FOLDER}/(?:\w+-[0-9a-f]{{8}}|knowledge-gaps)\.md|{USAGE_DIR}/[^/]+\.tsv)", re.DOTALL
+)
 """The files that come along with a decision: its question, this device's counters."""
 
 Key = tuple[str, str]
@@ -36,7 +38,7 @@ ReadBlobs = Callable[[Iterable[str]], Mapping[str, bytes]]
 
 def is_byproduct(rel_path: str) -> bool:
     """Return whether a file only comes along with decisions, so that it stays when one of them is taken back."""
-    return rel_path.startswith(_BYPRODUCTS)
+    return _BYPRODUCT.fullmatch(rel_path) is not None
 
 
 def trailers_of_undoing(undone: Iterable[Commit]) -> list[tuple[str, str]]:

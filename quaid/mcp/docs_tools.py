@@ -17,6 +17,7 @@ from quaid.errors import BadInputError
 from quaid.mcp import docs_results, results
 from quaid.mcp.toolbox import ADDS, READS, SETTLES, Tool, reporter, with_retries
 from quaid.mcp.workers import Workers
+from quaid.vault.layout import Layout, list_project_files
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
@@ -41,7 +42,7 @@ class DocsTools:
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
-        self.has_projects = any(workers.root.glob("projects/*/PROJECT.md"))
+        self.has_projects = any(list_project_files(workers.root, Layout.of_vault(workers.root)))
 
     def tools(self) -> Iterator[Tool]:
         yield Tool(self.docs_search, "Search project documents", READS, is_default=self.has_projects)

@@ -82,9 +82,10 @@ def _read_file(memory: Memory, path: str) -> str:
     """
     from quaid.recall.visibility import may_see
     from quaid.vault import files
+    from quaid.vault.layout import Layout
 
     data = files.read_note(memory.root, path)
-    if data is None or not may_see(path, data, memory.answers.owners()):
+    if data is None or not may_see(path, data, memory.answers.owners(), Layout.of(memory.settings.vault)):
         raise NoteNotFoundError(path)
     return neutralise(data.decode("utf-8", "replace"))
 

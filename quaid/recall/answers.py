@@ -24,6 +24,7 @@ from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     import apsw
@@ -48,6 +49,7 @@ class Answers:
     ) -> None:  # fmt: skip
         self._root = root
         self._settings = settings
+        self._layout = Layout.of(settings.vault)
         self._embedding = embedding
         self._freshness = freshness
         self._reader = reader
@@ -77,7 +79,7 @@ class Answers:
         if as_of is not None:
             return self._answer_of_past(query, options, as_of, progress)
         connection, stale = self.fresh()
-        core_notes = tuple(read_core_notes(self._root, self.owners())) if options.context else ()
+        core_notes = tuple(read_core_notes(self._root, self.owners(), self._layout)) if options.context else ()
         if core_notes and options.budget is not None:
             core_notes, room = _fit_core_notes(core_notes, options.budget)
             options = replace(options, budget=room)
@@ -162,7 +164,7 @@ class Answers:
         from quaid.recall.visibility import VisibleCommits
 
         whole = self._in_memory or self._open(self._reader)
-        return VisibleCommits(whole, self.visible(), self._git(), self.owners())
+        return VisibleCommits(whole, self.visible(), self._git(), self.owners(), self._layout)
 
     def log(self, limit: int, **which: Any) -> list[Commit]:
         """Return the newest `limit` commits that the one who asks may see; `which` is as for `History.log`."""

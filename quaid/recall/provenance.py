@@ -219,7 +219,7 @@ def _read_life(view: NoteView, history: History, root: Path, own_email: str, see
         boundary = history.boundary
     except QuaidError as error:
         return _Life(remarks=[f"The history could not be read: {error}"], is_known=False)
-    life = _Life(edits=list(_changes(reversed(revisions), view.turn, own_email, seen)))
+    life = _Life(edits=list(_changes(view, reversed(revisions), own_email, seen)))
     first = life.edits[0].commit if life.edits else None
     if first and first.id in boundary:
         life.edits.pop(0)  # where a clone ends, every note looks new
@@ -235,10 +235,11 @@ def _read_life(view: NoteView, history: History, root: Path, own_email: str, see
     return life
 
 
-def _changes(revisions: Iterable[Revision], turn: int | None, own_email: str, seen: Seen) -> Iterator[NoteChange]:
+def _changes(view: NoteView, revisions: Iterable[Revision], own_email: str, seen: Seen) -> Iterator[NoteChange]:
     """Yield the committed changes, oldest first, without merges that only brought together what is told already."""
+    kind, turn = Kind(view.document.kind), view.turn
     for revision in revisions:
-        changes = differences.describe(revision.path, revision.befores, revision.after, turn)
+        changes = differences.describe(kind, revision.befores, revision.after, turn)
         if revision.renamed_from and turn is None:
             changes.insert(0, f"renamed from {revision.renamed_from}")
         if revision.after is None and turn is None:
@@ -254,7 +255,7 @@ def _changes(revisions: Iterable[Revision], turn: int | None, own_email: str, se
 def _uncommitted(view: NoteView, newest: Revision, root: Path) -> Iterator[NoteChange]:
     path = view.document.path
     data = files.read_note(root, path)
-    changes = differences.describe(path, [newest.after], data, view.turn)
+    changes = differences.describe(Kind(view.document.kind), [newest.after], data, view.turn)
     if newest.path != path:
         changes.insert(0, f"renamed from {newest.path}")
     # By lines, as how they end on disk is a setting of git.

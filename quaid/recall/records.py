@@ -27,6 +27,7 @@ from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.hits import EXPANDED
 from quaid.settings import RecallSettings, Settings
 from quaid.vault import files, ledger
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     import apsw
@@ -56,6 +57,7 @@ class RecallRecords:
     def __init__(self, root: Path, settings: Settings) -> None:
         self._root = root
         self._settings = settings.recall
+        self._layout = Layout.of(settings.vault)
         self._path = state_folder(root) / LOCAL_FILE
         self._tables: _Tables | None = None
         self._dropped: str | None = None
@@ -146,11 +148,11 @@ class RecallRecords:
                 return None
             device = tables.usage.device()
             if not device:
-                taken = ledger.list_ledgers(self._root)
+                taken = ledger.list_ledgers(self._root, self._layout)
                 while (name := ledger.device_name(os.uname().nodename, os.urandom(2).hex())) in taken:
                     pass
                 device = tables.usage.name_device(name)
-        rel_path = ledger.ledger_path(device)
+        rel_path = ledger.ledger_path(device, self._layout)
         before = read(rel_path) if read else files.read_note(self._root, rel_path)
         known = ledger.parse_ledger(before or b"").rows
         after = ledger.render_ledger(ledger.merge_versions(known, own))
@@ -242,7 +244,7 @@ class RecallRecords:
 
     def _mirror(self, tables: _Tables) -> None:
         try:
-            stamps = ledger.list_ledgers(self._root)
+            stamps = ledger.list_ledgers(self._root, self._layout)
         except OSError as error:
             self._say(f"{ledger.USAGE_DIR}/ cannot be read ({error.strerror}): its counters wait")
             return
@@ -251,9 +253,9 @@ class RecallRecords:
             tables.usage.mirror(stamps, self._read_ledger)
 
     def _read_ledger(self, device: str) -> Mapping[str, Use]:
-        path = ledger.ledger_path(device)
+        path = ledger.ledger_path(device, self._layout)
         try:
-            found = ledger.read_ledger(self._root, device)
+            found = ledger.read_ledger(self._root, device, self._layout)
         except OSError as error:
             self._say(f"{path} cannot be read ({error.strerror}) and does not count")
             return {}

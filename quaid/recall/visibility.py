@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
     from quaid.history.vault_history import History
     from quaid.model import Commit
+    from quaid.vault.layout import Layout
 
 
-def may_see(path: str, data: bytes, owners: Collection[str]) -> bool:
+def may_see(path: str, data: bytes, owners: Collection[str], place: Layout) -> bool:
     """Return whether the file `path`, which holds `data`, is not a note that somebody else keeps private."""
     if not layout.is_note_path(path):
         return True
@@ -30,7 +31,7 @@ def may_see(path: str, data: bytes, owners: Collection[str]) -> bool:
         return is_visible("default", PRIVATE, owners)
     from quaid.vault import notes
 
-    note = notes.parse_note(path, data, max_bytes=len(data) + 1)
+    note = notes.parse_note(path, data, max_bytes=len(data) + 1, place=place)
     return is_visible(note.owner, note.privacy, owners)
 
 
@@ -47,11 +48,12 @@ class VisibleCommits:
     """
 
     def __init__(
-        self, whole: apsw.Connection, seen: apsw.Connection, history: History, owners: Collection[str]
+        self, whole: apsw.Connection, seen: apsw.Connection, history: History, owners: Collection[str], place: Layout
     ) -> None:
         self._whole, self._seen = whole, seen
         self._history = history
         self._owners = owners
+        self._layout = place
 
     def of(self, commits: Iterable[Commit]) -> list[Commit]:
         """Return those of `commits` that may be seen."""
@@ -83,21 +85,21 @@ class VisibleCommits:
                 contents = dict(revisions.read_files(found))
             except GitError:  # before the first commit, or where a clone ends
                 continue
-            hidden |= {path for path, data in contents.items() if not may_see(path, data, self._owners)}
+            hidden |= {path for path, data in contents.items() if not may_see(path, data, self._owners, self._layout)}
             gone -= contents.keys()
         return tuple(path for path in visible if path not in hidden)
 
 
-def read_core_notes(root: Path, owners: Collection[str]) -> Iterator[tuple[str, str]]:
+def read_core_notes(root: Path, owners: Collection[str], place: Layout) -> Iterator[tuple[str, str]]:
     """Yield (file, text) of each core note that says something to one of `owners`; the template's have a heading each
     and nothing under it.
     """
     for name in CORE_FILES:
-        if said := text_of_note(read_visible(root, name, owners)):
+        if said := text_of_note(read_visible(root, name, owners, place)):
             yield name, said
 
 
-def read_visible(root: Path, path: str, owners: Collection[str]) -> str:
+def read_visible(root: Path, path: str, owners: Collection[str], place: Layout) -> str:
     """Return what a note says, empty where another keeps it private."""
     data = files.read_note(root, path) or b""
-    return data.decode("utf-8", "replace") if may_see(path, data, owners) else ""
+    return data.decode("utf-8", "replace") if may_see(path, data, owners, place) else ""

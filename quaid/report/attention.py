@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import transaction
+from quaid.vault.notes import NOT_MADE
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
     from quaid.report.status import EmbeddingState, Index, RepositoryStatus, Watcher
 
+MISPLACED_STEP = "move them elsewhere, or make their frontmatter count with: quaid config vault.hand_written managed"
 _NEXT_STEPS = {
     "rebase": "git rebase --continue or --abort",
     "am": "git am --continue or --abort",
@@ -51,10 +53,15 @@ def list_attention(
         found.append(Attention(what, f"see what {damaged} holds, then remove it"))
     found += _index_attention(index, embedding, watcher)
     found += _repository_attention(repository, is_lock_abandoned=repository.locked and memory.git.is_lock_abandoned)
-    if problems:
-        what = f"{_count(len({path for path, _ in problems}), 'note')} could not be read as meant"
-        paths = tuple(f"{path}: {problem}" for path, problem in problems)
+    misplaced = tuple(path for path, problem in problems if problem == NOT_MADE)
+    unread = [(path, problem) for path, problem in problems if problem != NOT_MADE]
+    if unread:
+        what = f"{_count(len({path for path, _ in unread}), 'note')} could not be read as meant"
+        paths = tuple(f"{path}: {problem}" for path, problem in unread)
         found.append(Attention(what, "repair them in an editor; they stay searchable as text meanwhile", paths))
+    if misplaced:
+        what = f"{_count(len(misplaced), 'note')} in Quaid's folders that Quaid did not make: searched as your own"
+        found.append(Attention(what, MISPLACED_STEP, misplaced))
     return (*found, *_background_attention(memory))
 
 

@@ -26,10 +26,12 @@ from quaid.index.reader import IndexReader
 from quaid.llm import Models
 from quaid.model import Finding, Level
 from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
+from quaid.report.attention import MISPLACED_STEP
 from quaid.report.outbound import describe_outbound, list_outbound
 from quaid.sync.follow import read_heartbeat
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction
+from quaid.vault.notes import NOT_MADE
 
 if TYPE_CHECKING:
     from quaid.docs.registry import Project
@@ -273,14 +275,7 @@ def check_projects(memory: Memory) -> Outcome:
             return "warning", f"{project.path}: {project.problems[0]}.", "repair it in an editor"
         if found := _check_roots(memory.root, project):
             return found
-    reader = IndexReader(state_folder(memory.root) / DOCS_FILE)
-    try:
-        connection = reader.open()
-        problems = documents.list_problems(connection) if connection else []
-    except database.DatabaseError:
-        problems = []
-    finally:
-        reader.close()
+    problems = _list_problems(memory, DOCS_FILE)
     secrets = [path for path, why in problems if "secrets" in why]
     if secrets:
         return "warning", f"{secrets[0]} holds secrets.", "keep them out of documents"
@@ -300,6 +295,18 @@ def _check_roots(vault: Path, project: Project) -> Outcome | None:
             sentence = f"{root.folder}, a source root of {project.name}, is not on this machine."
             return "warning", sentence, f"mount it, or change {project.path}"
     return None
+
+
+def _list_problems(memory: Memory, index: str) -> list[tuple[str, str]]:
+    """(path, problem) of what one of the indexes holds, as it is."""
+    reader = IndexReader(state_folder(memory.root) / index)
+    try:
+        connection = reader.open()
+        return documents.list_problems(connection) if connection else []
+    except database.DatabaseError:
+        return []
+    finally:
+        reader.close()
 
 
 def check_obsidian_git(memory: Memory) -> Outcome:
@@ -330,6 +337,16 @@ def check_conflict_copies(memory: Memory) -> Outcome:
     return "warning", sentence, "merge each into its note by hand, then delete it"
 
 
+def check_folders(memory: Memory) -> Outcome:
+    """Check that Quaid's folders hold no notes of the owner's."""
+    own = [path for path, problem in _list_problems(memory, INDEX_FILE) if problem == NOT_MADE]
+    if not own:
+        return "ok", "Quaid's folders hold only its own notes"
+    shown = ", ".join(own[:3]) + (" …" if len(own) > 3 else "")
+    sentence = f"Notes in Quaid's folders that Quaid did not make are searched as your own: {len(own):,} ({shown})."
+    return "warning", sentence, MISPLACED_STEP
+
+
 def check_disk(memory: Memory) -> Outcome:
     """Check that the disk has room."""
     folder = next(path for path in (memory.root, *memory.root.parents) if path.is_dir())
@@ -354,6 +371,7 @@ CHECKS: dict[str, Callable[[Memory], Outcome]] = {
     "hooks": check_hooks,
     "queue": check_queue,
     "projects": check_projects,
+    "folders": check_folders,
     "obsidian-git": check_obsidian_git,
     "conflict copies": check_conflict_copies,
     "disk": check_disk,

@@ -62,6 +62,7 @@ class PastIndexes:
 
     def __init__(self, root: Path, settings: Settings, embedding: Embedding, git: Callable[[], History]) -> None:
         self._settings = settings
+        self._layout = layout.Layout.of(settings.vault)
         self._embedding = embedding
         self._git = git
         self._root = root
@@ -92,7 +93,12 @@ class PastIndexes:
         """Named after all that decides what is in it."""
         import hashlib
 
-        settings = (database.SCHEMA_VERSION, self._settings.sync.max_note_bytes, self._embedding.fingerprint())
+        settings = (
+            database.SCHEMA_VERSION,
+            self._settings.sync.max_note_bytes,
+            self._layout,
+            self._embedding.fingerprint(),
+        )
         return self._folder / f"{point.tree}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:12]}.db"
 
     def _find(self, point: Point) -> Past | None:
@@ -181,7 +187,7 @@ class PastIndexes:
                 others[path] = data
         reuse.reuse_documents(index, same)
         for path, data in others.items():
-            note = notes.parse_note(path, data, max_bytes)
+            note = notes.parse_note(path, data, max_bytes, self._layout)
             documents.replace_document(index, note, KnownFile(len(data), 0, 0, 0, 0, note.content_hash))
         documents.replace_passed_over(index, contents.passed_over)
         progress("Reading the past", len(contents.notes), len(contents.notes))

@@ -113,6 +113,10 @@ class DerivedIndex(ABC):
         """Return the keys of documents to be replaced though their files may say the same."""
         return ()
 
+    def is_made_with(self, connection: apsw.Connection) -> bool:
+        """Return whether it was made with the present settings."""
+        return database.get_meta(connection, _MADE_WITH) == self._made_with
+
     def sync(self, options: SyncOptions | None = None, progress: Progress | None = None) -> SyncReport:
         """Bring the index up to date with the files; a damaged or outdated one is rebuilt.
 
@@ -191,11 +195,11 @@ class DerivedIndex(ABC):
 
     def _clear(self, connection: apsw.Connection, options: SyncOptions) -> str | None:
         """Forget everything if that is asked for or the settings have changed, and say so in the second case."""
-        before = database.get_meta(connection, _MADE_WITH)
-        is_outdated = before is not None and before != self._made_with
+        is_other = not self.is_made_with(connection)
+        is_outdated = is_other and documents.count(connection) > 0
         if options.rebuild or is_outdated:
             database.clear(connection)
-        if options.rebuild or before != self._made_with:
+        if options.rebuild or is_other:
             database.set_meta(connection, _MADE_WITH, self._made_with)
         return f"the settings for {self.noun} have changed" if is_outdated else None
 

@@ -16,6 +16,7 @@ from quaid.sync.derived_index import DerivedIndex, SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.watcher import remove_stale_cookies
 from quaid.vault import files
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     import apsw
@@ -27,7 +28,8 @@ class Indexer(DerivedIndex):
     noun = "notes"
 
     def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
-        super().__init__(root, INDEX_FILE, embedding)
+        self._layout = Layout.of(settings.vault)
+        super().__init__(root, INDEX_FILE, embedding, made_with=repr(self._layout))
         self._settings = settings
 
     def is_there(self) -> bool:
@@ -36,7 +38,7 @@ class Indexer(DerivedIndex):
 
     def is_fresh(self, reader: apsw.Connection) -> bool:
         """Compare the index with a stat sweep, nothing read and nothing written: about 40 ms for 10,000 notes."""
-        if database.schema_version(reader) != database.SCHEMA_VERSION:
+        if database.schema_version(reader) != database.SCHEMA_VERSION or not self.is_made_with(reader):
             return False
         listed = self.list_files(None)
         if diff.compare(listed.notes, documents.list_known(reader)):
@@ -73,7 +75,7 @@ class Indexer(DerivedIndex):
     def parse_file(self, key: str, data: bytes) -> ParsedDoc:
         from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
 
-        return ParsedDoc(notes.parse_note(key, data, self._settings.sync.max_note_bytes))
+        return ParsedDoc(notes.parse_note(key, data, self._settings.sync.max_note_bytes, self._layout))
 
     def check_removals(self, gone: Sequence[str], known: int) -> None:
         """Raise `MassRemovalError` when so many notes vanished that a lost mount or a stray `rm -r` may be the cause;

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from quaid.model import Kind
-from quaid.vault import episodes, frontmatter, layout, markdown
+from quaid.vault import episodes, frontmatter, markdown
 
 MAX_QUOTED = 120
 """Characters of a value that are quoted."""
@@ -32,22 +32,22 @@ class _Difference(NamedTuple):
 _STATEMENT, _EDGE, _LINE, _TURN = "\0statement", "\0edge", "\0line", "\0turn "
 
 
-def describe(rel_path: str, befores: Sequence[bytes | None], after: bytes | None, turn: int | None = None) -> list[str]:
+def describe(kind: Kind, befores: Sequence[bytes | None], after: bytes | None, turn: int | None = None) -> list[str]:
     """Sentences like `confidence 0.9 → 0.95`, none when nothing that is read has changed.
 
     Args:
-        rel_path: decides what kind of note it is.
+        kind: what kind of note it is.
         befores: the version before; for a merge one of each side, and only what is in none of them is told.
         after: the version after. A version that does not exist says nothing.
         turn: look at this turn of an episode only.
     """
-    sides = [_compare(rel_path, before, after, turn) for before in befores]
+    sides = [_compare(kind, before, after, turn) for before in befores]
     others = [{difference.outcome for difference in side} for side in sides[1:]]
     return list(_in_words(found for found in sides[0] if all(found.outcome in other for other in others)))
 
 
-def _compare(rel_path: str, before: bytes | None, after: bytes | None, turn: int | None) -> list[_Difference]:
-    old, new = _take_apart(rel_path, before), _take_apart(rel_path, after)
+def _compare(kind: Kind, before: bytes | None, after: bytes | None, turn: int | None) -> list[_Difference]:
+    old, new = _take_apart(kind, before), _take_apart(kind, after)
     if turn is not None:
         wanted = f"{_TURN}{turn}"
         old, new = ({key: value for key, value in side.items() if key[0] == wanted} for side in (old, new))
@@ -56,14 +56,12 @@ def _compare(rel_path: str, before: bytes | None, after: bytes | None, turn: int
 
 
 @lru_cache(maxsize=8)  # what one commit left is what the next one found
-def _take_apart(rel_path: str, data: bytes | None) -> dict[tuple[str, str], str]:
+def _take_apart(kind: Kind, data: bytes | None) -> dict[tuple[str, str], str]:
     """Return the pieces of a version: (what it is, which of several) -> words."""
     if data is None:
         return {}
     head = frontmatter.parse(data.decode("utf-8", "replace").replace("\r\n", "\n"))
     pieces = {(key, ""): _spoken(value) for key, value in head.fields.items()}
-    note_type = head.fields.get("type")
-    kind = layout.kind_of(rel_path, note_type if isinstance(note_type, str) else None, head.fields)
     if kind is Kind.EPISODE:
         turns = episodes.parse_turns(head.body)
         return pieces | {(f"{_TURN}{turn.number}", ""): turn.text for turn in turns if turn.number is not None}

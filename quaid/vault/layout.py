@@ -6,17 +6,31 @@ import os
 import re
 import time
 import unicodedata
-from collections.abc import Container
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Self
 
 from quaid.errors import BadInputError
 from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, Kind
+
+if TYPE_CHECKING:
+    from quaid.settings import VaultSettings
 
 COOKIE_DIR = ".quaid"
 """The one folder of Quaid's in a vault: files that listeners touch to hear of. Nothing in it is ever read."""
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+_ID = re.compile(f"[0-7][{_CROCKFORD}]{{24,25}}")
+"""What `new_id` makes, which other programs write in capitals; or one character less, as in the design's example."""
+_CORE_STEMS = "|".join(name.removesuffix(".md") for name in CORE_FILES)
+_BY_NAME = re.compile(
+    rf"snippets/(?:{_CORE_STEMS})\.snippets\.md"
+    rf"|journal/(?:(?:{_CORE_STEMS})\.journal|archive/(?:{_CORE_STEMS})-\d{{4}}-\d\d)\.md"
+)
+KNOWLEDGE_GAPS = "review/knowledge-gaps.md"
+"""The list of questions asked in vain."""
 _FOLDER_KINDS = {
     "facts": Kind.FACT,
     "entities": Kind.ENTITY,
@@ -27,6 +41,8 @@ _FOLDER_KINDS = {
     "review": Kind.REVIEW,
     "sources": Kind.DOC,
 }
+FOLDERS = (*_FOLDER_KINDS, "usage")
+"""The names of Quaid's folders."""
 # Obsidian Sync, Syncthing, Dropbox and ownCloud, Resilio. iCloud's "name 2.md" and Google's "name (1).md" are
 # also what people call their own notes, so those are left to the duplicate-id check.
 _CONFLICT_COPY = re.compile(
@@ -43,35 +59,124 @@ _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{20,24}\.tmp", re.DOTALL)
 _RESERVED = re.compile(r"^(con|prn|aux|nul|conin\$|conout\$|com[\d¹²³]|lpt[\d¹²³])(?= *(?:\.|$))", re.IGNORECASE)
 
 
-def kind_of(rel_path: str, note_type: str | None, keys: Container[str] = ()) -> Kind:
-    """Return the kind of a note: its folder decides, elsewhere its `type`.
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The places of Quaid's notes in one vault, and the rule by which a note is one of them.
 
-    `event` names both a fact type and an entity type; outside the two folders a `confidence` or `status` key
-    (which only facts have) makes it a fact.
+    `folder` holds Quaid's folders; empty means that they lie in the vault itself. `is_managed` means that hand-written
+    notes in those folders, or with a `type` of Quaid's, are Quaid's too.
     """
-    parts = PurePosixPath(rel_path).parts
-    if len(parts) == 1 and parts[0] in CORE_FILES:
-        return Kind.CORE
-    if len(parts) > 1 and parts[0] in _FOLDER_KINDS:
-        return _FOLDER_KINDS[parts[0]]
+
+    folder: str = ""
+    is_managed: bool = False
+
+    @classmethod
+    def of(cls, settings: VaultSettings) -> Self:
+        return cls(settings.folder.strip("/"), settings.hand_written == "managed")
+
+    @classmethod
+    def of_vault(cls, root: Path) -> Self:
+        """Return the layout that the settings of the vault at `root` ask for."""
+        from quaid.config import settings_for_reading  # not above: most who need a path read no setting
+
+        return cls.of(settings_for_reading(root)[0].vault)
+
+    def place(self, path: str) -> str:
+        """Return where a path of Quaid's (`facts/2026/11/x.md`) lies in the vault. Core notes stay at the top."""
+        return f"{self.folder}/{path}" if self.folder and path not in CORE_FILES else path
+
+    def inner_path(self, rel_path: str) -> str:
+        """Return the path below `folder`, which is what `place` was given; empty for a path outside of it."""
+        if not self.folder:
+            return rel_path
+        return rel_path.removeprefix(f"{self.folder}/") if rel_path.startswith(f"{self.folder}/") else ""
+
+    def folder_kind(self, rel_path: str) -> Kind | None:
+        """Return the kind of note that the folder is for, if it is one of Quaid's."""
+        first, _, rest = self.inner_path(rel_path).partition("/")
+        return _FOLDER_KINDS.get(first) if rest else None
+
+    def kind_of(self, rel_path: str, fields: Mapping[str, Any]) -> Kind:
+        """Return the kind of a note with this head. What does not say that Quaid made it is a `NOTE`, its owner's."""
+        if rel_path in CORE_FILES:
+            return Kind.CORE
+        placed = self.folder_kind(rel_path)
+        return _managed_kind(placed, fields) if self.is_managed else self._marked_kind(rel_path, placed, fields)
+
+    def _marked_kind(self, rel_path: str, placed: Kind | None, fields: Mapping[str, Any]) -> Kind:
+        """The kind that the marks of Quaid's own notes tell. Those in the head hold wherever the note is moved."""
+        if (kind := _headed_kind(placed, fields)) is not None:
+            return kind
+        inner = self.inner_path(rel_path)
+        match placed:
+            case Kind.SNIPPET | Kind.JOURNAL:
+                is_made = _BY_NAME.fullmatch(inner) is not None
+            case Kind.REVIEW:
+                is_made = is_question(fields) or inner == KNOWLEDGE_GAPS
+            case Kind.DOC:
+                is_made = project_of(inner) is not None
+            case _:
+                is_made = False
+        return placed if placed and is_made else Kind.NOTE
+
+    def project_of(self, rel_path: str) -> str | None:
+        """Return the project in whose folder a note lies."""
+        return project_of(self.inner_path(rel_path))
+
+    def is_tools_note(self, rel_path: str) -> bool:
+        """Return True if a note tells how the tools of a project are reached."""
+        return self.project_of(rel_path) is not None and rel_path.endswith("/TOOLS.md")
+
+
+def _headed_kind(placed: Kind | None, fields: Mapping[str, Any]) -> Kind | None:
+    """The kind of a note whose head says that Quaid made it: by an id of Quaid's form, an episode by its session."""
+    note_type, note_id = fields.get("type"), fields.get("id")
+    if note_type == "episode" and "session" in fields and "turn_count" in fields:
+        return Kind.EPISODE
+    if not isinstance(note_id, str) or not _ID.fullmatch(note_id):
+        return None
+    if placed in {Kind.FACT, Kind.ENTITY}:
+        return placed
+    if note_type in FACT_TYPES and ("confidence" in fields or "status" in fields):
+        return Kind.FACT
+    if note_type in ENTITY_TYPES and "created" in fields:
+        return Kind.ENTITY
+    return Kind.DOC if note_type == "source" and "checksum" in fields else None
+
+
+def _managed_kind(placed: Kind | None, fields: Mapping[str, Any]) -> Kind:
+    """The kind that the folder tells, elsewhere the `type`. `event` is a type of facts and of entities: elsewhere a
+    `confidence` or `status`, which only facts have, decides.
+    """
+    note_type = fields.get("type")
+    if placed is not None:
+        return placed
     if note_type == "episode":
         return Kind.EPISODE
-    if note_type in FACT_TYPES and ("confidence" in keys or "status" in keys):
+    if note_type in FACT_TYPES and ("confidence" in fields or "status" in fields):
         return Kind.FACT
-    if note_type in ENTITY_TYPES:
-        return Kind.ENTITY
-    return Kind.NOTE
+    return Kind.ENTITY if note_type in ENTITY_TYPES else Kind.NOTE
 
 
-def project_of(rel_path: str) -> str | None:
-    """The project in whose folder a note lies."""
-    parts = rel_path.split("/", 2) if rel_path.startswith("projects/") else ()
+DEFAULT = Layout()
+
+
+def is_question(fields: Mapping[str, Any]) -> bool:
+    """Return True for the head of a question to the owner in review/."""
+    task, kind, key = (fields.get(name) for name in ("task", "kind", "key"))
+    is_keyed = isinstance(key, str) and re.fullmatch("[0-9a-f]{16}", key) is not None
+    return fields.get("type") == "review" and bool(task and kind and is_keyed)
+
+
+def project_of(path: str) -> str | None:
+    """Return the project in whose folder lies what Quaid calls `path`."""
+    parts = path.split("/", 2) if path.startswith("projects/") else ()
     return parts[1] if len(parts) == 3 else None
 
 
-def is_tools_note(rel_path: str) -> bool:
-    """Return True if a note tells how the tools of a project are reached."""
-    return project_of(rel_path) is not None and rel_path.endswith("/TOOLS.md")
+def list_project_files(root: Path, place: Layout) -> Iterator[Path]:
+    """Yield the PROJECT.md of each project of the vault at `root`."""
+    return (root / place.place("projects")).glob("*/PROJECT.md")
 
 
 def is_note_name(name: str) -> bool:

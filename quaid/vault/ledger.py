@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from quaid.model import Use
 from quaid.vault import files
-from quaid.vault.layout import slug
+from quaid.vault.layout import DEFAULT, Layout, slug
 
 USAGE_DIR = "usage"
 _SUFFIX = ".tsv"
@@ -103,16 +103,16 @@ def device_name(host: str, token: str) -> str:
     return f"{slug(host.partition('.')[0], _MAX_HOST)}-{token[:4]}"
 
 
-def ledger_path(device: str) -> str:
+def ledger_path(device: str, place: Layout = DEFAULT) -> str:
     """`usage/maya-laptop-7k3q.tsv`"""
-    return f"{USAGE_DIR}/{device}{_SUFFIX}"
+    return place.place(f"{USAGE_DIR}/{device}{_SUFFIX}")
 
 
-def list_ledgers(root: Path) -> dict[str, str]:
+def list_ledgers(root: Path, place: Layout = DEFAULT) -> dict[str, str]:
     """Device -> a stamp that changes when its ledger does. Opens no file: this is asked on every recall."""
     stamps = {}
     try:
-        with os.scandir(root / USAGE_DIR) as found:
+        with os.scandir(root / place.place(USAGE_DIR)) as found:
             for entry in found:
                 if entry.name.endswith(_SUFFIX) and entry.name[0] != "." and entry.is_file(follow_symlinks=False):
                     stat = entry.stat(follow_symlinks=False)
@@ -123,7 +123,7 @@ def list_ledgers(root: Path) -> dict[str, str]:
     return stamps
 
 
-def read_ledger(root: Path, device: str) -> Ledger:
+def read_ledger(root: Path, device: str, place: Layout = DEFAULT) -> Ledger:
     """The ledger of `device`; empty when it is gone."""
-    data = files.read_note(root, ledger_path(device))
+    data = files.read_note(root, ledger_path(device, place))
     return Ledger({}) if data is None else parse_ledger(data)

@@ -12,13 +12,16 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
 from quaid.model import Chunk, Edge, Kind, Note
-from quaid.vault import episodes, frontmatter, layout, markdown
+from quaid.vault import episodes, frontmatter, layout, markdown, properties
+from quaid.vault.layout import Layout
 
 MEGABYTE = 1_000_000
+NOT_MADE = "it is in a folder of Quaid's, but Quaid did not make it: it is read as your own note"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$")
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
@@ -41,8 +44,12 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(normal.rstrip(".").encode()).hexdigest()
 
 
-def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE) -> Note:
-    """Read one file of the vault. `max_bytes` bounds how much of a very long note is searched."""
+def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place: Layout = layout.DEFAULT) -> Note:
+    """Read one file of the vault. `max_bytes` bounds how much of a very long note is searched.
+
+    The head of a note that Quaid did not make means nothing to Quaid: such a note is its path, its words, its names
+    and its properties.
+    """
     text, problems = decode(data, max_bytes)
     head = frontmatter.parse(text)
     problems += head.problems
@@ -50,12 +57,29 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE) -> Not
     if markdown.has_conflict_markers(text):
         problems += ("a merge conflict is not resolved; both sides are searchable",)
         body = markdown.without_conflict_markers(body)
-    reader = _Fields(head.fields)
-    kind = layout.kind_of(rel_path, reader.text("type"), head.fields)
+    kind = place.kind_of(rel_path, head.fields)
+    if kind in _WITH_HEAD or place.is_managed:
+        return _parse_made(rel_path, data, kind, head.fields, body, problems, place)
+    return _parse_own(rel_path, data, kind, head.fields, body, problems, place)
+
+
+def parse_fact(rel_path: str, data: bytes) -> Note:
+    """Read a note that is known to be a fact."""
+    text, problems = decode(data, 2 * MEGABYTE)
+    head = frontmatter.parse(text)
+    body = markdown.without_conflict_markers(head.body) if markdown.has_conflict_markers(text) else head.body
+    return _parse_made(rel_path, data, Kind.FACT, head.fields, body, (*problems, *head.problems), layout.DEFAULT)
+
+
+def _parse_made(
+    rel_path: str, data: bytes, kind: Kind, fields: Mapping[str, Any], body: str, problems: tuple[str, ...],
+    place: Layout,
+) -> Note:  # fmt: skip
+    reader = _Fields(fields)
     stem = PurePosixPath(rel_path).stem
     names = tuple(dict.fromkeys([stem, *reader.list("aliases")]))
     subject = stem if kind is Kind.ENTITY else None
-    shape = _shape_title if layout.is_tools_note(rel_path) else _SHAPES.get(kind, _shape_by_heading)
+    shape = _shape_title if place.is_tools_note(rel_path) else _SHAPES.get(kind, _shape_by_heading)
     shaped = shape(body, stem, names, reader)
     cited = reader.list("turns")
     return Note(
@@ -76,7 +100,7 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE) -> Not
         speaker=reader.text("speaker"),
         source=reader.text("source"),
         session=reader.text("session"),
-        project=reader.text("project") or layout.project_of(rel_path),
+        project=reader.text("project") or place.project_of(rel_path),
         technical=reader.flag("technical"),
         pinned=reader.flag("pinned"),
         verified=reader.flag("verified"),
@@ -91,6 +115,38 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE) -> Not
         links=tuple(markdown.links(body)),
         citations=tuple(markdown.citations([*cited, body])),
         problems=tuple(dict.fromkeys((*problems, *reader.problems))),
+    )
+
+
+def _parse_own(
+    rel_path: str, data: bytes, kind: Kind, fields: Mapping[str, Any], body: str, problems: tuple[str, ...],
+    place: Layout,
+) -> Note:  # fmt: skip
+    reader = _Fields(fields)
+    stem = PurePosixPath(rel_path).stem
+    names = tuple(dict.fromkeys([stem, *reader.list("aliases"), *reader.list("alias")]))
+    shape = _shape_title if place.is_tools_note(rel_path) else _SHAPES.get(kind, _shape_own)
+    shaped = shape(body, stem, names, reader)
+    is_misplaced = kind is Kind.NOTE and place.folder_kind(rel_path) is not None
+    of_head = tuple(islice(properties.edges(fields, stem), properties.MAX_EDGES)) if kind is Kind.NOTE else ()
+    return Note(
+        rel_path=rel_path,
+        content_hash=content_hash(data),
+        kind=kind,
+        id=rel_path,
+        title=reader.text("title") or reader.text("label") or stem,
+        text=shaped[0],
+        chunks=shaped[1],
+        project=place.project_of(rel_path),
+        pinned=kind is Kind.CORE and reader.flag("pinned"),
+        verified=kind is Kind.CORE and reader.flag("verified"),
+        created=reader.date("created") or reader.date("date"),
+        names=names,
+        keywords=tuple(reader.list("keywords")),
+        edges=tuple(dict.fromkeys((*markdown.edges(body), *of_head))),
+        links=tuple(dict.fromkeys((*markdown.links(body), *(edge.object for edge in of_head)))),
+        citations=tuple(markdown.citations([body])),
+        problems=tuple(dict.fromkeys((*problems, *([NOT_MADE] if is_misplaced else ())))),
     )
 
 
@@ -193,7 +249,7 @@ class _Fields:
     """A head's fields by type; a value of the wrong type is a problem and counts as absent."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
-        self._fields = fields
+        self.all = self._fields = fields
         self.problems: list[str] = []
 
     def text(self, key: str) -> str | None:
@@ -312,6 +368,20 @@ def _shape_by_heading(body: str, stem: str, names: Sequence[str], fields: _Field
     return "", chunks or (Chunk(0, title, "", keywords),)
 
 
+def _shape_own(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
+    """By heading; the properties are a piece of their own, so that an answer shows them."""
+    text, chunks = _shape_by_heading(body, stem, names, fields)
+    said = properties.describe(fields.all)
+    if not said:
+        return text, chunks
+    title = fields.text("title") or fields.text("label") or stem
+    kept = chunks if body.strip() else ()
+    pieces = markdown.split_text(said[: 2 * markdown.CHUNK_CHARS])
+    return text, (
+        *kept, *(Chunk(i, piece, title, chunks[0].keywords) for i, piece in enumerate(pieces, len(kept)))
+    )  # fmt: skip
+
+
 def _shape_title(_body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
     # It holds credentials, and recall shows what it finds as it is; `quaid docs search` knows it without them.
     return "", (Chunk(0, fields.text("title") or stem, "", " ".join(names[1:])),)
@@ -321,6 +391,8 @@ def _shape_review(_body: str, _stem: str, _names: Sequence[str], _fields: _Field
     return "", ()  # a question about a memory is not one: a list of unanswered questions would answer them
 
 
+_WITH_HEAD = frozenset({Kind.FACT, Kind.ENTITY, Kind.EPISODE})
+"""The kinds whose marks are in the head, so that it is Quaid's."""
 _SHAPES: dict[Kind, Callable[[str, str, Sequence[str], _Fields], _Shaped]] = {
     Kind.FACT: _shape_fact,
     Kind.ENTITY: _shape_entity,

@@ -116,7 +116,7 @@ class Bench:
         self.beliefs = {belief["_id"]: belief for belief in beliefs}
         made, _ = Memory.create(root)
         with made:
-            for change in settings:
+            for change in ("vault.hand_written=managed", *settings):
                 made.configure(*change.split("=", 1))
         for belief in beliefs:
             write_belief(root, belief, self.beliefs)

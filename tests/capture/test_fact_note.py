@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from hand_written import parse_note
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, name_key
 from quaid.vault import frontmatter, markdown
 from quaid.vault.frontmatter import FrontmatterBrokenError
-from quaid.vault.notes import parse_note, text_hash
+from quaid.vault.notes import text_hash
 
 NOW = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
 

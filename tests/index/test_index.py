@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from hand_written import parse_note
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from vaults import dump
@@ -17,7 +18,7 @@ from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
 from quaid.model import Chunk
 from quaid.sqlite import transaction
-from quaid.vault.notes import content_hash, parse_note
+from quaid.vault.notes import content_hash
 
 DIMENSION = 8
 TABLES = ("documents", "chunks", "names", "edges", "links", "citations", "passed_over")

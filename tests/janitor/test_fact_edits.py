@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hand_written import parse_note
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from quaid.janitor.fact_edits import approve, graduate, rewrite, statement_span
 from quaid.vault import frontmatter
 from quaid.vault.frontmatter import FrontmatterBrokenError
-from quaid.vault.notes import parse_note
 
 PATH = "facts/one.md"
 HEAD = "---\nid: 01one # mine\nstatus: pending\nodd: [1,  2]\n---\n"

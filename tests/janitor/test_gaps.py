@@ -16,6 +16,7 @@ from quaid.janitor.runner import RunOptions
 from quaid.janitor.tasks import gaps as task
 from quaid.local.recall_log import Gap
 from quaid.place import state_folder
+from quaid.vault.layout import KNOWLEDGE_GAPS
 
 FIRST, LAST = "2026-11-01T08:00:00Z", "2026-11-19T08:00:00Z"
 
@@ -36,7 +37,7 @@ def test_questions_are_one_note_written_anew_only_when_they_changed(vault):
         (digest,) = plan(memory, found)
         assert (digest.kind, digest.is_minor, digest.subject) == ("digest", True, "list 2 questions asked in vain")
         carry_out(memory, [digest])
-        assert (vault.root / task.PATH).read_text() == (
+        assert (vault.root / KNOWLEDGE_GAPS).read_text() == (
             "---\ntype: digest\n---\n# Knowledge gaps\n\n## Asked in vain\n\n"
             "2 questions, asked 4 times in all, the last on 19 November 2026.\n\n"
             "- 3 times, the last on 19 November 2026: What is Maya's dog called?\n"
@@ -46,7 +47,7 @@ def test_questions_are_one_note_written_anew_only_when_they_changed(vault):
         (fewer,) = plan(memory, found[1:])
         assert fewer.key != digest.key
         carry_out(memory, plan(memory, []))
-        assert "every question found something" in (vault.root / task.PATH).read_text()
+        assert "every question found something" in (vault.root / KNOWLEDGE_GAPS).read_text()
 
 
 def test_without_consent_to_their_words_there_are_only_numbers(vault):
@@ -61,7 +62,7 @@ def test_without_consent_to_their_words_there_are_only_numbers(vault):
 
 def test_twenty_are_shown_and_the_owners_own_words_stay(vault):
     before = "# Mine\r\n\r\n## Asked in vain\r\n\r\nold\r\n\r\n## Notes\r\n\r\nkeep\r\n"
-    vault.write(task.PATH, before)
+    vault.write(KNOWLEDGE_GAPS, before)
     with vault.memory() as memory:
         (digest,) = plan(memory, [gap(f"Question {n}?") for n in range(30)])
     text = digest.edits[0].after.decode()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hand_written import parse_note
 
 from quaid.janitor import fact_edits
 from quaid.model import Citation, Edge
 from quaid.vault.frontmatter import FrontmatterBrokenError, parse
-from quaid.vault.notes import parse_note
 
 WINNER = """---
 id: 01a

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from hand_written import parse_note
 from janitor_context import NOW, Known, carry_out, context_of
 from replay import Replay, answers, needs, write_sessions
 from vaults import assert_verified, copy_vault
@@ -15,7 +16,6 @@ from quaid.errors import ModelAnswerError
 from quaid.janitor import questions
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import review
-from quaid.vault.notes import parse_note
 
 PENDING = "---\nid: 01{name}\ntype: preference  # keep\nstatus: pending\ncreated: 2026-11-{day:02}T10:00:00Z\nconfidence: 0.9\n{more}---\n{text}\n"
 EPISODE = (

@@ -112,6 +112,7 @@ def sick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
     """One vault with every broken note at once, and a healthy one among them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
+        patch.setenv("QUAID_VAULT_HAND_WRITTEN", "managed")
         sick_vault = copy_vault(tmp_path_factory.mktemp("sick") / "vault")
         for rel_path, (data, _, _) in SICK.items():
             sick_vault.write(rel_path, data)
@@ -177,7 +178,7 @@ def test_fifty_megabytes_of_text_cost_seconds_and_little_memory(vault: Vault) ->
 
 @pytest.mark.parametrize("piece", ["\n", "\r\n", " \n"])
 def test_blank_lines_cost_no_memory(piece: str) -> None:
-    from quaid.vault.notes import parse_note
+    from hand_written import parse_note
 
     data = f"above{piece * (200_000 // len(piece))}    below".encode()
     tracemalloc.start()
@@ -195,7 +196,7 @@ def test_blank_lines_cost_no_memory(piece: str) -> None:
      "**a", "- a [[", "<<<<<<< ", "a" * 997 + "-", "\u0301", "<a ", "[a]: ", "&#", "\t", "1. "],
 )  # fmt: skip
 def test_no_markup_makes_reading_a_note_slow(piece: str) -> None:
-    from quaid.vault.notes import parse_note
+    from hand_written import parse_note
 
     data = (piece * (100_000 // len(piece))).encode()
     for rel_path in ("note.md", "facts/a.md", "entities/a.md", "episodes/a.md"):

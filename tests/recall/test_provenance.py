@@ -18,7 +18,7 @@ from vaults import Vault
 from quaid import Memory
 from quaid.cli.main import main
 from quaid.history.vault_history import History
-from quaid.model import Edit, Message, Turn
+from quaid.model import Edit, Kind, Message, Turn
 from quaid.recall.provenance import NoteChange, Provenance
 from quaid.settings import GitSettings
 from quaid.vault.differences import describe
@@ -425,7 +425,7 @@ def test_the_tree_fits_80_columns_and_json_has_the_documented_fields(
     ("x\n- [[A]] knows [[B]]\n", "x\n", ["edge removed: A knows B"]),
 ])  # fmt: skip
 def test_differences_in_words(before: str, after: str, told: list[str]) -> None:
-    assert describe("facts/a.md", [before.encode()], after.encode()) == told
+    assert describe(Kind.FACT, [before.encode()], after.encode()) == told
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode), st.binary(max_size=200))

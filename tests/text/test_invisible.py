@@ -116,6 +116,7 @@ def run(vault: Vault, *arguments: str) -> tuple[str, str]:
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: escaped(" ".join(command))[:30])
 def test_no_command_sends_it(vault: Vault, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
+    monkeypatch.setenv("QUAID_VAULT_HAND_WRITTEN", "managed")
     monkeypatch.setenv("QUAID_MODELS_PROVIDER", "none")
     out, err = run(vault, *command)
     assert out or err
@@ -130,6 +131,7 @@ def test_no_command_sends_it(vault: Vault, command: list[str], monkeypatch: pyte
 
 def test_ordinary_scripts_are_printed_as_they_were_typed(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
+    monkeypatch.setenv("QUAID_VAULT_HAND_WRITTEN", "managed")
     for number, text in enumerate(ORDINARY):
         if "\n" not in text:
             vault.write(f"facts/ordinary{number}.md", f"---\nid: 01ordinary{number}\n---\n{text}\n")
@@ -139,7 +141,7 @@ def test_ordinary_scripts_are_printed_as_they_were_typed(vault: Vault, monkeypat
 
 def test_a_terminal_gets_the_colours_of_quaid_and_no_others(vault: Vault) -> None:
     leader, follower = pty.openpty()
-    environ = {**os.environ, "TERM": "xterm", "QUAID_EMBEDDING_PROVIDER": "none"}
+    environ = {**os.environ, "TERM": "xterm", "QUAID_EMBEDDING_PROVIDER": "none", "QUAID_VAULT_HAND_WRITTEN": "managed"}
     environ.pop("NO_COLOR", None)
     for arguments in (["status"], ["get", "01kiln"], ["get", "01evil", "--raw"], ["--help"], ["search", "kiln"]):
         command = [
@@ -163,7 +165,7 @@ def test_a_terminal_gets_the_colours_of_quaid_and_no_others(vault: Vault) -> Non
 
 
 def test_bytes_for_a_program_are_exact(vault: Vault) -> None:
-    environ = {**os.environ, "QUAID_EMBEDDING_PROVIDER": "none"}
+    environ = {**os.environ, "QUAID_EMBEDDING_PROVIDER": "none", "QUAID_VAULT_HAND_WRITTEN": "managed"}
     command = [sys.executable, "-m", "quaid", "get", "01evil", "--raw", "--vault", str(vault.root)]
     done = subprocess.run(command, capture_output=True, env=environ, check=True)
     assert done.stdout == (vault.root / "facts/evil.md").read_bytes()
@@ -203,6 +205,7 @@ def test_logs_that_people_read_have_escapes(tmp_path: Path, capsys: pytest.Captu
 
 def test_agents_are_not_given_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
+    monkeypatch.setenv("QUAID_VAULT_HAND_WRITTEN", "managed")
 
     async def body(client: Any) -> None:
         for tool, arguments in (

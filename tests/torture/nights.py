@@ -29,6 +29,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
+from hand_written import parse_note
 from vaults import Vault
 
 from quaid import Memory
@@ -42,13 +43,13 @@ from quaid.local import queue
 from quaid.local.runs import evidence_key
 from quaid.place import state_folder
 from quaid.vault import files
-from quaid.vault.notes import parse_note
 
 FACT = "---\nid: 01{name}\ntype: fact\nstatus: {status}\nowner: default\n{marks}---\n{text}\n"
 QUIET = {
     "QUAID_EMBEDDING_PROVIDER": "none",
     "QUAID_MODELS_PROVIDER": "none",
     "QUAID_NOTIFICATIONS_CHANNELS": "",
+    "QUAID_VAULT_HAND_WRITTEN": "managed",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
 }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quaid.model import Kind
 from quaid.place import find_vault
 from quaid.vault import layout
-from quaid.vault.layout import entity_path, is_conflict_copy, is_note_name, kind_of, new_id, slug
+from quaid.vault.layout import Layout, entity_path, is_conflict_copy, is_note_name, new_id, slug
 
 FIRST, LAST = datetime(1970, 1, 2), datetime(9999, 1, 1)  # noqa: DTZ001
 NOW = datetime(2026, 11, 20, 14, 2, 30, tzinfo=UTC)
@@ -38,8 +38,9 @@ NOW = datetime(2026, 11, 20, 14, 2, 30, tzinfo=UTC)
     ("a.md", "episode", (), Kind.EPISODE),
     ("a.md", "recipe", ("status",), Kind.NOTE),
 ])  # fmt: skip
-def test_the_folder_decides_then_the_type(path, note_type, keys, kind):
-    assert kind_of(path, note_type, keys) is kind
+def test_in_a_managed_vault_the_folder_decides_then_the_type(path, note_type, keys, kind):
+    head = {**({"type": note_type} if note_type else {}), **dict.fromkeys(keys, "x")}
+    assert Layout(is_managed=True).kind_of(path, head) is kind
 
 
 @given(st.lists(st.datetimes(FIRST, LAST, timezones=st.just(UTC)), min_size=2, max_size=20))

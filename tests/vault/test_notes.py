@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from hand_written import parse_note
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from quaid.model import Citation, Edge, Kind
 from quaid.vault import notes
 from quaid.vault.layout import entity_path
-from quaid.vault.notes import parse_note, parse_time, render_entity, render_fact, render_time, text_hash
+from quaid.vault.notes import parse_time, render_entity, render_fact, render_time, text_hash
 
 FACT = """---
 id: 01kagx3m7r9q2d5w8t0v7k3qd

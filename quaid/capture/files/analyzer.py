@@ -28,9 +28,10 @@ from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError
 from quaid.index import documents
 from quaid.local import quarantine
 from quaid.local.quarantine import Quarantined
-from quaid.model import Message, ModelUsage, note_name
+from quaid.model import Kind, Message, ModelUsage, note_name
 from quaid.place import state_folder
-from quaid.vault import files, notes
+from quaid.vault import files, frontmatter, notes
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     import apsw
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from quaid.llm import Answer, Models, Prompt
     from quaid.sync.embedding import Progress
 
-_OURS = ("facts", "entities", "episodes", "snippets", "journal", "review", "sources")
 """Folders of the vault whose notes are memories already."""
 
 
@@ -127,8 +127,7 @@ class FileAnalyzer:
             ModelError: no model answered. What it has answered so far is kept and not asked again.
             NoteBrokenError: the file's source note cannot be edited.
         """
-        real, root = path.resolve(), self._root.resolve()
-        if real.is_relative_to(root) and real.relative_to(root).parts[:1] and real.relative_to(root).parts[0] in _OURS:
+        if self._is_memory(path):
             raise BadInputError(f"{path} is a memory already. Give a file that is not one of Quaid's own notes.")
         file = read_file(path)
         focus = " ".join(_safe(options.focus).split())
@@ -265,13 +264,23 @@ class FileAnalyzer:
                 duplicates[place] = replace(duplicate, session=session)
         return storing.plan_facts(new, duplicates, names, now, found.renamed)
 
+    def _is_memory(self, path: Path) -> bool:
+        """Return whether a file is one of Quaid's notes in the vault."""
+        real, root = path.resolve(), self._root.resolve()
+        if real == root or not real.is_relative_to(root) or not real.is_file():
+            return False
+        head = frontmatter.parse(real.read_bytes().decode("utf-8", "replace"))
+        kind = Layout.of(self._settings.vault).kind_of(real.relative_to(root).as_posix(), head.fields)
+        is_source = kind is Kind.DOC and head.fields.get("type") == "source"
+        return is_source or kind not in {Kind.NOTE, Kind.DOC, Kind.CORE}
+
     def _without_forgotten(self, found: _FileReading, names: Iterable[str]) -> _FileReading:
         """Leave out the facts that one of the removed notes `names` stated: what was forgotten is not learned again."""
         forgotten: dict[str, str] = {}
         for name in names:
             removed = self._dependencies.history().find_removed(name.rpartition("-")[2])
             if removed is not None:
-                note = notes.parse_note(removed[1], removed[2])
+                note = notes.parse_fact(removed[1], removed[2])
                 forgotten[note.text_hash or ""] = note.id
         kept: list[ExtractedFact] = []
         left_out = list(found.extraction.left_out)

@@ -18,6 +18,7 @@ from quaid.capture.importers.import_content import ImportContent, ImportedEntity
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, Edit, name_key, note_name
 from quaid.vault import frontmatter, markdown, notes
+from quaid.vault.layout import DEFAULT, Layout
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _MAX_NAME_CHARS = 150
@@ -45,7 +46,7 @@ class VaultState:
     `ids` and `texts` (owner, text hash) are of facts that it has. `read` gives a file's bytes, None where there is
     none; `can_hold` says whether one could stand there; `find_entity` gives the note of what is called so. `names` are
     those of its entities, as written and as their note is called. `template` are core notes nobody has written in yet,
-    by path.
+    by path; `layout` says where Quaid's notes lie.
     """
 
     ids: Collection[str] = ()
@@ -55,6 +56,7 @@ class VaultState:
     find_entity: entity_note.FindEntity = lambda _: None
     names: Sequence[tuple[str, str]] = ()
     template: Mapping[str, bytes] = field(default_factory=dict)
+    layout: Layout = DEFAULT
 
 
 @dataclass(slots=True)
@@ -146,7 +148,9 @@ class _Planner:
         return known
 
     def _plan_new_entity(self, entity: ImportedEntity, edges: Sequence[Edge]) -> Edit:
-        edit = entity_note.plan_entity(entity.name, entity.type, entity.created or self.now, tuple(edges))
+        edit = entity_note.plan_entity(
+            entity.name, entity.type, entity.created or self.now, tuple(edges), self.vault.layout
+        )
         file_name = note_name(edit.rel_path)
         aliases = [name for name in dict.fromkeys((entity.name, *entity.aliases)) if name != file_name]
         text = frontmatter.set_fields(
@@ -163,6 +167,9 @@ class _Planner:
 
     def _plan_known_entity(self, note: entity_note.EntityNote, entity: ImportedEntity, edges: Sequence[Edge]) -> None:
         """Add the edges that its note does not have. Its words are its owner's."""
+        if note.is_own:
+            self._plan_edge_facts(edges)
+            return
         data = note.data
         for edge in edges:
             own = entity_note.EntityNote(note.name, note.rel_path, data)
@@ -182,6 +189,15 @@ class _Planner:
         if entity.prose and entity.prose.encode() not in data:
             self.plan.left_out["texts on what has a note in the vault already"] += 1
 
+    def _plan_edge_facts(self, edges: Sequence[Edge]) -> None:
+        """The edges of what has a note of the owner's own, as facts."""
+        for edge in edges:
+            details = replace(self.details, id=derive_id("edge", edge.subject, edge.relation, edge.object))
+            edit = entity_note.plan_edge_fact(edge, details, self.now, self.vault.layout)[1]
+            if self.vault.read(edit.rel_path) is None:
+                self.plan.edits.append(edit)
+                self.plan.counts["edges"] += 1
+
     def plan_facts(self, candidates: Iterable[ImportCandidate], names: _NameMatcher) -> None:
         taken: set[str] = set()
         for candidate in candidates:
@@ -200,7 +216,7 @@ class _Planner:
                 keywords=fact.keywords,
             )
             linked = names.names_in(candidate.text)
-            edit = fact_note.plan_fact(candidate.text, known, fact.created or self.now, linked)[1]
+            edit = fact_note.plan_fact(candidate.text, known, fact.created or self.now, linked, self.vault.layout)[1]
             self.plan.edits.append(_with_free_path(edit, candidate.id, taken, self.vault.read))
             self.plan.counts["facts"] += 1
             self.plan.examples.append(candidate.text)

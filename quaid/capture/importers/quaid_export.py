@@ -41,9 +41,9 @@ def is_exported(rel_path: str) -> bool:
         return False
     if any(char in rel_path for char in "\\\0\n\r") or any("\ud800" <= char <= "\udfff" for char in rel_path):
         return False
-    folder, _, name = rel_path.partition("/")
-    if folder == ledger.USAGE_DIR and "/" not in name and name.endswith(".tsv"):
-        return not name.startswith(".")
+    *folders, name = rel_path.split("/")
+    if folders[-1:] == [ledger.USAGE_DIR] and name.endswith(".tsv"):
+        return layout.is_vault_path(rel_path)
     return layout.is_note_path(rel_path)
 
 

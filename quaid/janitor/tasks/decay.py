@@ -97,7 +97,7 @@ def forget(
     edits = []
     for path in (faded.document.path, *(one.path for one in replaced)):
         data = context.read(path)
-        note = None if data is None else notes.parse_note(path, data)
+        note = None if data is None else notes.parse_fact(path, data)
         if note is None or note.pinned or note.verified:
             return None
         edits.append(Edit(path, data, None))

@@ -12,12 +12,12 @@ from quaid.local.runs import evidence_key
 from quaid.model import Edit
 from quaid.text.quoting import neutralise
 from quaid.vault import headings, notes
+from quaid.vault.layout import KNOWLEDGE_GAPS
 
 if TYPE_CHECKING:
     from quaid.local.recall_log import Gap
 
 TASK = "gaps"
-PATH = "review/knowledge-gaps.md"
 TITLE = "Asked in vain"
 MAX_SHOWN = 20
 
@@ -28,7 +28,8 @@ _MARKS = str.maketrans({mark: f"\\{mark}" for mark in r"\[]*_`<>%#|~"})
 
 def plan(context: TaskContext) -> Iterator[Decision]:
     """The edit of the note, if what it lists has changed."""
-    before = context.read(PATH)
+    path = context.layout.place(KNOWLEDGE_GAPS)
+    before = context.read(path)
     if context.settings.recall.gaps == "off" or (before is None and not context.gaps):
         return
     try:
@@ -45,7 +46,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         task=TASK,
         kind="digest",
         key=evidence_key(TASK, listed),
-        edits=(Edit(PATH, before, after.encode()),),
+        edits=(Edit(path, before, after.encode()),),
         subject=asked if count else "no question was asked in vain",
         why="A recall found nothing for them.",
         is_minor=True,

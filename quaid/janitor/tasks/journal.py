@@ -62,7 +62,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def _read_due(context: TaskContext, core: str, refused: set[str]) -> _DueJournal | None:
-    data, note = context.read(layout.journal_path(core)), context.read_core(core)
+    data, note = context.read(context.layout.place(layout.journal_path(core))), context.read_core(core)
     if data is None or note is None or core_notes.is_long(note[1]):
         return None
     try:
@@ -187,7 +187,7 @@ def _problems(theme: Mapping[str, Any], batch: Sequence[JournalEntry], note: str
 
 def _archive(context: TaskContext, due: _DueJournal) -> list[Edit] | None:
     """The entries out of the journal and into the archive of their month; None where an archive cannot be read."""
-    text, path = due.journal.decode("utf-8"), layout.journal_path(due.core)
+    text, path = due.journal.decode("utf-8"), context.layout.place(layout.journal_path(due.core))
     archives: dict[str, tuple[bytes | None, str]] = {}
     for entry in reversed(due.entries):
         archive = archive_path(path, entry.day)

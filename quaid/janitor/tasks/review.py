@@ -181,7 +181,7 @@ def _read(context: TaskContext, document: Document, turns: tuple[Candidate, ...]
     statement = model_text.plain_line(body[slice(*fact_edits.statement_span(body))])
     if markdown.has_conflict_markers(text) or not statement:
         return None
-    return PendingFact(document, notes.parse_note(document.path, data), data, statement, turns, approval)
+    return PendingFact(document, notes.parse_fact(document.path, data), data, statement, turns, approval)
 
 
 def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> list[tuple[PendingFact, ReviewJudgement]]:
@@ -301,6 +301,6 @@ def _reword(fact: PendingFact, statement: str, names: Sequence[tuple[str, str]])
     taken = {name for name, _ in own}
     text = link_names(statement, [*own, *(pair for pair in names if pair[0] not in taken)])
     edit = fact_edits.rewrite(fact.document.path, fact.data, text, {"status": "approved"})
-    after = notes.parse_note(fact.document.path, edit.after or b"")
+    after = notes.parse_fact(fact.document.path, edit.after or b"")
     said = after.text == fact.note.text.replace(fact.statement, statement, 1) or after.text.startswith(statement)
     return edit if said and after.edges == fact.note.edges and after.id == fact.note.id else None

@@ -74,7 +74,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def _read_observations(context: TaskContext, core: str, refused: set[str]) -> _Observations | None:
-    data, note = context.read(layout.snippets_path(core)), context.read_core(core)
+    data, note = context.read(context.layout.place(layout.snippets_path(core))), context.read_core(core)
     if data is None or note is None or core_notes.is_long(note[1]):
         return None
     try:
@@ -192,7 +192,7 @@ def _decide(context: TaskContext, observed: _Observations, judgements: Mapping[s
         task=TASK,
         kind="fold",
         key=key,
-        edits=(*edits, Edit(layout.snippets_path(core), observed.snippets, emptied)),
+        edits=(*edits, Edit(context.layout.place(layout.snippets_path(core)), observed.snippets, emptied)),
         subject=subject,
         why=f"Observations were held against {core}: what is new and lasting goes into it, the rest is let go.",
         model=judgements[gone[0]].model,

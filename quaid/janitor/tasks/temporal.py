@@ -35,7 +35,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         data = context.read(fact.path) if is_relative else None
         if data is None:
             continue
-        note = notes.parse_note(fact.path, data)
+        note = notes.parse_fact(fact.path, data)
         told, source = _told_at(context, fact, note)
         edit = _put_dates(note, data, told)
         if told is not None and edit is not None:
@@ -48,7 +48,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
                 why=f"It was told on {notes.format_day(told)}, as {source} says.",
                 facts=(note.id,),
                 is_minor=True,
-                detail=f"After: {notes.parse_note(fact.path, edit.after or b'').text}",
+                detail=f"After: {notes.parse_fact(fact.path, edit.after or b'').text}",
             )
 
 
@@ -81,7 +81,7 @@ def _put_dates(note: Note, data: bytes, told: str | None) -> Edit | None:
     start, end = fact_edits.statement_span(body)
     said = with_dates(body[start:end], moment)
     edit = Edit(note.rel_path, data, f"{head}{body[:start]}{said}{body[end:]}".encode())
-    after = notes.parse_note(note.rel_path, edit.after or b"")
+    after = notes.parse_fact(note.rel_path, edit.after or b"")
     plain = markdown.plain(body[start:end])
     is_sound = after.text == note.text.replace(plain, with_dates(plain, moment), 1)
     same = (after.edges, after.links, after.citations, after.id) == (note.edges, note.links, note.citations, note.id)
