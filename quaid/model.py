@@ -246,13 +246,40 @@ class ChannelRank:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What stands beside a hit: another piece of its note or conversation, or the turn that a fact rests on (`cited`).
+    `ordinal` is its place in the note at `path`.
+    """
+
+    path: str
+    ordinal: int
+    text: str
+    turn: int | None = None
+    speaker: str | None = None
+    created: str | None = None
+    heading: str = ""
+    cited: bool = False
+
+    @property
+    def told(self) -> str | None:
+        """The moment to which its words are relative."""
+        return None if self.turn is None else self.created
+
+    @property
+    def id(self) -> str:
+        """The id of the hit that it would be."""
+        return self.path if self.turn is None else f"{note_name(self.path)}#t{self.turn}"
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One answer. `score` is in [0, 1], a little more where rare evidence comes on top; `channels` says who found it
     and where, `evidence` what speaks for it and how much.
 
     `provenance` is whose word it is: owner, other (`speaker`), agent, tool, import or conversation. `contradicts` are
     the ids of hits that cannot be true together with this one; those of them that began or were told before it are also
-    in `later_than`, those after it in `earlier_than`.
+    in `later_than`, those after it in `earlier_than`. `ordinal` is the place of `text` in its note, `heading` the title
+    and the headings over it, and `beside` what stands around it: only where a budget has room for that.
     """
 
     id: str
@@ -278,12 +305,22 @@ class Hit:
     later_than: tuple[str, ...] = ()
     earlier_than: tuple[str, ...] = ()
     evidence: Mapping[str, float] = field(default_factory=dict)
+    ordinal: int = 0
+    heading: str = ""
+    beside: tuple[Neighbour, ...] = ()
+
+    @property
+    def told(self) -> str | None:
+        """The moment to which its words are relative: of a turn when it was said, of anything else it is not known."""
+        return None if self.turn is None else self.created
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
     """The answer to one question. `degraded` names every channel or guarantee that was missing; `doubt` says why the
-    best answer may not be one; `context` are core notes that were asked for with it, as (path, text).
+    best answer may not be one; `context` are core notes that were asked for with it, as (path, text). `more` says
+    that other memories matched as well. `text` is the answer as a reader is shown it within the budget that was given,
+    None without one.
     """
 
     query: str
@@ -293,6 +330,8 @@ class Recall:
     trace: Mapping[str, object] = field(default_factory=dict)
     doubt: str | None = None
     context: tuple[tuple[str, str], ...] = ()
+    more: bool = False
+    text: str | None = None
 
 
 class ModelUsage(NamedTuple):

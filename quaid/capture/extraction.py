@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date
 from typing import Any, TypeVar
 
 from quaid.capture.cleaning import clean_text
@@ -24,6 +24,7 @@ from quaid.errors import BadInputError
 from quaid.llm.exchange import FailedItem, ItemProblem
 from quaid.model import CORE_FILES, Edge, name_key
 from quaid.recall.intent import is_technical
+from quaid.text.relative_dates import with_dates
 from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault.notes import text_hash
 
@@ -45,9 +46,6 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 """Orders to the reader of a text. People say such things to each other as well: a match alone proves nothing."""
-_RELATIVE = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|this|past|previous|coming)\b", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,36 +280,6 @@ def _rejection_reason(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> 
     if all(_ORDER.search(said[turn].text) for turn in fact.turns):
         return "it rests only on a turn that gives orders to its reader"
     return ""
-
-
-def with_dates(text: str, told: datetime | None) -> str:
-    """`text` with the date behind each time that is relative to the moment it was told: `yesterday (7 May 2023)`."""
-    if told is None or not _RELATIVE.search(text):
-        return text
-    from quaid.text.dates import find_dates
-
-    dated = text
-    for mention in reversed(find_dates(text, told)):
-        if not _RELATIVE.search(mention.text) or date.min in mention[1:3] or date.max in mention[1:3]:
-            continue
-        meant = _days(mention.start, mention.end)
-        start, end = mention.span
-        is_told = meant in text or mention.start.isoformat() in text or text[end:].lstrip().startswith("(")
-        # `Tomorrow, and Tomorrow` is a novel: a capital that begins no sentence belongs to a name.
-        is_in_name = text[start].isupper() and text[:start].strip() and not re.search(r"[.!?]\s+\Z", text[:start])
-        if not is_told and not is_in_name:
-            dated = f"{dated[:end]} ({meant}){dated[end:]}"
-    return dated
-
-
-def _days(start: date, end: date) -> str:
-    if start == end:
-        return f"{start.day} {start:%B %Y}"
-    if (start.month, start.day, end.month, end.day) == (1, 1, 12, 31) and start.year == end.year:
-        return f"{start.year}"
-    if start.day == 1 and (end.month, end.year) == (start.month, start.year) and end.day >= 28:
-        return f"{start:%B %Y}"
-    return f"{start.day} {start:%B %Y} to {end.day} {end:%B %Y}"
 
 
 def _cited(turns: Iterable[str]) -> Iterator[int]:

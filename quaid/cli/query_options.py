@@ -57,7 +57,13 @@ class QueryOptions(NamedTuple):
     superseded: Annotated[bool, typer.Option("--superseded", help="Also facts that were replaced or have expired.")] = (
         False
     )
-    budget: Annotated[int | None, typer.Option(metavar="TOKENS", min=1, help="At most so much text in all.")] = None
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            metavar="TOKENS", min=1, help="Fill so many tokens: a block for each conversation and note, best first."
+        ),
+    ] = None
+    ids: Annotated[bool, typer.Option("--ids", help="With --budget: the id and the score of each memory.")] = False
     context: Annotated[bool, typer.Option("--context", help="Print the core notes before the hits.")] = False
     depth: Annotated[
         str | None, typer.Option(metavar="DEPTH", help=f"{', '.join(DEPTHS)}: never ask a model, in doubt, always.")
@@ -83,6 +89,8 @@ class QueryOptions(NamedTuple):
         check_one_of("depth", [self.depth] if self.depth else None, DEPTHS)
         if self.context and self.as_of:
             raise UsageError("--context has the core notes of today, --as-of asks the past. Leave one of them out.")
+        if self.ids and self.budget is None:
+            raise UsageError("--ids is for --budget: without it, each hit has its id anyway. Leave --ids out.")
         options = {
             "kinds": frozenset(self.kind or ()),
             "projects": frozenset(self.project or ()),
@@ -93,6 +101,7 @@ class QueryOptions(NamedTuple):
             "at": parse_option_day("--at", self.at, now, end=True),
             "superseded": self.superseded,
             "budget": self.budget,
+            "with_ids": self.ids,
             "context": self.context,
             **self._parse_period(now),
         }

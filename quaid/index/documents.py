@@ -329,17 +329,29 @@ def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -
     return "\n\n".join(f"{speaker}: {text}" if named and speaker else str(text) for text, _, speaker in rows)
 
 
-def list_texts(connection: apsw.Connection, path: str, turns: tuple[int, int] | None, scope: Scope) -> list[str]:
-    """Return the texts of a note in their order, as far as `scope` sees them; of an episode those from one turn to
-    another.
+def list_beside(
+    connection: apsw.Connection, chunk_ids: Collection[int], turns: int, sections: int
+) -> list[tuple[int, int]]:
+    """Return (chunk, chunk beside it) for those of the same note that are at most `turns` places from a piece of a
+    turn, `sections` from any other.
     """
-    first, last = turns or (None, None)
     rows = connection.execute(
-        "SELECT c.text FROM documents d JOIN chunks c USING (doc_id) WHERE d.path = :path "
-        f"AND (:first_turn IS NULL OR c.turn BETWEEN :first_turn AND :last_turn) {scope.and_chunks} ORDER BY c.ordinal",
-        {"path": path, "first_turn": first, "last_turn": last, **scope.values},
+        "SELECT c.chunk_id, b.chunk_id FROM chunks c JOIN chunks b ON b.doc_id = c.doc_id "
+        "AND b.ordinal BETWEEN c.ordinal - iif(c.turn IS NULL, :sections, :turns) "
+        "AND c.ordinal + iif(c.turn IS NULL, :sections, :turns) AND b.chunk_id <> c.chunk_id "
+        "WHERE c.chunk_id IN (SELECT value FROM json_each(:wanted))",
+        {"wanted": json.dumps(list(chunk_ids)), "turns": turns, "sections": sections},
     )
-    return [str(row[0]) for row in rows]
+    return [(int(row[0]), int(row[1])) for row in rows]
+
+
+def list_contexts(connection: apsw.Connection, chunk_ids: Collection[int]) -> dict[int, str]:
+    """Return the context of each chunk: of a section the headings over it."""
+    rows = connection.execute(
+        "SELECT chunk_id, context FROM chunks WHERE chunk_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(chunk_ids)),),
+    )
+    return {int(row[0]): str(row[1]) for row in rows}
 
 
 def living_facts(

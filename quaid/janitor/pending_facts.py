@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from quaid.capture.extraction import with_dates
 from quaid.claims import Reading
 from quaid.index.documents import Candidate, Document
 from quaid.janitor.model_text import without_empty
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, Note
+from quaid.text.relative_dates import with_dates
 from quaid.text.stop_words import STOP_WORDS
 from quaid.vault import headings, notes
 

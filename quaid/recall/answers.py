@@ -26,7 +26,7 @@ from quaid.index.scope import ScopedChunks, visible_to
 from quaid.index.views import NoteView, view_note
 from quaid.model import OWNER_LABELS, Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
-from quaid.recall import pipeline
+from quaid.recall import cutoff, pipeline
 from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
@@ -93,11 +93,15 @@ class Answers:
         if as_of is not None:
             return self._answer_of_past(query, options, as_of, progress)
         connection, stale = self.fresh()
+        core_notes = tuple(read_core_notes(self._root, self.owners(), self._layout)) if options.context else ()
+        if core_notes and options.budget is not None:
+            core_notes, room = _fit_core_notes(core_notes, options.budget)
+            options = replace(options, budget=room)
         second = connection if connection is self._in_memory else self._second.open() or connection
         sources = Sources(connection, second, self._embedding.embedder_of, self._matrix, self._scoped)
         answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
-        if options.context:
-            answer = replace(answer, context=tuple(read_core_notes(self._root, self.owners(), self._layout)))
+        if core_notes:
+            answer = replace(answer, context=core_notes)
         degraded = list(stale)
         if self._problem is not None:
             reason = "these are all defaults, and no model is used, until it is repaired."
@@ -277,6 +281,18 @@ def _list_conflicts(connection: apsw.Connection, options: RecallOptions) -> list
     more = f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
     named = ", ".join(found[:_MAX_NAMED]) + more
     return [f"conflict: both sides of an unresolved merge are in {named}. Keep one in an editor, then: git add"]
+
+
+def _fit_core_notes(core_notes: Iterable[tuple[str, str]], budget: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Return the core notes in at most half of the budget, and what is left of it."""
+    room = budget // 2
+    fitted = []
+    for path, text in core_notes:
+        frame = cutoff.tokens(f"{path}\n\n\n")
+        if kept := cutoff.trim(text, max(0, room - frame)):
+            fitted.append((path, kept))
+            room -= frame + cutoff.tokens(kept)
+    return tuple(fitted), budget - (budget // 2 - room)
 
 
 def _with_degraded(answer: Recall, more: Iterable[str]) -> Recall:

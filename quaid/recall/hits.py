@@ -1,14 +1,13 @@
-"""Chosen candidates -> hits, with all that says why they are there, in a budget of tokens."""
+"""Chosen candidates -> hits, with all that says why they are there, and what stands beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
-from quaid.model import ChannelRank, Edge, Hit, Kind, is_owner_label, name_key
-from quaid.recall import contradictions, cutoff, scoring
+from quaid.model import ChannelRank, Edge, Hit, Kind, Neighbour, is_owner_label, name_key
+from quaid.recall import contradictions, scoring, surroundings
 from quaid.recall.candidates import CandidateSet, Chosen, contributions, hit_id, hit_kind
 from quaid.recall.retrieval import Retrieved, SearchRequest
 from quaid.redaction import admit
@@ -36,9 +35,14 @@ def render(
     edges = documents.fetch_edges(connection, {candidate.doc_id for candidate, _, _ in chosen})
     ids = documents.list_ids(connection, {doc_id for others in opposed.values() for doc_id in others})
     by_document = {candidate.doc_id: candidate for candidate, _, _ in chosen}
-    ranks = _channel_ranks([candidate for candidate, _, _ in chosen], retrieved)
+    candidates = [candidate for candidate, _, _ in chosen]
+    ranks = _channel_ranks(candidates, retrieved)
     owner_keys = graph.with_aliases(connection, request.owner_names, request.scope)
-    hits = tuple(
+    headings = surroundings.list_headings(request, candidates)
+    beside: Mapping[int, tuple[Neighbour, ...]] = {}
+    if request.options.beside or request.options.budget is not None:
+        beside = surroundings.list_neighbours(request, candidates, lambda text: _text(text, settings))
+    return tuple(
         Hit(
             id=hit_id(candidate),
             kind=hit_kind(candidate),
@@ -63,10 +67,12 @@ def render(
             later_than=_rivals(candidate, 1, by_document, opposed, ids),
             earlier_than=_rivals(candidate, -1, by_document, opposed, ids),
             evidence=contributions(found.features.get(candidate.chunk_id, {}), found.shares),
+            ordinal=candidate.ordinal,
+            heading=headings[candidate.chunk_id],
+            beside=beside.get(candidate.chunk_id, ()),
         )
         for candidate, score, stands_for in chosen
     )
-    return hits if request.options.budget is None else _fit(request, hits, request.options.budget)
 
 
 def _rivals(
@@ -120,18 +126,3 @@ def _channel_ranks(candidates: Sequence[Candidate], retrieved: Retrieved) -> dic
             rank = 1 + sum(other > graph_score for other in scores.values())
             ranks[candidate.chunk_id]["graph"] = ChannelRank(rank, round(graph_score, 4))
     return ranks
-
-
-def _fit(request: SearchRequest, hits: Sequence[Hit], budget: int) -> tuple[Hit, ...]:
-    """Return as much of the hits as the budget has room for; where there is room left, a turn with those beside it and
-    a section with the rest of its note, as far as the scope sees.
-    """
-
-    def longer(index: int) -> str:
-        hit = hits[index]
-        turns = None if hit.turn is None else (hit.turn - 1, hit.turn + 1)
-        said = documents.list_texts(request.connection, hit.path, turns, request.scope)
-        return _text("\n\n".join(said), request.settings) if said else hit.text
-
-    texts = cutoff.fit([hit.text for hit in hits], budget, longer)
-    return tuple(replace(hit, text=text) for hit, text in zip(hits, texts, strict=False))

@@ -14,12 +14,13 @@ from replay import facts_of, needs
 from quaid.capture import extraction
 from quaid.capture.commit_message import commit_message
 from quaid.capture.episode_note import NOTE_SPEAKER
-from quaid.capture.extraction import find_problems, keep_at_most, merge, new_facts, read_answer, with_dates
+from quaid.capture.extraction import find_problems, keep_at_most, merge, new_facts, read_answer
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relation_naming import build_question
 from quaid.llm.prompts import load_prompt
 from quaid.llm.schema import violations
 from quaid.model import Edge
+from quaid.text.relative_dates import with_dates
 
 STARTED = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 PROMPT = load_prompt(extraction.PROMPT)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from vaults import Vault
 
 from quaid.cli.main import main
-from quaid.text.quoting import render_memory_block
+from quaid.recall.blocks import pack
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -30,9 +31,9 @@ def test_the_later_is_first_and_says_so(vault: Vault, old: str, new: str, questi
     assert (hits[0].later_than, hits[0].earlier_than) == ((first.id,), ())
     assert (hits[1].later_than, hits[1].earlier_than) == ((), (second.id,))
     assert hits[0].score >= hits[1].score
-    block = render_memory_block(hits)
-    assert f"later than {first.id[-5:]}" in block
-    assert f"earlier than {second.id[-5:]}" in block
+    block = pack(hits, 500).text
+    assert re.search(rf"later than \S+ \S+ “{old}”", block)
+    assert re.search(rf"earlier than \S+ \S+ “{new}”", block)
 
 
 def test_text_and_json_say_which_is_later(vault: Vault, capsys: pytest.CaptureFixture[str]) -> None:
