@@ -68,6 +68,7 @@ _SOLE = {
     "girlfriend": "girlfriend",
 }  # fmt: skip
 """Relatives of whom one has one, so that two statements about `my mother` are about the same person."""
+SOLE_RELATIVES = frozenset(_SOLE.values())
 _SPEAKER = re.compile(r"I(?= |'m |'ve )")
 _OWNER = re.compile(r"(?:The )?[Uu]ser(?= )")
 _SOLE_OWN = re.compile(rf"(?:my|(?P<of>\S.*?)['’]s) (?P<kin>{'|'.join(_SOLE)})(?= |'s )", re.IGNORECASE)  # noqa: RUF001

@@ -97,6 +97,25 @@ def remove_edges(rel_path: str, data: bytes, edges: Sequence[Edge]) -> Edit:
     return Edit(rel_path, data, f"{head}{''.join(kept)}".encode() if gone else data)
 
 
+def add_edges(rel_path: str, data: bytes, edges: Iterable[Edge]) -> Edit:
+    """Add lines with those of `edges` that a note does not have yet, as a list at its end.
+
+    Raises:
+        UnicodeDecodeError: the note is not text.
+    """
+    text = data.decode("utf-8")
+    known = {_edge_key(edge) for edge in markdown.edges(notes.split_body(text)[1])}
+    for edge in edges:
+        if _edge_key(edge) in known:
+            continue
+        known.add(_edge_key(edge))
+        lines = text.rstrip().splitlines()
+        if lines and not lines[-1].startswith("- "):
+            text = text.rstrip("\r\n") + notes.newline_of(text) * 2
+        text = notes.append_line(text, notes.edge_line(edge))
+    return Edit(rel_path, data, text.encode())
+
+
 def supersede(rel_path: str, data: bytes, winner_path: str, until: str | None) -> Edit:
     """Mark as replaced by another fact, and true until then if that is known."""
     changes: dict[str, frontmatter.Value | None] = {"superseded_by": f"[[{note_name(winner_path)}]]"}
@@ -123,19 +142,10 @@ def merge(
     heads = [head.fields for head in parsed]
     changes = {key: value for key, value in _merged(heads, statement).items() if value != _value(heads[0], key)}
     edit = rewrite(path, data, statement, changes) if statement else set_fields(path, data, changes)
-    after = (edit.after or b"").decode("utf-8")
-    newline = notes.newline_of(after)
-    known = {_edge_key(edge) for edge in markdown.edges(notes.split_body(after)[1])}
-    for edge in (edge for head in parsed[1:] for edge in markdown.edges(head.body)):
-        if _edge_key(edge) in known:
-            continue
-        known.add(_edge_key(edge))
-        lines = after.rstrip().splitlines()
-        if lines and not lines[-1].startswith("- "):
-            after = after.rstrip("\r\n") + newline * 2
-        after = notes.append_line(after, notes.edge_line(edge))
+    edges = [edge for head in parsed[1:] for edge in markdown.edges(head.body)]
+    linked = add_edges(path, edit.after or b"", edges)
     superseded = (supersede(loser, each, path, None) for loser, each in losers)
-    return (Edit(path, data, after.encode()), *superseded)
+    return (Edit(path, data, linked.after), *superseded)
 
 
 def _merged(heads: Sequence[Mapping[str, object]], statement: str | None) -> dict[str, frontmatter.Value]:

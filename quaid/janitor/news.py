@@ -21,6 +21,7 @@ _DONE = {
     "rewrite": "reworded",
     "reject": "rejected",
     "date": "dated",
+    "link": "linked",
     "merge": "merged",
     "supersede": "replaced",
     "keep_both": "kept side by side",

@@ -45,6 +45,7 @@ TASKS: tuple[Task, ...] = (
     Task("embeddings", "prepare", "gives every note its vector", by_runner=True),
     Task("review", "memory", "approves, rewrites or rejects what was learned since the last night", needs_model=True),
     Task("temporal", "memory", "gives dates to times that are told relative to their moment"),
+    Task("edges", "memory", "links the people and places that a fact told by itself relates", needs_model=True),
     Task("compare", "memory", "merges facts that say the same, and finds those that cannot both be true"),
     Task("resolve", "memory", "decides which of two such facts holds, and since when, or asks you"),
     Task("decay", "memory", "asks about facts that nobody has needed for long"),

@@ -247,6 +247,7 @@ class PolicySettings:
     rewrite: Policy = "auto"  # a fact says the same in better words
     reject: Policy = "ask"  # a new fact is not worth keeping, or not true
     date: Policy = "auto"  # a time that is told relative to its moment gets its date
+    link: Policy = "auto"  # a fact gets the edges that it states
     merge: Policy = "auto"  # facts that say the same become one
     supersede: Policy = "ask"  # of two facts that cannot both be true, one replaces the other
     keep_both: Policy = "auto"  # both hold, each in its time
