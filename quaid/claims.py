@@ -52,7 +52,12 @@ _CALENDAR = frozenset(
     may june july august september october november december
     """.split()  # noqa: SIM905
 )
-_ARTICLES = frozenset({"a", "an", "the"})
+_ARTICLES = frozenset(
+    """a an the der die das den dem ein eine einen einem im am beim el la los las un una le une il gli het een
+    mein meine sein seine ihr ihre unser unsere mi su nuestro nuestra mon ma son sa notre
+    """.split()  # noqa: SIM905 - a word list reads best as words
+)
+"""Articles and possessives, alone or with a preposition, at the beginning of a sentence."""
 
 # Compiled by the first text that needs them, not by the import: `re` keeps what it has compiled.
 _SENTENCE_END = r"(?s)[^.!?:]*[.!?:].*\s"
@@ -189,9 +194,9 @@ def find_lost_detail(kept: str, dropped: str) -> str | None:
     return lost[0] if lost else None
 
 
-def problem_of(statement: str, sources: Sequence[str]) -> str | None:
+def problem_of(statement: str, sources: Sequence[str], names: str = "") -> str | None:
     """Return why `statement` is not a wording of all that `sources` say: it loses or adds a number, a date, a name or a
-    negation. None if it does not.
+    negation. None if it does not. Those in `names` may be added.
     """
     together = " ".join(sources)
     said = _understand(statement, together)
@@ -204,7 +209,7 @@ def problem_of(statement: str, sources: Sequence[str]) -> str | None:
         return "a date is lost"
     if not _all_meet(said.windows, windows):
         return "a date is added"
-    words = frozenset().union(*(part.words for part in each))
+    words = Reading(names).words.union(*(part.words for part in each))
     numbers = {number for part in each for number, _ in part.numbers}
     written, given = ({number for number, _ in Reading(text).numbers} for text in (statement, together))
     added = sorted(written - given)

@@ -43,7 +43,27 @@ def name_key(name: str) -> str:
     return " ".join(normalize("NFC", name).casefold().split())
 
 
-OWNER_LABELS = frozenset({"user", "the user", "human", "me", "i", "myself", "you", "the owner"})
+OWNER_LABELS = frozenset(
+    {
+        *("user", "the user", "human", "me", "i", "myself", "you", "the owner"),
+        *(
+            "ich",
+            "der nutzer",
+            "die nutzerin",
+            "je",
+            "moi",
+            "yo",
+            "el usuario",
+            "io",
+            "eu",
+            "ik",
+            "я",
+            "我",
+            "用户",
+            "私",
+        ),
+    }
+)
 """The keys of what transcripts and models call the owner of a memory, who has no name there."""
 
 

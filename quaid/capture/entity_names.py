@@ -39,6 +39,14 @@ _NATURES = {"person": "person", "pet": "pet", "place": "thing", "organization": 
 _TOLD = frozenset({"person", "pet", "place", "organization", "project"})
 """Kinds of which a note is made for what a statement only mentions."""
 _PRONOUNS = frozenset({"she", "he", "they", "it", "we", "you"})
+_KIN_WORDS = frozenset(
+    """mom mum mommy mummy mother dad daddy father grandma granny grandmother grandpa grandfather sis bro boss
+    mama mami mutti mutter papa papi vati vater oma opa chef chefin maman mamie papy mamá papá abuela abuelo mamma
+    babbo nonna nonno mãe pai avó avô мама папа бабушка дедушка 妈妈 爸爸 奶奶 爷爷 外婆 外公 お母さん お父さん ママ
+    パパ 엄마 아빠 할머니 할아버지
+    """.split()  # noqa: SIM905 - words read best as words
+)
+"""What people call a relative or a boss of theirs: nobody's name, since whom it means depends on who says it."""
 _MAX_NAME_CHARS = 60
 _MAX_WORDS = 5
 
@@ -227,7 +235,9 @@ class EntityNames:
             self._add_alias(known[0], thing.name)
         note = self.resolve(thing.name, kind)
         for alias in aliases:
-            if _key(alias) in {_key(thing.name), *OWNER_LABELS} or not (is_name(alias) or has_no_capitals(alias)):
+            if _key(alias) in {_key(thing.name), *OWNER_LABELS, *_KIN_WORDS} or not (
+                is_name(alias) or has_no_capitals(alias)
+            ):
                 continue
             self.meant[_key(alias)] = note
             # Without capitals a word for what somebody is looks like a name. A name has something of the full one.
@@ -369,7 +379,7 @@ def is_name(text: str) -> bool:
     words = text.split()
     if not words or len(text) > _MAX_NAME_CHARS or _POSSESSIVE.search(text) or not text[0].isalpha():
         return False
-    if words[0].casefold() in _NO_FIRST_WORDS or text.casefold() == "assistant":
+    if words[0].casefold() in _NO_FIRST_WORDS or text.casefold() in {"assistant", *_KIN_WORDS}:
         return False
     if not _has_case(text[0]):
         return _OF.search(text) is None and count_words(text) <= _MAX_WORDS * 2
@@ -394,7 +404,7 @@ _LINKING = frozenset("of the and de von van der la le di da al & in".split())  #
 def _is_stated_name(thing: NamedThing) -> bool:
     """Return True for what a model may name: a name, in a script that has no capitals as well."""
     text = " ".join(thing.name.split())
-    if not text or len(text) > _MAX_NAME_CHARS or name_key(text) in (*OWNER_LABELS, "assistant"):
+    if not text or len(text) > _MAX_NAME_CHARS or name_key(text) in (*OWNER_LABELS, *_KIN_WORDS, "assistant"):
         return False
     is_proper = thing.kind in _TOLD and text[0].isalpha() and " " not in text
     return is_name(text) or has_no_capitals(text) or (is_proper and text.casefold() not in _NO_FIRST_WORDS | _PRONOUNS)

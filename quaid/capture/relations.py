@@ -93,6 +93,7 @@ _SYNONYM_WORDS = {
     # places and events
     "lives_in": "lives_at live_in living_in resides_in resides_at resident_of",
     "located_in": "located_at",
+    "born_on": "has_birthday birthday_on birthday_is date_of_birth",
     # causes
     "caused_by": "because_of due_to result_of resulted_from results_from",
 }
@@ -124,6 +125,7 @@ TYPES = {
     NICKNAMED: ("person", "person"),
     "has_pet": ("person", "pet"),
     "from_country": ("person", "place"),
+    **dict.fromkeys(("born_on", "died_on", "diagnosed_on"), ("person", "concept")),
     "located_in": ("concept", "place"),
     "held_at": ("event", "place"),
     "happened_in": ("event", "place"),

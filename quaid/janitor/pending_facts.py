@@ -26,6 +26,8 @@ MAX_QUOTED = 400
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?\n]+|$)")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _AGE = re.compile(r"(?i)\b(?:turn(?:ed|s|ing)?|aged?|am|i'm|is|he's|she's|was) (\d{1,2})\b")
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_SMALL_NUMBER = re.compile(r"(?<![\d.,])(\d{1,3})(?![\d.,]?\d)(?:[ -][^\W\d]+)?")
 _UNITS = {"day": 1, "week": 7}
 _OLDEST = 130
 
@@ -155,12 +157,26 @@ def computed_days(text: str, told: datetime) -> Iterator[str]:
             months = (told.year * 12 + told.month - 1 + sign * count for sign in (-1, 1))
             yield from (f"{datetime(month // 12, month % 12 + 1, 1):%B %Y}" for month in months)  # noqa: DTZ001
         if unit == "year":
-            yield f"{told.year - count} {told.year - count - 1} {told.year + count}"
+            yield str(told.year + count)
+        if unit not in {*_UNITS, "month"}:  # in other languages the words around an age are not known
+            yield f"{told.year - count} {told.year - count - 1}"
     for age in map(int, _AGE.findall(text)):
         yield f"{told.year - age} {told.year - age - 1}"  # before the birthday the year before
     for weekday in reading.words.intersection(_WEEKDAYS):
         ahead = (_WEEKDAYS.index(weekday) - told.weekday()) % 7
         yield from (_written(told + timedelta(days=ahead + shift)) for shift in (-14, -7, 0, 7, 14))
+
+
+def without_dated_ages(fact: PendingFact, statement: str) -> str:
+    """Return what `fact` says without the ages and spans of years for which `statement` has the year they began in."""
+    told = [fact.note.created, *(turn.said_at for turn in fact.turns)]
+    years = {moment.year for day in told if (moment := notes.parse_time(day))}
+    named = set(map(int, _YEAR.findall(statement)))
+
+    def is_dated(number: re.Match[str]) -> bool:
+        return not named.isdisjoint(year - int(number[1]) - before for year in years for before in (0, 1))
+
+    return _SMALL_NUMBER.sub(lambda number: "" if is_dated(number) else number[0], fact.statement)
 
 
 def _written(day: datetime) -> str:

@@ -20,6 +20,7 @@ _NOTHING = frozenset({"null", "none"})
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 _NUMBER = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15}|,\d{1,2})?\s*%?")
 _NOT_WORD = re.compile(r"[\W_]+")
+_MIN_STEM, _MAX_ENDING = 4, 3
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -160,7 +161,8 @@ def _as_string(value: Any, kinds: set[str], schema: Mapping[str, Any]) -> Any:
     if "enum" in schema and value not in schema["enum"]:
         named = {_loose(str(one)): one for one in schema["enum"]}
         loose = _loose(value)
-        return named.get(loose, named.get(loose.removesuffix("s"), value))
+        meant = [name for name in named if _is_form_of(loose, name)]
+        return named[loose] if loose in named else named[meant[0]] if len(meant) == 1 else value
     return _SURROGATE.sub("\ufffd", value)
 
 
@@ -178,6 +180,13 @@ def _decoded(value: Any, kind: type) -> Any:
     except (ValueError, RecursionError):
         return value
     return found if isinstance(found, kind) else value
+
+
+def _is_form_of(word: str, name: str) -> bool:
+    """Return whether `word` is `name` with another ending: `approved` of `approve`, `users` of `user`."""
+    stem = name.removesuffix("e") if len(name) > _MIN_STEM else name
+    ending = word.removeprefix(stem)
+    return len(stem) >= _MIN_STEM and ending != word and len(ending) <= _MAX_ENDING and ending.isalpha()
 
 
 def _loose(text: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime
 from functools import cmp_to_key
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Protocol
@@ -42,6 +44,7 @@ MAX_OPPOSED = 50
 MAX_PAIRED = 5
 """The maximum of facts that are added to those that were found."""
 
+_MAX_DAY = 31
 _ID, _STAMP = 26, 10
 """Characters of an id, and of the millisecond that it begins with."""
 
@@ -180,7 +183,11 @@ def _list_pairs(objects: Mapping[str, set[int]], around: Collection[frozenset[st
     pairs = {
         (min(pair), max(pair))
         for (one, left), (other, right) in combinations(objects.items(), 2)
-        if not _is_part(one, other) and not _is_part(other, one) and frozenset((one, other)) not in around
+        if not _is_part(one, other)
+        and not _is_part(other, one)
+        and frozenset((one, other)) not in around
+        and not _may_be_one_day(one, other)
+        and not _may_be_one_day(other, one)
         for pair in product(left - right, right - left)
     }
     return sorted(pairs)[-MAX_OPPOSED:]
@@ -189,6 +196,22 @@ def _list_pairs(objects: Mapping[str, set[int]], around: Collection[frozenset[st
 def _is_part(part: str, whole: str) -> bool:
     """Return whether one name says less of the same: `porto` of `porto, portugal`, `acme` of `acme gmbh`."""
     return whole.startswith(part) and not whole[len(part) :][:1].isalnum()
+
+
+def _may_be_one_day(day: str, said: str) -> bool:
+    """Return whether `said`, a date in words or without a year, may be `day` (YYYY-MM-DD)."""
+    try:
+        wanted = date.fromisoformat(day)
+    except ValueError:
+        return False
+    numbers = [int(number) for number in re.findall(r"\d+", said)]
+    if not numbers or not {number for number in numbers if number > _MAX_DAY} <= {wanted.year}:
+        return False
+    from quaid.text.dates import find_dates
+
+    months = {mention.start.month for mention in find_dates(said.title(), datetime(wanted.year, 12, 31))}  # noqa: DTZ001
+    small = {number for number in numbers if number <= _MAX_DAY}
+    return months <= {wanted.month} and (not small or wanted.day in small) and small <= {wanted.day, wanted.month}
 
 
 def compare_times(one: Told, other: Told) -> int:

@@ -334,3 +334,12 @@ def test_a_vault_keeps_two_annas_apart_and_finds_both(vault: Vault) -> None:
         assert "colleague" in " ".join(hit.text for hit in told)
         assert "pierogi" in memory.recall("What does Anna love?").hits[0].text
         assert_verified(memory)
+
+
+@pytest.mark.parametrize("word", ["Mom", "Mama", "Papa", "Oma", "妈妈"])
+def test_what_somebody_calls_a_relative_is_the_name_of_nobody(word):
+    memory = Memory()
+    memory.learn("Ruth Berg > parent_of > Maya", names=[("Ruth Berg", "person", (word,))], said=("Ruth Berg knits.",))
+    assert memory.aliases("Ruth Berg") == []
+    memory.learn(f"{word} > lives_in > Oslo", names=[(word, "person")], said=(f"{word} moved.",), speakers=("Tom",))
+    assert word not in memory.notes

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from quaid.capture.relations import INVERSES, SYMMETRIC, SYNONYMS, TYPES, entity_types, normalise_edge
+from quaid.capture.relations import INVERSES, SYMMETRIC, SYNONYMS, TYPES, entity_types, is_known, normalise_edge
 from quaid.errors import BadInputError
 from quaid.model import ENTITY_TYPES, Edge
 
@@ -172,3 +172,9 @@ def test_the_edges_a_model_found_take_one_form_each():
     assert Edge("Melanie", "spouse_of", "Melanie's husband") in normalised
     assert Edge("Caroline", "friend_of", "Melanie") in normalised
     assert not {edge.relation for edge in normalised} & {*INVERSES, *SYNONYMS}
+
+
+def test_what_has_one_object_at_a_time_has_a_known_name():
+    from_words = {"died_on", "born_on", "diagnosed_on", "lives_in", "works_at", "spouse_of", "has_birthday"}
+    assert all(map(is_known, from_words)), "no model is asked what it is called"
+    assert normalise_edge(Edge("Ben", "has_birthday", "4 April")).relation == "born_on"

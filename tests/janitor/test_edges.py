@@ -94,6 +94,7 @@ def test_what_no_pattern_reads_meets_its_contradiction_after_one_night(telling):
         ("I've relocated to Ghent.", ("the user", "lives_in", "Ghent"), "[[Maya Chen]] lives_in [[Ghent]]"),
         ("Ich wohne jetzt in Köln.", ("Maya Chen", "resides in", "Köln"), "[[Maya Chen]] lives_in [[Köln]]"),
         ("Annas Hund heißt Otto.", ("Anna", "has_pet", "Otto"), "[[Anna]] has_pet [[Otto]]"),
+        ("Ich habe mich in Köln niedergelassen.", ("Ich", "lives_in", "Köln"), "[[Maya Chen]] lives_in [[Köln]]"),
         ("我现在住在上海。", ("Maya Chen", "lives_in", "上海"), "[[Maya Chen]] lives_in [[上海]]"),
         ("My mum settled in Ghent.", ("my mother", "lives_in", "Ghent"), None),
         ("My mum settled in Ghent.", ("Maya Chen's mother", "lives_in", "Ghent"), "[[Maya Chen's mother]] lives_in [[Ghent]]"),

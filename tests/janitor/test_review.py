@@ -188,6 +188,7 @@ def test_an_edge_that_nobody_said_goes_alone(vault, service):
     ("I turned 34 in May.", "Maya was born in 1992."),
     ("I have been painting for seven years.", "Maya has been painting since 2019."),
     ("We met three weeks ago.", "Maya met Tom on 30 October 2026."),
+    ("Unser Hund ist schon 9 Jahre alt.", "Der Hund ist 2017 geboren."),
 ])  # fmt: skip
 def test_a_date_that_follows_from_the_day_of_the_turn_needs_no_question(vault, service, said, words):
     turn = "I met Tom in Leeds yesterday, he brought 12 oat biscuits."
@@ -195,6 +196,27 @@ def test_a_date_that_follows_from_the_day_of_the_turn_needs_no_question(vault, s
     pending(vault, "one", "Maya did it, Tom knows.", more='turns: ["[[20-1400-s1#^t1]]"]\n')
     decide(vault, service, judgement_on({"Maya did it, Tom knows.": ("rewrite", words)}))
     assert len(service.asked) == 1, "nothing was sent back"
+
+
+@pytest.mark.parametrize(("text", "words", "asks"), [
+    ("Ben ist 60 Jahre alt.", "Ben wurde 1966 geboren.", False),
+    ("Ben is 60 years old.", "Ben was born in 1966.", False),
+    ("Ben is 60 years old.", "Ben was born in 1986.", True),
+    ("Ben is 60 years old and has 12 cats.", "Ben was born in 1966 and has cats.", True),
+])  # fmt: skip
+def test_a_year_of_birth_stands_for_the_age(vault, service, text, words, asks):
+    pending(vault, "one", text)
+    assert decide(vault, service, judgement_on({text: ("rewrite", words)}))["one"].always_asks == asks
+
+
+@pytest.mark.parametrize(("said", "words"), [
+    ("Unsere Katze schläft nachts auf dem Schrank.", "Die Katze schläft nachts auf dem Schrank."),
+    ("Nuestro gato duerme siempre en la cocina.", "El gato duerme siempre en la cocina."),
+])  # fmt: skip
+def test_an_article_of_another_language_is_no_new_name(vault, service, said, words):
+    pending(vault, "one", said)
+    assert not decide(vault, service, judgement_on({said: ("rewrite", words)}))["one"].always_asks
+    assert len(service.asked) == 1
 
 
 def test_a_date_that_does_not_follow_is_sent_back(vault, service):

@@ -105,6 +105,16 @@ def test_a_wording_that_loses_or_adds_something_is_not_used(user, service):
     assert len(service.asked) == 2
 
 
+def test_a_wording_may_name_the_owner(user, service):
+    (user.root / "quaid.toml").write_text('owner_name = "Maya Chen"\n')
+    named = "Maya fires her kiln on Tuesdays, mostly, this time as well, at 1,240 degrees"
+    service.answers = {"snippets": answer(("discard",), ("discard",), ("rewrite", "Work", named), ("fold",))}
+    with user.memory() as memory:
+        (fold,) = plan(memory, service)
+    assert f"- {named}\n" in fold.edits[0].after.decode()
+    assert len(service.asked) == 1
+
+
 def test_what_the_model_says_nothing_useful_about_stays(user, service):
     service.answers = {"snippets": {"observations": [
         {"n": 1, "verdict": "fold", "reason": "x"}, {"n": 1, "verdict": "discard", "reason": "x"},

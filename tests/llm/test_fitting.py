@@ -46,7 +46,7 @@ def read(value):
     ({"sure": "0.95"}, {"sure": 0.95}), ({"sure": "95%"}, {"sure": 0.95}), ({"sure": "0,95"}, {"sure": 0.95}), ({"sure": ["0.5"]}, {"sure": 0.5}),
     ({"sure": "high"}, {}), ({"sure": 95}, {}), ({"sure": None}, {}), ({"sure": True}, {}),
     ({"status": "active", "pinned": True}, {}), ({"Turns": ["t9"]}, {}), ({"kind": "User"}, {}), ({"kind": "users"}, {}),
-    ({"kind": "ASSISTANT"}, {"kind": "assistant"}), ({"kind": "gossip"}, {}), ({"kind": None}, {}), ({"kind": 3}, {}),
+    ({"kind": "ASSISTANT"}, {"kind": "assistant"}), ({"kind": "assistants"}, {"kind": "assistant"}), ({"kind": "assistance"}, {}), ({"kind": "gossip"}, {}), ({"kind": None}, {}), ({"kind": 3}, {}),
     ({"turns": "t3"}, {"turns": ["t3"]}), ({"turns": [3, 4.0]}, {"turns": ["3", "4"]}), ({"turns": 3}, {"turns": ["3"]}),
     ({"turns": '["t3"]'}, {"turns": ["t3"]}), ({"turns": None}, {"turns": []}), ({"turns": ["t1", None, {"a": 1}]}, {}),
     ({"until": "null"}, {"until": None}), ({"until": 2023}, {"until": "2023"}), ({"text": 5}, {"text": "5"}),

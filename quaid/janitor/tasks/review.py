@@ -21,7 +21,7 @@ from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.judgements import JsonJudgement, known_judgements
 from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
-from quaid.janitor.pending_facts import PendingFact, estimate_size, show_turns
+from quaid.janitor.pending_facts import PendingFact, estimate_size, show_turns, without_dated_ages
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import ItemProblem
 from quaid.model import Edit, name_key
@@ -258,7 +258,7 @@ def _doubt(statement: str, fact: PendingFact, owner: str) -> str:
     added = model_text.find_unsupported(statement, [*fact.sources, owner])
     if added:
         return f"Nobody said {', '.join(added)}."
-    missing = model_text.find_missing(statement, fact.statement)
+    missing = model_text.find_missing(statement, without_dated_ages(fact, statement))
     if missing is not None:
         return f"It leaves out {missing}."
     differs = difference(statement, fact.statement)

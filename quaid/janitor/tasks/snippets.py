@@ -109,6 +109,7 @@ def _judge(context: TaskContext, observed: _Observations) -> dict[str, _Judgemen
 
 def _ask(context: TaskContext, observed: _Observations, batch: Sequence[str]) -> dict[str, _Judgement]:
     originals = [observed.texts[key] for key in batch]
+    owner = context.settings.owner_name
 
     def check(value: Mapping[str, Any]) -> list[str | ItemProblem]:
         return [
@@ -117,7 +118,7 @@ def _ask(context: TaskContext, observed: _Observations, batch: Sequence[str]) ->
                 ItemProblem("observations", place, problem)
                 for place, item in enumerate(value["observations"])
                 if item["verdict"] == "rewrite" and item["n"] <= len(batch)
-                for problem in _problems(item.get("text"), originals[item["n"] - 1])
+                for problem in _problems(item.get("text"), originals[item["n"] - 1], owner)
             ),
         ]
 
@@ -135,7 +136,7 @@ def _ask(context: TaskContext, observed: _Observations, batch: Sequence[str]) ->
     judgements = {}
     for key, item in by_number(given, batch):
         # Without a wording that can be used, the observation is folded as it is.
-        is_reworded = item["verdict"] == "rewrite" and not _problems(item.get("text"), observed.texts[key])
+        is_reworded = item["verdict"] == "rewrite" and not _problems(item.get("text"), observed.texts[key], owner)
         judgements[key] = _Judgement(
             item["verdict"],
             item.get("section") or core_notes.LEARNED,
@@ -147,12 +148,14 @@ def _ask(context: TaskContext, observed: _Observations, batch: Sequence[str]) ->
     return judgements
 
 
-def _problems(text: str | None, original: str) -> list[str]:
-    """Return why a new wording cannot replace an observation; nothing where it says the same, as far as can be told."""
+def _problems(text: str | None, original: str, owner: str) -> list[str]:
+    """Return why a new wording cannot replace an observation; nothing where it says the same, as far as can be told. It
+    may name the `owner`, whom an observation is about without a word.
+    """
     if not text:
         return ["it has no text"]
     unsafe = "" if is_safe_line(text) else "it hides or orders something"
-    return [problem for problem in (statement_problem(text), problem_of(text, [original]), unsafe) if problem]
+    return [problem for problem in (statement_problem(text), problem_of(text, [original], owner), unsafe) if problem]
 
 
 def _decide(context: TaskContext, observed: _Observations, judgements: Mapping[str, _Judgement]) -> Decision | None:
