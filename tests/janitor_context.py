@@ -74,6 +74,7 @@ def context_of(memory, *, models=None, now=NOW, use=None, judged=None, vetoes=()
         judgements=judged if judged is not None else Known(),
         models=models,
         vetoes=tuple(vetoes),
+        vetoed=frozenset(veto.key for veto in vetoes),
     )
 
 

@@ -405,6 +405,20 @@ def test_what_waits_for_the_owner_or_was_refused_is_not_asked_again(vault, servi
     assert len(service.asked) == count
 
 
+@pytest.mark.parametrize(("says_so", "kept"), [("reject", True), (("rewrite", "Maya likes all cats."), True), ("approve", False)])  # fmt: skip
+def test_what_its_owner_wants_as_it_is_is_approved(vault, service, says_so, kept):
+    """A no to a rewording or a rejection is a yes to the fact, which would wait for ever else."""
+    pending(vault, "one", "Maya likes her cats.")
+    judged = Known()
+    (first,) = decide(vault, service, judgement_on({}, says_so), judged=judged).values()
+    found = decide(vault, service, judgement_on({}), judged=judged, vetoes=[Veto("review", first.key, first.subject)])
+    assert [decision.kind for decision in found.values()] == (["approve"] if kept else [])
+    assert all(
+        decision.key != first.key and b"status: approved" in decision.edits[0].after for decision in found.values()
+    )
+    assert len(service.asked) == 1
+
+
 def test_new_evidence_is_another_key(vault, service):
     pending(vault, "one", "Maya likes her cats.")
     first = decide(vault, service, judgement_on({}))["one"]

@@ -24,6 +24,7 @@ from quaid.janitor.model_questions import ask, by_number, in_batches, list_refus
 from quaid.janitor.pending_facts import PendingFact, estimate_size, show_turns, without_dated_ages
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import ItemProblem
+from quaid.local.runs import evidence_key
 from quaid.model import Edit, name_key
 from quaid.vault import headings, markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
@@ -68,10 +69,14 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     names = graph.entity_names(context.index)
     owner = context.settings.owner_name or context.settings.owner
     kept = known_judgements(context, [fact.key(TASK) for fact in waiting], ReviewJudgement.parse)
+    refused = {fact.key(TASK) for fact in waiting if fact.key(TASK) in context.vetoed}
     for fact in waiting:
-        if fact.key(TASK) in kept:
-            yield from _decide(fact, kept[fact.key(TASK)], names, owner)
-    new = [fact for fact in waiting if fact.key(TASK) not in kept]
+        key = fact.key(TASK)
+        if key in refused:
+            yield from _keep(fact, kept.get(key))
+        elif key in kept:
+            yield from _decide(fact, kept[key], names, owner)
+    new = [fact for fact in waiting if fact.key(TASK) not in {*kept, *refused}]
     size = estimate_size(new)
     for batch in in_batches(
         context,
@@ -88,7 +93,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def _list_waiting(context: TaskContext) -> list[PendingFact]:
-    """The pending facts that their owner has not refused and is not asked about, in the order they were learned.
+    """The pending facts that their owner is not asked about, in the order they were learned.
 
     Those that cannot be edited safely are left out; `quaid doctor` names them.
     """
@@ -106,7 +111,7 @@ def _list_waiting(context: TaskContext) -> list[PendingFact]:
     for document in found:
         fact = _read(context, document, tuple(turns.get(document.doc_id, ())))
         key = fact.key(TASK) if fact is not None else ""
-        if fact is not None and key not in context.vetoed and not context.is_asked(key, _KINDS):
+        if fact is not None and not context.is_asked(key, _KINDS):
             first = fact.turns[0].turn if fact.turns else None
             learned = (document.created or "", document.session or "", first or 0, document.path)
             waiting.append((learned, fact))
@@ -195,6 +200,21 @@ def _rewrite_problem(statement: str, fact: PendingFact) -> str:
     if len(statement) > max(SHORT_CHARACTERS, MAX_TIMES_LONGER * len(fact.statement)):
         return f"it is more than {MAX_TIMES_LONGER} times as long as the fact"
     return model_text.statement_problem(statement)
+
+
+def _keep(fact: PendingFact, judgement: ReviewJudgement | None) -> Iterator[Decision]:
+    """Yield the approval of a fact that its owner wants as it is: they refused or took back a change of it."""
+    if judgement is not None and judgement.says in {"rewrite", "reject"}:
+        yield Decision(
+            task=TASK,
+            kind="approve",
+            key=evidence_key(TASK, "kept", fact.key(TASK)),
+            edits=(fact.approval,),
+            subject=f"approve {model_text.quote(fact.statement)}",
+            why=f"You did not want to {judgement.says} it.",
+            facts=(fact.document.id,),
+            is_minor=True,
+        )
 
 
 def _decide(
