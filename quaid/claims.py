@@ -36,6 +36,8 @@ _NUMBER_WORDS = {
 _NEGATIONS = frozenset(
     """not no never none nobody nothing neither nor without cannot stopped quit former formerly
     dislike dislikes disliked hate hates hated
+    nicht kein keine keinen keinem keiner nie niemals ohne ne pas jamais sans aucun nunca sin jamás não nem sem
+    non senza niet geen nooit zonder inte aldrig ikke aldri không chưa
     """.split()  # noqa: SIM905
 )
 """Words with `n't` are negations too."""
@@ -60,6 +62,7 @@ _VAGUE_LEAD = r"(?i)\b(?:around|about|roughly|circa|early|late|mid)[\s-]*$"
 _SIDE = r"(?i)\b(?:before|after)\b"
 _WEEKDAY = r"(?i)(?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _OPENS = r"[\s,]*\($"
+_NOT_LATIN = r"[^\W\d_a-z\u00aa-\u024f\u1e00-\u1eff]"
 _SLACK = timedelta(days=7)
 
 
@@ -94,6 +97,11 @@ class Reading:
         return sorted(word for word in self._in_order if word in _TELLING or word in _CALENDAR)
 
     @cached_property
+    def foreign(self) -> frozenset[str]:
+        """The words of other alphabets than the Latin one, of which nothing else here is known."""
+        return frozenset(word for word in self.words if not word.isascii() and re.search(_NOT_LATIN, word))
+
+    @cached_property
     def capitalised(self) -> tuple[tuple[str, bool], ...]:
         """Each capitalised word, and whether it begins a sentence (no article then); in their order."""
         found, begins, is_initial, end = [], True, False, 0
@@ -113,13 +121,14 @@ class Reading:
 
 
 def is_same_claim(one: Reading, other: Reading) -> bool:
-    """Return whether all that tells look-alikes apart is equal: numbers and dates, negations, small words, and names,
-    which also stand in the same order (`Maya manages Tom`).
+    """Return whether all that tells look-alikes apart is equal: numbers and dates, negations, small words, all words of
+    other alphabets, and names, which also stand in the same order (`Maya manages Tom`).
     """
     return (
         [number for number, _ in one.numbers] == [number for number, _ in other.numbers]
         and one.negations == other.negations
         and one.telling == other.telling
+        and one.foreign == other.foreign
         and all(word in other.words for word, _ in one.capitalised)
         and all(word in one.words for word, _ in other.capitalised)
         and _are_in_one_order(_names(one, one, other), _names(other, one, other))

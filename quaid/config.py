@@ -2,7 +2,7 @@
 
 Every setting has a default in settings.py, may be set in the vault's quaid.toml, goes after the one of that name in the
 user's config.toml, and that after an environment variable named after it: `recall.limit` is `QUAID_RECALL_LIMIT`. An
-unknown key or a wrong type is an error with the key's name, never a silent default.
+unknown key or a value that does not fit is an error with its place, never a silent default.
 
 A vault travels, so what says where data goes, what it may cost or what is run is not read from it (`is_users_own`).
 """
@@ -19,9 +19,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-from quaid.errors import ConfigError
+from quaid.errors import ConfigError, SettingError
 from quaid.place import CONFIG_FILE, config_folder, write_private
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ _KEY_VARIABLE = re.compile(
     r"|NVIDIA|OLLAMA|OPENAI|OPENROUTER|PERPLEXITY|TOGETHER|VOYAGE|XAI|QUAID(_[A-Z0-9]+)*)_(API_KEY|AUTH_TOKEN|KEY|TOKEN)"
 )
 """Variables that hold keys of model services. Another one may hold a secret that must not be sent to them."""
+_TABLE = re.compile(r"\s*\[\[?([^\[\]]+)\]")
+_ASSIGNED = re.compile(r"[ \t]*([\w.\"'-]+)[ \t]*=")
 _NOT_A_KEY = "{!r} is not a variable for the key of a model service; put the key into QUAID_API_KEY and name that"
 
 
@@ -50,24 +52,32 @@ def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Setti
     environment.
 
     Raises:
-        ConfigError: unreadable TOML, an unknown key, or a value of the wrong type.
+        ConfigError: unreadable TOML, an unknown key, or a value that does not fit.
     """
+    settings, problems = _read_settings(root, environ if environ is not None else os.environ)
+    if problems:
+        raise SettingError(problems)
+    return settings
+
+
+def _read_settings(root: Path, environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
+    """Return the settings, and a sentence with its place for each that cannot be used and stands at its default."""
     from quaid.settings import Settings
 
     of_vault = {key: value for key, value in read_vault_config(root).items() if not is_users_own(key)}
     of_user = {key: value for key, value in read_user_config().items() if key not in _NOT_SETTINGS}
-    settings: Settings = _set(_set(Settings(), of_vault, "", CONFIG_FILE), of_user, "", str(user_config_path()))
-    settings = _override(settings, "", environ if environ is not None else os.environ)
-    for key, name in (("models", settings.models.api_key_env), ("embedding", settings.embedding.api_key_env)):
-        if name and not _KEY_VARIABLE.fullmatch(name):
-            raise ConfigError(f"{key}.api_key_env", _NOT_A_KEY.format(name))
-    _check_folder(settings.vault.folder)
-    return _offline(settings) if settings.offline else settings
-
-
-def _check_folder(folder: str) -> None:
-    if folder and any(not part or part.startswith(".") for part in folder.strip("/").split("/")):
-        raise ConfigError("vault.folder", f"{folder!r} is not a visible folder within the vault")
+    problems = _Problems(root / CONFIG_FILE, CONFIG_FILE)
+    settings: Settings = _set(Settings(), of_vault, "", problems)
+    of_users = _Problems(user_config_path(), str(user_config_path()))
+    settings = _set(settings, of_user, "", of_users)
+    found = [*problems.found, *of_users.found]
+    settings = _override(settings, "", environ, found)
+    for key in ("models", "embedding"):
+        part = getattr(settings, key)
+        if part.api_key_env and not _KEY_VARIABLE.fullmatch(part.api_key_env):
+            found.append(f"{key}.api_key_env: {_NOT_A_KEY.format(part.api_key_env)}")
+            settings = replace(settings, **{key: replace(part, api_key_env="")})
+    return (_offline(settings) if settings.offline else settings), found
 
 
 def _offline(settings: Settings) -> Settings:
@@ -120,20 +130,18 @@ def set_users_own(key: str, value: object) -> Path:
 
 
 def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
-    """Return the settings and None, or the error that keeps them from being read and the defaults without any model: it
-    is not known which one is meant.
+    """Return the settings and None, or with an error: defaults for those that it names; where a file cannot be read the
+    defaults of all without any model, as it is not known which one is meant.
     """
     from quaid.settings import EmbeddingSettings, ModelSettings, Settings, VaultSettings
 
     try:
-        return load_settings(root), None
+        settings, problems = _read_settings(root, os.environ)
+        return settings, SettingError(problems) if problems else None
     except ConfigError as error:
-        vault = VaultSettings()
         # Which notes are Quaid's does not change with a slip elsewhere in the file.
-        with suppress(ConfigError):
-            found = _override(_set(vault, _salvage_vault_table(root), "vault.", CONFIG_FILE), "vault.", os.environ)
-            _check_folder(found.folder)
-            vault = found
+        vault = _set(VaultSettings(), _salvage_vault_table(root), "vault.", _Problems(root / CONFIG_FILE, CONFIG_FILE))
+        vault = _override(vault, "vault.", os.environ, [])
         embedding, models = EmbeddingSettings(provider="none"), ModelSettings(provider="none")
         return Settings(vault=vault, embedding=embedding, models=models), error
 
@@ -158,6 +166,13 @@ def own_names(root: Path, settings: Settings) -> frozenset[str]:
     return frozenset({mine, "default"} if is_own else {mine})
 
 
+def person_of(root: Path, settings: Settings) -> str:
+    """Return the name of the person who asks, whom `my` and `User` mean; empty where nobody has said it."""
+    # The name in quaid.toml is that of the vault's own owner, whoever asks.
+    name = settings.owner_name if "default" in own_names(root, settings) else ""
+    return name or ("" if settings.owner == "default" else settings.owner)
+
+
 def list_settings(settings: Settings) -> Iterator[tuple[str, Any]]:
     """Return every setting as (dotted key, value), in the order they are declared."""
     yield from _walk(settings, "")
@@ -170,17 +185,26 @@ def parse_value(key: str, raw: str) -> Any:
         ConfigError: no such setting, or `raw` does not fit it.
     """
     from quaid.settings import Settings
+    from quaid.settings.types import from_text, hints_of
 
     cls: Any = Settings
     *sections, name = key.split(".")
     for section in sections:
-        cls = get_type_hints(cls).get(section)
+        cls = hints_of(cls).get(section)
         if cls is None or not is_dataclass(cls):
-            raise ConfigError(key, "there is no such setting")
-    hint = get_type_hints(cls).get(name)
+            raise unknown_setting(key)
+    hint = hints_of(cls).get(name)
     if hint is None or is_dataclass(hint):
-        raise ConfigError(key, "there is no such setting")
-    return _from_text(raw, hint, key)
+        raise unknown_setting(key)
+    try:
+        return from_text(raw, hint)
+    except ValueError as error:
+        raise ConfigError(key, str(error).replace(", must", " must", 1)) from error
+
+
+def unknown_setting(key: str) -> ConfigError:
+    """Return the error of a key that is not a setting, with the one that may be meant."""
+    return ConfigError(key, f"there is no such setting{_suggest(key)}")
 
 
 def render_setting(text: str, key: str, value: object) -> str:
@@ -272,69 +296,100 @@ def _walk(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{item.name}", value
 
 
-def _set(node: Any, table: Mapping[str, Any], prefix: str, file: str) -> Any:
-    """`node`, a dataclass of settings, with what `table` of the TOML file `file` sets."""
-    hints = get_type_hints(type(node))
+class _Problems:
+    """What cannot be used of one file, each with the line where it stands."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.found: list[str] = []
+        self._path = path
+        self._name = name
+
+    def add(self, key: str, problem: str) -> None:
+        try:
+            line = _find_line(self._path.read_text(encoding="utf-8-sig"), key)
+        except (OSError, UnicodeDecodeError):
+            line = None
+        where = f"{self._name}, line {line}" if line else self._name
+        self.found.append(f"{where}: {problem}")
+
+
+def _find_line(text: str, key: str) -> int | None:
+    """Return the number of the line in a TOML text that sets `key`, or the table that it is in, from 1."""
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        header, assigned = _TABLE.match(line), _ASSIGNED.match(line)
+        if header:
+            table = _plain_key(header[1]) + "."
+        name = table.removesuffix(".") if header else table + _plain_key(assigned[1]) if assigned else ""
+        if name and (f"{name}." == f"{key}."[: len(name) + 1] if assigned and not header else name == key):
+            return number
+    return None
+
+
+def _plain_key(written: str) -> str:
+    return ".".join(part.strip(" \t\"'") for part in written.split("."))
+
+
+def _set(node: Any, table: Mapping[str, Any], prefix: str, problems: _Problems) -> Any:
+    """`node`, a dataclass of settings, with what `table` of a TOML file sets. What cannot be used is a problem."""
+    from quaid.settings.types import hints_of, stand_in, typed
+
+    hints = hints_of(type(node))
     changed: dict[str, Any] = {}
     for name, value in table.items():
         key = f"{prefix}{name}"
         if name not in hints:
-            raise ConfigError(file, f"{key} is not a setting")
-        if not is_dataclass(hints[name]):
-            changed[name] = _typed(value, hints[name], key, file)
+            problems.add(key, f"{key} is not a setting{_suggest(key)}")
+        elif not is_dataclass(hints[name]):
+            try:
+                changed[name] = typed(value, hints[name])
+            except ValueError as error:
+                problems.add(key, f"{key} is {error}")
+                changed[name] = stand_in(hints[name], getattr(node, name))
         elif isinstance(value, dict):
-            changed[name] = _set(getattr(node, name), value, f"{key}.", file)
+            changed[name] = _set(getattr(node, name), value, f"{key}.", problems)
         else:
-            raise ConfigError(file, f"{key} must be a table: [{key}]")
+            problems.add(key, f"{key} must be a table: [{key}]")
     return replace(node, **changed)
 
 
-def _typed(value: Any, hint: Any, key: str, file: str) -> Any:
-    if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            choices = ", ".join(filter(None, get_args(hint)))
-            raise ConfigError(file, f"{key} is {value!r}, must be one of {choices}")
-        return value
-    if hint is float and type(value) is int:
-        return float(value)
-    if type(value) is not hint:
-        raise ConfigError(file, f"{key} is {value!r}, must be {_type_name(hint)}")
-    return value
+def _override(node: Any, prefix: str, environ: Mapping[str, str], problems: list[str]) -> Any:
+    from quaid.settings.types import from_text, hints_of, stand_in
 
-
-def _override(node: Any, prefix: str, environ: Mapping[str, str]) -> Any:
-    hints = get_type_hints(type(node))
+    hints = hints_of(type(node))
     changed: dict[str, Any] = {}
     for item in fields(node):
         value = getattr(node, item.name)
         key = f"{prefix}{item.name}"
         if is_dataclass(value):
-            changed[item.name] = _override(value, f"{key}.", environ)
+            changed[item.name] = _override(value, f"{key}.", environ, problems)
             continue
-        raw = environ.get("QUAID_" + key.replace(".", "_").upper())
-        changed[item.name] = value if raw is None else _from_text(raw, hints[item.name], key)
+        variable = "QUAID_" + key.replace(".", "_").upper()
+        changed[item.name] = value
+        if variable in environ:
+            try:
+                changed[item.name] = from_text(environ[variable], hints[item.name])
+            except ValueError as error:
+                problems.append(f"{variable}: {key} is {error}")
+                changed[item.name] = stand_in(hints[item.name], value)
     return type(node)(**changed)
 
 
-def _from_text(raw: str, hint: Any, key: str) -> Any:
-    if get_origin(hint) is Literal or hint is str:
-        return _typed(raw, hint, key, CONFIG_FILE)
-    if hint is bool:
-        if raw.lower() in {"1", "true", "yes", "on"}:
-            return True
-        if raw.lower() in {"0", "false", "no", "off"}:
-            return False
-    else:
-        try:
-            return hint(raw)
-        except ValueError:
-            pass
-    raise ConfigError(key, f"{raw!r} must be {_type_name(hint)}")
+def _suggest(key: str) -> str:
+    """Return the setting that a wrong key may mean, in brackets; empty where none is near."""
+    from difflib import get_close_matches
 
+    from quaid.settings import Settings
 
-def _type_name(hint: Any) -> str:
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-    return names.get(hint, str(hint))
+    known = [name for name, _ in list_settings(Settings())]
+    if any(name.startswith(f"{key}.") for name in known):
+        return ""
+    table, _, last = key.rpartition(".")
+    beside = {name.rpartition(".")[2]: name for name in known if name.rpartition(".")[0] == table}
+    same_end = [name for name in known if name.rpartition(".")[2] == last]
+    meant = [beside[near] for near in get_close_matches(last, beside, n=1, cutoff=0.75)]
+    meant = meant or (same_end if len(same_end) == 1 else get_close_matches(key, known, n=1, cutoff=0.85))
+    return f" (did you mean {meant[0]}?)" if meant else ""
 
 
 def _read_user_config() -> str:

@@ -6,6 +6,12 @@ sentence and leave with the class's exit code; anything that is not a `QuaidErro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from shlex import quote
+
+_MAX_CANDIDATES = 20
+"""Notes that are listed for a reference that could be any of them."""
+
 
 class QuaidError(Exception):
     """An expected failure. `exit_code` is what the process leaves with."""
@@ -123,12 +129,23 @@ class NoteNotFoundError(QuaidError):
         super().__init__(f"No note is called {reference!r}. Look for it with: quaid search {reference!r}")
 
 
+class PartNotFoundError(NoteNotFoundError):
+    def __init__(self, path: str, part: str) -> None:
+        QuaidError.__init__(self, f"{path} has no heading {part!r}. See what it has with: quaid get {path!r}")
+
+
 class AmbiguousReferenceError(QuaidError):
+    """`candidates` are (reference, text): the reference of one means that one alone."""
+
     code = "ambiguous"
 
-    def __init__(self, reference: str, candidates: list[str]) -> None:
-        shown = ", ".join(candidates[:5])
-        super().__init__(f"{reference!r} could be any of {shown}. Give more of the id.")
+    def __init__(self, reference: str, candidates: Sequence[tuple[str, str]]) -> None:
+        shown = [f"  {number}  {called}  {text}".rstrip() for number, (called, text) in enumerate(candidates, 1)]
+        more = [f"  … and {len(shown) - _MAX_CANDIDATES:,} more"] if len(shown) > _MAX_CANDIDATES else []
+        super().__init__(
+            "\n".join([f"{reference!r} could be any of these. Give one of them:", *shown[:_MAX_CANDIDATES], *more])
+        )
+        self.candidates = tuple(candidates)
 
 
 class NoteChangedError(QuaidError):
@@ -163,7 +180,7 @@ class UncommittedError(QuaidError):
     def __init__(self, rel_path: str) -> None:
         super().__init__(
             f"{rel_path} holds changes that git does not have, so forgetting it would lose them. "
-            f"Commit it first: git add -- '{rel_path}' && git commit"
+            f"Commit it first: git add -- {quote(rel_path)} && git commit -- {quote(rel_path)}"
         )
 
 
@@ -194,13 +211,31 @@ class ConfigError(QuaidError):
         super().__init__(f"{where}: {problem}. List the settings with: quaid config")
 
 
+class SettingError(ConfigError):
+    """Settings that cannot be used, each a sentence with its place; all others can."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        QuaidError.__init__(self, f"{'; '.join(problems)}. Set another value with: quaid config KEY VALUE")
+
+
 class GitError(QuaidError):
     """git refused; its own words are kept."""
 
     code = "git"
 
     def __init__(self, doing: str, said: str) -> None:
+        self.doing, self.said = doing, said
         super().__init__(f"git could not {doing}: {said.strip() or 'it gave no reason'}")
+
+
+class CommitRefusedError(GitError):
+    """git would not make a commit for a reason that a setting ends."""
+
+    def __init__(self, cause: str, said: str, next_step: str) -> None:
+        words = " ".join(said.split()) or "it gave no reason"
+        QuaidError.__init__(self, f"git did not commit: {cause} ({words}). {next_step}.")
+        self.doing, self.said = "commit", said
 
 
 class ProposalError(QuaidError):
@@ -247,21 +282,28 @@ class MassRemovalError(QuaidError):
 
     code = "mass_removal"
 
-    def __init__(self, gone: int, known: int) -> None:
+    def __init__(self, gone: int, known: int, root: object) -> None:
         self.reason = f"{gone:,} of {known:,} notes vanished since the last sync"
+        git = f"git -C {quote(str(root))}"
+        # Without -f it writes over nothing that is there, whatever its owner has not committed yet.
         super().__init__(
-            f"{self.reason} and git does not say why. "
-            "If that is right: quaid sync --accept-removals. If not, bring them back: git checkout -- ."
+            f"{self.reason} and git does not say why. If that is right: quaid sync --accept-removals. If not, bring "
+            f"the deleted files back, which touches no other: "
+            f"{git} ls-files -z --deleted | {git} checkout-index -z --stdin"
         )
 
 
 class WeightsMissingError(QuaidError):
     code = "weights_missing"
 
-    def __init__(self, model: str, reason: str) -> None:
+    def __init__(self, model: str, reason: str, folder: object = None) -> None:
+        """`folder` is where they belong, given where a download was tried or cannot be."""
+        self.next_step = "quaid doctor --fetch"
+        step = f"download them with: {self.next_step}"
+        if folder is not None:
+            self.next_step = step = f"copy {folder} from a machine that has it, see docs/install.md"
         super().__init__(
-            f"The weights of {model} are missing ({reason}). Keyword and graph recall work without them; "
-            "download them later with: quaid doctor --fetch"
+            f"The weights of {model} are missing ({reason}). Keyword and graph recall work without them; {step}"
         )
 
 

@@ -10,7 +10,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -283,6 +283,38 @@ def pieces(response: httpx.Response, limit: int) -> Iterator[bytes]:
         if size > limit:
             raise httpx.DecodingError(f"the response has more than {limit / 1e6:.0f} MB")
         yield piece
+
+
+def list_reachable(urls: Sequence[str], within_s: float) -> frozenset[str]:
+    """Return those of `urls` whose host, or whose proxy, takes a connection within `within_s` seconds."""
+    reached: set[str] = set()
+
+    def connect(url: str) -> None:
+        import socket
+
+        with suppress(OSError, ValueError), socket.create_connection(_first_stop(url), within_s):
+            reached.add(url)
+
+    # A name server that does not answer cannot be interrupted: its thread is left behind.
+    threads = [threading.Thread(target=connect, args=(url,), daemon=True) for url in urls]
+    deadline = time.monotonic() + within_s
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return frozenset(reached)
+
+
+def _first_stop(url: str) -> tuple[str, int]:
+    """Return host and port of the proxy that a request to `url` goes through, else of its own host."""
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies, proxy_bypass
+
+    parts, proxies = urlsplit(url), getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and not proxy_bypass(parts.hostname or ""):
+        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    return parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443)
 
 
 def is_local(url: str) -> bool:

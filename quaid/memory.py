@@ -18,6 +18,7 @@ from quaid.errors import (
     BadInputError,
     ConfigError,
     NothingSaidError,
+    SettingError,
     VaultExistsError,
     VaultNotFoundError,
 )
@@ -85,19 +86,26 @@ class Memory:
         return memory
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], folder: str | None = None) -> tuple[Self, Created]:
+    def create(
+        cls, path: str | os.PathLike[str], owner_names: Sequence[str] = (), folder: str | None = None
+    ) -> tuple[Self, Created]:
         """Make `path` a vault, Quaid's folders in `folder`. One with notes is adopted: files are added, none changes.
 
+        `owner_names` are the name of the owner, who gets a note, and other names of the same person.
+
         Raises:
-            VaultExistsError, BadInputError: it is one already, or its `folder` cannot hold Quaid's notes.
+            VaultExistsError, BadInputError: it is one already, or its `folder` cannot hold Quaid's notes, or the first
+                of `owner_names` is a word that means whoever the owner is.
         """
+        from quaid.capture.owner_note import plan_vault
         from quaid.history.creation import fill_vault
 
         root = Path(path).expanduser().absolute()
         if (root / CONFIG_FILE).exists():
             raise VaultExistsError(root)
         made = cls(root, load_settings(root))
-        created = fill_vault(root, made.git, made.settings.git.wait_s, made._tell, folder)
+        plan = plan_vault(root, owner_names, folder)
+        created = fill_vault(root, made.git, made.settings.git.wait_s, made._tell, plan)
         return cls(root, load_settings(root)), created
 
     def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
@@ -152,12 +160,8 @@ class Memory:
         return self.recall(query, limit, keyword_only=True, **options)
 
     def get(self, reference: str) -> NoteView:
-        """One note by id, part of an id, path, name or alias, or one turn (`20-1402-2f1c9a#t3`).
-
-        Raises:
-            NoteNotFoundError, AmbiguousReferenceError
-        """
-        return self.answers.ask(lambda: view_note(self.index(), reference))
+        """Return the note, turn or section that `reference` means; NoteNotFoundError, AmbiguousReferenceError."""
+        return self.answers.view(reference)
 
     def history(self, reference: str, limit: int = 20) -> list[Commit]:
         """The commits that touched a note, newest first, across renames."""
@@ -171,7 +175,8 @@ class Memory:
 
         def explained() -> Provenance:
             index, seen = self.index(), self.answers.visible_commits().of
-            return explain(view_note(index, reference), index, self.git, self.root, self.settings.git.email, seen)
+            email, names = self.settings.git.email, self.answers.helpers().owner_names
+            return explain(view_note(index, reference), index, self.git, self.root, email, seen, names)
 
         return self.answers.ask(explained)
 
@@ -226,7 +231,9 @@ class Memory:
         Raises:
             ConfigError: no such setting, or the value does not fit it.
         """
-        return self.writer.configure(key, parse_value(key, raw))
+        value = parse_value(key, raw)
+        self.problem = None if isinstance(self.problem, SettingError) else self.problem  # this may repair it
+        return self.writer.configure(key, value)
 
     def note(self, text: str, session: str | None = None) -> int:
         """Queue a line for the next extraction of `session` (or of any), and return how many are waiting."""
@@ -237,11 +244,7 @@ class Memory:
         return queue_note(state_folder(self.root), text, session)
 
     def extract(
-        self,
-        source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn],
-        *,
-        session: str | None = None,
-        **how: Any,
+        self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
     ) -> ExtractResult:
         """Keep a conversation (a transcript file, an open stream, or turns) and learn from what is new in it.
 
@@ -260,11 +263,7 @@ class Memory:
         return done
 
     def extract_each(
-        self,
-        source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn],
-        *,
-        session: str | None = None,
-        **how: Any,
+        self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
     ) -> Iterator[ExtractResult]:
         """Do the same for every conversation of an archive that has turns. Once nobody answers, no model is asked.
 

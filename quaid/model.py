@@ -20,6 +20,10 @@ ENTITY_TYPES = ("person", "place", "organization", "project", "event", "pet", "c
 CORE_FILES = ("SOUL.md", "USER.md", "MEMORY.md", "AGENTS.md")
 
 
+CONFLICT_PROBLEM = "a merge conflict is not resolved; both sides are searchable"
+"""What is said in `Note.problems` of a note with the marks of a merge conflict in it."""
+
+
 class Kind(StrEnum):
     """The kind of a note. Its folder says so; elsewhere its frontmatter `type` does."""
 
@@ -37,6 +41,15 @@ class Kind(StrEnum):
 def name_key(name: str) -> str:
     """Return a name, alias or link target as it is compared: NFC, case folded, white space collapsed."""
     return " ".join(normalize("NFC", name).casefold().split())
+
+
+OWNER_LABELS = frozenset({"user", "the user", "human", "me", "i", "myself", "you", "the owner"})
+"""The keys of what transcripts and models call the owner of a memory, who has no name there."""
+
+
+def is_owner_label(name: str) -> bool:
+    """Return whether `name` is no name but a word for the owner of the memory: User, Human, me."""
+    return name_key(name) in OWNER_LABELS
 
 
 def note_name(path: str) -> str:
@@ -186,7 +199,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A transcript as read: `skipped` counts what was left out, by reason."""
+    """A transcript as read: `skipped` counts what was left out, by reason; `title` is what its program calls it."""
 
     turns: tuple[Turn, ...]
     session: str | None = None
@@ -194,6 +207,7 @@ class Conversation:
     started: datetime | None = None
     project: str | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +246,40 @@ class ChannelRank:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What stands beside a hit: another piece of its note or conversation, or the turn that a fact rests on (`cited`).
+    `ordinal` is its place in the note at `path`.
+    """
+
+    path: str
+    ordinal: int
+    text: str
+    turn: int | None = None
+    speaker: str | None = None
+    created: str | None = None
+    heading: str = ""
+    cited: bool = False
+
+    @property
+    def told(self) -> str | None:
+        """The moment to which its words are relative."""
+        return None if self.turn is None else self.created
+
+    @property
+    def id(self) -> str:
+        """The id of the hit that it would be."""
+        return self.path if self.turn is None else f"{note_name(self.path)}#t{self.turn}"
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One answer. `score` is in [0, 1], a little more where rare evidence comes on top; `channels` says who found it
     and where, `evidence` what speaks for it and how much.
 
-    `provenance` is whose word it is: owner, agent, tool, import or conversation. `contradicts` are the ids of hits that
-    cannot be true together with this one.
+    `provenance` is whose word it is: owner, other (`speaker`), agent, tool, import or conversation. `contradicts` are
+    the ids of hits that cannot be true together with this one; those of them that began or were told before it are also
+    in `later_than`, those after it in `earlier_than`. `ordinal` is the place of `text` in its note, `heading` the title
+    and the headings over it, and `beside` what stands around it: only where a budget has room for that.
     """
 
     id: str
@@ -260,13 +302,25 @@ class Hit:
     stands_for: int = 1
     via: tuple[str, ...] = ()
     contradicts: tuple[str, ...] = ()
+    later_than: tuple[str, ...] = ()
+    earlier_than: tuple[str, ...] = ()
     evidence: Mapping[str, float] = field(default_factory=dict)
+    ordinal: int = 0
+    heading: str = ""
+    beside: tuple[Neighbour, ...] = ()
+
+    @property
+    def told(self) -> str | None:
+        """The moment to which its words are relative: of a turn when it was said, of anything else it is not known."""
+        return None if self.turn is None else self.created
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
     """The answer to one question. `degraded` names every channel or guarantee that was missing; `doubt` says why the
-    best answer may not be one; `context` are core notes that were asked for with it, as (path, text).
+    best answer may not be one; `context` are core notes that were asked for with it, as (path, text). `more` says
+    that other memories matched as well. `text` is the answer as a reader is shown it within the budget that was given,
+    None without one.
     """
 
     query: str
@@ -276,6 +330,8 @@ class Recall:
     trace: Mapping[str, object] = field(default_factory=dict)
     doubt: str | None = None
     context: tuple[tuple[str, str], ...] = ()
+    more: bool = False
+    text: str | None = None
 
 
 class ModelUsage(NamedTuple):
@@ -333,11 +389,13 @@ class Message:
 @dataclass(frozen=True)
 class Committed:
     """The outcome of a commit of edits. `id` is None when there was nothing to commit; the changes of the paths in
-    `left` are still uncommitted.
+    `left` are still uncommitted, those `refused` not for the owner's own work in them but for the `refusal`.
     """
 
     id: str | None
     left: tuple[str, ...] = ()
+    refused: tuple[str, ...] = field(default=(), compare=False)
+    refusal: str = field(default="", compare=False)
 
 
 Level = Literal["ok", "warning", "error"]

@@ -7,8 +7,10 @@ from itertools import count
 
 from quaid.vault import frontmatter
 
-DIFFERENT = {"verdict": "different", "keep": None, "merged_text": None, "reason": "They are two."}
-COMPATIBLE = {"verdict": "compatible", "reason": "Both can be true."}
+DIFFERENT = {"verdict": "different"}
+UPDATE = {"verdict": "update", "reason": "The later one replaces it."}
+CONFLICT = {"verdict": "conflict", "reason": "They cannot both be true."}
+COMPATIBLE = {"verdict": "compatible", "resolution": "keep_both"}
 _CREATED = count()
 
 
@@ -29,8 +31,18 @@ def write_fact(vault, name, text, edges="", **head):
 
 def pairs_in(question):
     """The pairs that a model was asked about: (number, what a says, what b says)."""
-    lines = [json.loads(line) for line in question.splitlines() if line.startswith('{"n"')]
-    return [(line["n"], line["a"]["text"], line["b"]["text"]) for line in lines]
+    lines = [json.loads(line) for line in question.splitlines() if line.startswith('{"a"')]
+    return sorted((b["n"], line["a"]["text"], b["text"]) for line in lines for b in line["b"])
+
+
+def answer_pairs(judgements):
+    """The answer with these judgements: to `resolve` all of them, to `compare` the numbers alone of what is different."""
+    if any("resolution" in judgement for judgement in judgements):
+        return {"pairs": judgements}
+    return {
+        "different": [judgement["n"] for judgement in judgements if judgement["verdict"] == "different"],
+        "pairs": [judgement for judgement in judgements if judgement["verdict"] != "different"],
+    }
 
 
 def judging(judgement_of):
@@ -39,7 +51,7 @@ def judging(judgement_of):
 
     def answer(question):
         asked[:] = pairs_in(question) or asked
-        return {"pairs": [{"n": n, **judgement_of(a, b)} for n, a, b in asked]}
+        return answer_pairs([{"n": n, **judgement_of(a, b)} for n, a, b in asked])
 
     return answer
 
@@ -63,7 +75,7 @@ def saying(table, otherwise):
 
 
 def keep(which, reason="It says all.", text=None):
-    return {"verdict": "duplicate", "keep": which, "merged_text": text, "reason": reason}
+    return {"verdict": "same", "keep": which, "merged_text": text, "reason": reason}
 
 
 def head_of(vault, path):

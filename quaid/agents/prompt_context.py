@@ -6,7 +6,8 @@ The import is light: most prompts of a session ask nothing of a memory.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from quaid.text.stop_words import STOP_WORDS
 
@@ -37,10 +38,13 @@ _MAX_NEWS = 60
 
 
 class HookAnswer(NamedTuple):
-    """The output of a hook: `text` is for the agent, `news` for the person at the terminal; both may be empty."""
+    """The output of a hook: `text` is for the agent, `news` for the person at the terminal, `problem` what was wrong
+    with the settings; each may be empty.
+    """
 
     text: str = ""
     news: str = ""
+    problem: str = ""
 
 
 def question_in(prompt: str) -> str | None:
@@ -70,8 +74,9 @@ def build_prompt_context(
     """
     from quaid.local import sessions
     from quaid.place import state_folder
-    from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
-    from quaid.text.quoting import MAX_BLOCK, render_memory_block
+    from quaid.recall.blocks import pack
+    from quaid.recall.cutoff import CHARACTERS_PER_TOKEN, tokens
+    from quaid.text.quoting import MAX_BLOCK, neutralise, wrap_memory
 
     question = question_in(prompt)
     if question is None or settings.hooks.recall == "off":
@@ -86,6 +91,7 @@ def build_prompt_context(
         depth="fast",
         exclude_session=session or None,
         compacted_at=given.compacted_at,
+        beside=True,
     )
     # Scores without vectors are lower, for good answers as for bad ones.
     by_words = "vectors" in found.degraded
@@ -93,18 +99,24 @@ def build_prompt_context(
     is_in_doubt = best < MIN_SCORE_BY_WORDS if by_words else found.doubt is not None
     if settings.hooks.recall == "auto" and is_in_doubt:
         return HookAnswer()
-    new = [hit for hit in found.hits if not (is_kept and hit.id in given.ids)]
-    longest = min(MAX_BLOCK, settings.hooks.recall_tokens * CHARACTERS_PER_TOKEN)
-    # What is left out for length is not given.
-    for count in range(len(new), 0, -1):
-        shown, text = new[:count], render_memory_block(new[:count], longest=10**9)
-        if len(text) <= longest:
-            break
-    else:
+    known = frozenset(given.ids) if is_kept else frozenset()
+    new = [_without_known(hit, known) for hit in found.hits if hit.id not in known]
+    degraded = cast("Sequence[object]", found.trace.get("degraded", ()))
+    conflicts = [f"({neutralise(said)})" for said in map(str, degraded) if said.startswith("conflict:")]
+    frame = tokens(wrap_memory("\n".join([" ", *conflicts])))
+    room = min(MAX_BLOCK // CHARACTERS_PER_TOKEN, settings.hooks.recall_tokens) - frame
+    shown = pack(new, max(0, room), question=question, more=found.more)
+    if not shown.text:
         return HookAnswer()
-    if is_kept:
-        sessions.record(state, session, [hit.id for hit in shown])
-    return HookAnswer(text, notify_recalled(root, settings.notifications, shown))
+    if is_kept:  # what was left out for length was not given
+        told = [hit.id for hit in shown.hits] + [each.id for hit in shown.hits for each in hit.beside if each.turn]
+        sessions.record(state, session, list(dict.fromkeys(told)))
+    text = "\n".join([shown.text, *conflicts])
+    return HookAnswer(wrap_memory(text), notify_recalled(root, settings.notifications, shown.hits))
+
+
+def _without_known(hit: Hit, known: frozenset[str]) -> Hit:
+    return replace(hit, beside=tuple(each for each in hit.beside if each.id not in known))
 
 
 def notify_recalled(root: Path, settings: NotificationSettings, hits: Sequence[Hit]) -> str:

@@ -14,8 +14,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.agents.core_excerpt import divide_room, shorten_note
 from quaid.agents.project_context import read_projects
 from quaid.index import database, documents
+from quaid.index.facts import list_latest_facts
 from quaid.index.scope import visible_to
 from quaid.local import queue
 from quaid.place import state_folder
@@ -112,7 +114,9 @@ def read_context(
 ) -> SessionContext:
     """Return what the vault at `root` has for one of `owners`; without an index, only what the files have."""
     since = (now - timedelta(days=RECENT_DAYS)).date().isoformat()
-    newest = documents.list_latest_facts(index, visible_to(index, owners), MAX_RECENT) if index is not None else ()
+    newest: Sequence[tuple[str, str]] = ()
+    if index is not None:
+        newest = list_latest_facts(index, visible_to(index, owners), MAX_RECENT, now.date().isoformat())
     found = read_projects(root, cwd)
     place = Layout.of_vault(root)
     return SessionContext(
@@ -140,7 +144,7 @@ def render_context(context: SessionContext, tokens: int) -> str:
     if context.queued:
         what = "conversation" if context.queued == 1 else "conversations"
         waiting.append(f"{context.queued} {what} could not be learned from yet")
-    room = tokens * CHARACTERS_PER_TOKEN - len(OPENING) - len(CLOSING) - len(PREFACE) - 3
+    room = _room(tokens)
     blocks = [*_render_notes(context.core, int(room * CORE_SHARE))]
     room -= sum(len(block) + 2 for block in blocks)
     of_project = [*_render_notes(context.project, int(room * PROJECT_SHARE))]
@@ -160,21 +164,30 @@ def render_context(context: SessionContext, tokens: int) -> str:
     return admit(text).text
 
 
+def list_cut(core: Sequence[tuple[str, str]], tokens: int) -> list[tuple[str, int]]:
+    """Return (file, characters that have no room) of the core notes that a session of `tokens` cannot show whole."""
+    texts = [neutralise(note) for _, note in core]
+    shares = _share_room(core, texts, int(_room(tokens) * CORE_SHARE))
+    cut = zip(core, texts, shares, strict=True)
+    return [(name, len(text) - share) for (name, _), text, share in cut if share < len(text)]
+
+
+def _room(tokens: int) -> int:
+    """Return the characters that a context of `tokens` has for its blocks."""
+    return tokens * CHARACTERS_PER_TOKEN - len(OPENING) - len(CLOSING) - len(PREFACE) - 3
+
+
 def _render_notes(notes: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
-    """Each note gets an even share; what a short one leaves goes to those after it."""
-    left = room
-    ordered = sorted(notes, key=lambda note: len(note[1]))
-    shown: dict[str, str] = {}
-    for number, (name, note) in enumerate(ordered):
-        share = left // (len(ordered) - number) - len(name) - 4
-        text = neutralise(note)
-        if len(text) > share:
-            cut = text[: max(0, share - 20)]
-            kept = cut.rsplit("\n", 1)[0].rstrip() or cut.rstrip()
-            text = f"{kept}\n(cut for length)" if kept else ""
-        shown[name] = f"## {name}\n{text}"
-        left -= len(shown[name]) + 2
-    yield from (shown[name] for name, _ in notes if len(shown[name]) > len(name) + 4)
+    """Each note gets an even share; what a short one leaves goes to the others."""
+    texts = [neutralise(note) for _, note in notes]
+    for (name, _), text, share in zip(notes, texts, _share_room(notes, texts, room), strict=True):
+        if shown := shorten_note(text, share):
+            yield f"## {name}\n{shown}"
+
+
+def _share_room(notes: Sequence[tuple[str, str]], texts: Sequence[str], room: int) -> list[int]:
+    room -= sum(len(name) + len("## \n") + 2 for name, _ in notes)
+    return divide_room([len(text) for text in texts], max(0, room))
 
 
 def _render_list(title: str, lines: Sequence[str], room: int) -> str:

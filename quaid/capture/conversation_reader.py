@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.capture import extraction
 from quaid.capture.extraction import Extraction, LeftOut
+from quaid.capture.known_names import show_known_names
 from quaid.capture.prompt_pieces import Material, Piece, first_piece, read_material, single_piece, split_material
 from quaid.capture.relation_naming import name_relations
+from quaid.config import person_of
 from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError, QuaidError
 from quaid.model import ModelUsage
 from quaid.place import LOCAL_FILE, state_folder
@@ -24,9 +26,12 @@ from quaid.settings import Settings
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import apsw
 
     from quaid.llm import Models
+    from quaid.llm.exchange import FailedItem
     from quaid.sync.embedding import Progress
 
 
@@ -84,6 +89,7 @@ class ConversationReader:
     ) -> None:
         self._state = state_folder(root)
         self._settings = settings
+        self._owner = person_of(root, settings)
         self._index = index
         self._progress = progress
         self._open_models = models
@@ -157,23 +163,25 @@ class ConversationReader:
         """Return what an answer to `build_prompt` says. No model is asked.
 
         Raises:
-            BadInputError: the answer does not fit the schema or the conversation.
+            BadInputError: the answer, or none of its facts, fits the schema and the conversation.
         """
-        from quaid.llm.schema import violations
+        from quaid.llm.drafts import read_value
         from quaid.redaction import admit_all
 
         reading = ConversationReading(read_material(text, everything=everything, through=answer.through))
         if not reading.material.turns:
             return replace(reading, extraction=Extraction())
         prompt, piece = self.models.prompt(extraction.PROMPT), single_piece(reading.material)
-        value: Any = admit_all(dict(answer.value))[0]
-        problems = violations(value, prompt.schema) or extraction.find_problems(value, piece)
-        if problems:
+        given: Any = admit_all(dict(answer.value))[0]
+        draft = read_value(given, prompt.schema, lambda value: extraction.find_problems(value, piece))
+        value = draft.value
+        if value is None or (value["facts"] and len(extraction.find_problems(value, piece)) == len(value["facts"])):
             raise BadInputError(
-                f"The answer about session {reading.material.session} cannot be used: {'; '.join(problems)}. "
+                f"The answer about session {reading.material.session} cannot be used: {'; '.join(draft.complaints)}. "
                 "Mend that and give it again with this session."
             )
-        reading, part = self._read_answer(replace(reading, model=answer.by, prompt=prompt.label), value, piece)
+        reading = replace(reading, model=answer.by, prompt=prompt.label)
+        reading, part = self._read_answer(reading, value, piece, draft.failed)
         return replace(reading, extraction=self._kept([part]))
 
     def _kept(self, parts: list[Extraction]) -> Extraction:
@@ -189,10 +197,13 @@ class ConversationReader:
     def _inputs(self, piece: Piece) -> Mapping[str, str]:
         from quaid.redaction import admit
 
+        known = show_known_names(self._index(), piece.text)
+        inputs = piece.inputs(self._owner, known, datetime.now(UTC).date())
         # An episode's owner may have written into it what no transcript would have brought.
-        return {slot: admit(text).text for slot, text in piece.inputs(self._settings.owner_name).items()}
+        return {slot: admit(text).text for slot, text in inputs.items()}
 
     def _ask(self, reading: ConversationReading, piece: Piece) -> tuple[ConversationReading, Extraction]:
+        from quaid.llm.drafts import CUT_OFF
         from quaid.redaction import admit_all
 
         prompt = self.models.prompt(extraction.PROMPT)
@@ -200,14 +211,21 @@ class ConversationReader:
             prompt, self._inputs(piece), check=lambda value: extraction.find_problems(value, piece)
         )
         reading = replace(reading, model=answer.model, prompt=answer.prompt, usage=reading.usage + answer.usage)
-        return self._read_answer(reading, admit_all(answer.value)[0], piece)
+        problem = f"the answer cannot be read to its end: {CUT_OFF}" if CUT_OFF in answer.problems else ""
+        return self._read_answer(reading, admit_all(answer.value)[0], piece, answer.failed, problem)
 
     def _read_answer(
-        self, reading: ConversationReading, value: Any, piece: Piece
+        self, reading: ConversationReading, value: Any, piece: Piece, failed: Sequence[FailedItem], problem: str = ""
     ) -> tuple[ConversationReading, Extraction]:
+        """What is kept of an answer without its `failed` items; the rest is set aside."""
+        from quaid.redaction import admit_all
+
         part = extraction.read_answer(value, piece)
-        if part.left_out:
-            where = self._set_aside(reading, "some of it was left out", json.dumps(value, ensure_ascii=False), part)
+        safe = admit_all({"failed": [{"value": item.value, "items": item.items} for item in failed]})[0]
+        part = replace(part, left_out=(*part.left_out, *extraction.list_failed(failed)))
+        if part.left_out or failed or problem:
+            raw = json.dumps({**value, **(safe if failed else {})}, ensure_ascii=False)
+            where = self._set_aside(reading, problem or "some of it was left out", raw, part)
             reading = replace(reading, quarantined=where)
         return reading, part
 

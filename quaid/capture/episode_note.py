@@ -164,7 +164,7 @@ def _plan_new(
     place: Layout,
 ) -> EpisodePlan:  # fmt: skip
     started = conversation.started or next((turn.at for turn in conversation.turns if turn.at), None) or now
-    rel_path = place.place(layout.episode_path(session, started))
+    rel_path = place.place(layout.episode_path(session, started, conversation.title))
     first = fork.turns + 1 if fork else 1
     if fork and not turns:
         return EpisodePlan(session, rel_path, None, first, 0)
@@ -172,6 +172,7 @@ def _plan_new(
     fields: dict[str, frontmatter.Value | None] = {
         "type": "episode",
         "session": session,
+        "title": conversation.title,
         "owner": None if owner == "default" else owner,
         "source": conversation.source,
         "project": conversation.project,

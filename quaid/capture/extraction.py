@@ -11,24 +11,33 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date
 from typing import Any, TypeVar
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.fact_note import MINIMUM_WORDS, FactDetails, count_words
+from quaid.capture.entity_names import NamedThing
+from quaid.capture.fact_note import FactDetails
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import normalise_edge
 from quaid.capture.storing import NewFact
 from quaid.errors import BadInputError
-from quaid.model import CORE_FILES, Edge
+from quaid.llm.exchange import FailedItem, ItemProblem
+from quaid.model import CORE_FILES, Edge, name_key
 from quaid.recall.intent import is_technical
+from quaid.text.relative_dates import with_dates
+from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault.notes import text_hash
 
 T = TypeVar("T")
 
 PROMPT = "extract"
+MAX_SHOWN = 200
+"""Characters of a fact without form that are shown where it is left out."""
 
 _CITED = re.compile(r"(\d{1,9})\D*\Z")
+_HAPPENED = frozenset({"event", "experience"})
+_ANYBODY = frozenset({"", "user", "human", "somebody", "you", "me"})
+"""Speakers by whom a transcript names nobody."""
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
 _ORDER = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|every|each|of|the|these|those|your|my|our|previous|prior|above"
@@ -37,9 +46,6 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 """Orders to the reader of a text. People say such things to each other as well: a match alone proves nothing."""
-_RELATIVE = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|this|past|previous|coming)\b", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,25 +77,39 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The facts, snippets and journal entries of one conversation. `snippets` and `journal` are by core file."""
+    """The facts, names, snippets and journal entries of one conversation. `snippets` and `journal` are by core file."""
 
     facts: tuple[ExtractedFact, ...] = ()
+    names: tuple[NamedThing, ...] = ()
     snippets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     journal: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
 
 
-def find_problems(value: Mapping[str, Any], piece: Piece) -> list[str]:
-    """Return what is wrong with an answer that fits its schema, a sentence each for the model; ten at most."""
+def find_problems(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
+    """Return what is wrong with facts of an answer that fits its schema and can be mended; ten at most."""
     known = piece.numbers
     found = []
-    for number, fact in enumerate(value["facts"]):
+    for place, fact in enumerate(value["facts"]):
         cited = list(_cited(fact["turns"]))
         if not any(turn in known for turn in cited):
             what = f"cites {', '.join(fact['turns'])}, which is not a turn here" if cited else "cites no turn"
             turns = f"t{min(known)} to t{max(known)}" if known else "none"
-            found.append(f"facts[{number}] {what}; the turns are {turns}")
+            found.append(ItemProblem("facts", place, f"{what}; the turns are {turns}"))
     return found[:10]
+
+
+def list_failed(failed: Iterable[FailedItem]) -> tuple[LeftOut, ...]:
+    """The facts among the items of an answer that do not fit its schema, as facts that are not kept."""
+    from quaid.redaction import admit
+
+    left: list[LeftOut] = []
+    for item in failed:
+        text = item.value.get("text") if isinstance(item.value, dict) else item.value
+        shown = admit(_word(text)).text[:MAX_SHOWN] if isinstance(text, str) else ""
+        if item.items == "facts":
+            left.append(LeftOut(shown or "(no text)", f"it has not the form of a fact: {'; '.join(item.problems)}"))
+    return tuple(left)
 
 
 def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
@@ -113,7 +133,7 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
         entry = clean_text((value.get("journal") or {}).get(file) or "").strip()
         if entry and not _ORDER.search(entry):
             journal[file] = (entry,)
-    return Extraction(tuple(kept), snippets, journal, tuple(left_out))
+    return Extraction(tuple(kept), _read_names(value.get("names") or ()), snippets, journal, tuple(left_out))
 
 
 def merge(parts: Sequence[Extraction]) -> Extraction:
@@ -131,6 +151,7 @@ def merge(parts: Sequence[Extraction]) -> Extraction:
         )
     return Extraction(
         tuple(facts.values()),
+        _merge_names(thing for part in parts for thing in part.names),
         _union([part.snippets for part in parts]),
         _union([part.journal for part in parts]),
         tuple(left for part in parts for left in part.left_out),
@@ -188,8 +209,9 @@ def details_of(fact: ExtractedFact, owner: str, project: str | None) -> FactDeta
 def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], material: Material) -> ExtractedFact:
     turns = tuple(dict.fromkeys(turn for turn in _cited(raw["turns"]) if turn in said))
     first = next((said[turn] for turn in turns), None)
-    told = (first.said_at if first else None) or material.started
-    since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
+    days = {moment.date() for turn in turns if (moment := said[turn].said_at)}
+    # What was said on several days means none of them by `yesterday`, as far as one can tell.
+    told = ((first.said_at if first else None) or material.started) if len(days) <= 1 else None
     edges: list[Edge] = []
     for edge in raw.get("edges") or ():
         with suppress(BadInputError):  # it joins no two things
@@ -198,22 +220,58 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], materia
         text=with_dates(_word(raw["text"]), told),
         category=raw["category"],
         confidence=float(raw["confidence"]),
-        speaker=_word(raw.get("speaker")) or (first.speaker if first else None) or None,
+        speaker=_speaker(_word(raw.get("speaker")), [said[turn].speaker for turn in turns if not said[turn].is_note]),
         source=raw["source"],
         durability=raw["durability"],
         privacy=raw.get("privacy") or "private",
         keywords=_unique(word for item in raw.get("keywords") or () if (word := _word(item.replace(",", " ")))),
-        valid_from=since,
-        valid_until=None if since and until and until < since else until,
+        valid_from=_date(raw.get("valid_from")),
+        valid_until=_end_of(raw),
         project=_word(raw.get("project")) or None,
         turns=turns,
         edges=_unique(edges),
     )
 
 
+def _speaker(named: str, heard: Sequence[str]) -> str | None:
+    """Return who said it: of those whose turns are cited, `heard`, the one that the model has named. Where a turn names
+    nobody in particular, the model may know their name.
+    """
+    for speaker in heard:
+        if name_key(speaker) == name_key(named):
+            return speaker
+    is_unknown = not heard or any(name_key(speaker) in _ANYBODY for speaker in heard)
+    return (named if named and is_unknown else next(iter(heard), "")) or None
+
+
+def _end_of(raw: Mapping[str, Any]) -> str | None:
+    """Return until when a state or a plan holds; None for what happened, which stays true, and for what has no end."""
+    since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
+    has_happened = raw["category"] in _HAPPENED or raw["durability"] == "immutable"
+    return None if has_happened or (since and until and until <= since) else until
+
+
+def _read_names(given: Iterable[Mapping[str, Any]]) -> tuple[NamedThing, ...]:
+    things = (
+        NamedThing(_word(one["name"]), one.get("kind"), _unique(filter(None, map(_word, one.get("aliases") or ()))))
+        for one in given
+    )
+    return _merge_names(thing for thing in things if thing.name)
+
+
+def _merge_names(things: Iterable[NamedThing]) -> tuple[NamedThing, ...]:
+    """Each name once, with all its aliases."""
+    merged: dict[str, NamedThing] = {}
+    for thing in things:
+        first = merged.setdefault(name_key(thing.name), thing)
+        aliases = _unique((*first.aliases, *thing.aliases))
+        merged[name_key(thing.name)] = replace(first, kind=first.kind or thing.kind, aliases=aliases)
+    return tuple(merged.values())
+
+
 def _rejection_reason(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> str:
     """Return why a fact must not be kept; an empty text when it may."""
-    if count_words(fact.text) < MINIMUM_WORDS:
+    if not is_long_enough(fact.text):
         return f"fewer than {MINIMUM_WORDS} words"
     if not fact.turns:
         return "it rests on no turn of this conversation"
@@ -222,36 +280,6 @@ def _rejection_reason(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> 
     if all(_ORDER.search(said[turn].text) for turn in fact.turns):
         return "it rests only on a turn that gives orders to its reader"
     return ""
-
-
-def with_dates(text: str, told: datetime | None) -> str:
-    """`text` with the date behind each time that is relative to the moment it was told: `yesterday (7 May 2023)`."""
-    if told is None or not _RELATIVE.search(text):
-        return text
-    from quaid.text.dates import find_dates
-
-    dated = text
-    for mention in reversed(find_dates(text, told)):
-        if not _RELATIVE.search(mention.text) or date.min in mention[1:3] or date.max in mention[1:3]:
-            continue
-        meant = _days(mention.start, mention.end)
-        start, end = mention.span
-        is_told = meant in text or mention.start.isoformat() in text or text[end:].lstrip().startswith("(")
-        # `Tomorrow, and Tomorrow` is a novel: a capital that begins no sentence belongs to a name.
-        is_in_name = text[start].isupper() and text[:start].strip() and not re.search(r"[.!?]\s+\Z", text[:start])
-        if not is_told and not is_in_name:
-            dated = f"{dated[:end]} ({meant}){dated[end:]}"
-    return dated
-
-
-def _days(start: date, end: date) -> str:
-    if start == end:
-        return f"{start.day} {start:%B %Y}"
-    if (start.month, start.day, end.month, end.day) == (1, 1, 12, 31) and start.year == end.year:
-        return f"{start.year}"
-    if start.day == 1 and (end.month, end.year) == (start.month, start.year) and end.day >= 28:
-        return f"{start:%B %Y}"
-    return f"{start.day} {start:%B %Y} to {end.day} {end:%B %Y}"
 
 
 def _cited(turns: Iterable[str]) -> Iterator[int]:

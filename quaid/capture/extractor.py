@@ -298,9 +298,17 @@ class Extractor:
         finder = self._writer.finder
         material = reading.material
         new = new_facts(found, material, self._settings.owner, None if self._keeps_no_text else note_name(draft.path))
-        speakers = [turn.speaker for turn in (*material.earlier, *material.turns)]
-        names = finder.entity_names(self._dependencies.visible_index(), when, speakers)
-        return storing.plan_facts(new, finder.find_duplicates(index, new), names, when, reading.renamed)
+        said = (*material.earlier, *material.turns)
+        names = finder.entity_names(self._dependencies.visible_index(), when, [turn.speaker for turn in said])
+        return storing.plan_facts(
+            new,
+            finder.find_duplicates(index, new),
+            names,
+            when,
+            reading.renamed,
+            things=found.names,
+            turns=[turn.text for turn in said],
+        )
 
     def _plan_mark(self, draft: _Draft, last: int) -> Edit:
         """The episode, marked as learned from; without what was said where that is not to be kept."""

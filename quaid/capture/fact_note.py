@@ -10,10 +10,10 @@ from datetime import datetime
 
 from quaid.errors import FactTooShortError
 from quaid.model import Edge, Edit, name_key
+from quaid.text.words import is_long_enough, stands_alone
 from quaid.vault import frontmatter, layout, markdown, notes
 from quaid.vault.layout import Layout
 
-MINIMUM_WORDS = 3
 CONFIRMATION_BOOST = 0.1
 """Share of the remaining doubt that one confirmation removes."""
 ASSISTANT_FACTOR = 0.9
@@ -59,13 +59,9 @@ def clean_statement(text: str) -> str:
         FactTooShortError: fewer than three words.
     """
     statement = " ".join(text.split())
-    if count_words(statement) < MINIMUM_WORDS:
+    if not is_long_enough(statement):
         raise FactTooShortError(statement)
     return statement
-
-
-def count_words(text: str) -> int:
-    return len(re.findall(r"\w+(?:['-]\w+)*", text))
 
 
 def plan_fact(
@@ -144,7 +140,9 @@ def link_names(statement: str, names: Iterable[tuple[str, str]]) -> str:
 
 def _first_mention(statement: str, name: str) -> int | None:
     closed = [found.span() for found in _CLOSED.finditer(statement)]
-    for found in re.finditer(rf"(?<!\w)(?<!\w[-.@]){re.escape(name)}(?!\w|[-.@]\w)", statement):
+    for found in re.finditer(rf"(?<!\w[-.@]){re.escape(name)}(?![-.@]\w)", statement):
+        if not stands_alone(statement, *found.span()):
+            continue
         if not any(start < found.end() and found.start() < end for start, end in closed):
             return found.start()
     return None

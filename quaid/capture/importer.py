@@ -94,12 +94,13 @@ def import_from(
     """
     tell = progress or (lambda _what, _done, _total: None)
     held = read_source(source, dependencies.root) if isinstance(source, Path) else read_stream(source)
-    form = choose_format(held, options.format)
-    into = (
-        _folder_for(options.into, held.name, layout.Layout.of(dependencies.settings.vault))
-        if form is note_folder
-        else ""
-    )
+    form = choose_format(held, options.format or (note_folder.NAME if options.into and held.notes else None))
+    if options.into and form is not note_folder:
+        raise BadInputError(
+            f"--into is for notes that are kept as they are, and {held.name} is read as {form.NAME}. Leave --into out."
+        )
+    place = layout.Layout.of(dependencies.settings.vault)
+    into = _folder_for(options.into, held.name, place) if form is note_folder else ""
     gate = _counting(admit, sum(map(len, held.files.values())), tell)
     found = ImportContent(gate, into=into, keeps_owners=options.keep_owners)
     found.left_out.update(held.passed_over)

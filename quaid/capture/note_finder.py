@@ -13,10 +13,11 @@ from quaid.capture import entity_note, episode_note
 from quaid.capture.entity_names import EntityNames
 from quaid.capture.storing import Duplicate, KnownFact, NewFact
 from quaid.claims import Reading, find_same, is_same_claim
+from quaid.config import person_of
 from quaid.errors import EmbeddingError
 from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Document
-from quaid.model import Kind, name_key, note_name
+from quaid.model import Edge, Kind, name_key, note_name
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.vault import files, frontmatter, layout, markdown, notes
@@ -85,8 +86,11 @@ class NoteFinder:
             lambda name: self.find_entity(index, name),
             now,
             speakers=speakers,
-            owner=self._settings.owner_name,
+            owner=person_of(self._root, self._settings),
             layout=self._layout,
+            find_edges=lambda name: [
+                Edge(near.subject, near.relation, near.object) for near in graph.neighbours(index, {name_key(name)})
+            ],
         )
 
     def find_episode(self, index: apsw.Connection, session: str) -> episode_note.KeptEpisode | None:

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 
 from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.llm.prices import estimate_tokens
@@ -69,21 +69,26 @@ class Piece:
     notes: tuple[NumberedTurn, ...] = ()
 
     @property
+    def text(self) -> str:
+        """All that is said in it."""
+        return "\n".join(_line(turn) for turn in (*self.earlier, *self.notes, *self.turns))
+
+    @property
     def numbers(self) -> frozenset[int]:
         """The turns that facts of this piece may rest on."""
         return frozenset(turn.number for turn in (*self.turns, *self.notes))
 
-    def inputs(self, owner: str) -> Mapping[str, str]:
-        """One text for each slot of the prompt `extract`."""
+    def inputs(self, owner: str, known: str = "", today: date | None = None) -> Mapping[str, str]:
+        """One text for each slot of the prompt `extract`; `known` are names that the memory has."""
         material = self.material
-        day = material.started
         # The day alone: a conversation that names no time begins when it is read, and each minute would ask again.
-        date = f"{_WEEKDAYS[day.weekday()]} {day.day} {day:%B %Y}" if day else "not known"
-        lines = [f"id: {material.session}", f"date: {date}"]
+        lines = [f"id: {material.session}", f"date: {_day(material.started)}"]
+        lines += [f"today: {_day(today)}"] if today else []
         lines += [f"owner of the memory: {owner}"] if owner else []
         lines += [f"project: {material.project}"] if material.project else []
         return {
             "session": "\n".join(" ".join(line.split()) for line in lines),
+            "known": known or "(none)",
             "notes": _shown(self.notes),
             "earlier": _shown(self.earlier),
             "conversation": _shown(self.turns),
@@ -164,6 +169,10 @@ def split_material(material: Material, limit_tokens: int) -> list[Piece]:
         pieces.append(Piece(material, tuple(group), earlier, own))
         before = group
     return pieces or ([Piece(material, (), material.earlier, own)] if own else [])
+
+
+def _day(day: date | None) -> str:
+    return f"{_WEEKDAYS[day.weekday()]} {day.day} {day:%B %Y}" if day else "not known"
 
 
 def _groups(turns: Sequence[NumberedTurn], limit: int) -> Iterator[list[NumberedTurn]]:

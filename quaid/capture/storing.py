@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from quaid.capture import fact_note, relations
-from quaid.capture.entity_names import EntityNames
+from quaid.capture.entity_names import EntityNames, NamedThing
 from quaid.capture.fact_note import FactDetails
 from quaid.errors import BadInputError
 from quaid.model import Edge, Edit
@@ -81,20 +83,27 @@ def plan_facts(
     names: EntityNames,
     now: datetime,
     renamed: Mapping[str, tuple[str, bool]] | None = None,
+    *,
+    things: Sequence[NamedThing] = (),
+    turns: Iterable[str] = (),
 ) -> FactsPlan:
     """Store each of `new`, or confirm the one of `same`, at the same place, that says it already.
 
     `renamed` are relations that go by another name: relation -> (name, whether subject and object change places). A
     fact confirms another one only when a person said it, and not in a session that it rests on already: what an
-    assistant repeats it may have from this very memory.
+    assistant repeats it may have from this very memory. `things` are the names that the model gave, `turns` the texts
+    that it read.
     """
-    for fact in new:
-        for edge in fact.details.edges:
-            names.learn_nickname(relations.normalise_edge(edge))
-    edges = [
-        _place_edges(fact.details.edges, names, renamed or {}) if duplicate is None else ()
+    said = [
+        _rename(fact.details.edges, renamed or {}) if duplicate is None else ()
         for fact, duplicate in zip(new, same, strict=True)
     ]
+    nicknames = [
+        edge for fact in new for edge in _rename(fact.details.edges, {}) if edge.relation == relations.NICKNAMED
+    ]
+    statements = [fact.statement for fact, duplicate in zip(new, same, strict=True) if duplicate is None]
+    names.learn(list(dict.fromkeys([*nicknames, *itertools.chain(*said)])), things, statements, turns)
+    edges = [_place_edges(own, names) for own in said]
     drafts: dict[str, Edit] = {}
     stored: list[StoredFact] = []
     confirmed: set[str] = set()
@@ -119,17 +128,21 @@ def plan_facts(
     return FactsPlan((*changed, *names.edits), tuple(stored), tuple(names.created), sum(map(len, edges)))
 
 
-def _place_edges(
-    edges: Sequence[Edge], names: EntityNames, renamed: Mapping[str, tuple[str, bool]]
-) -> tuple[Edge, ...]:
-    placed: dict[Edge, None] = {}
+def _rename(edges: Sequence[Edge], renamed: Mapping[str, tuple[str, bool]]) -> list[Edge]:
+    found: list[Edge] = []
     for edge in edges:
         relation, is_flipped = renamed.get(edge.relation, (edge.relation, False))
         ends = (edge.object, edge.subject) if is_flipped else (edge.subject, edge.object)
-        try:
-            placed[relations.normalise_edge(names.place(Edge(ends[0], relation, ends[1])))] = None
-        except BadInputError:  # both ends are the same thing: `Melanie nicknamed Mel`, which the alias says
-            continue
+        found.append(relations.normalise_edge(Edge(ends[0], relation, ends[1])))
+    return found
+
+
+def _place_edges(edges: Sequence[Edge], names: EntityNames) -> tuple[Edge, ...]:
+    placed: dict[Edge, None] = {}
+    for edge in edges:
+        # Both ends can be the same thing: `Melanie nicknamed Mel`, which the alias says.
+        with suppress(BadInputError):
+            placed[relations.normalise_edge(names.place(edge))] = None
     return tuple(placed)
 
 

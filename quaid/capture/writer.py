@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture import entity_note, fact_note
+from quaid.capture import entity_note, fact_note, owner_note
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.note_finder import NoteFinder
+from quaid.capture.stated_relations import UNNAMED_OWNER, read_relations
 from quaid.capture.storing import KnownFact, NewFact
-from quaid.config import is_users_own, render_setting, render_value, set_users_own
+from quaid.config import is_users_own, person_of, render_setting, render_value, set_users_own
 from quaid.errors import (
     BadInputError,
     NoteBrokenError,
@@ -29,9 +30,10 @@ from quaid.errors import (
     UncommittedError,
     VaultNotFoundError,
 )
-from quaid.index import documents, graph
+from quaid.history.merge import merge_lines
+from quaid.index import documents, graph, references
 from quaid.index.documents import Document
-from quaid.model import Edge, Edit, Kind, Message, name_key
+from quaid.model import Edge, Edit, Kind, Message, is_owner_label, name_key
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.recall.visibility import may_see
 from quaid.settings import Settings
@@ -54,9 +56,10 @@ FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
 class WriteResult:
     """The result of a write.
 
-    `outcome` is created, confirmed, linked, known, forgotten, restored, kept, set or unchanged; `left` are paths whose
-    change is on disk but not committed, because the owner's own uncommitted work is in them; `hint` names a next
-    step worth knowing; `redacted` are the kinds of the secrets that were replaced.
+    `outcome` is created, confirmed, linked, known, forgotten, restored, edited, kept, set or unchanged; `left` are
+    paths whose change is on disk but not committed, because the owner's own uncommitted work is in them or because git
+    refused, as `hint` then says; else `hint` names a next step worth knowing; `redacted` are the kinds of the secrets
+    that were replaced.
     """
 
     id: str
@@ -72,7 +75,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """A plan, perhaps an empty one: without edits there is no commit.
+    """A plan, perhaps an empty one: without edits there is no commit. `author` is (name, e-mail), by default Quaid.
 
     `details` are for its caller, as plain JSON.
     """
@@ -81,6 +84,7 @@ class WritePlan:
     edits: tuple[Edit, ...] = ()
     message: Message = field(default_factory=lambda: Message(""))
     details: Mapping[str, Any] = field(default_factory=dict)
+    author: tuple[str, str] | None = None
 
     def answer(self) -> str:
         """The answer that the same call gets again when a crash cut it off."""
@@ -137,7 +141,11 @@ class Writer:
         """Put an edge into the graph, normalised, with entity notes made on the way."""
         from quaid.redaction import admit
 
-        edge = Edge(*(admit(name).text for name in (edge.subject, edge.relation, edge.object)))
+        ends = (references.target_of(edge.subject), edge.relation, references.target_of(edge.object))
+        subject, relation, target = (admit(name).text for name in ends)
+        if owner := person_of(self._root, self._dependencies.settings):
+            subject, target = (owner if is_owner_label(end) else end for end in (subject, target))
+        edge = Edge(subject, relation, target)
         return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
 
     def forget(self, reference: str) -> WriteResult:
@@ -148,6 +156,15 @@ class Writer:
         """Bring back what was forgotten, as it was."""
         return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
 
+    def save_edit(self, path: str, before: bytes, after: bytes) -> WriteResult:
+        """Write a note as its owner has edited it, in the owner's name; what was changed in it meanwhile stays.
+
+        Raises:
+            NoteChangedError: the same lines were changed meanwhile.
+            NoteNotFoundError: the note is gone.
+        """
+        return self.write(_key("edit", path, before, after), lambda: self._plan_edit(path, before, after)).written
+
     def configure(self, key: str, value: object) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; its comments and order stay.
 
@@ -156,6 +173,8 @@ class Writer:
         """
         from quaid.redaction import admit
 
+        if key == owner_note.OWNER_NAME:
+            value = owner_note.clean_name(str(value))
         said = f"{key} = {render_value(value)}"
         if admit(said).redacted:
             raise BadInputError(
@@ -184,14 +203,18 @@ class Writer:
                 planned = retry_after_damage(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
                 if not planned.edits:
                     return planned
-                change = VaultChange(key, planned.edits, planned.message, answer=planned.answer())
+                change = VaultChange(
+                    key, planned.edits, planned.message, answer=planned.answer(), author=planned.author, stays=True
+                )
                 try:
                     committed = transaction.apply(self._root, change, history)
                 except NoteChangedError:  # an editor saved between plan and write: look again
                     if attempt == PLAN_ATTEMPTS:
                         raise
                     continue
-                return replace(planned, written=replace(planned.written, commit=committed.id, left=committed.left))
+                hint = committed.refusal or planned.written.hint
+                written = replace(planned.written, commit=committed.id, left=committed.left, hint=hint)
+                return replace(planned, written=written)
         raise AssertionError("unreachable")
 
     # -- plans ---------------------------------------------------------------------------------------------------
@@ -203,10 +226,32 @@ class Writer:
             edit = self._edit(same.rel_path, lambda data: fact_note.plan_confirmation(same.rel_path, data))
             message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
             return WritePlan(WriteResult(same.id, same.rel_path, "confirmed", statement), (edit,), message)
-        visible = self._dependencies.visible_index()
-        note_id, edit = fact_note.plan_fact(statement, details, _now(), graph.entity_names(visible), self._layout)
+        names = graph.entity_names(self._dependencies.visible_index())
+        details = self._with_stated(statement, details, names)
+        note_id, edit = fact_note.plan_fact(statement, details, _now(), names, self._layout)
         message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
         return WritePlan(WriteResult(note_id, edit.rel_path, "created", statement), (edit,), message)
+
+    def _with_stated(self, statement: str, details: FactDetails, names: Sequence[tuple[str, str]]) -> FactDetails:
+        """Return `details` with the edges that the statement's form alone states, between the notes that are meant."""
+        if details.edges or details.technical:
+            return details
+        own = person_of(self._root, self._dependencies.settings) or UNNAMED_OWNER
+        owner = own if details.owner == "default" else details.owner
+        speaker = details.speaker or (owner if details.source == "user" else None)
+        if speaker is not None and is_owner_label(speaker):
+            speaker = owner
+        stated = read_relations(statement, _now(), owner, speaker)
+        known = {name_key(name): note for name, note in names}
+        edges = (
+            Edge(
+                known.get(name_key(each.subject), each.subject),
+                each.relation,
+                known.get(name_key(each.object), each.object),
+            )
+            for each in stated.edges
+        )
+        return replace(details, edges=tuple(edges), valid_from=details.valid_from or stated.since)
 
     def _plan_link(self, edge: Edge) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
@@ -238,11 +283,12 @@ class Writer:
 
     def _plan_forget(self, reference: str) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
-        note, _, turn = reference.partition("#t")
-        document = documents.resolve_one(index, note)
+        document, turn, heading = references.resolve_one(index, reference)
         if document.kind not in FORGETTABLE:
             raise NotOursError(document.path)
-        if turn:
+        if heading:
+            raise BadInputError(f"{reference!r} is a part of {document.path}. Cut it out with: quaid edit")
+        if turn is not None:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
         if self._dependencies.history().read_at("HEAD", document.path) != data:
@@ -255,11 +301,11 @@ class Writer:
         written = WriteResult(document.id, document.path, "forgotten", text or document.title, hint=hint)
         return WritePlan(written, (Edit(document.path, data, None),), message)
 
-    def _plan_forget_turn(self, document: Document, reference: str, turn: str) -> WritePlan:
-        if document.kind != Kind.EPISODE or not turn.isdigit():
+    def _plan_forget_turn(self, document: Document, reference: str, turn: int) -> WritePlan:
+        if document.kind != Kind.EPISODE:
             raise NoteNotFoundError(reference)
         turn_id = f"{Path(document.path).stem}#t{turn}"
-        edit = self._edit_body(document.path, lambda body: episodes.forget_turn(body, int(turn)))
+        edit = self._edit_body(document.path, lambda body: episodes.forget_turn(body, turn))
         written = WriteResult(turn_id, document.path, "forgotten", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
             return WritePlan(replace(written, outcome="unchanged"))
@@ -269,14 +315,15 @@ class Writer:
         return WritePlan(written, (edit,), message)
 
     def _plan_restore(self, reference: str) -> WritePlan:
-        note, _, turn = reference.partition("#t")
         index = self._dependencies.fresh_visible_index()
-        living = documents.resolve(index, note)
-        if turn and living:
-            return self._plan_restore_turn(living[0], turn)
-        if living:
-            return WritePlan(WriteResult(living[0].id, living[0].path, "unchanged", living[0].title))
-        found = self._dependencies.history().find_removed(note)
+        if references.resolve(index, reference):
+            document, turn, heading = references.resolve_one(index, reference)
+            if turn is not None:
+                return self._plan_restore_turn(document, turn)
+            if heading:
+                raise NoteNotFoundError(reference)
+            return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
+        found = self._dependencies.history().find_removed(references.target_of(reference))
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
@@ -288,12 +335,12 @@ class Writer:
             WriteResult(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message
         )
 
-    def _plan_restore_turn(self, document: Document, turn: str) -> WritePlan:
+    def _plan_restore_turn(self, document: Document, turn: int) -> WritePlan:
         turn_id = f"{Path(document.path).stem}#t{turn}"
         old = self._find_said(document, turn_id, turn)
         edit = self._edit_body(
             document.path,
-            lambda body: body if _says_turn(body, int(turn)) else episodes.restore_turn(body, old, int(turn)),
+            lambda body: body if _says_turn(body, turn) else episodes.restore_turn(body, old, turn),
         )
         written = WriteResult(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
@@ -302,24 +349,51 @@ class Writer:
             written, (edit,), Message(f"restore: turn {turn}", trailers=_trailers(turn_id, document.session))
         )
 
-    def _find_said(self, document: Document, turn_id: str, turn: str) -> str:
+    def _find_said(self, document: Document, turn_id: str, turn: int) -> str:
         """The body of an episode as it was when it last said this turn."""
         history = self._dependencies.history()
-        for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)) if turn.isdigit() else ():
+        for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)):
             before = history.read_at(f"{commit.id}^", document.path)
             body = notes.split_body(before.decode("utf-8", "replace"))[1] if before else ""
-            if _says_turn(body, int(turn)):
+            if _says_turn(body, turn):
                 return body
         raise NoteNotFoundError(f"{document.path}#t{turn}")
+
+    def _plan_edit(self, path: str, before: bytes, after: bytes) -> WritePlan:
+        now = self._read(path)
+        merged = after if now == before else merge_lines(before, now, after)
+        if merged is None:
+            raise NoteChangedError(path)
+        note = notes.parse_note(path, merged)
+        said = note.title if note.problems or not note.text else note.text
+        written = WriteResult(note.id, path, "edited", said)
+        if merged == now:
+            return WritePlan(replace(written, outcome="unchanged"))
+        message = Message(f"edit: {said}")
+        return WritePlan(written, (Edit(path, now, merged),), message, author=self._dependencies.history().owner())
 
     def _plan_setting(self, key: str, value: object) -> WritePlan:
         edit = self._edit(
             CONFIG_FILE, lambda data: Edit(CONFIG_FILE, data, render_setting(data.decode(), key, value).encode())
         )
         said = f"{key} = {render_value(value)}"
-        if edit.after == edit.before:
+        names_owner = key == owner_note.OWNER_NAME and value
+        edits, created = self._plan_owner(str(value)) if names_owner else ((), ())
+        if edit.after == edit.before and not edits:
             return WritePlan(WriteResult(key, CONFIG_FILE, "unchanged", said))
-        return WritePlan(WriteResult(key, CONFIG_FILE, "set", said), (edit,), Message(f"config: {said}"))
+        changed = (edit, *edits) if edit.after != edit.before else edits
+        written = WriteResult(key, CONFIG_FILE, "set", said, created=created)
+        return WritePlan(written, changed, Message(f"config: {said}"))
+
+    def _plan_owner(self, name: str) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
+        """The edits that give the owner `name` a note, and the names of new ones; none where a note is called so."""
+        index = self._dependencies.fresh_visible_index()
+        if self.finder.find_entity(index, name) or documents.find_by_name(index, name):
+            return (), ()
+        former_name = self._dependencies.settings.owner_name
+        former = self.finder.find_entity(index, former_name) if former_name else None
+        renamed = owner_note.plan_new_name(name, former) if former else None
+        return ((renamed,), ()) if renamed else ((owner_note.plan_owner(name, (), _now(), self._layout),), (name,))
 
     # -- editing notes -------------------------------------------------------------------------------------------
 

@@ -39,15 +39,18 @@ def run_analyze(
       quaid analyze docs/*.md --project quaid
       quaid analyze minutes.txt --dry-run
     """
+    from quaid.capture.right_command import hint_for
+
     invocation: Invocation = ctx.obj
     shapes: list[dict[str, object]] = []
     failed: list[QuaidError] = []
     with invocation.open() as memory, invocation.progress(memory):
         for name in dict.fromkeys(paths):
+            path = Path(name).expanduser()
             try:
-                done = memory.analyze(
-                    Path(name).expanduser(), focus=focus, project=project, again=again, dry_run=dry_run
-                )
+                if path.is_dir() and (hint := hint_for(path, "analyze")):
+                    raise BadInputError(f"{name} is a folder. Give its files one by one: quaid analyze {name}/*.{hint}")
+                done = memory.analyze(path, focus=focus, project=project, again=again, dry_run=dry_run)
             except QuaidError as error:
                 if len(paths) == 1:
                     raise

@@ -39,7 +39,10 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "export": CommandEntry("exporting", "Write the memory as JSON lines."),
         "recall": CommandEntry("recall", "Answer a question from memory."),
         "search": CommandEntry("recall", "Find notes by their words alone."),
-        "get": CommandEntry("notes", "Print a note, or one turn of a conversation."),
+        "list": CommandEntry("listing", "List notes by kind, status, time, and what they are about."),
+        "get": CommandEntry("notes", "Print a note as it is, or a part of it."),
+        "edit": CommandEntry("editing", "Edit a note in your editor; what you save is a commit."),
+        "open": CommandEntry("editing", "Open a note in Obsidian, or in the program for its kind."),
         "forget": CommandEntry("notes", "Remove a note from the memory; git keeps it."),
         "restore": CommandEntry("notes", "Bring back what was forgotten."),
         "link": CommandEntry("notes", "Connect two things in the graph."),
@@ -73,6 +76,9 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "why": CommandEntry("why", "Show where a memory comes from and how it has changed."),
         "eval": CommandEntry("eval", "Replay questions and count the answers that are found, gained and lost."),
         "config": CommandEntry("config", "Show or change settings."),
+        "help": CommandEntry("about", "Explain a command."),
+        "version": CommandEntry("about", "Print the version."),
+        "completion": CommandEntry("completion", "Complete commands and names of notes in your shell."),
     },
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
@@ -92,7 +98,8 @@ class QuaidGroup(TyperGroup):
         # A paragraph that begins with \b is printed as it is, not wrapped.
         text = inspect.cleandoc(function.__doc__).replace("\\b\n", "\b\n").replace("Examples:\n", "\b\nExamples:\n")
         one = _new_typer()
-        one.command(cmd_name, help=text)(function)
+        # A negative number is a value, though it looks like an option.
+        one.command(cmd_name, help=text, context_settings={"ignore_unknown_options": cmd_name == "config"})(function)
         return _with_shared_options(typer.main.get_command(one))
 
     def format_commands(self, _: Any, formatter: Any) -> None:

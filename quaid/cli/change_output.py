@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import known, one_line, short, styled, titled
+from quaid.vault.uncommitted import list_uncommitted
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
@@ -22,6 +23,7 @@ _OUTCOMES = {
     "known": "Linked already, nothing changed",
     "forgotten": "Forgotten",
     "restored": "Restored",
+    "edited": "Edited",
     "kept": "Kept",
     "unchanged": "It is there already, nothing changed",
     "set": "Set",
@@ -42,9 +44,9 @@ def tell_written(invocation: Invocation, written: WriteResult) -> None:
     text = shorten(one_line(written.text), MAX_SHOWN, placeholder=" …")
     head = f"{styled(_OUTCOMES[written.outcome], 'green')}: {text}"
     invocation.tell(lambda: titled(head, rows), **shape_of_written(written))
-    warn_left(invocation, written.left)
+    refusal = warn_left(invocation, written.left)
     warn_redacted(invocation, written.redacted)
-    if written.hint:
+    if written.hint and written.hint != refusal:
         invocation.say(written.hint)
 
 
@@ -54,13 +56,21 @@ def shape_of_written(written: WriteResult) -> dict[str, object]:
     return {**fields(written, *names), "redacted": Counter(written.redacted)}
 
 
-def warn_left(invocation: Invocation, left: Sequence[str]) -> None:
-    """Name the paths that could not be committed without the owner's own work, and the way out."""
-    if left:
+def warn_left(invocation: Invocation, left: Sequence[str]) -> str:
+    """Name the paths that are not committed, because git refused or for the owner's own work in them, and the way out;
+    return why git refused.
+    """
+    waiting = list_uncommitted(invocation.root) if left and invocation.root else []
+    reasons = {edit.rel_path: each.reason for each in waiting for edit in each.change.edits}
+    refusal = next((reasons[path] for path in left if path in reasons), "")
+    if refusal:
+        invocation.say(f"On disk, but not committed yet: {refusal} The next write of Quaid commits it.")
+    if own := [path for path in left if path not in reasons]:
         invocation.say(
-            f"On disk but not committed, because your own uncommitted changes are in it: {', '.join(left)}. "
+            f"On disk but not committed, because your own uncommitted changes are in it: {', '.join(own)}. "
             "Commit it yourself: git add -p && git commit"
         )
+    return refusal
 
 
 def warn_redacted(invocation: Invocation, kinds: Sequence[str]) -> None:

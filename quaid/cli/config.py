@@ -18,9 +18,9 @@ from quaid.config import (
     read_user_config,
     read_vault_config,
     render_value,
+    unknown_setting,
     user_config_path,
 )
-from quaid.errors import ConfigError
 from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
 
@@ -58,7 +58,7 @@ def run_config(
             return
         found = next((setting for setting in settings if setting.key == key), None)
         if found is None:
-            raise ConfigError(key, "there is no such setting")
+            raise unknown_setting(key)
         if value is None:
             text = found.value if isinstance(found.value, str) else render_value(found.value)
             invocation.tell(lambda: text, **found._asdict())

@@ -89,7 +89,7 @@ class Demo:
 
     def _begin(self) -> None:
         self._tell("A vault is a folder of markdown notes in git.")
-        self._quaid("init", "--no-fetch", str(self._root))
+        self._quaid("init", "--name", "Maya", "--yes", "--quiet", "--no-fetch", str(self._root))
         self._fetch()
         self._tell("Store a conversation and draw facts from it. It is kept turn by turn and can be recalled at once.")
         shutil.copy(CONVERSATION, self._root / "conversation.jsonl")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from quaid import Memory
-from quaid.cli.init import fetch_model
+from quaid.cli.init import embed, fetch_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import styled
 from quaid.model import Finding, Recall
@@ -43,7 +43,8 @@ def run_doctor(
         invocation.say(remark)
     if fetch:
         with invocation.open() as memory:
-            fetch_model(invocation, memory, force=True)
+            if fetch_model(invocation, memory, force=True) is None:
+                embed(invocation, memory)
     findings = examine(root)
     if hooks:
         from quaid.agents.canary import check_hosts

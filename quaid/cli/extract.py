@@ -26,7 +26,8 @@ NO_MODEL = "No model was found, so no facts can be drawn; conversations are kept
 def run_extract(
     ctx: typer.Context,
     file: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE…", help="Transcripts or exports; - reads from stdin.")
+        list[str] | None,
+        typer.Argument(metavar="FILE…", help="Transcripts, exports or folders of them; - reads stdin."),
     ] = None,
     session: Annotated[
         str | None, typer.Option(metavar="ID", help="The session id, when the transcript has none.")
@@ -86,7 +87,8 @@ def _take_in(
     memory: Memory, names: list[str], session: str | None, how: dict[str, Any], refused: dict[str, QuaidError]
 ) -> Iterator[ExtractResult]:
     """Yield what was done with each conversation; one file of several that cannot be used goes to `refused`."""
-    for name in names:
+    files = list(_list_files(names))
+    for name in files:
         source = sys.stdin.buffer if name == "-" else Path(name).expanduser()
         try:
             for done in memory.extract_each(source, session=session, **how):
@@ -94,10 +96,36 @@ def _take_in(
                 if isinstance(done.problem, TROUBLE_FOR_ALL):
                     how = {**how, "facts": False}
         except (BadInputError, NoteBrokenError) as error:
-            if len(names) == 1:
-                raise
+            if len(files) == 1:
+                raise _hinted(error, name) from error
             refused[name] = error
-            print_error(f"{error}")
+            print_error(f"{_hinted(error, name)}")
+
+
+def _list_files(names: list[str]) -> Iterator[str]:
+    """Yield the files of `names`; of a folder those in it that hold conversations.
+
+    Raises:
+        BadInputError: a folder holds none.
+    """
+    from quaid.capture.right_command import hint_for, list_transcripts
+
+    for name in names:
+        path = Path(name).expanduser()
+        if name == "-" or not path.is_dir():
+            yield name
+        elif found := list_transcripts(path):
+            yield from map(str, found)
+        else:
+            raise BadInputError(f"{name} holds no transcript that Quaid knows.{hint_for(path, 'extract')}")
+
+
+def _hinted(error: BadInputError | NoteBrokenError, name: str) -> QuaidError:
+    """`error`, with the command that takes the file where that is another one."""
+    from quaid.capture.right_command import hint_for
+
+    hint = hint_for(Path(name).expanduser(), "extract") if isinstance(error, BadInputError) and name != "-" else ""
+    return BadInputError(f"{error}{hint}") if hint else error
 
 
 def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from quaid.cli.change_output import warn_left
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import clipped, count, known, lines, section, short, styled, titled
-from quaid.errors import UsageError
+from quaid.errors import BadInputError, UsageError
 
 if TYPE_CHECKING:
     from quaid.capture.importer import ImportResult
@@ -56,10 +57,16 @@ def run_import(
         raise UsageError("What is to be imported? Give a file or a folder: quaid import ~/basic-memory")
     invocation: Invocation = ctx.obj
     with invocation.open(owner=owner) as memory, invocation.progress(memory):
-        imported = memory.import_from(
-            sys.stdin.buffer if path == "-" else path,
-            format=format_, project=project, keep_owners=keep_owners, into=into, dry_run=dry_run,
-        )  # fmt: skip
+        try:
+            imported = memory.import_from(
+                sys.stdin.buffer if path == "-" else path,
+                format=format_, project=project, keep_owners=keep_owners, into=into, dry_run=dry_run,
+            )  # fmt: skip
+        except BadInputError as error:
+            from quaid.capture.right_command import hint_for
+
+            hint = hint_for(Path(path).expanduser(), "import") if path != "-" and not (format_ or into) else ""
+            raise BadInputError(f"{error}{hint}") from error
     invocation.tell(
         lambda: render_imported(imported),
         **fields(imported, "source", "format", "dry_run"),
@@ -77,7 +84,7 @@ def render_imported(imported: ImportResult) -> str:
 
     head = f"Nothing new in {imported.source} ({imported.format})"
     if imported.counts:
-        verb = "Would import" if imported.dry_run else styled("ImportResult", "green")
+        verb = "Would import" if imported.dry_run else styled("Imported", "green")
         head = f"{verb}: {phrase_counts(imported.counts)} from {imported.format}"
     repeated = f"{imported.known:,}" if imported.known else None
     examples = [(clipped(text, _WIDTH),) for text in imported.examples] if imported.dry_run else []

@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.consent import ask_about_models
+from quaid.capture.owner_note import clean_name
+from quaid.cli.background import start_embedding
+from quaid.cli.consent import ask_about_models, can_answer
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import count, known, short, styled, titled
+from quaid.cli.vault_choice import choose_folder
 from quaid.config import load_settings
+from quaid.errors import QuaidError
 from quaid.memory import Memory
-from quaid.sync.derived_index import SyncOptions
+from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.trust import locate_vault
+
+if TYPE_CHECKING:
+    from quaid.capture.nearby import NearbyMemory
+    from quaid.history.creation import Created
+
+EMBED_S = 0.5
+"""The seconds that are spent on vectors before a process in the background does the rest."""
+MAX_OFFERED = 5
+"""Memories of other programs that are named."""
 
 
 def run_init(
     ctx: typer.Context,
     path: Annotated[
-        Path | None, typer.Argument(metavar="PATH", help="The folder; the default is --vault, $QUAID_HOME or ~/quaid.")
+        Path | None,
+        typer.Argument(
+            metavar="PATH",
+            help="The folder; the default is --vault, $QUAID_HOME, the working folder if it is empty or has notes, "
+            "or ~/quaid.",
+        ),
     ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Your name; the default is git's user.name.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: take the defaults.")] = False,
     fetch: Annotated[
         bool, typer.Option("--fetch/--no-fetch", help="Download the embedding model (90 MB), once.")
     ] = True,
@@ -30,45 +56,32 @@ def run_init(
 ) -> None:
     """Make a folder a vault. A folder that has notes is adopted: files are added, none is changed.
 
+    "I" and "my" in a question mean the owner, who gets a note in entities/.
+
     Examples:
       quaid init ~/quaid
-      quaid init .            # adopt this Obsidian vault or folder of markdown
+      cd ~/Notes && quaid init   # adopt an Obsidian vault or a folder of markdown
+      quaid init --name "Maya Chen" --yes
       quaid init --no-fetch
     """
     invocation: Invocation = ctx.obj
-    made, created = Memory.create(
-        path or invocation.vault or os.environ.get("QUAID_HOME") or Path.home() / "quaid", folder
-    )
+    asks = not yes and can_answer(invocation)
+    root, remark = choose_folder(path or invocation.vault)
+    if remark:
+        invocation.say(remark)
+    owner = _owner_name(root, name, asks=asks)
+    made, created = Memory.create(root, (owner, *_login()), folder)
     made.close()
     with invocation.adopt(Memory.open(created.root)) as memory:
-        problem = fetch_model(invocation, memory) if fetch else None
-        with invocation.progress(memory):
-            report = memory.sync(SyncOptions(fetch_weights=False))
+        report, problem = _index(invocation, memory, fetch=fetch)
         uncommitted = memory.git.uncommitted()
-    shape = {
-        "vault": created.root, **fields(created, "adopted", "made_repository", "files", "commit", "folder"),
-        "notes": report.total, "pending": report.pending, "uncommitted": uncommitted, "fetch_problem": problem,
-    }  # fmt: skip
-    rows = known(
-        ("added", ", ".join(created.files) or "nothing"),
-        ("git", "made a repository, branch main" if created.made_repository else None),
-        ("commit", short(created.commit)),
-        ("index", count(report.total, "note")),
-    )
-    head = f"{styled('Adopted' if created.adopted else 'Made a vault in', 'green')} {created.root}"
-    invocation.tell(lambda: titled(head, rows), **shape)
-    if created.adopted:
-        invocation.say("Your own notes are untouched: Quaid reads them and never edits them.")
-        if created.clashes and created.folder:
-            named = ", ".join(f"{name}/" for name in created.clashes)
-            invocation.say(f"You have {named} already, so Quaid keeps its own folders in {created.folder}/.")
-        if created.made_repository and uncommitted:
-            invocation.say(
-                f"{count(len(uncommitted), 'note')} of yours not committed yet: "
-                f'git -C {created.root} add -A && git -C {created.root} commit -m "My notes"'
-            )
-    ask_about_models(invocation, load_settings(created.root).models)
-    invocation.say('Next: quaid remember "…", then quaid recall "…"')
+        remarks = list(_describe_repository(memory))
+    _tell_created(invocation, created, owner, report, problem, uncommitted)
+    for remark in remarks:
+        invocation.say(remark)
+    ask_about_models(invocation, load_settings(created.root).models, asks=asks)
+    _offer_memories(invocation, created.root, asks=asks)
+    _tell_next(invocation, created.root)
 
 
 def fetch_model(invocation: Invocation, memory: Memory, *, force: bool = False) -> str | None:
@@ -82,3 +95,147 @@ def fetch_model(invocation: Invocation, memory: Memory, *, force: bool = False) 
         return None
     invocation.say(str(problem))
     return str(problem)
+
+
+def _owner_name(root: Path, name: str | None, *, asks: bool) -> str:
+    """Return what the owner is called: `name`, else what they type, else git's user.name; perhaps nothing.
+
+    Raises:
+        BadInputError: it is a word that means whoever the owner is.
+    """
+    from quaid.history.creation import user_name
+
+    if name is not None:
+        return clean_name(name)
+    suggested = user_name(root)
+    if asks:
+        question = 'Your name, whom "I" and "my" mean (Enter for none)' if not suggested else "Your name"
+        return clean_name(typer.prompt(question, default=suggested, show_default=bool(suggested), err=True))
+    return suggested
+
+
+def _login() -> tuple[str, ...]:
+    try:
+        return (getpass.getuser(),)
+    except (OSError, KeyError):  # an account without a name
+        return ()
+
+
+def _index(invocation: Invocation, memory: Memory, *, fetch: bool) -> tuple[SyncReport, str | None]:
+    """Index the notes: their words at once, their vectors as far as a few seconds go. Return why the model is not there
+    as well.
+    """
+    has_model = memory.embedding.embedder() is not None
+    report = embed(invocation, memory)
+    problem = fetch_model(invocation, memory) if fetch else None
+    if not has_model and memory.embedding.embedder() is not None:
+        report = embed(invocation, memory)
+    return report, problem
+
+
+def embed(invocation: Invocation, memory: Memory) -> SyncReport:
+    """Index what is new, and leave to a process in the background what takes longer."""
+    with invocation.progress(memory):
+        report = memory.sync(SyncOptions(fetch_weights=False, embed_budget_s=EMBED_S))
+    if report.pending and memory.embedding.embedder() is not None and start_embedding(memory.root):
+        invocation.say(
+            f"{report.pending:,} passages get their vectors in the background; all words are found already. "
+            "See how far it is with: quaid status"
+        )
+    return report
+
+
+def _tell_created(
+    invocation: Invocation, created: Created, owner: str, report: SyncReport, problem: str | None, own: list[str]
+) -> None:
+    shape = {
+        "vault": created.root, **fields(created, "adopted", "made_repository", "files", "commit", "folder"),
+        "owner_name": owner, "notes": report.total, "pending": report.pending, "uncommitted": own,
+        "fetch_problem": problem,
+    }  # fmt: skip
+    rows = known(
+        ("added", ", ".join(created.files) or "nothing"),
+        ("git", "made a repository, branch main" if created.made_repository else None),
+        ("commit", short(created.commit)),
+        ("index", count(report.total, "note")),
+        ("owner", f'{owner}: "I" and "my" in a question mean you' if owner else None),
+    )
+    head = f"{styled('Adopted' if created.adopted else 'Made a vault in', 'green')} {created.root}"
+    invocation.tell(lambda: titled(head, rows), **shape)
+    if not owner:
+        invocation.say('Quaid does not know your name, so it writes "User". Say it with: quaid config owner_name NAME')
+    if created.adopted:
+        invocation.say("Your own notes are untouched: Quaid reads them and never edits them.")
+        if created.clashes and created.folder:
+            named = ", ".join(f"{name}/" for name in created.clashes)
+            invocation.say(f"You have {named} already, so Quaid keeps its own folders in {created.folder}/.")
+        if created.made_repository and own:
+            invocation.say(
+                f"{count(len(own), 'note')} of yours not committed yet: "
+                f'git -C {created.root} add -A && git -C {created.root} commit -m "My notes"'
+            )
+
+
+def _describe_repository(memory: Memory) -> Iterator[str]:
+    """Yield what its owner should know of a repository that was there before."""
+    top, state = memory.git.find_repository(memory.root), memory.git.state()
+    if top is not None and top != memory.root.resolve():
+        yield f"The folder lies in the git repository {top}: what Quaid writes is committed there."
+    if state.detached:
+        where = f"git -C {shlex.quote(str(memory.root))} switch -c NAME"
+        yield f"HEAD is detached, so these commits belong to no branch. Put them on one with: {where}"
+
+
+def _offer_memories(invocation: Invocation, root: Path, *, asks: bool) -> None:
+    """Take in what other programs remember, each if it is wanted; without a terminal, say how."""
+    from quaid.capture.nearby import find_memories
+
+    home = Path.home()
+    found = find_memories(home, os.environ, [Path.cwd(), home / "Downloads"])
+    found = [one for one in found if not one.path.is_relative_to(root)]
+    for one in found[:MAX_OFFERED]:
+        if not asks:
+            invocation.say(f"Found {one.what}: quaid {_command(one)}")
+        elif typer.confirm(f"Found {one.what}: {one.path}. Take it in?", default=one.command == "import", err=True):
+            _take_in(invocation, root, one)
+    if len(found) > MAX_OFFERED:
+        invocation.say(f"… and {len(found) - MAX_OFFERED:,} more like the last one.")
+
+
+def _take_in(invocation: Invocation, root: Path, found: NearbyMemory) -> None:
+    """Take in one memory; trouble with it is said and ends nothing else."""
+    from quaid.cli.importing import remark_on_imported, render_imported
+
+    try:
+        with invocation.adopt(Memory.open(root)) as memory, invocation.progress(memory):
+            if found.command == "import":
+                imported = memory.import_from(found.path)
+                invocation.print(render_imported(imported))
+                remark_on_imported(invocation, imported)
+            else:
+                kept = [done.new_turns for done in memory.extract_each(found.path, facts=False)]
+                said = f"Kept {count(len(kept), 'conversation')} with {count(sum(kept), 'turn')}"
+                invocation.print(f"{said}. To draw facts from them: quaid extract --pending")
+    except QuaidError as error:
+        invocation.say(f"{error}")
+
+
+def _command(found: NearbyMemory) -> str:
+    return f"{found.command} {shlex.quote(str(found.path))}"
+
+
+def _tell_next(invocation: Invocation, root: Path) -> None:
+    """Name the next step that matters: to connect the programs in which agents live."""
+    from quaid.agents.installation import list_hosts, this_machine
+
+    named = "" if locate_vault().root == root else f" --vault {shlex.quote(str(root))}"
+    hosts = [one.host for one in list_hosts(this_machine()) if one.found and not one.installed]
+    commands = [f"  quaid install {host.name}{named}" for host in hosts]
+    if commands:
+        invocation.say("\n".join(("Next, connect the programs that your agents run in:", *commands)))
+        invocation.say(f'Or try it here: quaid remember{named} "…", then quaid recall{named} "…"')
+    else:
+        invocation.say(f'Next: quaid remember{named} "…", then quaid recall{named} "…"')
+        invocation.say(f"To give it to an agent: quaid install{named}")
+    if root != locate_vault(start=Path("/")).root:
+        invocation.say(f"Other folders do not know of it unless you set: export QUAID_HOME={shlex.quote(str(root))}")

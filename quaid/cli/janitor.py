@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,6 +28,7 @@ from quaid.errors import UsageError
 if TYPE_CHECKING:
     from quaid.janitor.decision import Decision
     from quaid.janitor.janitor import Janitor
+    from quaid.janitor.questions import Answer
     from quaid.janitor.run_report import RunReport
     from quaid.janitor.runner import RunOptions
     from quaid.memory import Memory
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 ACTIONS = ("run", "list", "show", "accept", "reject", "undo", "install", "uninstall")
 MAX_SHOWN = 20
+_ANSWERS: dict[str, Answer] = {
+    "accept": "yes", "reject": "no", "a": "a", "b": "b", "both": "both", "neither": "neither"
+}  # fmt: skip
 _PAST = {"show": "shown", "accept": "accepted", "reject": "rejected", "undo": "undone"}
 
 
@@ -44,6 +48,9 @@ def run_janitor(
     reference: Annotated[
         str | None,
         typer.Argument(metavar="REF", help="A run or a commit (show, undo), or a question (accept, reject)."),
+    ] = None,
+    answer: Annotated[
+        str | None, typer.Argument(metavar="ANSWER", help="accept: which of two facts is true: a, b, both or neither.")
     ] = None,
     task: Annotated[list[str] | None, typer.Option(metavar="NAME", help="run: only this task; repeatable.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="run, install: show what would be done.")] = False,
@@ -61,6 +68,8 @@ def run_janitor(
     show REF   what a run or a commit did, with its changes
     accept REF, reject REF
                answer a question (its name in review/, its key, or all); the next run acts on it
+    accept REF ANSWER
+               answer which of two facts is true: a, b, both or neither
     undo REF   revert a run or one commit; the same is not proposed again
     install, uninstall
                run every night, or no longer
@@ -69,12 +78,15 @@ def run_janitor(
       quaid janitor run --dry-run
       quaid janitor show 7k3qd
       quaid janitor accept merge-3f0c9a1b
+      quaid janitor accept conflict-5d1e07c2 b
       quaid janitor undo 7k3qd
     """
     if action not in ACTIONS:
         raise UsageError(f"There is no action {action!r}. Give one of {', '.join(ACTIONS)}.")
     if action in _PAST and reference is None:
         raise UsageError(f"What is to be {_PAST[action]}? Give its name, see them with: quaid janitor list")
+    if answer is not None and (action != "accept" or answer not in _ANSWERS):
+        raise UsageError(f"{answer!r} is not an answer. Say it with: quaid janitor accept {reference} a|b|both|neither")
     from quaid.janitor.runner import RunOptions
 
     invocation: Invocation = ctx.obj
@@ -90,7 +102,7 @@ def run_janitor(
         elif action == "undo":
             undo(invocation, memory.janitor, reference or "")
         else:
-            answer_questions(invocation, memory.janitor, reference or "", yes=action == "accept")
+            answer_questions(invocation, memory.janitor, reference or "", _ANSWERS[answer or action])
     return 0
 
 
@@ -118,7 +130,7 @@ def shape_of_report(report: RunReport) -> dict[str, object]:
         "done": [shape_of_decision(decision) for decision in report.done],
         "asked": [shape_of_decision(decision) for decision in report.asked],
         "held_back": [{**shape_of_decision(decision), "reason": reason} for decision, reason in report.held_back],
-        **fields(report, "answered", "vetoed", "waiting", "failed", "skipped", "lost", "stale"),
+        **fields(report, "answered", "vetoed", "overruled", "waiting", "failed", "skipped", "lost", "stale"),
         "usage": fields(report.usage, "calls", "tokens", "cost_usd"),
     }
 
@@ -144,6 +156,7 @@ def render_report(report: RunReport) -> str:
         ("waits for a model", ", ".join(report.waiting)),
         ("skipped", ", ".join(report.skipped)),
         ("vetoed", f"{report.vetoed} that you have undone before" if report.vetoed else None),
+        ("overruled", f"{report.overruled} that would undo what you wrote" if report.overruled else None),
         ("model", f"{report.usage.tokens:,} tokens{cost}" if report.usage.calls else None),
         ("commit", short(report.commit)),
     )
@@ -196,11 +209,11 @@ def render_commit(commit: Commit, diff: str) -> str:
     )
 
 
-def answer_questions(invocation: Invocation, janitor: Janitor, reference: str, *, yes: bool) -> None:
+def answer_questions(invocation: Invocation, janitor: Janitor, reference: str, answer: Answer) -> None:
     """Answer the questions that `reference` names; the next run carries it out."""
-    answer: Literal["yes", "no"] = "yes" if yes else "no"
     meant = janitor.answer(reference, answer)
-    head = f"{styled('Accepted' if yes else 'Rejected', 'green')}: {count(len(meant), 'question')}"
+    verb = {"yes": "Accepted", "no": "Rejected"}.get(answer, "Answered")
+    head = f"{styled(verb, 'green')}: {count(len(meant), 'question')}"
     rows = [(clipped(question.title, line_width()),) for question in meant]
     invocation.tell(lambda: titled(head, rows), answer=answer, questions=[question.rel_path for question in meant])
     invocation.say("The next run carries it out: quaid janitor run")

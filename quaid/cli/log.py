@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
+from quaid.cli.dates import parse_option_moment
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import moment, one_line, short, styled
 from quaid.errors import NoteNotFoundError
@@ -24,7 +26,7 @@ def run_log(
     fact: Annotated[str | None, typer.Option(metavar="REF", help="Only commits that concern this fact.")] = None,
     session: Annotated[str | None, typer.Option(metavar="ID", help="Only commits that came from this session.")] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Only commits after this date, as git understands it.")
+        str | None, typer.Option(metavar="DAY", help="From this day on: 2026-03-01, last March, 2026-03-01T14:30.")
     ] = None,
     stat: Annotated[bool, typer.Option("--stat", help="List the files of each commit.")] = False,
 ) -> None:
@@ -36,13 +38,14 @@ def run_log(
       quaid log --author Quaid --since yesterday --json
     """
     invocation: Invocation = ctx.obj
+    after = parse_option_moment("--since", since, datetime.now(UTC))
     with invocation.open() as memory:
         trailer = ("Quaid-Session", session) if session else None
         if fact:
             with suppress(NoteNotFoundError):  # what was forgotten is meant by its whole id
                 fact = memory.get(fact).document.id
             trailer = ("Quaid-Fact", fact)
-        commits = memory.answers.log(limit, author=author, grep_trailer=trailer, since=since)
+        commits = memory.answers.log(limit, author=author, grep_trailer=trailer, since=after and after.isoformat())
         if fact and session:
             commits = [commit for commit in commits if session in commit.trailers.get("Quaid-Session", ())]
     invocation.tell(lambda: render_commits(commits, stat=stat), commits=[asdict(commit) for commit in commits])

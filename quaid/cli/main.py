@@ -42,7 +42,9 @@ def main(arguments: Sequence[str]) -> int:
         try:
             return invoke(list(arguments) or ["--help"], invocation)
         except QuaidError as error:
-            return _fail(invocation, error.code, str(error), error.exit_code)
+            candidates = getattr(error, "candidates", ())
+            more = {"candidates": [{"ref": ref, "text": text} for ref, text in candidates]} if candidates else {}
+            return _fail(invocation, error.code, str(error), error.exit_code, **more)
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
         except BrokenPipeError:
@@ -132,12 +134,12 @@ def _fail_unforeseen(invocation: Invocation, arguments: Sequence[str], error: Ex
     return _fail(invocation, "bug", f"This is a bug in Quaid ({what}). The report is in {path}", exit_code)
 
 
-def _fail(invocation: Invocation, code: str, message: str, exit_code: int) -> int:
+def _fail(invocation: Invocation, code: str, message: str, exit_code: int, **more: object) -> int:
     with suppress(OSError):  # the exit code still says it
         print_error(message)
     with suppress(OSError):
         if invocation.as_json:
-            invocation.answer(error={"code": code, "message": message})
+            invocation.answer(error={"code": code, "message": message, **more})
     return exit_code
 
 

@@ -7,56 +7,58 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quaid.cli.change_output import tell_written
-from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import count, paragraphs, print_exactly, section, styled
+from quaid.cli.invocation import Invocation, fields, render_json
+from quaid.cli.note_output import render_note
+from quaid.cli.reference import Reference, choosing
+from quaid.cli.terminal import count, has_terminal, print_exactly
 from quaid.errors import NoteNotFoundError, QuaidError
 from quaid.index.views import NoteView
-from quaid.vault import files
 
 if TYPE_CHECKING:
     from quaid.index.documents import Document
-
-Reference = Annotated[
-    str, typer.Argument(metavar="REF", help="An id or part of one, a path, a name, or a turn (20-1402-2f1c9a#t3).")
-]
 
 
 def run_get(
     ctx: typer.Context,
     ref: Reference,
-    raw: Annotated[bool, typer.Option("--raw", help="Print the file as it is, with its frontmatter.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the bytes of the file at a terminal too.")] = False,
 ) -> None:
-    """Print a note, or one turn of a conversation, as text.
+    """Print a note as it is, or a part of it: a turn of a conversation, a section.
+
+    In a pipe and with --raw these are the bytes of the file. A terminal shows them below a line that says what the note
+    is.
 
     Examples:
       quaid get 7k3qd
-      quaid get "Maya Chen" --raw
+      quaid get "[[Maya Chen]]"
+      quaid get "[[Garden#Tomatoes]]"
       quaid get 20-1402-2f1c9a#t3
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
-        view = memory.get(ref)
-        data = files.read_file(memory.root / view.document.path) if raw and view.turn is None else None
-    if data is not None and not invocation.as_json:
-        print_exactly(data)
-        return
-    shape = {"note": document_shape(view.document), "turn": view.turn, "text": view.text, "edges": list(view.edges)}
-    if data is not None:
-        shape["raw"] = data.decode("utf-8", "replace")
-    invocation.tell(lambda: render_note(view), **shape)
+        view = choosing(invocation, memory, ref, memory.get)
+    if invocation.as_json:
+        # Not `answer`: what the note says is given as it is.
+        print(render_json(_note_shape(view)))
+    elif raw or not has_terminal():
+        print_exactly(view.source)
+    else:
+        print(render_note(view))
 
 
 def run_forget(ctx: typer.Context, ref: Reference) -> None:
     """Remove a fact, an entity, a conversation or one turn from the memory; git keeps it.
 
-    Your own notes are never removed.
+    Your own notes are never removed. Where several notes fit they are listed, and a terminal asks which one is meant.
 
     Examples:
       quaid forget 7k3qd
+      quaid forget "Maya takes oat milk in her coffee"
       quaid forget 20-1402-2f1c9a#t3
     """
-    with ctx.obj.open() as memory:
-        tell_written(ctx.obj, memory.forget(ref))
+    invocation: Invocation = ctx.obj
+    with invocation.open() as memory:
+        tell_written(invocation, choosing(invocation, memory, ref, memory.forget))
 
 
 def run_restore(ctx: typer.Context, ref: Reference) -> None:
@@ -67,7 +69,7 @@ def run_restore(ctx: typer.Context, ref: Reference) -> None:
     """
     with ctx.obj.open() as memory:
         try:
-            tell_written(ctx.obj, memory.restore(ref))
+            tell_written(ctx.obj, choosing(ctx.obj, memory, ref, memory.restore))
         except NoteNotFoundError as error:
             raise _NothingForgottenError(ref) from error
 
@@ -116,6 +118,15 @@ def document_shape(document: Document) -> dict[str, object]:
     return {name: value for name, value in document._asdict().items() if name != "doc_id"}
 
 
+def _note_shape(view: NoteView) -> dict[str, object]:
+    return {
+        "note": document_shape(view.document),
+        **fields(view, "turn", "text", "markdown"),
+        "heading": view.heading or None,
+        "edges": list(view.edges),
+    }
+
+
 class _NothingForgottenError(QuaidError):
     """`restore` needs what `forget` printed."""
 
@@ -125,14 +136,3 @@ class _NothingForgottenError(QuaidError):
         super().__init__(
             f"Nothing that was forgotten has the id {reference!r}. Find the whole id with: quaid log --json"
         )
-
-
-def render_note(view: NoteView) -> str:
-    """A note with its head and its edges."""
-    document = view.document
-    facts = [document.type or document.kind, document.status, document.speaker and f"said by {document.speaker}"]
-    facts += [document.created and document.created[:10], document.valid_until and f"until {document.valid_until[:10]}"]
-    head = styled(document.path + (f"#t{view.turn}" if view.turn else ""), "bold")
-    about = styled(" · ".join([str(fact) for fact in facts if fact] + [document.id]), "dim")
-    edges = section("Edges", [(edge.subject, edge.relation, edge.object) for edge in view.edges])
-    return paragraphs(f"{head}\n{about}", view.text, edges)

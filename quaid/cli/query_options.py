@@ -10,11 +10,11 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
 
+from quaid.cli.dates import parse_option_day
 from quaid.cli.invocation import Invocation, check_one_of
 from quaid.errors import UsageError
 from quaid.model import PRIVACIES, STATUSES
 from quaid.recall.options import KINDS, Depth
-from quaid.text.dates import parse_day
 
 DEPTHS: tuple[str, ...] = get_args(Depth)
 
@@ -57,7 +57,13 @@ class QueryOptions(NamedTuple):
     superseded: Annotated[bool, typer.Option("--superseded", help="Also facts that were replaced or have expired.")] = (
         False
     )
-    budget: Annotated[int | None, typer.Option(metavar="TOKENS", min=1, help="At most so much text in all.")] = None
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            metavar="TOKENS", min=1, help="Fill so many tokens: a block for each conversation and note, best first."
+        ),
+    ] = None
+    ids: Annotated[bool, typer.Option("--ids", help="With --budget: the id and the score of each memory.")] = False
     context: Annotated[bool, typer.Option("--context", help="Print the core notes before the hits.")] = False
     depth: Annotated[
         str | None, typer.Option(metavar="DEPTH", help=f"{', '.join(DEPTHS)}: never ask a model, in doubt, always.")
@@ -83,6 +89,8 @@ class QueryOptions(NamedTuple):
         check_one_of("depth", [self.depth] if self.depth else None, DEPTHS)
         if self.context and self.as_of:
             raise UsageError("--context has the core notes of today, --as-of asks the past. Leave one of them out.")
+        if self.ids and self.budget is None:
+            raise UsageError("--ids is for --budget: without it, each hit has its id anyway. Leave --ids out.")
         options = {
             "kinds": frozenset(self.kind or ()),
             "projects": frozenset(self.project or ()),
@@ -90,9 +98,10 @@ class QueryOptions(NamedTuple):
             "privacies": frozenset(self.privacy or ()),
             "exclude_session": self.session,
             "compacted_at": self._parse_compacted_at(),
-            "at": _parse_day(self.at, now, end=True),
+            "at": parse_option_day("--at", self.at, now, end=True),
             "superseded": self.superseded,
             "budget": self.budget,
+            "with_ids": self.ids,
             "context": self.context,
             **self._parse_period(now),
         }
@@ -107,7 +116,8 @@ class QueryOptions(NamedTuple):
         return [f"--{names.get(name, name).replace('_', '-')}" for name in fields if getattr(self, name)]
 
     def _parse_period(self, now: datetime) -> dict[str, date | None]:
-        first, last = _parse_day(self.first, now, end=False), _parse_day(self.last, now, end=True)
+        first = parse_option_day("--from", self.first, now, end=False)
+        last = parse_option_day("--to", self.last, now, end=True)
         if first and last and first > last:
             raise UsageError(f"--from {first} is after --to {last}, so nothing is between them. Swap the two.")
         return {"first": first, "last": last}
@@ -148,7 +158,3 @@ def query_command(*, without: tuple[str, ...] = ()) -> Callable[[Command], Calla
         return run
 
     return make_command
-
-
-def _parse_day(text: str | None, now: datetime, *, end: bool) -> date | None:
-    return None if text is None else parse_day(text, now, end=end)

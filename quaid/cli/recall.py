@@ -129,7 +129,9 @@ def shape_of_recall(query: QueryOptions, found: Recall, expected: _Expected | No
 def render_answer(found: Recall, *, explain: bool) -> str:
     """The core notes that were asked for, then the hits, then with `explain` how they came about."""
     blocks = [f"{styled(path, 'bold')}\n{text}" for path, text in found.context]
-    if not has_terminal():
+    if found.text is not None and not explain:
+        blocks.append(found.text)
+    elif not has_terminal():
         blocks.append("\n".join(map(render_memory_line, found.hits)))
     elif not explain:
         blocks += render_hits(found)

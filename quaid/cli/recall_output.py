@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from quaid.cli.terminal import styled, wrapped
 from quaid.model import Hit, Recall
-from quaid.text.quoting import describe, short_id
+from quaid.text.quoting import describe, describe_rivals
 
 if TYPE_CHECKING:
     from quaid.docs.search import DocSearchResult
@@ -27,7 +27,7 @@ def render_hits(found: Recall) -> Iterator[str]:
         lines = [f"{styled(f'{hit.score:.2f}', 'cyan')}  {wrapped(text, INDENT).removeprefix(INDENT)}"]
         lines.append(styled(wrapped(" · ".join([*describe(hit), hit.id]), INDENT), "dim"))
         marks = ["no longer true"] if hit.superseded else []
-        marks += [f"contradicts {short_id(other)}{_since(by_id.get(other))}" for other in hit.contradicts]
+        marks += describe_rivals(hit, lambda other: _since(by_id.get(other)))
         lines += [f"{INDENT}{styled(f'! {mark}', 'yellow')}" for mark in marks]
         yield "\n".join(lines)
 

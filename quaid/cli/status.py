@@ -57,7 +57,9 @@ def render_status(status: Status) -> str:
     attention = []
     for item in status.attention:
         more = len(item.paths) - MAX_PATHS
-        attention += [f"{styled('!', 'yellow')} {item.what}", *(f"    {path}" for path in item.paths[:MAX_PATHS])]
+        mark = styled("!", "red" if item.level == "error" else "yellow")
+        what = styled(item.what, "red") if item.level == "error" else item.what
+        attention += [f"{mark} {what}", *(f"    {path}" for path in item.paths[:MAX_PATHS])]
         attention += [f"    … and {more:,} more (--json has all)"] if more > 0 else []
         attention += [f"  Next: {item.next_step}"] if item.next_step else []
     return paragraphs(columns(rows), "\n".join(attention))
@@ -77,7 +79,8 @@ def _describe_index(status: Status) -> str:
     state = states.get(index.state, styled("not up to date", "red"))
     if not index.pending or status.embedding.provider == "none":
         return state
-    return f"{state}, {index.pending:,} of {index.chunks:,} chunks without a vector"
+    done = f"{state}, {index.chunks - index.pending:,} of {index.chunks:,} chunks embedded"
+    return f"{done}; a process does the rest, words are found meanwhile" if index.embedding else done
 
 
 def _describe_watcher(watcher: Watcher | None) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.notes import document_shape
+from quaid.cli.reference import Reference, choosing
 from quaid.cli.terminal import clipped, count, line_width, moment, one_line, short, styled
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ TRAILERS = ("task", "run", "decision", "model", "prompt", "session")
 
 def run_why(
     ctx: typer.Context,
-    ref: Annotated[
-        str, typer.Argument(metavar="REF", help="An id or part of one, a path, a name, or a turn of a conversation.")
-    ],
+    ref: Reference,
 ) -> None:
     """Show where a memory comes from: what was said, who wrote it down, what has changed since.
 
@@ -38,7 +37,7 @@ def run_why(
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
-        found = memory.why(ref)
+        found = choosing(invocation, memory, ref, memory.why)
     shape = {
         "note": document_shape(found.note.document),
         "turn": found.note.turn,
@@ -80,7 +79,7 @@ def render_provenance(found: Provenance) -> str:
         f"confidence {document.confidence:g}" if document.confidence is not None else None,
         f"confirmed {count(document.confirmations, 'time')}" if document.confirmations else None,
         f"said by {document.speaker}" if document.speaker else None,
-        f"source {found.source}" if found.source else None,
+        f"source {found.source}" if found.source and found.source != "other" else None,
         f"valid from {document.valid_from[:10]}" if document.valid_from else None,
         f"valid until {document.valid_until[:10]}" if document.valid_until else None,
         document.id if document.id != document.path else None,

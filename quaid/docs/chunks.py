@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
-from quaid.model import Chunk, Kind, Note, ParsedDoc, Passage
+from quaid.model import CONFLICT_PROBLEM, Chunk, Kind, Note, ParsedDoc, Passage
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.redaction import admit
 from quaid.settings import DocsSettings
@@ -72,7 +72,7 @@ def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, ma
     fields = frontmatter.parse(safe.text).fields if start else {}
     body = safe.text[start:].removeprefix("\ufeff")
     if markdown.has_conflict_markers(body):
-        problems += ("a merge conflict is not resolved; both sides are searchable",)
+        problems += (CONFLICT_PROBLEM,)
         body = markdown.without_conflict_markers(body)
     split = split_blocks if is_markdown else split_paragraphs
     sections = _sections(split(body.split("\n"), safe.text.count("\n", 0, start) + 1))

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from quaid.docs.catalogue import Doc
-from quaid.docs.prompt_inputs import excerpt, show_refused
+from quaid.docs.prompt_inputs import excerpt, show_refused, today
 from quaid.docs.updater import message_of
 from quaid.docs.updates import MAX_DOC, DocUpdate, fit_edits
 from quaid.docs.validation import faults, find_added_words
@@ -97,6 +97,7 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
         return edits, problems + (_problems(text, edits) if edits else [])
 
     inputs = {
+        "today": today(),
         "grown_path": headings.one_line(path),
         "grown_doc": excerpt(text, (), MAX_DOC),
         "undone_edits": show_refused(refused),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from quaid.docs.catalogue import Doc
 from quaid.docs.changes import SourceChange
 from quaid.docs.freshness import Freshness, SourceFinding, first_commit_of
-from quaid.docs.prompt_inputs import excerpt, numbered, show_change
+from quaid.docs.prompt_inputs import excerpt, numbered, show_change, today
 from quaid.docs.updates import clean
+from quaid.llm.exchange import ItemProblem
 from quaid.vault import headings
 
 if TYPE_CHECKING:
@@ -144,11 +144,12 @@ def ask_significance(models: Models, path: str, text: str, changes: Sequence[Sou
     for batch in batched:
         asked = [change for change, _ in batch]
         inputs = {
+            "today": today(),
             "watched_path": headings.one_line(path),
             "watched_doc": excerpt(text, asked, _MAX_DOC),
             "source_changes": numbered(shown for _, shown in batch),
         }
-        answer = models.ask(prompt, inputs, check=partial(_number_problems, len(batch)))
+        answer = models.ask(prompt, inputs, check=partial(_missing_numbers, len(batch)))
         for n, change in enumerate(asked, 1):
             items = [item for item in answer.value["changes"] if item["n"] == n]
             # Of two judgements that differ, the one that has the document looked at.
@@ -158,11 +159,9 @@ def ask_significance(models: Models, path: str, text: str, changes: Sequence[Sou
     return judged
 
 
-def _number_problems(count: int, value: Mapping[str, Any]) -> list[str]:
-    times = Counter(item["n"] for item in value["changes"])
-    unknown = [f"there is no number {n}" for n in sorted(times) if n > count]
-    twice = [f"number {n} is answered twice" for n in sorted(times) if times[n] > 1]
-    return [*unknown, *twice, *(f"number {n} is missing" for n in range(1, count + 1) if n not in times)]
+def _missing_numbers(count: int, value: Mapping[str, Any]) -> list[ItemProblem]:
+    given = {item["n"] for item in value["changes"]}
+    return [ItemProblem("changes", None, f"number {n} is missing") for n in range(1, count + 1) if n not in given]
 
 
 def _key_of(doc: str, finding: SourceFinding) -> str:

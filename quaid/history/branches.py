@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +32,17 @@ class VaultCommit:
 def written_by_others(log: Iterable[VaultCommit], own: Collection[str]) -> frozenset[str]:
     """Paths in the vault that a commit of somebody else than the e-mail addresses `own` has touched."""
     return frozenset(change.path for logged in log if logged.commit.email not in own for change in logged.changes)
+
+
+def made_by_others(log: Iterable[VaultCommit], own: Collection[str]) -> frozenset[str]:
+    """Paths in the vault that a commit of somebody else than the e-mail addresses `own` has brought."""
+    return frozenset(
+        change.path
+        for logged in log
+        if logged.commit.email not in own
+        for change in logged.changes
+        if change.befores[0] is None
+    )
 
 
 def last_written(log: Iterable[VaultCommit]) -> dict[str, datetime]:
@@ -91,6 +104,20 @@ class Branches:
     def read_blobs(self, blob_ids: Iterable[str]) -> dict[str, bytes]:
         """Return the bytes of each blob that the repository has, by id, in one process."""
         return read_blobs(self._run, list(blob_ids))
+
+    def merge(self, current: bytes, old: bytes, new: bytes) -> bytes | None:
+        """Return `current` with the change from `old` to `new` made to it; None if they collide.
+
+        Lines that both have only added do not collide, though they stand in one place: all of them are kept.
+        """
+        is_added = all(not Counter(old.splitlines()) - Counter(text.splitlines()) for text in (current, new))
+        with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
+            paths = [Path(folder) / name for name in ("current", "old", "new")]
+            for path, data in zip(paths, (current, old, new), strict=True):
+                path.write_bytes(data)
+            options = ("-p", "--quiet", *(["--union"] if is_added else []))
+            code, merged = self._run("merge a note", "merge-file", *options, *map(str, paths), accept=range(256))
+        return merged if code == 0 else None
 
     def human_lines(self, rel_path: str, revision: str, own: Collection[str]) -> frozenset[int]:
         """Numbers, from 1, of the lines of a file at `revision` that somebody else than `own` touched last."""

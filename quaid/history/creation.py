@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from quaid import trust
 from quaid.history.git_process import execute, explain
 from quaid.model import Message
-from quaid.vault import clashes, template, transaction
+from quaid.vault import transaction
+from quaid.vault.template import VaultPlan
 
 if TYPE_CHECKING:
     from quaid.history.vault_history import History
@@ -31,29 +32,29 @@ class Created:
     folder: str = ""
 
 
-def fill_vault(
-    root: Path, history: History, wait_s: float, say: Callable[[str], None], folder: str | None = None
-) -> Created:
-    """Add what is missing to the folder `root`, in one commit; nothing that is there is changed. It is trusted then.
-    Quaid's folders will lie in `folder`, by default where they clash with none of the owner's.
-
-    Raises:
-        BadInputError: Quaid's notes cannot be kept in `folder`.
-    """
-    adopted = template.has_notes(root)
-    clashing = tuple(clashes.list_clashes(root))
-    folder = clashes.choose_folder(root) if folder is None else clashes.check_folder(root, folder)
+def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str], None], plan: VaultPlan) -> Created:
+    """Make the folder `root` a vault with the files of `plan`, in one commit. It is trusted then."""
     trust.begin_state(root)
     made_repository = history.find_repository(root) is None
     history.create_repository()
-    planned = tuple(template.plan_template(root, adopt=adopted, folder=folder))
     with transaction.begin(root, history, wait_s, say):
         committed = transaction.apply(
-            root, transaction.VaultChange("init", planned, Message("init: a vault for Quaid")), history
+            root, transaction.VaultChange("init", plan.edits, Message("init: a vault for Quaid")), history
         )
     trust.trust(root)
-    added = tuple(edit.rel_path for edit in planned)
-    return Created(root, adopted, made_repository, added, committed.id, clashing, folder)
+    added = tuple(edit.rel_path for edit in plan.edits)
+    return Created(root, plan.adopted, made_repository, added, committed.id, plan.clashes, plan.folder)
+
+
+def user_name(folder: Path) -> str:
+    """Return git's user.name in `folder`, which need not exist; empty where none is set.
+
+    Raises:
+        GitMissingError: git is not installed.
+    """
+    there = next((place for place in (folder, *folder.parents) if place.is_dir()), Path.home())
+    code, out, _ = execute(["-C", str(there), "config", "--get", "user.name"], b"", {})
+    return " ".join(out.decode("utf-8", "replace").split()) if code == 0 else ""
 
 
 def clone_vault(url: str, folder: Path) -> None:

@@ -182,7 +182,7 @@ class _Proposal:
             args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, commit)
             raw = self.run("read a commit", *args)[1] if base else b""
             if {path: (old, new) for path, old, new in parse_raw(raw)} != changes:
-                next_step = f"Merge it, or delete it with: git branch -D {branch}"
+                next_step = f"Merge it, or rename it with: git branch -m {branch} NEWNAME"
                 raise self._refusal(f"the branch {branch} is there and holds something else", next_step)
             return Proposed(branch, commit, base, is_new=False)
         # To git a branch is a file and each / in its name a folder: there cannot be both.

@@ -18,14 +18,12 @@ POLL_S = 0.05
 REFTABLE_BRANCH = ".invalid"
 """The target of HEAD, by git's own convention, when the refs are not files."""
 
-_NEXT_STEPS = {
-    "rebase": "git rebase --continue or git rebase --abort",
-    "am": "git am --continue or git am --abort",
-    "merge": "git merge --continue or git merge --abort",
-    "cherry-pick": "git cherry-pick --continue or git cherry-pick --abort",
-    "revert": "git revert --continue or git revert --abort",
-    "bisect": "git bisect reset",
-}
+NEXT_STEPS = {
+    operation: f"git {operation} --continue, when its conflicts are resolved and added"
+    for operation in ("rebase", "am", "merge", "cherry-pick", "revert")
+} | {"bisect": "git bisect reset"}
+"""How each operation ends. Not with --abort, which takes changes along that nobody has committed."""
+KEEP_DETACHED = "keep its commits on a branch: git switch -c NAME"
 
 # Git exports GIT_DIR, GIT_INDEX_FILE, GIT_WORK_TREE and more to the hooks it runs, and Quaid is run from hooks: kept,
 # they would turn every call here towards the repository of that hook (https://github.com/pre-commit/pre-commit/issues/300).
@@ -176,7 +174,7 @@ def _find_obstacle(repository: Repository, is_abandoned: Callable[[Repository], 
     if operation is not None:
         return (
             f"A {operation} is in progress in {repository.top}",
-            f"End it with {_NEXT_STEPS[operation]}, then try again.",
+            f"End it with: {NEXT_STEPS[operation]}. Then try again.",
         )
     is_locked = repository.index_lock.exists() and not is_abandoned(repository)
     return describe_lock(repository.index_lock) if is_locked else None

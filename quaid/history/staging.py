@@ -68,10 +68,11 @@ class Skip(Enum):
 
 @dataclass(frozen=True)
 class CommitPlan:
-    """`parts` make the commit; the paths in `left` stay uncommitted."""
+    """`parts` make the commit; the paths in `left` stay uncommitted, those in `ignored` by the rule that it names."""
 
     parts: list[CommitPart] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    ignored: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,11 @@ class Stage:
             self.run("begin an index", "read-tree", "--empty", index=self.index)
         elif staged or not self.index.exists():
             self.run("read HEAD", "read-tree", "--reset", self.base, index=self.index)
-        plan = CommitPlan()
+        plan = CommitPlan(ignored=ignored)
         for path, edit in edits.items():
             entry = entries.get(path)
             head = staged.get(path, entry.version if entry and self.base else None)
-            found = Skip.LEFT if path in ignored | linked else self._plan_edit(path, edit, head, entry)
+            found = Skip.LEFT if path in ignored or path in linked else self._plan_edit(path, edit, head, entry)
             if isinstance(found, CommitPart):
                 plan.parts.append(found)
             elif found is Skip.LEFT:
@@ -231,12 +232,15 @@ class Stage:
         _, out = self.run("compare the index with HEAD", "diff-index", *args, index=self.index)
         return {path: old for path, old, _ in parse_raw(out)}
 
-    def _find_ignored(self, paths: Sequence[str]) -> set[str]:
+    def _find_ignored(self, paths: Sequence[str]) -> dict[str, str]:
+        """Return for each ignored path the rule that ignores it."""
         if not paths:
-            return set()
-        args = ("--no-literal-pathspecs", "check-ignore", "-z", "--stdin", "--no-index")
+            return {}
+        args = ("--no-literal-pathspecs", "check-ignore", "-v", "-z", "--stdin", "--no-index")
         _, out = self.run("read .gitignore", *args, stdin=join_items(paths), accept=(0, 1))
-        return set(split_items(out))
+        fields = out.decode("utf-8", "surrogateescape").split("\0")
+        rules = zip(*(iter(fields),) * 4, strict=False)
+        return {path: f"{rule!r} in {file}" for file, _, rule, path in rules if not rule.startswith("!")}
 
     def _check_not_nested(self, path: str) -> None:
         for parent in self._list_parents(path):

@@ -5,6 +5,7 @@ Every process runs in the work tree's top folder; paths go in and out vault-rela
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import checkout, filters, index_lock, private_git_dir
+from quaid.history import checkout, filters, index_lock, private_git_dir, refusals
 from quaid.history import repository as repositories
 from quaid.history.branches import Branches
 from quaid.history.git_output import parse_tree, split_items
@@ -145,6 +146,8 @@ class History:
                     return self._commit_once(by_path, message, author, merged, is_hasty=is_hasty)
             except _HeadMovedError:
                 continue
+            except GitError as error:
+                raise refusals.explain_refusal(error, self._repository.top) from error
         raise LockedError(f"Other commits keep arriving in {self._repository.top}")
 
     def recover(self) -> None:
@@ -317,8 +320,10 @@ class History:
             stage = Stage(self._run, self._repository, folder, base)
             plan = stage.plan(edits)
             left = tuple(self._repository.to_vault(path) for path in plan.left)
+            refused = tuple(map(self._repository.to_vault, plan.ignored))
+            refusal = refusals.explain_ignored(plan.ignored.values())
             if not plan.parts:
-                return Committed(None, left)
+                return Committed(None, left, refused, refusal)
             stage.fill(plan.parts)
             if merged is not None:
                 (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
@@ -331,7 +336,7 @@ class History:
             )
             if commit_id is None:
                 raise _HeadMovedError
-            return Committed(commit_id, left)
+            return Committed(commit_id, left, refused, refusal)
 
     def _create_commit(self, stage: Stage, message: Message, identity: Mapping[str, str], handle: int) -> str | None:
         """Commit what the stage holds; the id may be short, and is None when there was nothing to commit.
@@ -374,13 +379,21 @@ class History:
         intent_log.set_aside(self._root, reason, leftover=stray)
 
     def _identity(self, author: tuple[str, str] | None) -> dict[str, str]:
-        ours = (self._settings.name, self._settings.email)
+        ours = self._settings.name, self._settings.email
         name, email = author or ours
         identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
+        if author is not None and author == self.owner():
+            return identity | {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": email}
         # A signature is the committer's: a user who has git sign signs in their own name.
         if not (self._ask_config("--type=bool", "commit.gpgsign") == "true" and self._ask_config("user.email")):
             identity |= {"GIT_COMMITTER_NAME": ours[0], "GIT_COMMITTER_EMAIL": ours[1]}
         return identity
+
+    def owner(self) -> tuple[str, str] | None:
+        """Return the name and e-mail address with which git commits by hand here; None where it has none."""
+        name = os.environ.get("GIT_AUTHOR_NAME") or self._ask_config("user.name")
+        email = os.environ.get("GIT_AUTHOR_EMAIL") or self._ask_config("user.email")
+        return (name, email) if name and email else None
 
     def _ask_config(self, *key: str) -> str:
         return self._run("read the configuration", "config", "--get", *key, accept=(0, 1))[1].decode().strip()
@@ -388,10 +401,8 @@ class History:
     def _ask_state(self, state: RepositoryState) -> RepositoryState:
         code, head = self._run("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1))
         _, branch = self._run("read HEAD", "symbolic-ref", "-q", "--short", "HEAD", accept=(0, 1))
-        name = branch.decode().strip() or None
-        return RepositoryState(
-            name, None if code else head.decode().strip(), state.operation, state.locked, name is None
-        )
+        name, commit_id = branch.decode().strip() or None, None if code else head.decode().strip()
+        return RepositoryState(name, commit_id, state.operation, state.locked, name is None)
 
     def _resolve(self, revision: str) -> str | None:
         """The commit's id; None for HEAD before the first commit."""

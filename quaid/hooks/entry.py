@@ -52,7 +52,9 @@ def main(arguments: Sequence[str]) -> int:
         else:
             from quaid.hooks.events import MAX_ANSWER, answer
 
-            _print(answer(name, root, event), name, MAX_ANSWER, as_text="--text" in arguments)
+            answered = answer(name, root, event)
+            problem = answered.problem
+            _print(answered, name, MAX_ANSWER, as_text="--text" in arguments)
     except QuaidError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory

@@ -65,10 +65,11 @@ def _begin(root: Path, state: Path, session: str, event: Event) -> HookAnswer:
         start_worker(root)  # what was never ended, or left by a worker that was killed
     if source not in _GIVES_CONTEXT:
         return HookAnswer()
-    from quaid.config import load_settings
+    from quaid.config import settings_for_reading
 
-    settings = load_settings(root)
-    return HookAnswer(_context(root, settings, _field(event, "cwd"))) if settings.hooks.context else HookAnswer()
+    settings, problem = settings_for_reading(root)
+    text = _context(root, settings, _field(event, "cwd")) if settings.hooks.context else ""
+    return HookAnswer(text, problem=str(problem or ""))
 
 
 def _context(root: Path, settings: Settings, cwd: str) -> str:
@@ -138,11 +139,11 @@ def _recall_alone(root: Path, prompt: str, session: str, *, is_kept: bool) -> Ho
     from dataclasses import replace
 
     from quaid.agents.prompt_context import build_prompt_context
-    from quaid.config import load_settings
+    from quaid.config import settings_for_reading
 
-    settings = load_settings(root)
+    settings, problem = settings_for_reading(root)
     if settings.hooks.recall == "off":
-        return HookAnswer()
+        return HookAnswer(problem=str(problem or ""))
     from quaid.memory import Memory
 
     quick = replace(
@@ -151,7 +152,8 @@ def _recall_alone(root: Path, prompt: str, session: str, *, is_kept: bool) -> Ho
         models=replace(settings.models, provider="none"),
     )
     with Memory(root, quick) as memory:
-        return build_prompt_context(memory.root, memory.settings, memory.recall, prompt, session, is_kept=is_kept)
+        found = build_prompt_context(memory.root, memory.settings, memory.recall, prompt, session, is_kept=is_kept)
+    return found._replace(problem=str(problem or ""))
 
 
 def _note_edit(state: Path, session: str, event: Event) -> None:

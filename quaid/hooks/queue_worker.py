@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
-from quaid.local import locks, queue, state_files
-from quaid.place import state_folder
+from quaid.local import locks, processes, queue
+from quaid.place import LOG_DIR, state_folder
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
@@ -24,25 +24,13 @@ if TYPE_CHECKING:
 
 LOCK_FILE = "worker.lock"
 LOG_FILE = "worker.log"
-MAX_LOG = 1_000_000
 RETRY_S = 300.0
 """The wait after a failure; after the second one twice as long."""
 
 
 def start_worker(root: Path) -> None:
     """Start a worker for the vault at `root` without waiting for it. It ends at once where another one runs."""
-    log = state_folder(root) / "log" / LOG_FILE
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state_files.rotate(log, MAX_LOG)
-    # -P: the folder that the agent works in may hold a quaid/ or a json.py of its own.
-    argv = [sys.executable, "-P", "-m", "quaid.hooks.queue_worker", str(root)]
-    files = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 2, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-    ]
-    # A session of its own: a terminal that is closed ends the agent's program, but not the worker.
-    os.posix_spawn(sys.executable, argv, os.environ, file_actions=files, setsid=True)
+    processes.start_detached("quaid.hooks.queue_worker", str(root), state_folder(root) / LOG_DIR / LOG_FILE)
 
 
 def run_worker(root: Path, *, idle_s: float | None = None) -> int:

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
 from quaid.index import fulltext, graph, vectors
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import Note, name_key
+from quaid.model import CONFLICT_PROBLEM, Note, name_key
 
 
 class KnownFile(NamedTuple):
@@ -82,8 +81,6 @@ class Candidate(NamedTuple):
     passage: int | None = None
 
 
-_MAX_ID_LENGTH = 200
-"""Longer references are sentences; SQLite would refuse them as a pattern."""
 _DOCUMENT = (
     "doc_id, path, id, kind, type, title, status, owner, confidence, speaker, source, session, created, "
     "valid_from, valid_until, superseded_by, confirmations, content_hash"
@@ -94,7 +91,7 @@ _CANDIDATE = (
     "pinned, verified, confirmations, durability, passage"
 )
 _HOLDS = "superseded_by IS NULL AND (valid_until IS NULL OR durability = 'immutable')"
-"""A fact that nothing has ended. What cannot change any more happened until a day, and stays so."""
+"""A fact that a new one without an end may repeat: of two with ends, equal words may tell of two occasions."""
 _INSERT_DOCUMENT = (
     "INSERT INTO documents (path, content_hash, size, mtime_ns, ctime_ns, inode, read_ns, id, kind, type, title, "
     "text_hash, status, owner, privacy, confidence, durability, speaker, source, session, project, technical, pinned, "
@@ -268,55 +265,58 @@ def find_by_text(connection: apsw.Connection, text_hash: str, owner: str, until:
 
 
 def find_by_reference(connection: apsw.Connection, reference: str, scope: Scope = EVERYTHING) -> list[Document]:
-    """Return documents in `scope` whose id, path or session (of an episode) is `reference`, else those it is a name or
-    alias of.
+    """Return documents in `scope` whose id, path or session (of an episode) is `reference`, else those it is a name,
+    title or alias of.
     """
-    reference = _stored(reference)
-    exact = find_documents(
+    return find_by_identity(connection, reference, scope) or find_by_name(connection, reference, scope)
+
+
+def find_by_identity(connection: apsw.Connection, called: str, scope: Scope = EVERYTHING) -> list[Document]:
+    """Return documents in `scope` whose id, path or session (of an episode) is `called`."""
+    return find_documents(
         connection,
         "doc_id IN (SELECT doc_id FROM documents WHERE id = :called UNION "
         "SELECT doc_id FROM documents WHERE path = :called UNION "
         f"SELECT doc_id FROM documents WHERE session = :called AND kind = 'episode') {scope.and_documents}",
-        {"called": reference, **scope.values},
-    )
-    return exact or find_documents(
-        connection,
-        f"doc_id IN (SELECT doc_id FROM names WHERE name_key = :called) {scope.and_documents}",
-        {"called": name_key(reference.removesuffix(".md")), **scope.values},
+        {"called": called, **scope.values},
     )
 
 
-def resolve(connection: apsw.Connection, reference: str) -> list[Document]:
-    """Return the documents that a person may mean by `reference`: id, path, name or alias, else a part of an id."""
-    reference = _stored(reference)
-    called = find_by_reference(connection, reference)
-    if called or not 4 <= len(reference) <= _MAX_ID_LENGTH:
-        return called
-    escaped = reference.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+def find_by_name(connection: apsw.Connection, name: str, scope: Scope = EVERYTHING) -> list[Document]:
+    """Return documents in `scope` that `name` is the file name, title or alias of, in any case."""
     return find_documents(
         connection,
-        "id <> path AND (id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\')",
-        (f"{escaped}%", f"%{escaped}"),
+        f"doc_id IN (SELECT doc_id FROM names WHERE name_key = :called) {scope.and_documents}",
+        {"called": name_key(name.removesuffix(".md")), **scope.values},
     )
 
 
-def _stored(text: str) -> str:
-    # Half a character, as a shell can pass one, is not text to SQLite.
-    return text.encode("utf-8", "replace").decode()
+def list_conflicts(connection: apsw.Connection, scope: Scope = EVERYTHING) -> list[str]:
+    """Return the paths of the notes in `scope` that hold the marks of a merge conflict."""
+    rows = connection.execute(
+        "SELECT d.path FROM documents d WHERE problems <> '[]' AND EXISTS "
+        f"(SELECT 1 FROM json_each(problems) WHERE value = :conflict) {scope.and_documents} ORDER BY d.path",
+        {"conflict": CONFLICT_PROBLEM, **scope.values},
+    )
+    return [str(row[0]) for row in rows]
 
 
-def resolve_one(connection: apsw.Connection, reference: str) -> Document:
-    """Return the one document `reference` names.
+def list_names(connection: apsw.Connection, begun: str, limit: int) -> list[str]:
+    """Return at most `limit` file names, titles and aliases that begin with `begun`, in any case."""
+    key = name_key(begun)
+    rows = connection.execute(
+        "SELECT DISTINCT name FROM names WHERE substr(name_key, 1, ?) = ? ORDER BY name_key LIMIT ?",
+        (len(key), key, limit),
+    )
+    return [str(row[0]) for row in rows]
 
-    Raises:
-        NoteNotFoundError, AmbiguousReferenceError
-    """
-    found = resolve(connection, reference) if reference else []
-    if not found:
-        raise NoteNotFoundError(reference)
-    if len(found) > 1:
-        raise AmbiguousReferenceError(reference, [document.path for document in found])
-    return found[0]
+
+def list_statements(connection: apsw.Connection) -> list[tuple[int, str]]:
+    """Return (doc_id, text) of all facts."""
+    rows = connection.execute(
+        "SELECT d.doc_id, c.text FROM documents d JOIN chunks c USING (doc_id) WHERE d.kind = 'fact' AND c.ordinal = 0"
+    )
+    return [(int(row[0]), str(row[1])) for row in rows]
 
 
 def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -> str:
@@ -329,17 +329,29 @@ def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -
     return "\n\n".join(f"{speaker}: {text}" if named and speaker else str(text) for text, _, speaker in rows)
 
 
-def list_texts(connection: apsw.Connection, path: str, turns: tuple[int, int] | None, scope: Scope) -> list[str]:
-    """Return the texts of a note in their order, as far as `scope` sees them; of an episode those from one turn to
-    another.
+def list_beside(
+    connection: apsw.Connection, chunk_ids: Collection[int], turns: int, sections: int
+) -> list[tuple[int, int]]:
+    """Return (chunk, chunk beside it) for those of the same note that are at most `turns` places from a piece of a
+    turn, `sections` from any other.
     """
-    first, last = turns or (None, None)
     rows = connection.execute(
-        "SELECT c.text FROM documents d JOIN chunks c USING (doc_id) WHERE d.path = :path "
-        f"AND (:first_turn IS NULL OR c.turn BETWEEN :first_turn AND :last_turn) {scope.and_chunks} ORDER BY c.ordinal",
-        {"path": path, "first_turn": first, "last_turn": last, **scope.values},
+        "SELECT c.chunk_id, b.chunk_id FROM chunks c JOIN chunks b ON b.doc_id = c.doc_id "
+        "AND b.ordinal BETWEEN c.ordinal - iif(c.turn IS NULL, :sections, :turns) "
+        "AND c.ordinal + iif(c.turn IS NULL, :sections, :turns) AND b.chunk_id <> c.chunk_id "
+        "WHERE c.chunk_id IN (SELECT value FROM json_each(:wanted))",
+        {"wanted": json.dumps(list(chunk_ids)), "turns": turns, "sections": sections},
     )
-    return [str(row[0]) for row in rows]
+    return [(int(row[0]), int(row[1])) for row in rows]
+
+
+def list_contexts(connection: apsw.Connection, chunk_ids: Collection[int]) -> dict[int, str]:
+    """Return the context of each chunk: of a section the headings over it."""
+    rows = connection.execute(
+        "SELECT chunk_id, context FROM chunks WHERE chunk_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(chunk_ids)),),
+    )
+    return {int(row[0]): str(row[1]) for row in rows}
 
 
 def living_facts(
@@ -354,18 +366,6 @@ def living_facts(
         (json.dumps(list(chunk_ids)), owner),
     )
     return [(row[0], Document(*row[2:]), row[1]) for row in rows]
-
-
-def list_latest_facts(connection: apsw.Connection, scope: Scope, limit: int) -> list[tuple[str, str]]:
-    """Return (created, text) of the `limit` newest facts in `scope` that hold, newest first."""
-    rows = connection.execute(
-        # The newest first, their texts then: asked at once, SQLite fetches the text of every fact.
-        "SELECT newest.created, c.text FROM (SELECT doc_id, created, path FROM documents d WHERE kind = 'fact' "
-        f"AND created IS NOT NULL AND {_HOLDS} {scope.and_documents} ORDER BY created DESC, path LIMIT :limit) newest "
-        "JOIN chunks c ON c.doc_id = newest.doc_id AND c.ordinal = 0 ORDER BY newest.created DESC, newest.path",
-        {"limit": limit, **scope.values},
-    )
-    return [(str(row[0]), str(row[1])) for row in rows]
 
 
 def list_latest_paths(connection: apsw.Connection, limit: int) -> list[str]:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from itertools import islice
 from typing import NamedTuple
 
 import apsw
+
+from quaid.index.scope import Scope
+from quaid.text import endings
+
+_SPARE = 3
+"""For each of the newest facts this many are looked at, as some of them are over."""
 
 
 class LivingFact(NamedTuple):
@@ -61,3 +68,29 @@ def list_replaced_by(connection: apsw.Connection, names: Collection[str]) -> lis
         (json.dumps(list(names)),),
     )
     return [str(row[0]) for row in rows]
+
+
+class _DatedFact(NamedTuple):
+    """The fields of a fact that tell whether it is over."""
+
+    created: str
+    type: str | None
+    durability: str | None
+    valid_from: str | None
+    valid_until: str | None
+    text: str
+
+
+def list_latest_facts(connection: apsw.Connection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
+    """Return (created, text) of the `limit` newest facts in `scope` that hold on `today` (YYYY-MM-DD), newest first."""
+    rows = connection.execute(
+        # The newest first, their texts then: asked at once, SQLite fetches the text of every fact.
+        "SELECT newest.created, type, durability, valid_from, valid_until, c.text FROM ("
+        "SELECT doc_id, created, path, type, durability, valid_from, valid_until FROM documents d WHERE kind = 'fact' "
+        f"AND created IS NOT NULL AND superseded_by IS NULL {scope.and_documents} "
+        "ORDER BY created DESC, path LIMIT :limit) newest "
+        "JOIN chunks c ON c.doc_id = newest.doc_id AND c.ordinal = 0 ORDER BY newest.created DESC, newest.path",
+        {"limit": limit * _SPARE, **scope.values},
+    )
+    holding = (fact for fact in map(_DatedFact._make, rows) if not endings.is_over(fact, today))
+    return [(fact.created, fact.text) for fact in islice(holding, limit)]

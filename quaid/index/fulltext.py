@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Sequence
 from itertools import islice
 
@@ -12,6 +11,7 @@ import apsw
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Chunk
 from quaid.text.stop_words import STOP_WORDS
+from quaid.text.words import find_words, is_joined_letter, segmented
 
 # bm25 weights of the columns text, context, keywords.
 WEIGHTS = (1.0, 1.0, 0.5)
@@ -19,23 +19,35 @@ _RANKED = (
     f"SELECT rowid AS found, bm25(fulltext, {', '.join(map(str, WEIGHTS))}) AS score "
     "FROM fulltext WHERE fulltext MATCH ?"
 )
-_TOKEN = re.compile(r"[^\W_]+", re.UNICODE)
 
 
 def insert(connection: apsw.Connection, chunk_id: int, chunk: Chunk) -> None:
     connection.execute(
         "INSERT INTO fulltext (rowid, text, context, keywords) VALUES (?,?,?,?)",
-        (chunk_id, chunk.text, chunk.context, chunk.keywords),
+        (chunk_id, segmented(chunk.text), segmented(chunk.context), segmented(chunk.keywords)),
     )
+
+
+def insert_again(connection: apsw.Connection) -> None:
+    """Insert the words of all chunks and episodes into an index whose tables of words are empty."""
+    rows = connection.execute("SELECT chunk_id, text, context, keywords FROM chunks ORDER BY chunk_id").fetchall()
+    connection.executemany(
+        "INSERT INTO fulltext (rowid, text, context, keywords) VALUES (?,?,?,?)",
+        ((chunk_id, *(segmented(str(text)) for text in texts)) for chunk_id, *texts in rows),
+    )
+    insert_episodes(connection)
 
 
 def insert_episodes(connection: apsw.Connection, doc_id: int | None = None) -> None:
     """Insert the words of an episode as a whole, or of all episodes, from the chunks of their turns."""
-    connection.execute(
-        "INSERT INTO episode_words (rowid, text, context) "
+    rows = connection.execute(
         "SELECT doc_id, group_concat(text, ' '), group_concat(DISTINCT context) FROM chunks "
         "WHERE turn IS NOT NULL AND (?1 IS NULL OR doc_id = ?1) GROUP BY doc_id",
         (doc_id,),
+    ).fetchall()
+    connection.executemany(
+        "INSERT INTO episode_words (rowid, text, context) VALUES (?,?,?)",
+        ((episode, segmented(str(text)), segmented(str(context))) for episode, text, context in rows),
     )
 
 
@@ -46,13 +58,13 @@ def remove(connection: apsw.Connection, doc_id: int, chunk_ids: Sequence[int]) -
 
 def terms(text: str) -> list[str]:
     """Return the words of `text` worth searching, lower case, each once; all of them when every one is a stop word."""
-    words = list(dict.fromkeys(_TOKEN.findall(text.lower())))
+    words = list(dict.fromkeys(find_words(text)))
     return [word for word in words if word not in STOP_WORDS] or words
 
 
 def match_any(words: Sequence[str]) -> str:
     """Return an FTS5 query: any of `words`, each quoted so that no word is syntax."""
-    return " OR ".join(f'"{word}"' for word in words)
+    return " OR ".join(f'"{word}" *' if is_joined_letter(word) else f'"{word}"' for word in words)
 
 
 def search(
@@ -115,4 +127,4 @@ def list_words(
         "WHERE chunk_id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(chunk_ids)),),
     )
-    return {word for row in texts for word in _TOKEN.findall(str(row[0]).lower())}
+    return {word for row in texts for word in find_words(str(row[0]))}

@@ -36,11 +36,12 @@ _IS_ENTITY = f"(d.kind = 'entity' OR d.kind = 'note' AND {_IS_SPOKEN_OF})"
 
 
 def insert(connection: apsw.Connection, doc_id: int, note: Note) -> None:
-    """Insert the names, edges, links and citations of one document."""
-    connection.executemany(
-        "INSERT INTO names VALUES (?,?,?,?)",
-        [(name_key(name), doc_id, position, name) for position, name in enumerate(note.names)],
-    )
+    """Insert the names, edges, links and citations of one document. Its title is the last of its names."""
+    called: dict[str, str] = {}
+    for name in (*note.names, note.title):
+        called.setdefault(name_key(name), name)
+    names = [(key, doc_id, position, name) for position, (key, name) in enumerate(called.items())]
+    connection.executemany("INSERT INTO names VALUES (?,?,?,?)", names)
     connection.executemany(
         "INSERT INTO edges VALUES (?,?,?,?,?,?)",
         [(doc_id, name_key(e.subject), e.relation, name_key(e.object), e.subject, e.object) for e in note.edges],
@@ -58,13 +59,18 @@ def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Sco
     keys}.
 
     An entity has an entity note, or stands at an end of an edge, as far as `scope` sees. The owner's own note of what
-    stands there, or of what a fact links to, tells its other names.
+    stands there, or of what a fact links to, tells its other names. `anna` names `Anna (sister of Maya)` too: the words
+    in brackets only tell her apart.
     """
     values = {"wanted": json.dumps(list(keys)), **scope.values}
     found: dict[str, set[str]] = {}
     for key, doc_id in connection.execute(
         "SELECT name_key, doc_id FROM names JOIN documents d USING (doc_id) "
-        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND {_IS_ENTITY} {scope.and_documents}",
+        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND {_IS_ENTITY} {scope.and_documents} "
+        "UNION SELECT wanted.value, doc_id FROM json_each(:wanted) AS wanted "
+        "JOIN names ON (name_key >= wanted.value || ' (' AND name_key < wanted.value || ' )') "
+        "OR (name_key >= wanted.value || '\uff08' AND name_key < wanted.value || '\uff09') "
+        f"JOIN documents d USING (doc_id) WHERE kind = 'entity' {scope.and_documents}",
         values,
     ).fetchall():
         same = {str(row[0]) for row in connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (doc_id,))}
@@ -77,6 +83,12 @@ def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Sco
         ):
             found.setdefault(str(key), {str(key)})
     return found
+
+
+def with_aliases(connection: apsw.Connection, names: Collection[str], scope: Scope = EVERYTHING) -> tuple[str, ...]:
+    """Return the keys of `names` and of all other names of the entities that they name, in alphabetical order."""
+    keys = {name_key(name) for name in names if name}
+    return tuple(sorted(keys.union(*find_entities(connection, keys, scope).values())))
 
 
 def find_similar_names(
@@ -144,34 +156,53 @@ def list_ends(connection: apsw.Connection, doc_ids: Collection[int]) -> list[tup
     return [(int(row[0]), str(row[1])) for row in rows]
 
 
-def list_relations_of(
+def list_edges_of(
     connection: apsw.Connection, doc_ids: Collection[int], relations: Collection[str]
-) -> list[tuple[str, str]]:
-    """Return (subject_key, relation) of the edges of `doc_ids` whose relation is one of `relations`."""
+) -> list[tuple[str, str, str]]:
+    """Return (subject_key, relation, object_key) of the edges of `doc_ids` whose relation is one of `relations`."""
     rows = connection.execute(
-        "SELECT DISTINCT subject_key, relation FROM edges WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
+        "SELECT DISTINCT subject_key, relation, object_key FROM edges "
+        "WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
         "AND relation IN (SELECT value FROM json_each(:relations))",
         {"wanted": json.dumps(list(doc_ids)), "relations": json.dumps(sorted(relations))},
     )
-    return [(str(row[0]), str(row[1])) for row in rows]
+    return [(str(row[0]), str(row[1]), str(row[2])) for row in rows]
 
 
-def fetch_matching_edges(
-    connection: apsw.Connection, said: Collection[tuple[str, str]], scope: Scope = EVERYTHING
+def fetch_edges_about(
+    connection: apsw.Connection, keys: Collection[str], relations: Collection[str], scope: Scope = EVERYTHING
 ) -> dict[int, list[tuple[str, str, str]]]:
-    """Return the edges of all facts in `scope` with one of these (subject_key, relation), by document, as they are
-    written.
+    """Return the edges of facts in `scope` that touch one of `keys` with one of `relations`, by document, as they are
+    written; of more than 400 edges those of the newest notes.
     """
     rows = connection.execute(
-        "SELECT edges.doc_id, subject, relation, object FROM json_each(:said) AS pair "
-        "JOIN edges ON subject_key = pair.value ->> 0 AND relation = pair.value ->> 1 "
-        f"JOIN documents d ON d.doc_id = edges.doc_id WHERE d.kind = 'fact' {scope.and_documents} LIMIT 200",
-        {"said": json.dumps([list(pair) for pair in said]), **scope.values},
+        "SELECT e.doc_id, subject, relation, object FROM ("
+        "SELECT * FROM edges WHERE subject_key IN (SELECT value FROM json_each(:wanted)) "
+        "UNION SELECT * FROM edges WHERE object_key IN (SELECT value FROM json_each(:wanted))) e "
+        "JOIN documents d ON d.doc_id = e.doc_id WHERE d.kind = 'fact' "
+        f"AND relation IN (SELECT value FROM json_each(:relations)) {scope.and_documents} "
+        "ORDER BY e.doc_id DESC LIMIT 400",
+        {"wanted": json.dumps(list(keys)), "relations": json.dumps(sorted(relations)), **scope.values},
     )
     found: dict[int, list[tuple[str, str, str]]] = {}
     for doc_id, *edge in rows:
         found.setdefault(int(doc_id), []).append((str(edge[0]), str(edge[1]), str(edge[2])))
     return found
+
+
+def list_disputed(connection: apsw.Connection, doc_ids: Collection[int]) -> set[tuple[int, int]]:
+    """Return the pairs of facts, one of `doc_ids` in each, of which an open question asks which is true."""
+    rows = connection.execute(
+        "SELECT n.doc_id, other.doc_id FROM json_each(?) AS wanted "
+        "JOIN names n ON n.doc_id = wanted.value AND n.position = 0 "
+        "JOIN links l ON l.target_key = n.name_key "
+        "JOIN documents q ON q.doc_id = l.doc_id AND q.kind = 'review' AND q.path LIKE '%/conflict-%' "
+        "JOIN links beside ON beside.doc_id = q.doc_id AND beside.target_key <> l.target_key "
+        "JOIN names other ON other.name_key = beside.target_key AND other.position = 0 "
+        "JOIN documents d ON d.doc_id = other.doc_id AND d.kind = 'fact'",
+        (json.dumps(list(doc_ids)),),
+    )
+    return {(min(int(one), int(other)), max(int(one), int(other))) for one, other in rows}
 
 
 def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
@@ -185,6 +216,16 @@ def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
         "ORDER BY d.kind, n.position, n.name"
     )
     return [(str(name), str(note)) for name, note, kind in rows if kind == "entity" or not str(name)[:1].islower()]
+
+
+def entity_types(connection: apsw.Connection, names: Collection[str]) -> dict[str, str]:
+    """Return the types of the entities whose notes are called `names`."""
+    rows = connection.execute(
+        "SELECT n.name, d.type FROM names n JOIN documents d USING (doc_id) "
+        "WHERE d.kind = 'entity' AND n.position = 0 AND n.name IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(names)),),
+    )
+    return {str(row[0]): str(row[1]) for row in rows if row[1]}
 
 
 def relations(connection: apsw.Connection) -> list[str]:

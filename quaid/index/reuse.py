@@ -81,11 +81,7 @@ def reuse_documents(connection: apsw.Connection, paths: Collection[str]) -> None
             f"INSERT INTO main.{table} SELECT old.* FROM temp.reused CROSS JOIN present.{table} AS old USING (doc_id)"
         )
     connection.execute("UPDATE main.chunks SET embedded = 'pending'")
-    connection.execute(
-        "INSERT INTO main.fulltext (rowid, text, context, keywords) "
-        "SELECT chunk_id, text, context, keywords FROM main.chunks ORDER BY chunk_id"
-    )
-    fulltext.insert_episodes(connection)
+    fulltext.insert_again(connection)
 
 
 def reuse_vectors(connection: apsw.Connection, row: EmbedderRow) -> None:

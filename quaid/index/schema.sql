@@ -50,6 +50,7 @@ CREATE INDEX documents_id ON documents (id);
 CREATE INDEX documents_owner ON documents (owner, privacy);
 CREATE INDEX documents_text_hash ON documents (text_hash) WHERE text_hash IS NOT NULL;
 CREATE INDEX documents_session ON documents (session) WHERE session IS NOT NULL;
+CREATE INDEX documents_problems ON documents (path, problems) WHERE problems <> '[]';
 CREATE INDEX documents_superseded ON documents (superseded_by) WHERE superseded_by IS NOT NULL;
 
 -- A searchable piece of a document: a fact, a turn, a section. `text` is shown; `context` (date and speaker,
@@ -86,7 +87,8 @@ CREATE TABLE passages (
 );
 CREATE UNIQUE INDEX passages_document ON passages (doc_id, ordinal);
 
--- What a document is called: its file name first (position 0), then its aliases. `name_key` is how names are compared.
+-- What a document is called: its file name first (position 0), then its aliases and its title. `name_key` is how names
+-- are compared.
 CREATE TABLE names (
     name_key TEXT NOT NULL,
     doc_id   INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
@@ -132,11 +134,12 @@ CREATE TABLE passed_over (
     reason TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Words of all chunks, stemmed, rowid = chunk_id. Contentless: the text itself is in `chunks`.
+-- Words of all chunks, stemmed, rowid = chunk_id. Contentless: the text itself is in `chunks`. Marks belong to the
+-- letters they stand on; scripts without spaces are set apart before they are inserted.
 CREATE VIRTUAL TABLE fulltext USING fts5 (
     text, context, keywords,
     content = '', contentless_delete = 1,
-    tokenize = 'porter unicode61 remove_diacritics 2'
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
 );
 
 -- Words of whole episodes, rowid = doc_id: which conversation a question is about is told better by all of it than by any
@@ -144,7 +147,7 @@ CREATE VIRTUAL TABLE fulltext USING fts5 (
 CREATE VIRTUAL TABLE episode_words USING fts5 (
     text, context,
     content = '', contentless_delete = 1,
-    tokenize = 'porter unicode61 remove_diacritics 2'
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
 );
 
 -- The stems in `fulltext` and where they stand, to find the words somebody may have meant.

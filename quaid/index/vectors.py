@@ -74,10 +74,12 @@ def activate_newest(connection: apsw.Connection) -> None:
 
 
 def list_pending(connection: apsw.Connection, limit: int) -> list[tuple[int, str, str]]:
-    """Return (chunk_id, text_key, embedded text) of chunks without a vector, oldest first."""
+    """Return (chunk_id, text_key, embedded text) of chunks without a vector, newest first: what was said just now
+    is asked for before what waits since a large import.
+    """
     rows = connection.execute(
         "SELECT chunk_id, text_key, CASE context WHEN '' THEN text ELSE context || ': ' || text END "
-        "FROM chunks WHERE embedded = 'pending' AND embedded <> 'ready' ORDER BY chunk_id LIMIT ?",
+        "FROM chunks WHERE embedded = 'pending' AND embedded <> 'ready' ORDER BY chunk_id DESC LIMIT ?",
         (limit,),
     )
     return [(row[0], row[1], row[2]) for row in rows]
@@ -135,7 +137,7 @@ def list_sample(connection: apsw.Connection, count: int) -> list[int]:
     means.
     """
     rows = connection.execute(
-        "SELECT chunk_id FROM chunks WHERE embedded = 'ready' ORDER BY chunk_id LIMIT ?", (count,)
+        "SELECT chunk_id FROM chunks WHERE embedded = 'ready' ORDER BY chunk_id DESC LIMIT ?", (count,)
     )
     return [int(row[0]) for row in rows]
 

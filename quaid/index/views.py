@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quaid.errors import NoteNotFoundError
-from quaid.index import documents
+from quaid.index import documents, references
 from quaid.index.documents import Document
 from quaid.model import Edge
 
@@ -16,12 +16,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NoteView:
-    """One note, or one turn of an episode, as text without markup."""
+    """One note, or the part of it that was asked for: a turn of an episode, or what stands under `heading`.
+
+    `text` is without markup. `source` are the bytes of the file, or of that part.
+    """
 
     document: Document
     text: str
     edges: tuple[Edge, ...] = ()
     turn: int | None = None
+    heading: str = ""
+    source: bytes = b""
+
+    @property
+    def markdown(self) -> str:
+        """The note as it is written, head included."""
+        return self.source.decode("utf-8", "replace")
 
 
 def view_note(index: apsw.Connection, reference: str) -> NoteView:
@@ -30,13 +40,9 @@ def view_note(index: apsw.Connection, reference: str) -> NoteView:
     Raises:
         NoteNotFoundError, AmbiguousReferenceError
     """
-    note, _, turn = reference.partition("#t")
-    document = documents.resolve_one(index, note)
-    number = int(turn) if turn.isdigit() else None
-    if turn and number is None:
-        raise NoteNotFoundError(reference)
-    text = documents.text_of(index, document.doc_id, number)
-    if number is not None and not text:
+    document, turn, heading = references.resolve_one(index, reference)
+    text = documents.text_of(index, document.doc_id, turn)
+    if turn is not None and not text:
         raise NoteNotFoundError(reference)
     edges = documents.fetch_edges(index, [document.doc_id]).get(document.doc_id, [])
-    return NoteView(document, text, tuple(Edge(*edge) for edge in edges), number)
+    return NoteView(document, text, tuple(Edge(*edge) for edge in edges), turn, heading)

@@ -8,6 +8,9 @@ from datetime import date
 from quaid.local.runs import Proposal, Proposals
 from quaid.model import Edit, SourceEdit
 
+CONFLICT = "conflict"
+"""The kind of a question which of two facts is true."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -18,7 +21,8 @@ class Decision:
     is the body of the commit, `facts` are the ids of the notes it is about. One that `is_minor` shares a commit with
     others of its task; one that `always_asks` is a question whatever the policy says. `detail` shows its owner what is
     at stake: the texts that are compared, the rewritten one. `branch` is a change outside of the vault: it becomes a
-    branch there, in nobody's way, once the gate has let the night pass.
+    branch there, in nobody's way, once the gate has let the night pass. `choices` are the paths and words of the two
+    facts of a `conflict`.
     """
 
     task: str
@@ -34,6 +38,7 @@ class Decision:
     always_asks: bool = False
     detail: str = ""
     branch: SourceEdit | None = None
+    choices: tuple[tuple[str, str], ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -84,6 +84,19 @@ def statement_span(body: str) -> tuple[int, int]:
     return start, block_id.start() if block_id else len(shown[:end].rstrip())
 
 
+def remove_edges(rel_path: str, data: bytes, edges: Sequence[Edge]) -> Edit:
+    """Take the lines with these edges out of a note, and nothing else.
+
+    Raises:
+        UnicodeDecodeError: the note is not text.
+    """
+    gone = {_edge_key(edge) for edge in edges}
+    head, body = notes.split_body(data.decode("utf-8"))
+    lines = body.splitlines(keepends=True)
+    kept = (line for line in lines if not any(_edge_key(edge) in gone for edge in markdown.edges(line)))
+    return Edit(rel_path, data, f"{head}{''.join(kept)}".encode() if gone else data)
+
+
 def supersede(rel_path: str, data: bytes, winner_path: str, until: str | None) -> Edit:
     """Mark as replaced by another fact, and true until then if that is known."""
     changes: dict[str, frontmatter.Value | None] = {"superseded_by": f"[[{note_name(winner_path)}]]"}

@@ -12,6 +12,7 @@ from quaid.janitor import fact_edits
 from quaid.janitor.decision import Decision
 from quaid.janitor.evidence import fact_evidence
 from quaid.janitor.judgements import Judgement
+from quaid.janitor.model_text import show_change
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, note_name
@@ -81,8 +82,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
     last = claim.judgements[-1] if claim.judgements else None
     dropped = f'"{shortened(losers[0].text)}"' if len(losers) == 1 else f"{len(losers)} facts"
     why = " ".join(dict.fromkeys(judgement.reason for judgement in claim.judgements if judgement.reason))
-    detail = [f"- kept: {winner.text}", *(f"- merged into it: {loser.text}" for loser in losers)]
-    detail += [f"- now reads: {claim.statement}"] if claim.statement else []
+    detail = show_change((fact.text for fact in claim.members), [claim.statement or winner.text])
     return Decision(
         task=task,
         kind="merge",
@@ -93,7 +93,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
         facts=tuple(fact.id for fact in claim.members),
         model=last.model if last else None,
         prompt=last.prompt if last else None,
-        detail="\n".join(detail),
+        detail=detail,
     )
 
 

@@ -24,7 +24,7 @@ from quaid.janitor.worktree import JANITOR
 from quaid.local.health import HealthLog
 from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.runs import Judgements, Proposals, Run, Runs
-from quaid.model import Commit, Committed, Edit, Message
+from quaid.model import Commit, Committed, Edit, Message, note_name
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.records import RecallRecords
 from quaid.sync.derived_index import SyncOptions
@@ -94,16 +94,20 @@ class Janitor:
         return questions.list_questions(self._root, layout.Layout.of(self._settings.vault))
 
     def answer(self, reference: str, answer: Answer) -> list[Question]:
-        """Tick a box of a question, named by its file or key, or of `all`; the next run carries it out.
+        """Tick a box of the question named by its file or key, or of `all` that take this answer, for the next run.
 
         Raises:
-            NoteNotFoundError, BadInputError: nothing of that name waits, or nothing at all.
+            NoteNotFoundError, BadInputError: nothing of that name waits, nothing at all, or it takes other answers.
         """
-        meant = [question for question in self.open_questions() if question.is_called(reference)]
-        if not meant and reference == "all":
+        named = [question for question in self.open_questions() if question.is_called(reference)]
+        meant = [question for question in named if answer in question.answers]
+        if not named and reference == "all":
             raise BadInputError("No question waits for an answer. Look for some with: quaid janitor run")
-        if not meant:
+        if not named:
             raise NoteNotFoundError(reference)
+        if not meant:
+            name, answers = note_name(named[0].rel_path), ", ".join(named[0].answers)
+            raise BadInputError(f"{name} takes one of: {answers}. Answer with: quaid janitor accept {name} ANSWER")
         changes = tuple(Edit(q.rel_path, q.data, questions.tick(q, answer)) for q in meant)
         message = Message(
             f"review: {answer} to {len(meant)} question{'s' * (len(meant) > 1)}",

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from quaid.claims import problem_of
 from quaid.errors import ModelAnswerError
-from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, numbered_lines
+from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
 from quaid.janitor.model_text import MAX_REASON_CHARACTERS, without_empty
+from quaid.llm.exchange import ItemProblem
 from quaid.llm.prices import estimate_tokens
+from quaid.text.words import is_long_enough
 from quaid.vault import markdown
 
 if TYPE_CHECKING:
@@ -21,9 +23,10 @@ if TYPE_CHECKING:
 INPUT_LIMIT = 8_000
 """Tokens of pairs in one question: a model that reads too much at once judges carelessly."""
 MAX_ALIKE = 10
-"""A model that calls this many pairs of a batch duplicates, all of them, has not compared them."""
-_OUTPUT_PER_PAIR = 160
-_MIN_WORDS = 3
+"""A model that calls this many pairs of a batch the same, all of them, has not compared them."""
+_ALL_SAME = "all {} pairs are called the same"
+_OUTPUT_PER_PAIR = 60
+"""Most pairs take two tokens, a merge with its text a hundred and more."""
 
 Problem = Callable[["Pair", "Judgement"], str | None]
 T = TypeVar("T")
@@ -86,7 +89,7 @@ def known_judgements(context: TaskContext, keys: Collection[str], parse: Callabl
 
 
 def judge(
-    context: TaskContext, task: str, pairs: Sequence[Pair], problem: Problem, most: int
+    context: TaskContext, prompt: str, pairs: Sequence[Pair], problem: Problem, most: int
 ) -> Iterator[tuple[Pair, Judgement]]:
     """The judgement of each of `pairs`: first those that are known, then a model's, batch by batch, for `most` pairs at
     most. Pairs without a judgement are left out. `problem` says why a judgement cannot be used; one that stays unusable
@@ -95,37 +98,53 @@ def judge(
     Raises:
         ModelError: as `Models.ask`. What was judged before that is kept.
     """
-    keys = {pair.key(task): pair for pair in pairs}
+    keys = {pair.key(prompt): pair for pair in pairs}
     known = known_judgements(context, list(keys), parse_judgement)
     yield from ((keys[key], judgement) for key, judgement in known.items())
     new = [pair for key, pair in keys.items() if key not in known][:most]
     for batch in in_batches(
         context,
-        task,
+        prompt,
         new,
         lambda pair: estimate_tokens(numbered_lines([_shown(pair)])),
         input_limit=INPUT_LIMIT,
         output_per_item=_OUTPUT_PER_PAIR,
     ):
-        judgements = _ask(context, task, batch, problem)
-        context.judgements.add(task, {pair.key(task): judgement.render() for pair, judgement in judgements.items()})
+        judgements = _ask(context, prompt, _by_first(batch), problem)
+        context.judgements.add(prompt, {pair.key(prompt): judgement.render() for pair, judgement in judgements.items()})
         yield from judgements.items()
 
 
-def _ask(context: TaskContext, task: str, batch: Sequence[Pair], problem: Problem) -> dict[Pair, Judgement]:
-    def check(value: Mapping[str, Any]) -> list[str]:
-        given = value["pairs"]
-        problems = [f"all {len(given)} pairs are called duplicates"] if _is_careless(given) else []
-        if sorted(item["n"] for item in given) != list(range(1, len(batch) + 1)):
-            problems.insert(0, f"each of the pairs 1 to {len(batch)} must be judged once")
-        found = ((item["n"], problem(pair, _judgement(item))) for pair, item in by_number(given, batch))
-        return [*problems, *(f"pair {n}: {wrong}" for n, wrong in found if wrong is not None)]
+def _by_first(pairs: Sequence[Pair]) -> list[Pair]:
+    """`pairs` with those of one fact behind each other."""
+    places = {pair.a.id: place for place, pair in reversed(list(enumerate(pairs)))}
+    return sorted(pairs, key=lambda pair: places[pair.a.id])
 
-    inputs = {"pairs": numbered_lines(map(_shown, batch)), "vetoes": list_refused(context, "")}
-    answer = ask(context, task, inputs, check)
-    given = answer.value["pairs"]
+
+def show_pairs(pairs: Sequence[Pair]) -> str:
+    """A line of JSON for each fact that is the first of a pair, with the others beside it, so that it is told once.
+    These are numbered from 1, in the order of `pairs`.
+    """
+    lines: dict[str, dict[str, Any]] = {}
+    for n, pair in enumerate(pairs, 1):
+        shown = _shown(pair)
+        lines.setdefault(pair.a.id, {"a": shown["a"], "b": []})["b"].append({"n": n, **shown["b"]})
+    return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines.values())
+
+
+def _ask(context: TaskContext, prompt: str, batch: Sequence[Pair], problem: Problem) -> dict[Pair, Judgement]:
+    def check(value: Mapping[str, Any]) -> list[str | ItemProblem]:
+        given = _list_items(value)
+        problems = number_problems(value, "pairs", len(batch), bare="different")
+        problems += [_ALL_SAME.format(len(given))] if _is_careless(given) else []
+        places = {item["n"]: place for place, item in enumerate(value["pairs"])}
+        found = ((places.get(item["n"]), problem(pair, _judgement(item))) for pair, item in by_number(given, batch))
+        return [*problems, *(ItemProblem("pairs", place, wrong) for place, wrong in found if wrong is not None)]
+
+    answer = ask(context, prompt, {"pairs": show_pairs(batch), "vetoes": list_refused(context)}, check)
+    given = _list_items(answer.value)
     if _is_careless(given):
-        reason = f"all {len(given)} pairs are called duplicates"
+        reason = _ALL_SAME.format(len(given))
         raise ModelAnswerError(answer.model, answer.prompt, reason, json.dumps(answer.value))
     judgements: dict[Pair, Judgement] = {}
     for pair, item in by_number(given, batch):
@@ -134,11 +153,16 @@ def _ask(context: TaskContext, task: str, batch: Sequence[Pair], problem: Proble
     return judgements
 
 
+def _list_items(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The judgements in an answer, those that it gives as bare numbers too."""
+    return [*value["pairs"], *({"n": n, "verdict": "different"} for n in value.get("different", ()))]
+
+
 def merged_text_problem(pair: Pair, text: str | None) -> str | None:
     """Return why `text` cannot replace both: it is not a plain sentence, or not what both say."""
     if not text:
         return "merged_text is missing"
-    if len(text.split()) < _MIN_WORDS or markdown.plain(text) != text or "[[" in text:
+    if not is_long_enough(text) or markdown.plain(text) != text or "[[" in text:
         return "merged_text must be one plain sentence"
     found = problem_of(text, (pair.a.text, pair.b.text))
     return f"merged_text is not what both say: {found}" if found else None
@@ -149,19 +173,19 @@ def _judgement(item: Mapping[str, Any]) -> Judgement:
         item["verdict"],
         (item.get("keep") or item.get("resolution") or "").removeprefix("keep_"),
         " ".join((item.get("merged_text") or "").split()) or None,
-        " ".join(item["reason"].split())[:MAX_REASON_CHARACTERS],
+        " ".join((item.get("reason") or "").split())[:MAX_REASON_CHARACTERS],
         *((item.get(day) or None) for day in ("a_from", "a_until", "b_from", "b_until")),
     )
 
 
 def _is_careless(given: Sequence[Mapping[str, Any]]) -> bool:
-    return len(given) >= MAX_ALIKE and {item["verdict"] for item in given} == {"duplicate"}
+    return len(given) >= MAX_ALIKE and {item["verdict"] for item in given} == {"same"}
 
 
 def _shown(pair: Pair) -> dict[str, dict[str, str]]:
-    return {
-        name: without_empty(
-            {"text": fact.text, "said": (fact.created or "")[:10], "from": fact.valid_from, "until": fact.valid_until}
-        )
-        for name, fact in (("a", pair.a), ("b", pair.b))
-    }
+    shown = {}
+    for name, fact in (("a", pair.a), ("b", pair.b)):
+        said = (fact.created or "")[:10]
+        since = fact.valid_from if fact.valid_from != said else None
+        shown[name] = without_empty({"text": fact.text, "said": said, "from": since, "until": fact.valid_until})
+    return shown

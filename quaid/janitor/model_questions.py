@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from quaid.janitor.model_text import read_change
 from quaid.janitor.vetoes import MAX_EXAMPLES
 from quaid.llm.batches import batches
+from quaid.llm.exchange import ItemProblem
 
 if TYPE_CHECKING:
     from quaid.janitor.task_context import TaskContext
@@ -18,13 +20,14 @@ T = TypeVar("T")
 
 
 def ask(context: TaskContext, name: str, inputs: Mapping[str, str], check: Check) -> Answer:
-    """The answer of the model, which is there, to the prompt `name`.
+    """The answer of the model, which is there, to the prompt `name`, which is told the day as well.
 
     Raises:
         ModelError: as `Models.ask`.
     """
     assert context.models is not None
-    return context.models.ask(context.models.prompt(name), inputs, check=check)
+    told = {"today": f"{context.now:%A %Y-%m-%d}", **inputs}
+    return context.models.ask(context.models.prompt(name), told, check=check)
 
 
 def in_batches(
@@ -61,13 +64,20 @@ def numbered_lines(items: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join(json.dumps({"n": n, **item}, ensure_ascii=False) for n, item in enumerate(items, 1))
 
 
-def number_problems(given: Sequence[Mapping[str, Any]], count: int, *, all_wanted: bool = True) -> list[str]:
-    """Problems of the numbers `n` that answers are about, of those from 1 to `count`."""
-    numbers = [item["n"] for item in given]
-    problems = [f"there is no number {n}" for n in sorted({n for n in numbers if n > count})]
-    problems += [f"number {n} is answered twice" for n in sorted({n for n in numbers if numbers.count(n) > 1})]
-    missing = sorted(set(range(1, count + 1)) - set(numbers)) if all_wanted else []
-    return [*problems, *(f"number {n} is missing" for n in missing)]
+def number_problems(
+    value: Mapping[str, Any], items: str, count: int, *, bare: str = "", all_wanted: bool = True
+) -> list[str | ItemProblem]:
+    """Problems of the numbers `n` that the list `items` of an answer is about, of those from 1 to `count`. Those in the
+    list `bare` are answered without more. Numbers that there are not are none: nothing is read of them.
+    """
+    times = Counter([*(item["n"] for item in value[items]), *value.get(bare, ())])
+    problems: list[str | ItemProblem] = [
+        ItemProblem(items, place, f"is one of {times[item['n']]} answers about number {item['n']}: give one")
+        for place, item in enumerate(value[items])
+        if times[item["n"]] > 1 and item["n"] <= count
+    ]
+    missing = [n for n in range(1, count + 1) if n not in times] if all_wanted else []
+    return [*problems, *(ItemProblem(items, None, f"number {n} is missing") for n in missing)]
 
 
 def by_number(given: Sequence[Mapping[str, Any]], asked: Sequence[T]) -> list[tuple[T, Mapping[str, Any]]]:
@@ -79,6 +89,9 @@ def by_number(given: Sequence[Mapping[str, Any]], asked: Sequence[T]) -> list[tu
 
 
 def list_refused(context: TaskContext, if_none: str = "(nothing so far)") -> str:
-    """Decisions of this task that the owner did not want, for its prompt."""
+    """Decisions of this task that the owner did not want, for its prompt: what each would have done, and where it is
+    known, the facts before and after.
+    """
     newest = context.vetoes[:MAX_EXAMPLES]
-    return "\n".join(json.dumps(veto.subject, ensure_ascii=False) for veto in newest) or if_none
+    lines = [{"change": veto.subject} if not (change := read_change(veto.body)) else change for veto in newest]
+    return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines) or if_none

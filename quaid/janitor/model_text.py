@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from quaid.capture.fact_note import MINIMUM_WORDS, count_words
 from quaid.claims import find_lost_detail
 from quaid.text.quoting import neutralise
+from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault import headings, markdown
 
 MAX_REASON_CHARACTERS = 300
 
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+_CHANGE = re.compile(r"^- (before|after): (.+)$", re.MULTILINE)
 _HIDING = ("%%", "<!--", "![[", "```", "~~~")
 """Markup that would hide, or bring in, more than the line it stands in."""
 
@@ -41,7 +42,7 @@ def find_missing(kept: str, dropped: str) -> str | None:
 
 def statement_problem(text: str) -> str:
     """Return why `text` cannot be what a note says; empty when it can: one plain line that gives no orders."""
-    if count_words(text) < MINIMUM_WORDS:
+    if not is_long_enough(text):
         return f"it has fewer than {MINIMUM_WORDS} words"
     if plain_line(text) != text or any(mark in text for mark in ("[[", "]]", "%%", "<!--")):
         return "it is not one line without markup"
@@ -71,6 +72,20 @@ def clean_reason(text: str, otherwise: str = "The model gave no reason.") -> str
 def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     """`fields` but for those that say nothing."""
     return {key: value for key, value in fields.items() if value}
+
+
+def show_change(before: Iterable[str], after: Iterable[str]) -> str:
+    """Lines for a commit and a question: the facts as they were, and as they are to be. `read_change` reads them."""
+    told = [("before", text) for text in before] + [("after", text) for text in after]
+    return "\n".join(f"- {when}: {headings.one_line(text)}" for when, text in told)
+
+
+def read_change(body: str) -> dict[str, list[str]]:
+    """What `show_change` has put into `body`: `before` and `after`, empty where it says nothing of the kind."""
+    found: dict[str, list[str]] = {}
+    for when, text in _CHANGE.findall(body):
+        found.setdefault(when, []).append(text)
+    return found
 
 
 def quote(text: str, most: int = 44) -> str:

@@ -10,23 +10,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import combinations, groupby
 from typing import TYPE_CHECKING
 
 from quaid.embed import open_embedder
 from quaid.errors import QuaidError
-from quaid.index import database, fulltext, graph, vectors
+from quaid.index import database, fulltext, vectors
 from quaid.index.facts import LivingFact, list_living
 from quaid.index.matrix import VectorMatrix
 from quaid.index.scope import Scope
 from quaid.janitor.evidence import days_compared, fact_evidence
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import evidence_key
+from quaid.model import note_name
 from quaid.recall import contradictions
 from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
     from quaid.index.vectors import EmbedderRow
+    from quaid.janitor.questions import Question
 
 NEAREST = 3
 """The neighbours of a fact to compare it with. On conv-26 they hold all 14 pairs that a model called duplicates."""
@@ -38,8 +40,6 @@ MIN_SHARED = 0.35
 MAX_WORDS = 24
 MAX_BY_WORDS = 2_000
 """Facts that are compared by words in one run: a question to FTS5 each. The others wait."""
-MAX_OPPOSED = 50
-"""Pairs of one subject and relation, the newest notes first: fifty employers are a mistake in the edges."""
 _BLOCK = 512
 
 
@@ -68,6 +68,13 @@ class Pair:
             one.valid_until and other.valid_from and one.valid_until[:10] < other.valid_from[:10]
             for one, other in ((self.a, self.b), (self.b, self.a))
         )
+
+
+def find_asked_pair(facts: Collection[LivingFact], question: Question) -> Pair | None:
+    """The two of `facts` that `question` asks to choose from; None when one is gone, or says or holds otherwise."""
+    named = [fact for fact in facts if note_name(fact.path) in question.choices]
+    pairs = (Pair.of(one, other, 1.0) for one, other in combinations(named, 2))
+    return next((pair for pair in pairs if pair.key(question.task) == question.key), None)
 
 
 class PairFinder:
@@ -165,11 +172,8 @@ class PairFinder:
         by_document = {fact.doc_id: fact for fact in facts}
         new = {fact.doc_id for fact in fresh}
         owner = Scope().narrowed("d.superseded_by IS NULL AND d.owner = :owner", owner=facts[0].owner)
-        said = graph.list_relations_of(self._index, new, contradictions.SINGLE_VALUED)
-        for subject in sorted(said):
-            found = contradictions.find_pairs(graph.fetch_matching_edges(self._index, [subject], owner))
-            known = sorted(pair for pair in found if not new.isdisjoint(pair) and by_document.keys() >= set(pair))
-            for one, other in known[-MAX_OPPOSED:]:
+        for one, other in sorted(contradictions.list_opposed(self._index, new, owner)):
+            if one in by_document and other in by_document:
                 yield by_document[one], by_document[other]
 
 

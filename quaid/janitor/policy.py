@@ -1,7 +1,8 @@
 """The owner's policy for a night: each decision is carried out, asked about, held back or dropped.
 
 What the owner has vetoed or switched off is dropped, what touches a pinned or verified note is held back; what the
-policy says, or lines that a person wrote, make it a question; what goes over the budget waits.
+policy says, or lines that a person wrote, make it a question; what goes over the budget waits. What a person wrote into
+a fact that Quaid made corrects Quaid: it stays, and nobody is asked.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quaid.history.branches import written_by_others
+from quaid.history.branches import made_by_others, written_by_others
+from quaid.janitor.decision import CONFLICT
 from quaid.janitor.questions import Question
 from quaid.janitor.vetoes import is_byproduct, read_vetoes
 from quaid.janitor.worktree import JANITOR
-from quaid.model import Edit, Kind
+from quaid.model import Edit, Kind, Note
 from quaid.vault import notes
 from quaid.vault.layout import Layout
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 MAX_QUESTIONS = 20
 """Nobody answers more at a time."""
+_OVERRULED = frozenset({"rewrite", "date", "merge", "reject"})
+"""Decisions about a fact that rest on what was known before a person changed it: they would undo that."""
+_REPLACED = b"superseded_by:"
 MIN_BUDGET = 20
 """The notes that a run may always change in meaning, however small the share of all is."""
 
@@ -46,7 +51,9 @@ class Policy:
         self._base = base
         self._report = report
         self._own = {settings.git.email, JANITOR[1]}
+        self._log = log
         self._by_others = written_by_others(log, self._own)
+        self._made_by_others = made_by_others(log, self._own)
         self._budget = max(MIN_BUDGET, int(report.notes * settings.janitor.change_budget))
         self.vetoes = read_vetoes(log, self._own, history.boundary, self._branches.read_blobs)
         self.questions: dict[str, Question] = {}
@@ -55,6 +62,10 @@ class Policy:
     def is_vetoed(self, key: str) -> bool:
         """Return whether the owner has undone or refused it; the key tells the task as well as the evidence."""
         return any(veto.key == key for veto in self.vetoes)
+
+    def answered(self) -> list[Question]:
+        """The questions between two facts that the owner has answered with a choice, not carried out yet."""
+        return [q for key, q in self.questions.items() if q.kind == CONFLICT and key in self.consents]
 
     def admits(self, decision: Decision) -> bool:
         """Return whether `decision` is to be carried out; where not, enter in the report what becomes of it."""
@@ -67,7 +78,9 @@ class Policy:
         if policy == "off" or (decision.key in self.questions and not has_consent):
             return False
         question = "" if has_consent else self._why_ask(decision, policy)
-        if any(map(self._is_protected, decision.edits)):
+        if decision.kind in _OVERRULED and not has_consent and any(map(self._undoes_correction, decision.edits)):
+            report.overruled += 1
+        elif any(map(self._is_protected, decision.edits)) and not (has_consent and decision.kind == CONFLICT):
             report.held_back.append((decision, "it is about a pinned or verified note"))
         elif question and len(report.asked) >= MAX_QUESTIONS:
             report.held_back.append((decision, "there are enough questions for one night"))
@@ -85,24 +98,49 @@ class Policy:
             return "This is always asked."
         if policy == "ask":
             return f"Asked because janitor.policies.{decision.kind} is ask."
-        touched = [edit.rel_path for edit in decision.edits if self._changes_human_lines(edit)]
-        return f"Asked because you wrote what it changes in {touched[0]}." if touched else ""
+        touched = next((edit.rel_path for edit in decision.edits if self._human_lines(edit)), "")
+        return f"Asked because you wrote what it changes in {touched}." if touched else ""
 
-    def _changes_human_lines(self, edit: Edit) -> bool:
-        if edit.before is None or edit.rel_path not in self._by_others or is_byproduct(edit.rel_path):
+    def _undoes_correction(self, edit: Edit) -> bool:
+        """Return whether an edit undoes what a person changed in a fact that Quaid made. Words that Quaid has written
+        there before are not the person's: they took a change back.
+        """
+        if self._read_fact(edit) is None or edit.rel_path in self._made_by_others:
             return False
+        lines = self._human_lines(edit)
+        own = {
+            change.after
+            for logged in (self._log if lines else ())
+            if logged.commit.email in self._own
+            for change in logged.changes
+            if change.path == edit.rel_path and change.after
+        }
+        return not lines <= {line for data in self._branches.read_blobs(own).values() for line in data.splitlines()}
+
+    def _human_lines(self, edit: Edit) -> set[bytes]:
+        """The lines of a person that an edit changes or takes: all of them, where another fact replaces this one."""
+        if edit.before is None or edit.rel_path not in self._by_others or is_byproduct(edit.rel_path):
+            return set()
         from difflib import SequenceMatcher
 
-        matcher = SequenceMatcher(None, edit.before.splitlines(), (edit.after or b"").splitlines(), autojunk=False)
-        human = self._branches.human_lines(edit.rel_path, self._base, self._own)
-        return any(
-            tag in {"replace", "delete"} and not human.isdisjoint(range(start + 1, end + 1))
-            for tag, start, end, _, _ in matcher.get_opcodes()
-        )
+        before, after = edit.before.splitlines(), (edit.after or b"").splitlines()
+        human = {number - 1 for number in self._branches.human_lines(edit.rel_path, self._base, self._own)}
+        if any(line.startswith(_REPLACED) for line in after) and not any(line.startswith(_REPLACED) for line in before):
+            after = []
+        changed = {
+            place
+            for tag, start, end, _, _ in SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+            if tag in {"replace", "delete"}
+            for place in range(start, end)
+        }
+        return {before[place] for place in changed & human}
 
     def _is_protected(self, edit: Edit) -> bool:
         """Return whether an edit changes a fact that its owner has pinned or verified."""
-        if edit.before is None:
-            return False
-        note = notes.parse_note(edit.rel_path, edit.before, place=self._layout)
-        return note.kind is Kind.FACT and (note.pinned or note.verified)
+        fact = self._read_fact(edit)
+        return fact is not None and (fact.pinned or fact.verified)
+
+    def _read_fact(self, edit: Edit) -> Note | None:
+        """The fact that an edit changes or removes; None where that is another note, or a new one."""
+        note = notes.parse_note(edit.rel_path, edit.before, place=self._layout) if edit.before is not None else None
+        return note if note is not None and note.kind is Kind.FACT else None

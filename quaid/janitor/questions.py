@@ -2,7 +2,7 @@
 
 ---
 type: review
-task: duplicates
+task: compare
 kind: merge
 key: 3f0c9a1b2c3d4e5f
 created: 2026-11-20T03:30:00Z
@@ -13,32 +13,44 @@ Both say the same …
 
 - [ ] Yes, do it
 - [ ] No, and do not ask again
+
+One of the kind `conflict` asks which of two facts is true:
+
+- [ ] a: Maya's mother was born on 4 April. ([[mayas-mother-was-born-on-4-april-7k3qd]])
+- [ ] b: Maya's mother was born on 14 April. ([[mayas-mother-was-born-on-14-april-2m8xz]])
+- [ ] Both are true
+- [ ] Neither is true
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from quaid.janitor.decision import Decision
+from quaid.janitor.decision import CONFLICT, Decision
 from quaid.model import note_name
 from quaid.vault import files, frontmatter, notes
 from quaid.vault.layout import DEFAULT, Layout, is_question
 
-Answer = Literal["yes", "no"]
-YES, NO = "Yes, do it", "No, and do not ask again"
+Answer = Literal["yes", "no", "a", "b", "both", "neither"]
+YES_OR_NO: Sequence[Answer] = ("yes", "no")
+WHICH: Sequence[Answer] = ("a", "b", "both", "neither")
 FOLDER = "review"
-_TICKED = re.compile(r"^[ \t]*[-*+][ \t]+\[[xX]\][ \t]+(Yes|No)\b", re.MULTILINE)
+_BOXES = {"yes": "Yes, do it", "no": "No, and do not ask again", "both": "Both are true", "neither": "Neither is true"}
 _BOX = re.compile(r"^([ \t]*[-*+])([ \t]+\[[ xX]\])", re.MULTILINE)
-_MARK = re.compile(r"^([ \t]*)([-*+][ \t]+\[)[ xX](\][ \t]+)", re.MULTILINE)
+_MARK = re.compile(r"^([ \t]*[-*+][ \t]+\[)([ xX])(\][ \t]+(Yes|No|a|b|Both|Neither)\b)", re.MULTILINE)
+_CHOICE = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\][ \t]+[ab]\b.*\[\[([^\[\]|#]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A note in review/ as its owner left it. `answer` is None while no box is ticked, or both are."""
+    """A note in review/ as its owner left it. `choices` are the names of the notes that it asks to choose from.
+    `answer` is None while no box is ticked, or several are.
+    """
 
     rel_path: str
     data: bytes
@@ -46,7 +58,13 @@ class Question:
     kind: str
     key: str
     title: str
+    choices: tuple[str, ...]
     answer: Answer | None
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """The answers that it takes."""
+        return WHICH if self.kind == CONFLICT else YES_OR_NO
 
     def is_called(self, reference: str) -> bool:
         """Return whether `reference` is its path, its file's name, four characters of its key at least, or `all`."""
@@ -68,7 +86,8 @@ def list_questions(root: Path, place: Layout) -> list[Question]:
 
 def render_question(decision: Decision, now: datetime) -> bytes:
     """The note that asks whether `decision` may be carried out."""
-    about = [f"[[{note_name(path)}]]" for path in decision.paths if path.endswith(".md")]
+    paths = [*decision.paths, *(path for path, _ in decision.choices)]
+    about = [f"[[{note_name(path)}]]" for path in paths if path.endswith(".md")]
     head = frontmatter.render(
         {
             "type": "review",
@@ -81,7 +100,11 @@ def render_question(decision: Decision, now: datetime) -> bytes:
     )
     shown = "\n\n".join(part for part in (f"# {decision.subject}", decision.why, decision.detail) if part)
     body = _BOX.sub(r"\1\\\2", shown)  # a line of what is shown must not be taken for a box
-    return f"{head}{body}\n\n- [ ] {YES}\n- [ ] {NO}\n".encode()
+    boxes = [
+        f"{box}: {text} ([[{note_name(path)}]])" for box, (path, text) in zip("ab", decision.choices, strict=False)
+    ]
+    boxes += [_BOXES[answer] for answer in (WHICH[2:] if decision.kind == CONFLICT else YES_OR_NO)]
+    return "\n".join([f"{head}{body}", "", *(f"- [ ] {box}" for box in boxes), ""]).encode()
 
 
 def read_question(rel_path: str, data: bytes) -> Question | None:
@@ -90,23 +113,15 @@ def read_question(rel_path: str, data: bytes) -> Question | None:
     if not is_question(head.fields):
         return None
     task, kind, key = (str(head.fields[name]) for name in ("task", "kind", "key"))
-    ticked = {word.lower() for word in _TICKED.findall(head.body)}
-    answer: Answer | None = None
-    if len(ticked) == 1:
-        answer = "yes" if ticked == {"yes"} else "no"
     title = next((line.removeprefix("# ") for line in head.body.splitlines() if line.startswith("# ")), rel_path)
-    return Question(rel_path, data, task, kind, key, title, answer)
+    question = Question(rel_path, data, task, kind, key, title, tuple(_CHOICE.findall(head.body)), None)
+    ticked = [word.lower() for _, mark, _, word in _MARK.findall(head.body) if mark != " "]
+    answers = {answer for answer in question.answers if answer in ticked}
+    return replace(question, answer=answers.pop() if len(answers) == 1 else None)
 
 
 def tick(question: Question, answer: Answer) -> bytes:
-    """The note with one box ticked and the other not; nothing else of it changes."""
+    """The note with the box of `answer` ticked and no other; nothing else of it changes."""
     text = question.data.decode("utf-8", errors="surrogateescape")
-
-    def mark(box: re.Match[str]) -> str:
-        rest = text[box.end() :].lstrip()
-        if not rest.startswith(("Yes", "No")):
-            return box[0]
-        ticked = rest.startswith("Yes") == (answer == "yes")
-        return f"{box[1]}{box[2]}{'x' if ticked else ' '}{box[3]}"
-
-    return _MARK.sub(mark, text).encode("utf-8", errors="surrogateescape")
+    marked = _MARK.sub(lambda box: f"{box[1]}{'x' if box[4].lower() == answer else ' '}{box[3]}", text)
+    return marked.encode("utf-8", errors="surrogateescape")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quaid.errors import QuaidError
+from quaid.history.repository import KEEP_DETACHED
 from quaid.history.vault_history import History
 from quaid.place import CONFIG_FILE
 
@@ -41,7 +42,10 @@ def check_branch(history: History) -> str:
     """
     state = history.state()
     if state.detached:
-        raise JanitorStoppedError("HEAD is on no branch", "Switch to yours first: git switch BRANCH")
+        raise JanitorStoppedError("HEAD is on no branch", f"Switch to yours first, or {KEEP_DETACHED}")
     if state.head is None or history.read_at(state.head, CONFIG_FILE) is None:
-        raise JanitorStoppedError("the vault is not committed yet", "Commit your notes first: git add -A && git commit")
+        raise JanitorStoppedError(
+            "the vault is not committed yet",
+            f"Commit it first: git add -- {CONFIG_FILE} && git commit -- {CONFIG_FILE}",
+        )
     return state.head

@@ -14,7 +14,9 @@ class RunReport:
     """Filled while a run goes on.
 
     `done` was carried out, `asked` has become questions, `held_back` was not done for the reason beside it; `answered`
-    are subjects of questions that the owner had answered. `waiting` are tasks that need a model, `failed` are tasks
+    are subjects of questions that the owner had answered; `closed` counts those that are not asked any more,
+    `overruled` decisions that would undo what the owner has written into a fact.
+    `waiting` are tasks that need a model, `failed` are tasks
     with what went wrong, `skipped` those that did not run for it. `lost` are answers of the owner's own questions that
     would have gone: then nothing was merged. `commit` is the merge. `stale` are the documents that their sources have
     left behind, when the run is over.
@@ -27,7 +29,9 @@ class RunReport:
     asked: list[Decision] = field(default_factory=list)
     held_back: list[tuple[Decision, str]] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
+    closed: int = 0
     vetoed: int = 0
+    overruled: int = 0
     waiting: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
@@ -41,4 +45,4 @@ class RunReport:
 
     @property
     def changed(self) -> bool:
-        return bool(self.done or self.asked or self.answered)
+        return bool(self.done or self.asked or self.answered or self.closed)

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING
 from quaid.errors import LockedError, NoteChangedError, QuaidError, UsageError
 from quaid.history.branches import last_written
 from quaid.index import documents
+from quaid.index.facts import list_living
 from quaid.janitor import night_merge, questions, removal_guard
-from quaid.janitor.decision import Decision, WaitingDecisions
+from quaid.janitor.decision import CONFLICT, Decision, WaitingDecisions
 from quaid.janitor.night_commits import NightCommit, message_of, trailers_of, without_paths
+from quaid.janitor.pairs import find_asked_pair
 from quaid.janitor.policy import Policy
 from quaid.janitor.questions import Question
 from quaid.janitor.run_report import RunReport
@@ -44,6 +46,10 @@ if TYPE_CHECKING:
 
 LOCK_FILE = "janitor.lock"
 MAX_GAPS = 100
+_CHOSEN = ("a", "b", "neither")
+"""Answers to a question between two facts that `resolve` carries out."""
+_RETIRING = frozenset({"merge", "supersede", CONFLICT})
+"""Decisions after which a fact is not what was asked about."""
 _OVERLAPS = "another decision of this night has changed the same note"
 
 
@@ -119,6 +125,7 @@ class Runner:
                     removal_guard.check_size(report.notes, dependencies.notes_before)
                 self._prepare(worktree)
                 self._run_tasks(tasks, worktree)
+                self._tell_stuck(tasks)
                 self._write_questions(worktree)
                 if report.changed and not is_dry_run:
                     self._merge(worktree)
@@ -152,36 +159,66 @@ class Runner:
             )
         found = questions.list_questions(worktree.root, Layout.of(self._settings.vault))
         self._policy.questions |= {question.key: question for question in found}
+        facts = list_living(worktree.index())
         for question in list(self._policy.questions.values()):
-            if question.answer == "yes" and not self._policy.is_vetoed(question.key):
+            is_vetoed = self._policy.is_vetoed(question.key)
+            if question.kind == CONFLICT and not is_vetoed and find_asked_pair(facts, question) is None:
+                self._remove_question(question, worktree, "no longer asked: a fact has changed")
+            elif question.answer in _CHOSEN and not is_vetoed:
+                self._policy.consents.add(question.key)
+            elif question.answer == "yes" and not is_vetoed:
                 self._carry_out_consent(question, worktree)
+            elif question.answer in (*_CHOSEN, "yes"):
+                self._remove_question(question, worktree, "was undone")
             elif question.answer is not None:
-                self._remove_question(question, worktree)
+                self._refuse(question, worktree)
 
     def _carry_out_consent(self, question: Question, worktree: Worktree) -> None:
         self._policy.consents.add(question.key)
         waiting = self._dependencies.waiting.get(question.key)
-        if waiting is not None and all(worktree.read(edit.rel_path) == edit.before for edit in waiting.edits):
-            self._carry_out(replace(waiting, is_minor=False), worktree)
+        fitted = [self._fitted(edit, worktree) for edit in waiting.edits] if waiting is not None else []
+        edits = tuple(edit for edit in fitted if edit is not None)
+        if waiting is not None and len(edits) == len(fitted):
+            self._carry_out(replace(waiting, edits=edits, is_minor=False), worktree)
             self._report.answered.append(f"yes: {question.title}")
 
-    def _remove_question(self, question: Question, worktree: Worktree) -> None:
-        """Commit that the owner has said no, which later nights read as a veto; or has said yes and undone it since, so
-        that the note came back.
-        """
+    def _fitted(self, edit: Edit, worktree: Worktree) -> Edit | None:
+        """An edit that was planned on an earlier day as one of the note as it is now; None where they collide."""
+        current = worktree.read(edit.rel_path)
+        if current == edit.before:
+            return edit
+        if current is None or edit.before is None or edit.after is None:
+            return None
+        merged = self._dependencies.history.branches.merge(current, edit.before, edit.after)
+        return Edit(edit.rel_path, current, merged) if merged is not None else None
+
+    def _refuse(self, question: Question, worktree: Worktree) -> None:
+        """Commit that the owner has said no, or that both are true, which later nights read as a veto."""
         task, key, title = question.task, question.key, question.title
-        trailers = trailers_of(task, self._report.run)
-        if question.answer == "yes":
-            message = Message(f"janitor({task}): {title} was undone", "", trailers)
-        else:
-            waiting = self._dependencies.waiting.get(key)
-            body = "\n\n".join(filter(None, ["The owner has said no.", waiting.detail if waiting else ""]))
-            message = Message(f"janitor({task}): not to {title}", body, ((VETO, f"{task} {key}"), *trailers))
-            self._policy.vetoes.append(Veto(task, key, title, body))
-            self._report.answered.append(f"no: {title}")
-        removal = Decision(task, "answer", key, (Edit(question.rel_path, question.data, None),), title, "")
+        waiting = self._dependencies.waiting.get(key)
+        said, subject = "The owner has said no.", f"not to {title}"
+        if question.answer == "both":
+            said, subject = "The owner has said that both are true.", f"both are true, to {title}"
+        body = "\n\n".join(filter(None, [said, waiting.detail if waiting else ""]))
+        trailers = ((VETO, f"{task} {key}"), *trailers_of(task, self._report.run))
+        self._commit_removal(question, worktree, Message(f"janitor({task}): {subject}", body, trailers))
+        self._policy.vetoes.append(Veto(task, key, title, body))
+        self._report.answered.append(f"{question.answer}: {title}")
+
+    def _remove_question(self, question: Question, worktree: Worktree, why: str) -> None:
+        """Commit that a question is not asked any more: its owner has undone what they had said yes to, so that the
+        note came back, or it is about something that has changed.
+        """
+        trailers = trailers_of(question.task, self._report.run)
+        subject = f"janitor({question.task}): {question.title} {why}"
+        self._commit_removal(question, worktree, Message(subject, "", trailers))
+        self._report.closed += 1
+
+    def _commit_removal(self, question: Question, worktree: Worktree, message: Message) -> None:
+        edit = Edit(question.rel_path, question.data, None)
+        removal = Decision(question.task, "answer", question.key, (edit,), question.title, "")
         self._commit(NightCommit((removal,), message), worktree)
-        del self._policy.questions[key]
+        del self._policy.questions[question.key]
 
     # -- the tasks -----------------------------------------------------------------------------------------------
 
@@ -239,6 +276,7 @@ class Runner:
             vetoes=tuple(veto for veto in vetoes if veto.task == task.name),
             vetoed=frozenset(veto.key for veto in vetoes),
             done=frozenset(decision.key for decision in self._report.done),
+            answered=self._policy.answered(),
             gaps=dependencies.books.gaps(MAX_GAPS)[0],
             ledger=lambda: dependencies.books.plan_fold(worktree.read),
             written=self._written,
@@ -253,6 +291,8 @@ class Runner:
     def _carry_out(self, decision: Decision, worktree: Worktree) -> None:
         question = self._policy.questions.pop(decision.key, None)
         if question is not None:  # its owner has said yes
+            if question.kind == CONFLICT:
+                self._report.answered.append(f"{question.answer}: {question.title}")
             decision = replace(decision, edits=(*decision.edits, Edit(question.rel_path, question.data, None)))
         try:
             if decision.edits:
@@ -284,11 +324,25 @@ class Runner:
 
     # -- after the tasks -----------------------------------------------------------------------------------------
 
+    def _tell_stuck(self, tasks: Sequence[Task]) -> None:
+        """Enter in the report what its owner has said yes to and what no longer fits the notes: the question stays."""
+        names = {task.name for task in tasks}
+        told = {decision.key for decision, _ in self._report.held_back}
+        for key in sorted(self._policy.consents & self._policy.questions.keys() - told):
+            waiting = self._dependencies.waiting.get(key)
+            if waiting is not None and waiting.task in names:
+                self._report.held_back.append((waiting, "its notes have changed since you were asked"))
+
     def _write_questions(self, worktree: Worktree) -> None:
         """One commit with a note in review/ for each thing to ask."""
         report = self._report
         made: list[Decision] = []
+        retired = {fact for decision in report.done if decision.kind in _RETIRING for fact in decision.facts}
         for asked in list(report.asked):
+            if not retired.isdisjoint(asked.facts):
+                report.asked.remove(asked)
+                report.held_back.append((asked, _OVERLAPS))
+                continue
             path = questions.question_path(asked.kind, asked.key, Layout.of(self._settings.vault))
             if worktree.read(path) is not None:
                 report.asked.remove(asked)

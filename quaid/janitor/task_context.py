@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from quaid.janitor.questions import question_path, read_question
+from quaid.janitor.questions import Question, question_path, read_question
 from quaid.model import Edit, Use
 from quaid.settings import Settings
 from quaid.vault import markdown, notes
@@ -50,6 +50,7 @@ class TaskContext:
     the vault, None where there is none. `use_of` maps ids to how memories were used. `models` is None where no model
     may be asked. `vetoes` of this task, newest first, are examples for a prompt of what the owner did not want;
     `vetoed` are the keys of all of them, of whatever task; `done` are those of what this run has carried out already.
+    `answered` are the questions between two facts that the owner has answered with a choice.
     `gaps` are the questions asked in vain, newest first. `ledger` plans this device's recall counters. `written` is
     when a commit last changed each file. `stale_docs` and `grown_docs` look at the documents of projects. `remark`
     puts a sentence into the run's report.
@@ -65,6 +66,7 @@ class TaskContext:
     vetoes: Sequence[Veto] = ()
     vetoed: frozenset[str] = frozenset()
     done: frozenset[str] = frozenset()
+    answered: Sequence[Question] = ()
     gaps: Sequence[Gap] = ()
     ledger: Callable[[], Edit | None] = lambda: None
     written: Mapping[str, datetime] = field(default_factory=dict)

@@ -50,10 +50,12 @@ class AnthropicProvider(RemoteProvider):
         return {"anthropic-version": self._version, **key}
 
     def payload(self, request: Request, mode: str) -> dict[str, Any]:
+        # Where it is given the schema, the service shows it to the model itself.
+        system = request.system if mode == "plain" else request.instructions
         body: dict[str, Any] = {
             "model": request.model,
             "max_tokens": request.max_output_tokens,
-            "system": [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}],
+            "system": [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}],
             "messages": [{"role": turn.role, "content": turn.text} for turn in request.turns],
         }
         if self._temperature >= 0:

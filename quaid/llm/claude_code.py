@@ -79,7 +79,7 @@ class ClaudeCodeProvider:
         """Return the output, the errors and the exit code of the process. It never outlives `deadline`."""
         from tempfile import TemporaryDirectory
 
-        command = [self._executable, "-p", *_OPTIONS, "--model", request.model, "--system-prompt", request.system]
+        command = [self._executable, "-p", *_OPTIONS, "--model", request.model, "--system-prompt", request.instructions]
         command += ["--json-schema", json.dumps(without_limits(request.schema))]
         # The process takes a single question, so all turns go in one text.
         first, *later = request.turns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -12,8 +13,37 @@ _MAX_TOKENS = 100_000_000
 _MAX_COST_USD = 1_000.0
 Role = Literal["user", "assistant"]
 Stop = Literal["end", "length", "refusal"]
-Check = Callable[[Mapping[str, Any]], Sequence[str]]
-"""Finds what is wrong with a value that fits its schema: a sentence each, none when it can be used as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemProblem:
+    """A problem of one item of an answer's list `items`, so that only this item is asked for again. `place` is its
+    place in the list; None for one that is not there and should be. `sentence` goes on from the item's name: "cites no
+    turn".
+    """
+
+    items: str
+    place: int | None
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.items}[{self.place}] {self.sentence}" if self.place is not None else self.sentence
+
+
+Check = Callable[[Mapping[str, Any]], Sequence["str | ItemProblem"]]
+"""Finds what is wrong with a value that fits its schema; nothing when it can be used as it is. A sentence is about the
+answer as a whole, which is asked for again; an `ItemProblem` has only its item mended. What no second answer can mend
+is no problem: the caller leaves it out.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedItem:
+    """An item of an answer's list `items` that does not fit the schema and was left out, as the model gave it."""
+
+    items: str
+    value: Any
+    problems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +60,28 @@ class Request:
     model: str
     prompt: str
     """`name@version`, for messages."""
-    system: str
-    """Stays the same from call to call: providers keep it in their cache."""
+    instructions: str
+    """The system part, without the schema. Stays the same from call to call: providers keep it in their cache."""
     turns: tuple[ChatMessage, ...]
     schema: Mapping[str, Any] = field(repr=False)
     """JSON schema of the answer, an object."""
     max_output_tokens: int
     """Room for the answer and for what a model thinks before it."""
 
-    def as_messages(self) -> list[dict[str, str]]:
-        """Return the system part and the turns in the form of chat services other than Anthropic's."""
+    @property
+    def system(self) -> str:
+        """The system part with the schema in its text, for a model that its service does not show the schema."""
+        return with_schema(self.instructions, self.schema)
+
+    def as_messages(self, system: str) -> list[dict[str, str]]:
+        """Return `system` and the turns in the form of chat services other than Anthropic's."""
         turns = [{"role": turn.role, "content": turn.text} for turn in self.turns]
-        return [{"role": "system", "content": self.system}, *turns]
+        return [{"role": "system", "content": system}, *turns]
+
+
+def with_schema(instructions: str, schema: Mapping[str, Any]) -> str:
+    """Return the system part of a prompt with the schema of its answer below it."""
+    return f"{instructions} Its schema:\n{json.dumps(schema, ensure_ascii=False)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +110,8 @@ class Answer:
     took_s: float
     problems: tuple[str, ...] = ()
     """The problems that the caller's check still finds after the repair: the caller decides what to leave out."""
+    failed: tuple[FailedItem, ...] = ()
+    """The items that still do not fit the schema; `value` does not have them."""
 
 
 class Provider(Protocol):

@@ -6,13 +6,12 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from quaid.errors import (
     ModelAnswerError,
@@ -22,20 +21,19 @@ from quaid.errors import (
     ModelUnavailableError,
     QuaidError,
 )
-from quaid.llm.answers import find_object
 from quaid.llm.budget import Budget, UsageInMemory
 from quaid.llm.discovery import Choice, Description, Discovery
+from quaid.llm.drafts import CUT_OFF, Draft, plan_repair, read_reply, take_repair
 from quaid.llm.exchange import Answer, AnswerStore, ChatMessage, Check, Provider, Reply, Request, UsageStore
 from quaid.llm.prices import Price, estimate_tokens, price_of, with_cost
 from quaid.llm.prompts import Prompt, load_prompt
 from quaid.llm.schema import violations
 from quaid.model import ModelUsage, PlannedCall, Tier
-from quaid.redaction import admit, admit_all
+from quaid.redaction import admit_all
 from quaid.settings import ModelSettings
 
 _THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}
 """Room for what a model thinks before it answers: providers count it as output, and some models cannot do without."""
-_MAX_PROBLEMS = 20
 _BETWEEN_ANSWERS = "\n\n---\n\n"
 
 
@@ -99,8 +97,10 @@ class Models:
     ) -> Answer:
         """Return the answer of the prompt's tier to `inputs`, one text per slot.
 
-        An answer that does not fit the schema, or in which `check` finds problems, is sent back once. What fits the
-        schema by then is returned, with the problems that `check` still finds; only one without any is kept for later.
+        The answer is read leniently (fitting.py). Items of its lists that do not fit the schema, in which `check` finds
+        problems or that are missing are asked for once more, and they alone (drafts.py); the whole answer only where it
+        cannot be used as a whole. What fits by then is returned, with the items that do not and the problems that
+        `check` still finds; only an answer without any is kept for later.
 
         Takes `deadline_s` seconds at most (None: the tier's timeout), retries and repair included. A late answer is
         dropped; its estimate stays counted.
@@ -110,7 +110,7 @@ class Models:
             ModelUnavailableError: there is no model to ask, or its provider did not accept the request.
             ModelTimeoutError: no answer came in time.
             ModelRefusedError: the model refused to answer.
-            ModelAnswerError: it answered twice with something that does not fit, or was cut off.
+            ModelAnswerError: it answered twice with nothing that fits, or was cut off before the first item.
             BudgetExceededError: a cap would be exceeded; nothing was asked.
         """
         timeout_s = self._settings.deep_timeout_s if prompt.tier == "deep" else self._settings.fast_timeout_s
@@ -134,29 +134,37 @@ class Models:
         _require_time(choice.provider, deadline - started)
         room = prompt.max_output_tokens + _THINKING_TOKENS[prompt.tier]
         turns = (ChatMessage("user", text),)
-        request = Request(prompt.tier, model, prompt.label, prompt.system, turns, prompt.schema, room)
+        request = Request(prompt.tier, model, prompt.label, prompt.instructions, turns, prompt.schema, room)
         answer: Answer | None = None
-        usage = ModelUsage()
-        texts: list[str] = []
-        problems: tuple[str, ...] = ()
-        for _ in ("request", "repair"):
-            reply = self._exchange(choice, request, deadline)
-            usage += reply.usage
-            texts.append(reply.text)
-            _require_end(reply, request, _BETWEEN_ANSWERS.join(texts))
-            value, problems = _read(reply, request, check)
-            took_s = time.monotonic() - started
-            if value is not None:
-                made_by = (choice.provider.name, reply.model, prompt.label)
-                answer = Answer(value, *made_by, usage, is_cached=False, took_s=took_s, problems=problems)
-            if answer is not None:
-                yield replace(answer, usage=usage, took_s=took_s)
-            if answer is not None and not problems:
-                self._keep(key, answer)
-                return
-            request = _repaired(request, reply, problems)
-        if answer is None:
-            raise ModelAnswerError(model, request.prompt, "; ".join(problems), _BETWEEN_ANSWERS.join(texts))
+        for answer in self._drafts(choice, request, check, deadline):
+            yield replace(answer, took_s=time.monotonic() - started)
+        if answer is not None and not answer.problems and not answer.failed:
+            self._keep(key, answer)
+
+    def _drafts(self, choice: Choice, request: Request, check: Check | None, deadline: float) -> Iterator[Answer]:
+        """Yield what can be used of the first reply, and then of it with its repair, if it needs one.
+
+        Raises:
+            ModelRefusedError, ModelAnswerError: nothing can be used.
+        """
+        reply = self._exchange(choice, request, deadline)
+        _require_end(reply, request, reply.text)
+        draft = read_reply(reply, request.schema, check)
+        if draft.value is None and reply.stop == "length":  # it would be cut off again
+            problem = f"{CUT_OFF} after {reply.usage.output_tokens:,} tokens"
+            raise ModelAnswerError(reply.model, request.prompt, problem, reply.text)
+        if draft.value is not None:
+            yield _answer(draft, choice, reply, request, reply.usage)
+        repair = plan_repair(draft, request, reply)
+        if repair is None:
+            return
+        first, reply = reply, self._exchange(choice, repair, deadline)
+        texts = _BETWEEN_ANSWERS.join((first.text, reply.text))
+        _require_end(reply, request, texts)
+        draft = take_repair(draft, reply, request.schema, check)
+        if draft.value is None:
+            raise ModelAnswerError(request.model, request.prompt, "; ".join(draft.complaints), texts)
+        yield _answer(draft, choice, reply, request, first.usage + reply.usage)
 
     def _exchange(self, choice: Choice, request: Request, deadline: float) -> Reply:
         """Make one call, counted at its estimate before and at its usage afterwards."""
@@ -219,37 +227,23 @@ def _require_time(provider: Provider, left_s: float) -> None:
 
 
 def _require_end(reply: Reply, request: Request, text: str) -> None:
-    """Raise ModelRefusedError or ModelAnswerError where a repair is useless: a refusal stays one, and what was cut off
-    would be cut off again.
-    """
+    """Raise ModelRefusedError for a refusal: it stays one."""
     if reply.stop == "refusal":
         raise ModelRefusedError(reply.model, request.prompt, text)
-    if reply.stop == "length":
-        problem = f"cut off after {reply.usage.output_tokens:,} tokens"
-        raise ModelAnswerError(reply.model, request.prompt, problem, text)
 
 
-def _read(reply: Reply, request: Request, check: Check | None) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """Return the object in a reply if it fits the schema, and what is wrong with it."""
-    value = find_object(reply.text)
-    if value is None:
-        return None, ("it holds no JSON object",)
-    wrong = violations(value, request.schema)
-    if wrong:
-        return None, tuple(wrong)
-    return value, tuple(check(value)) if check is not None else ()
-
-
-def _repaired(request: Request, reply: Reply, problems: Sequence[str]) -> Request:
-    """Return `request` with its answer and what is wrong with it."""
-    listed = admit("; ".join(problems[:_MAX_PROBLEMS])).text
-    repair = f"That does not fit: {listed}. Answer again, with the whole JSON object and nothing else."
-    turns = (
-        *request.turns,
-        ChatMessage("assistant", admit(reply.text).text or "(nothing)"),
-        ChatMessage("user", repair),
+def _answer(draft: Draft, choice: Choice, reply: Reply, request: Request, usage: ModelUsage) -> Answer:
+    return Answer(
+        draft.value or {},
+        choice.provider.name,
+        reply.model,
+        request.prompt,
+        usage,
+        is_cached=False,
+        took_s=0.0,
+        problems=draft.complaints,
+        failed=draft.failed,
     )
-    return replace(request, turns=turns)
 
 
 def _input_tokens(request: Request) -> int:

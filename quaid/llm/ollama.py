@@ -47,7 +47,8 @@ class OllamaProvider(RemoteProvider):
             return None
 
     def payload(self, request: Request, mode: str) -> dict[str, Any]:
-        messages = request.as_messages()
+        # The server makes a grammar of the schema, which the model does not see.
+        messages = request.as_messages(request.system)
         body: dict[str, Any] = {
             "model": request.model,
             "messages": messages,

@@ -31,8 +31,11 @@ class OpenAIProvider(RemoteProvider):
         self._limit_field = settings.output_limit_field
 
     def payload(self, request: Request, mode: str) -> dict[str, Any]:
+        # OpenAI shows its models the schema. Servers of the same protocol may only make a grammar of it.
+        is_shown = mode == "json_schema" and self.base_url == DEFAULT_URL
         # The system part first and unchanged: that is what the service's own prefix cache needs.
-        body: dict[str, Any] = {"model": request.model, "messages": request.as_messages()}
+        messages = request.as_messages(request.instructions if is_shown else request.system)
+        body: dict[str, Any] = {"model": request.model, "messages": messages}
         if self._temperature >= 0:
             body["temperature"] = self._temperature
         if self._limit_field:

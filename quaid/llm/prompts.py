@@ -16,6 +16,7 @@ from typing import Any
 
 from quaid import place
 from quaid.errors import PromptError
+from quaid.llm.exchange import with_schema
 from quaid.llm.schema import schema_problem
 from quaid.model import Tier
 from quaid.redaction import admit
@@ -43,8 +44,8 @@ class Prompt:
     tier: Tier
     max_output_tokens: int
     """The room for an answer, without what a model thinks before it."""
-    system: str
-    """The same in every call; it holds the schema, for services without structured output."""
+    instructions: str
+    """The system part, the same in every call."""
     input: str
     schema: Mapping[str, Any] = field(repr=False)
     path: Path
@@ -52,6 +53,11 @@ class Prompt:
     @property
     def label(self) -> str:
         return f"{self.name}@{self.version}"
+
+    @property
+    def system(self) -> str:
+        """The system part with the schema in its text, for models whose service does not show it to them."""
+        return with_schema(self.instructions, self.schema)
 
     @property
     def slots(self) -> frozenset[str]:
@@ -133,13 +139,12 @@ def parse_prompt(name: str, data: bytes, path: Path) -> Prompt:
         raise PromptError(path, "slots belong below ## Input: what stands above stays the same from call to call")
     head = _parse_head(found["head"], path)
     schema = _parse_schema(found["answer"], path)
-    described = json.dumps(schema, ensure_ascii=False)
     return Prompt(
         name=name,
         version=hashlib.sha256(data).hexdigest()[:12],
         tier=_TIERS[head["tier"]],
         max_output_tokens=int(head["max_output_tokens"]),
-        system=f"{found['system'].strip()}\n\nAnswer with one JSON object and nothing else. Its schema:\n{described}",
+        instructions=f"{found['system'].strip()}\n\nAnswer with one JSON object and nothing else.",
         input=found["input"].strip(),
         schema=schema,
         path=path,

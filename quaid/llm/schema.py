@@ -1,7 +1,8 @@
 """The part of JSON Schema that prompts use: checked when a prompt is read, and again when a model has answered.
 
 Objects allow no other properties than they name. Those that are not required may be missing or null; in requests they
-are required and may be null, as the providers' strict structured output demands.
+are required and may be null, as the providers' strict structured output demands. `default` is what stands for a value
+that is required and missing, or that cannot be used (see fitting.py).
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
+_SCALARS = {"string", "integer", "number", "boolean", "null"}
 _LIMITS = {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"}
 _STRUCTURE = {"type", "properties", "required", "additionalProperties", "items", "enum"}
-_NOTES = {"title", "description"}
+_NOTES = {"title", "description", "default"}
 _MAX_VIOLATIONS = 5
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -35,16 +37,35 @@ def schema_problem(schema: object) -> str:
     return next(_problems(schema, "answer"), "")
 
 
-def violations(value: object, schema: Mapping[str, Any]) -> list[str]:
-    """Return what does not fit `schema` in `value`, a sentence each, the first five."""
-    return list(islice(_violations(value, schema, "answer"), _MAX_VIOLATIONS))
+def violations(value: object, schema: Mapping[str, Any], where: str = "answer") -> list[str]:
+    """Return what does not fit `schema` in `value`, which messages call `where`: a sentence each, the first five."""
+    return list(islice(_violations(value, schema, where), _MAX_VIOLATIONS))
+
+
+def kinds_of(schema: Mapping[str, Any]) -> set[str]:
+    """Return the types that `schema` allows."""
+    kind = schema.get("type")
+    return set(map(str, kind)) if isinstance(kind, list) else {str(kind)}
+
+
+def item_lists(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the lists of objects in an answer, which are read, dropped and repaired item by item: name of the property
+    -> schema of an item.
+    """
+    return {
+        name: part["items"]
+        for name, part in schema["properties"].items()
+        if "array" in kinds_of(part) and "object" in kinds_of(part["items"])
+    }
 
 
 def without_limits(schema: Any) -> Any:
-    """Return `schema` without the limits that some providers' structured output refuses; `violations` checks them."""
+    """Return `schema` without limits and defaults, which some providers' structured output refuses; they are seen to
+    when the answer is read.
+    """
     if not isinstance(schema, dict):
         return schema
-    bare = {key: value for key, value in schema.items() if key not in _LIMITS}
+    bare = {key: value for key, value in schema.items() if key not in _LIMITS and key != "default"}
     if "properties" in bare:
         optional = bare["properties"].keys() - set(bare.get("required", ()))
         parts = {name: without_limits(part) for name, part in bare["properties"].items()}
@@ -70,11 +91,13 @@ def _problems(schema: object, where: str) -> Iterator[str]:
     for name in schema.keys() & _LIMITS:
         if isinstance(schema[name], bool) or not isinstance(schema[name], int | float):
             yield f"{where}: {name} is not a number"
-    kinds = _kinds(schema)
+    kinds = kinds_of(schema)
     if not kinds or not kinds <= _TYPES.keys():
         yield f"{where} has no known type"
     if "enum" in schema and not (isinstance(schema["enum"], list) and schema["enum"]):
         yield f"{where}: enum is not a list of values"
+    if "default" in schema and kinds <= _SCALARS and violations(schema["default"], schema):
+        yield f"{where}: its default does not fit"
     if "object" in kinds:
         yield from _object_problems(schema, where)
     if "array" in kinds:
@@ -95,13 +118,8 @@ def _object_problems(schema: Mapping[str, Any], where: str) -> Iterator[str]:
         yield from _problems(part, f"{where}.{name}")
 
 
-def _kinds(schema: Mapping[str, Any]) -> set[str]:
-    kind = schema.get("type")
-    return set(map(str, kind)) if isinstance(kind, list) else {str(kind)}
-
-
 def _violations(value: object, schema: Mapping[str, Any], where: str) -> Iterator[str]:
-    kinds = _kinds(schema)
+    kinds = kinds_of(schema)
     # A boolean is an int to Python only.
     if not any(kind == "boolean" if isinstance(value, bool) else isinstance(value, _TYPES[kind]) for kind in kinds):
         yield f"{where} must be {' or '.join(sorted(kinds))}"

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 EXTRACTION_LOCK = "extracting.lock"
+EMBEDDING_LOCK = "embedding.lock"
+"""Held by the process that embeds in the background."""
 _PAUSE_S = 0.1
 _OPEN_OR_MAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
@@ -55,8 +57,13 @@ def extracting(state: Path) -> Iterator[None]:
 
 def is_extracting(state: Path) -> bool:
     """Return whether any process is within `extracting`."""
+    return is_held(state / EXTRACTION_LOCK)
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a process holds the lock file `path`."""
     try:
-        lock = os.open(state / EXTRACTION_LOCK, os.O_RDWR | os.O_CLOEXEC)
+        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return False
     try:

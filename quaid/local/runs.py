@@ -116,7 +116,7 @@ CREATE TABLE IF NOT EXISTS janitor_runs (
         where = "run = ?1 OR ?1 <> '' AND (substr(run, 1, length(?1)) = ?1 OR substr(run, -length(?1)) = ?1)"
         found = list(parse_rows(_run, self._rows(f"{_EACH_RUN} WHERE {where} ORDER BY run = ?1 DESC, run", wanted)))
         if len(found) > 1 and found[0].run != wanted:
-            raise AmbiguousReferenceError(reference, [run.run for run in found])
+            raise AmbiguousReferenceError(reference, [(run.run, "") for run in found])
         return found[0] if found else None
 
     def last_success(self) -> Run | None:

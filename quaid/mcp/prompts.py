@@ -8,9 +8,8 @@ from mcp.server import MCPServer
 from pydantic import Field
 
 from quaid.errors import BadInputError
-from quaid.mcp.results import warning_of
+from quaid.mcp.results import recall_block, warning_of
 from quaid.mcp.workers import Workers
-from quaid.text.quoting import render_memory_block
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
@@ -44,8 +43,8 @@ def add_prompts(server: MCPServer, workers: Workers) -> None:
         """What the memory holds on a topic, put before the model."""
         if not topic.strip():
             raise BadInputError("The topic is empty. Name a person, a thing or a question.")
-        found = await workers.reading.run(lambda memory: memory.recall(topic[:4_000], door="mcp"))
-        parts = (render_memory_block(found.hits), warning_of(found))
+        found = await workers.reading.run(lambda memory: memory.recall(topic[:4_000], door="mcp", beside=True))
+        parts = (recall_block(found)[0], warning_of(found))
         return "\n".join(part for part in parts if part) + f"\n\nTell me what you know about: {topic}"
 
     @server.prompt("remember-session", title="Remember this conversation")

@@ -30,6 +30,11 @@ To = Annotated[Day, Field(description="Made on this day or before.")]
 At = Annotated[Day, Field(description="What was true in the world on this day.")]
 AsOf = Annotated[Day, Field(description="What was known then: a day, or a commit.")]
 Superseded = Annotated[bool, Field(description="Also what is no longer true, marked [superseded].")]
+Budget = Annotated[
+    int | None,
+    Field(ge=100, le=5_000, description="Fill so many tokens: as many memories as fit, and what was said around them."),
+]
+Ids = Annotated[bool, Field(description="Also the id and score of each memory in the text.")]
 Project = Annotated[str | None, Field(max_length=200, description="Only of this project or of none.")]
 
 _STILL_LEARNING = "extracting: a conversation is still being learned from; what it teaches is not in here yet"
@@ -60,6 +65,8 @@ class RecallTools:
         at: At = None,
         as_of: AsOf = None,
         superseded: Superseded = False,
+        budget: Budget = None,
+        ids: Ids = False,
     ) -> Annotated[CallToolResult, results.RecallOutput]:
         """What is remembered about people, preferences, plans, decisions and past conversations, best first.
 
@@ -74,6 +81,7 @@ class RecallTools:
         """
         options: dict[str, Any] = {**parse_period(date_from, date_to), **_scope(kinds, project)}
         options |= {"at": parse_date(at, end=True), "superseded": superseded}
+        options |= {"beside": True, "budget": budget, "with_ids": ids}
         report = reporter(context)
         is_whole = await self._workers.wait_for_extractions(report)
 
@@ -86,7 +94,7 @@ class RecallTools:
 
         # The index of the past is made when it is asked for, which takes a while.
         found = await (self._workers.slow.run(recall, report) if as_of else self._workers.reading.run(recall))
-        return results.recall_result(found, [] if is_whole else [_STILL_LEARNING])
+        return results.recall_result(found, [] if is_whole else [_STILL_LEARNING], with_ids=ids)
 
     async def memory_search(
         self,
@@ -105,7 +113,7 @@ class RecallTools:
         QUERY TIPS: the rarest words; quotes for a phrase.
         """
         options: dict[str, Any] = {**parse_period(date_from, date_to), **_scope(kinds, project)}
-        options["superseded"] = superseded
+        options |= {"superseded": superseded, "beside": True}
         return results.recall_result(
             await self._workers.reading.run(lambda memory: memory.search(query, limit, door="mcp", **options))
         )

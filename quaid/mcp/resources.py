@@ -97,11 +97,11 @@ def _read_note(memory: Memory, reference: str, kind: Kind) -> str:
         NoteNotFoundError: no note of that kind is called so.
         AmbiguousReferenceError
     """
-    from quaid.index import documents
+    from quaid.index import documents, references
 
     index = memory.index()
     named = [found for found in documents.find_by_reference(index, reference) if found.kind == kind]
-    document = named[0] if len(named) == 1 else documents.resolve_one(index, reference)
+    document = named[0] if len(named) == 1 else references.resolve_one(index, reference).document
     if document.kind != kind:
         raise NoteNotFoundError(reference)
     return _read_file(memory, document.path)

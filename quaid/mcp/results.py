@@ -16,8 +16,10 @@ from mcp.types import CallToolResult, TextContent
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from quaid.model import Commit, Hit, Recall
-from quaid.text.quoting import MAX_TEXT, PREFACE, neutralise, render_memory_block
+from quaid.model import Commit, Hit, Kind, Recall
+from quaid.recall.blocks import pack, show, show_neighbour
+from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+from quaid.text.quoting import PREFACE, neutralise, wrap_memory
 
 if TYPE_CHECKING:
     from quaid.capture.conversation_reader import BuiltPrompt
@@ -30,6 +32,12 @@ if TYPE_CHECKING:
 MAX_ANSWER = 20_000
 """Characters of memories in one answer; hosts cut or refuse much longer ones."""
 MAX_NOTE = 20_000
+MAX_TEXT = 1_000
+"""Characters of one memory; the note has the rest."""
+MAX_BESIDE = 300
+"""Characters of what stands beside a memory, of each line."""
+FILLED = 1_500
+"""Tokens of an answer up to which it also has what stands beside the memories."""
 LOW_SCORE = 0.6
 """Memories that score less than this on average are not a good answer."""
 SUPERSEDED = "[superseded]"
@@ -46,7 +54,9 @@ AnyHit = TypeVar("AnyHit", "Hit", "DocHit")
 
 
 class RecalledMemory(TypedDict):
-    """A memory that was found. `date` is when it was said or written; `origin` whose word it is."""
+    """A memory that was found. `date` is when it was said or written; `origin` whose word it is; `beside` what was said
+    around it or what it rests on, by whoever is named there.
+    """
 
     id: str
     text: str
@@ -64,7 +74,11 @@ class RecalledMemory(TypedDict):
     pending: NotRequired[bool]
     said_times: NotRequired[int]
     contradicts: NotRequired[list[str]]
+    later_than: NotRequired[list[str]]
+    earlier_than: NotRequired[list[str]]
     related_through: NotRequired[list[str]]
+    heading: NotRequired[str]
+    beside: NotRequired[list[str]]
 
 
 class RecallOutput(TypedDict):
@@ -103,7 +117,8 @@ class NoteOutput(TypedDict):
 
 class WriteOutput(TypedDict):
     """The result of a write: `outcome` is created, confirmed, linked, known, forgotten, restored, made, registered or
-    unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them.
+    unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them or,
+    as `hint` says, git refused.
     """
 
     outcome: str
@@ -202,9 +217,19 @@ def tool_result(shape: Shape, keep: Sequence[str] = KEEP, text: str | None = Non
     return CallToolResult(content=[content], structured_content=dict(structured))
 
 
-def recall_result(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
+def recall_block(found: Recall, *, with_ids: bool = False) -> tuple[str, Sequence[Hit]]:
+    """The memories as a block of text, and those of them that are in it with what is shown beside them."""
+    if found.text is not None:
+        return wrap_memory(found.text), found.hits
+    room = MAX_ANSWER // CHARACTERS_PER_TOKEN
+    shown = pack(found.hits, room, question=found.query, more=found.more, fill_to=FILLED, with_ids=with_ids)
+    return wrap_memory(shown.text), shown.hits
+
+
+def recall_result(found: Recall, more: Sequence[str] = (), *, with_ids: bool = False) -> CallToolResult:
     """The result of a recall. `more` are sentences about what was missing, beside those in `found`."""
-    hits = fit(found.hits, MAX_TEXT)
+    block, shown = recall_block(found, with_ids=with_ids)
+    hits = fit(shown, MAX_TEXT)
     then = found.trace.get("as_of")
     sentences = [str(sentence) for sentence in cast("Sequence[object]", found.trace.get("degraded", ()))]
     named = {sentence.partition(":")[0]: sentence for sentence in sentences}
@@ -213,7 +238,9 @@ def recall_result(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
     memories = [
         without_empty(RecalledMemory(
             id=one_line(hit.id),
-            text=(f"{SUPERSEDED} " if hit.superseded else "") + neutralise(shorten(hit.text, MAX_TEXT)),
+            text=(f"{SUPERSEDED} " if hit.superseded else "") + shorten(show(hit.text, hit.told), MAX_TEXT),
+            heading=one_line(hit.heading),
+            beside=[show_neighbour(each, MAX_BESIDE) for each in hit.beside],
             score=round(hit.score, 2),
             kind=hit.kind,
             date=day(hit.created),
@@ -228,6 +255,8 @@ def recall_result(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
             pending=hit.status == "pending",
             said_times=hit.stands_for if hit.stands_for > 1 else 0,
             contradicts=list(hit.contradicts),
+            later_than=list(hit.later_than),
+            earlier_than=list(hit.earlier_than),
             related_through=[one_line(name) for name in hit.via],
         ))
         for hit in hits
@@ -241,7 +270,6 @@ def recall_result(found: Recall, more: Sequence[str] = ()) -> CallToolResult:
         left_out=len(found.hits) - len(hits),
     )
     remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
-    block = render_memory_block(hits, longest=2 * MAX_ANSWER)
     return tool_result(shape, text="\n".join([*remarks, block]).strip())
 
 
@@ -262,7 +290,9 @@ def warning_of(found: Recall) -> str:
 
 def note_result(view: NoteView) -> CallToolResult:
     document = view.document
-    text = neutralise(view.text)
+    # A note of the owner's is headings, links and code as well; a fact is what it states.
+    is_stated = document.kind in {Kind.FACT, Kind.ENTITY, Kind.EPISODE}
+    text = neutralise(view.text if is_stated else view.markdown)
     return tool_result(NoteOutput(
         notice=PREFACE,
         id=one_line(document.id),

@@ -7,15 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quaid.config import own_names
-from quaid.errors import UNWRITABLE, DiskFailedError, DiskFullError, QuaidError, VaultNotFoundError, VaultReadOnlyError
-from quaid.index import database, vectors
+from quaid.config import own_names, person_of
+from quaid.errors import (
+    UNWRITABLE,
+    DiskFailedError,
+    DiskFullError,
+    NoteNotFoundError,
+    PartNotFoundError,
+    QuaidError,
+    SettingError,
+    VaultNotFoundError,
+    VaultReadOnlyError,
+)
+from quaid.index import database, documents, vectors
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
-from quaid.index.scope import ScopedChunks
-from quaid.model import Commit, Recall
+from quaid.index.scope import ScopedChunks, visible_to
+from quaid.index.views import NoteView, view_note
+from quaid.model import OWNER_LABELS, Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
-from quaid.recall import pipeline
+from quaid.recall import cutoff, pipeline
 from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
@@ -24,6 +35,7 @@ from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
+from quaid.vault import files
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
@@ -36,6 +48,8 @@ if TYPE_CHECKING:
     from quaid.recall.visibility import VisibleCommits
     from quaid.sync.as_of import PastIndexes
 
+_MAX_NAMED = 3
+"""Notes that a sentence names."""
 T = TypeVar("T")
 Unwritable = VaultReadOnlyError | DiskFullError | DiskFailedError
 
@@ -79,20 +93,54 @@ class Answers:
         if as_of is not None:
             return self._answer_of_past(query, options, as_of, progress)
         connection, stale = self.fresh()
+        core_notes = tuple(read_core_notes(self._root, self.owners(), self._layout)) if options.context else ()
+        if core_notes and options.budget is not None:
+            core_notes, room = _fit_core_notes(core_notes, options.budget)
+            options = replace(options, budget=room)
         second = connection if connection is self._in_memory else self._second.open() or connection
         sources = Sources(connection, second, self._embedding.embedder_of, self._matrix, self._scoped)
         answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
-        if options.context:
-            answer = replace(answer, context=tuple(read_core_notes(self._root, self.owners(), self._layout)))
+        if core_notes:
+            answer = replace(answer, context=core_notes)
         degraded = list(stale)
         if self._problem is not None:
-            reason = f"these are all defaults, and no model is used, until it is repaired. {self._problem}"
-            degraded.insert(0, f"config: {reason}")
+            reason = "these are all defaults, and no model is used, until it is repaired."
+            if isinstance(self._problem, SettingError):
+                reason = "what cannot be used has its default until it is repaired."
+            degraded.insert(0, f"config: {reason} {self._problem}")
+        degraded += _list_conflicts(connection, options)
         if not options.keyword_only and self._settings.embedding.provider != "none":
             waiting = vectors.count_pending(connection)
             if waiting and self._embedding.embedder() is not None:
                 degraded.append(f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync")
         return _with_degraded(answer, degraded)
+
+    def view(self, reference: str) -> NoteView:
+        """Return the note, or the part of it, that `reference` means, as its file has it.
+
+        Raises:
+            NoteNotFoundError, AmbiguousReferenceError
+        """
+
+        def look() -> NoteView:
+            self.fresh()
+            return view_note(self.visible(), reference)
+
+        view = self.ask(look)
+        data = files.read_note(self._root, view.document.path)
+        if data is None:
+            raise NoteNotFoundError(reference)
+        if view.turn is None and not view.heading:
+            return replace(view, source=data)
+        from quaid.vault import excerpt, markdown
+
+        text = data.decode("utf-8", "replace")
+        if view.turn is not None:
+            return replace(view, source=excerpt.read_turn(text, view.turn).encode())
+        section = excerpt.read_section(text, view.heading)
+        if not section:
+            raise PartNotFoundError(view.document.path, view.heading)
+        return replace(view, source=section.encode(), text=markdown.plain(section))
 
     def ask(self, question: Callable[[], T]) -> T:
         """Ask the index, and once more when it turns out to be damaged: a new one is built then, in memory where it
@@ -123,9 +171,9 @@ class Answers:
 
     def helpers(self) -> Helpers:
         """Return what a question may ask beside the index."""
-        # The name in quaid.toml is that of the vault's own owner, whoever asks.
-        own = self._settings.owner_name if "default" in self.owners() else ""
-        names = (own, self._settings.owner)
+        # "User" in a note is the vault's own owner, whoever asks.
+        labels = sorted(OWNER_LABELS) if "default" in self.owners() else []
+        names = (person_of(self._root, self._settings), *labels)
         return Helpers(self._open_judge, lambda ids: self.records().strengths(ids), names)
 
     def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
@@ -202,6 +250,7 @@ class Answers:
         try:
             sources = Sources(connection, connection, self._embedding.embedder_of, VectorMatrix())
             answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
+            conflicts = _list_conflicts(connection, options)
         finally:
             reader.close()
         # What has become private since is not told as it was before.
@@ -210,7 +259,7 @@ class Answers:
         kept = set(visible_paths((hit.path for hit in answer.hits), self.fresh()[0], self.visible()))
         answer = replace(answer, hits=tuple(hit for hit in answer.hits if hit.path in kept))
         trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
-        return _with_degraded(replace(answer, trace=trace), past.degraded)
+        return _with_degraded(replace(answer, trace=trace), [*past.degraded, *conflicts])
 
     def _open_judge(self) -> Judge | None:
         if self._judge is None and self._settings.models.provider not in {"", "none"}:
@@ -222,6 +271,28 @@ class Answers:
             # A kept answer has the question in it, in other words.
             self._judge = ModelJudge(models if self._settings.recall.log == "text" else models.without_answers())
         return self._judge
+
+
+def _list_conflicts(connection: apsw.Connection, options: RecallOptions) -> list[str]:
+    """Return a sentence that names the notes with an unresolved merge conflict; none where there are none."""
+    found = documents.list_conflicts(connection, visible_to(connection, options.owners))
+    if not found:
+        return []
+    more = f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
+    named = ", ".join(found[:_MAX_NAMED]) + more
+    return [f"conflict: both sides of an unresolved merge are in {named}. Keep one in an editor, then: git add"]
+
+
+def _fit_core_notes(core_notes: Iterable[tuple[str, str]], budget: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Return the core notes in at most half of the budget, and what is left of it."""
+    room = budget // 2
+    fitted = []
+    for path, text in core_notes:
+        frame = cutoff.tokens(f"{path}\n\n\n")
+        if kept := cutoff.trim(text, max(0, room - frame)):
+            fitted.append((path, kept))
+            room -= frame + cutoff.tokens(kept)
+    return tuple(fitted), budget - (budget // 2 - room)
 
 
 def _with_degraded(answer: Recall, more: Iterable[str]) -> Recall:

@@ -113,11 +113,12 @@ def find_named(connection: apsw.Connection, query: Query, scope: Scope) -> froze
     """Return the keys of the entities a question names, with all their aliases; the owner where it says `my`."""
     named = graph.find_entities(connection, [*query.name_keys, *query.owner_keys], scope)
     kept: list[str] = []
-    for key in sorted(named, key=lambda key: (-len(key), key)):
+    for key in sorted(named.keys() - {*query.owner_keys}, key=lambda key: (-len(key), key)):
         # Where `new york city` is found, the `york` inside it is not another entity.
-        if key in query.owner_keys or not any(f" {key} " in f" {longer} " for longer in kept):
+        if not any(f" {key} " in f" {longer} " for longer in kept):
             kept.append(key)
-    return frozenset(alias for key in kept[:MAX_ENTITIES] for alias in named[key])
+    owner = named.keys() & {*query.owner_keys}
+    return frozenset(alias for key in (*kept[:MAX_ENTITIES], *owner) for alias in named[key])
 
 
 def search(

@@ -17,6 +17,7 @@ from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.model import Kind, name_key, note_name
 from quaid.recall import fusion, retrieval
+from quaid.recall.beam_search import ABOUT
 from quaid.recall.intent import Intent
 from quaid.recall.options import FEATURES, Weights, of_kinds
 from quaid.recall.query import Query
@@ -33,6 +34,8 @@ MAX_CITING = 80
 MAX_SESSIONS = 3
 """The number of best sessions whose facts are added."""
 MAX_SESSION_FACTS = 30
+OF_OWNER, OF_OWNERS_OWN = 1.5, 1.15
+"""The gain of a fact about the owner, where the question says `I` and where it says no more than `my`."""
 BARE_NAME = 0.3
 """The part of its score that a note keeps which says nothing but its name, as that does not answer."""
 
@@ -57,6 +60,8 @@ _TELLS_WHEN = re.compile(
     r"november|december|(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
+_FIRST_PERSON = re.compile(r"\b(?:i|i['\u2019](?:m|ve|d|ll)|my|mine|me|myself|we|our|us)\b", re.IGNORECASE)
+_ASSISTANT = frozenset({"you", "your", "yours"})
 
 Features = dict[str, float]
 Chosen = tuple[Candidate, float, int]
@@ -161,6 +166,9 @@ def collect(request: SearchRequest, retrieved: Retrieved) -> CandidateSet:
             likeness = retrieved.likeness()
             fused = fusion.fuse(retrieved.rankings, words, likeness, settings)
         episodes = {c.doc_id for c in candidates.values() if c.turn is not None}
+        if stages.graph and request.query.owner_keys:
+            about = {c.doc_id for c in candidates.values() if tells_of_owner(c, request.query)}
+            retrieved.graph.scores.update({i: max(ABOUT, retrieved.graph.scores.get(i, 0.0)) for i in about})
         pool = Pool(
             candidates, words, likeness, fused, fusion.min_max(retrieved.episodes, floor=0.0), retrieved.graph.scores,
             cites, documents.last_chunks(request.connection, episodes),
@@ -272,7 +280,10 @@ def score_pool(pool: Pool, query: Query, shares: Mapping[str, float]) -> tuple[d
     scores, features = {}, {}
     for chunk_id, candidate in pool.candidates.items():
         row = features[chunk_id] = scorer.features_of(candidate)
-        scores[chunk_id] = max(0.0, sum([shares.get(name, 0.0) * value for name, value in row.items()]))
+        score = max(0.0, sum([shares.get(name, 0.0) * value for name, value in row.items()]))
+        if tells_of_owner(candidate, query):
+            score = max(score, min(1.0, score * (OF_OWNER if query.is_about_owner else OF_OWNERS_OWN)))
+        scores[chunk_id] = score
     return scores, features
 
 
@@ -317,16 +328,20 @@ class _Scorer:
             self._score_note(features, candidate)
         else:
             self._score_turn(features, candidate)
-        if not self._named:
-            return features
-        if speaker := candidate.speaker or candidate.doc_speaker:
-            is_by_or_about = name_key(speaker) in self._named
-        else:
-            about = candidate.text.casefold() if candidate.kind == Kind.FACT else ""
-            is_by_or_about = any(name.split()[0] in about for name in self._named)
-        if is_by_or_about:
+        if self._is_by_or_about(candidate):
             features["speaker"] = 1.0
         return features
+
+    def _is_by_or_about(self, candidate: Candidate) -> bool:
+        """Return whether a candidate is by or about the person whom the question names, the owner where it says
+        `my`.
+        """
+        if tells_of_owner(candidate, self._query):
+            return True
+        if speaker := candidate.speaker or candidate.doc_speaker:
+            return name_key(speaker) in self._named
+        about = candidate.text.casefold() if candidate.kind == Kind.FACT else ""
+        return any(name.split()[0] in about for name in self._named)
 
     def _score_text(self, candidate: Candidate) -> Features:
         """Return what a candidate says for itself."""
@@ -382,12 +397,29 @@ class _Scorer:
 
 
 def _named_speakers(pool: Pool, query: Query) -> frozenset[str]:
-    """Return the one speaker whom the question names, by each part of the name; nobody when it names several."""
+    """Return the one speaker whom the question names, by each part of the name; nobody when it names several. Where it
+    names none and says `my`, the owner, who may go by several names.
+    """
     asked = {name_key(token) for token in _TOKEN.findall(query.text)}
     speakers = {name_key(s) for c in pool.candidates.values() if (s := c.speaker or c.doc_speaker)}
     named = {speaker for speaker in speakers if speaker in query.name_keys or not asked.isdisjoint(speaker.split())}
-    named = named or {speaker for speaker in speakers if speaker in query.owner_keys}
-    return frozenset(named) if len(named) == 1 else frozenset()
+    if named or asked & _ASSISTANT:  # the latter asks for what the assistant said as well
+        return frozenset(named) if len(named) == 1 else frozenset()
+    return frozenset(speaker for speaker in speakers if speaker in query.owner_keys)
+
+
+def tells_of_owner(candidate: Candidate, query: Query) -> bool:
+    """Return whether the question says `my` and a fact is about the owner: `User works at …`, or the owner's own `I
+    work at …`.
+    """
+    if not query.owner_keys or candidate.kind != Kind.FACT:
+        return False
+    text = f"{name_key(candidate.text)} "
+    if any(text.startswith((f"{key} ", f"{key}'s ", f"{key}\u2019s ")) for key in query.owner_keys):
+        return True
+    is_own = candidate.source in {None, "user"}
+    is_own &= not candidate.doc_speaker or name_key(candidate.doc_speaker) in query.owner_keys
+    return is_own and _FIRST_PERSON.search(text) is not None
 
 
 def _is_from(candidate: Candidate, query: Query) -> bool:

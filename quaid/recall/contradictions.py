@@ -2,27 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cmp_to_key
 from itertools import combinations, product
+from typing import TYPE_CHECKING, Protocol
 
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
+from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Kind, name_key
 from quaid.recall.candidates import Chosen
 from quaid.recall.retrieval import SearchRequest
 from quaid.recall.scoring import truth
 
+if TYPE_CHECKING:
+    import apsw
+
 SINGLE_VALUED = frozenset(
-    """born_in born_on died_on diagnosed_on has_age has_birthday lives_in lives_at located_in married_to named
-    nationality partner_of reports_to spouse_of works_at
+    """born_in born_on died_on diagnosed_on engaged_to has_age has_birthday lives_in located_in named nationality
+    partner_of reports_to spouse_of works_at
     """.split()  # noqa: SIM905
 )
 """Relations of which a subject has one object at a time."""
+_SAME_STATE = {
+    **dict.fromkeys(("moved_to", "relocated_to", "lives_at", "resides_in"), "lives_in"),
+    "married_to": "spouse_of",
+    "employed_at": "works_at",
+}
+"""Other relations that say the same of their subject: who moved to a place lives there since."""
+_ASKED = SINGLE_VALUED | _SAME_STATE.keys()
+_HELD_BY_BOTH = frozenset({"engaged_to", "partner_of", "spouse_of"})
+"""Either end has one of the other, whichever stands first."""
 
+_AROUND = frozenset({"located_in", "part_of"})
+"""Who lives in Porto lives in Portugal."""
+
+MAX_OPPOSED = 50
+"""Pairs of one subject and relation, the newest notes first: fifty employers are a mistake in the edges."""
 MAX_PAIRED = 5
 """The maximum of facts that are added to those that were found."""
 
+_ID, _STAMP = 26, 10
+"""Characters of an id, and of the millisecond that it begins with."""
+
 Edge = tuple[str, str, str]
+
+
+class Told(Protocol):
+    """A fact with the days (ISO 8601) since which it is true and on which it was told. An `id` of Quaid's begins with
+    the millisecond in which its note was made.
+    """
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def valid_from(self) -> str | None: ...
+
+    @property
+    def created(self) -> str | None: ...
 
 
 def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[list[Chosen], dict[int, set[int]]]:
@@ -32,8 +70,7 @@ def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[lis
     with request.trace.stage("contradictions") as noted:
         connection, scope = request.connection, request.scope
         facts = {candidate.doc_id for candidate, _, _ in chosen if candidate.kind == Kind.FACT}
-        said = graph.list_relations_of(connection, facts, SINGLE_VALUED) if facts else []
-        opposed = find_opposed(graph.fetch_matching_edges(connection, said, scope) if said else {})
+        opposed = _by_document(list_opposed(connection, facts, scope) | graph.list_disputed(connection, facts))
         noted["pairs"] = sum(map(len, opposed.values())) // 2
         if not opposed:
             return list(chosen), {}
@@ -44,7 +81,7 @@ def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[lis
         rivals = {candidate.doc_id: candidate for candidate in fetched.values() if holds(candidate)}
         told = documents_of_chosen | rivals.keys()
         visible = {doc_id: others & told for doc_id, others in opposed.items() if doc_id in told}
-    return _pair(chosen, rivals, opposed), visible
+    return _later_first(_pair(chosen, rivals, opposed), opposed), visible
 
 
 def _pair(chosen: Sequence[Chosen], rivals: Mapping[int, Candidate], opposed: Mapping[int, set[int]]) -> list[Chosen]:
@@ -64,27 +101,123 @@ def _pair(chosen: Sequence[Chosen], rivals: Mapping[int, Candidate], opposed: Ma
     return list(result.values())
 
 
-def find_pairs(edges: Mapping[int, Sequence[Edge]]) -> set[tuple[int, int]]:
-    """Return the pairs of documents, the lower doc_id first, that give one subject two objects of a single-valued
-    relation. A document that gives both contradicts nothing.
+def _later_first(chosen: Sequence[Chosen], opposed: Mapping[int, set[int]]) -> list[Chosen]:
+    """Return `chosen` with the latest of facts about one state before the earlier ones, in the place of the first."""
+    waiting = {each[0].chunk_id: each for each in chosen}
+    result: list[Chosen] = []
+    for each in chosen:
+        if each[0].chunk_id not in waiting:
+            continue
+        rivals = opposed.get(each[0].doc_id, set())
+        later = [other for other in waiting.values() if other[0].doc_id in rivals and _is_later(other, each)]
+        for candidate, score, count in [*sorted(later, key=cmp_to_key(_latest_first)), each]:
+            del waiting[candidate.chunk_id]
+            result.append((candidate, max(score, each[1]), count))
+    return result
+
+
+def _is_later(one: Chosen, other: Chosen) -> bool:
+    return compare_times(one[0], other[0]) == 1
+
+
+def _latest_first(one: Chosen, other: Chosen) -> int:
+    return compare_times(other[0], one[0])
+
+
+def list_opposed(
+    connection: apsw.Connection, doc_ids: Collection[int], scope: Scope = EVERYTHING
+) -> set[tuple[int, int]]:
+    """Return the pairs of facts (doc_ids, the lower first), one of them at least in `doc_ids`, the other anywhere in
+    `scope`, that give one subject two objects of a relation that has one: whatever their words have in common.
+
+    Names and aliases of one entity are one subject, and one object. Replaced and ended facts are among them unless
+    `scope` leaves them out; which of a pair is the later, `compare_times` tells.
     """
+    keys = {
+        key
+        for subject, relation, target in graph.list_edges_of(connection, doc_ids, _ASKED)
+        for key in ((subject, target) if _state(relation) in _HELD_BY_BOTH else (subject,))
+    }
+    if not keys:
+        return set()
+    keys = keys.union(*graph.find_entities(connection, keys, scope).values())
+    edges = graph.fetch_edges_about(connection, keys, _ASKED, scope)
+    ends = {name_key(end) for listed in edges.values() for subject, _, target in listed for end in (subject, target)}
+    same = {key: min(names) for key, names in graph.find_entities(connection, ends, scope).items()}
+    around = {
+        frozenset(same.get(key, key) for key in (walked.from_key, walked.to_key))
+        for walked in graph.neighbours(connection, ends, scope)
+        if walked.relation in _AROUND
+    }
+    wanted = set(doc_ids)
+    return {pair for pair in find_pairs(edges, same, around) if not wanted.isdisjoint(pair)}
+
+
+def find_pairs(
+    edges: Mapping[int, Sequence[Edge]],
+    same: Mapping[str, str] | None = None,
+    around: Collection[frozenset[str]] = (),
+) -> set[tuple[int, int]]:
+    """Return the pairs of documents, the lower doc_id first, that give one subject two objects of a single-valued
+    relation. A document that gives both contradicts nothing. `same` maps the key of a name to the one it is
+    known by; of two names in `around` one is a part of the other.
+    """
+    same = same or {}
     said: dict[tuple[str, str], dict[str, set[int]]] = {}
     for doc_id, listed in edges.items():
         for subject, relation, target in listed:
-            if relation in SINGLE_VALUED:
-                said.setdefault((name_key(subject), relation), {}).setdefault(name_key(target), set()).add(doc_id)
-    return {
+            state = _state(relation)
+            if state not in SINGLE_VALUED:
+                continue
+            ends = [same.get(key, key) for key in (name_key(subject), name_key(target))]
+            for one, other in (ends, ends[::-1]) if state in _HELD_BY_BOTH else (ends,):
+                said.setdefault((one, state), {}).setdefault(other, set()).add(doc_id)
+    return {pair for objects in said.values() for pair in _list_pairs(objects, around)}
+
+
+def _list_pairs(objects: Mapping[str, set[int]], around: Collection[frozenset[str]]) -> list[tuple[int, int]]:
+    """Return the newest pairs of documents that give one subject different objects."""
+    pairs = {
         (min(pair), max(pair))
-        for objects in said.values()
-        for left, right in combinations(objects.values(), 2)
+        for (one, left), (other, right) in combinations(objects.items(), 2)
+        if not _is_part(one, other) and not _is_part(other, one) and frozenset((one, other)) not in around
         for pair in product(left - right, right - left)
     }
+    return sorted(pairs)[-MAX_OPPOSED:]
 
 
-def find_opposed(edges: Mapping[int, Sequence[Edge]]) -> dict[int, set[int]]:
+def _is_part(part: str, whole: str) -> bool:
+    """Return whether one name says less of the same: `porto` of `porto, portugal`, `acme` of `acme gmbh`."""
+    return whole.startswith(part) and not whole[len(part) :][:1].isalnum()
+
+
+def compare_times(one: Told, other: Told) -> int:
+    """Return 1 if `one` is the later of two facts about one state, -1 if `other` is, 0 if nobody can tell.
+
+    The later is the one that began later. Where only one says when it began, the other was true when it was told: it is
+    the earlier if that was before, and of two statements made after the beginning the last word counts.
+    """
+    begun = [(fact.valid_from or "")[:10] for fact in (one, other)]
+    told = [fact.created or "" for fact in (one, other)]
+    if all(begun) and begun[0] != begun[1]:
+        return 1 if begun[0] > begun[1] else -1
+    moments = [
+        (at, fact.id[:_STAMP] if len(fact.id) == _ID else "") for at, fact in zip(told, (one, other), strict=True)
+    ]
+    if moments[0] != moments[1] and all(told):
+        return 1 if moments[0] > moments[1] else -1
+    days = [since or at[:10] for since, at in zip(begun, told, strict=True)]
+    return (days[0] > days[1]) - (days[0] < days[1]) if all(days) else 0
+
+
+def _state(relation: str) -> str:
+    return _SAME_STATE.get(relation, relation)
+
+
+def _by_document(pairs: Iterable[tuple[int, int]]) -> dict[int, set[int]]:
     """Return for each document those that contradict it."""
     opposed: dict[int, set[int]] = {}
-    for one, other in find_pairs(edges):
+    for one, other in pairs:
         opposed.setdefault(one, set()).add(other)
         opposed.setdefault(other, set()).add(one)
     return opposed

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 
 CHARACTERS_PER_TOKEN = 4
 """Characters of English text per token with the tokenisers in use, near enough for a budget."""
+_FIRST_WIDE = "\u2e80"
+"""Chinese, Japanese and Korean letters come after it, and emoji."""
 _MIN_TRIMMED = 12
 """Fewer tokens of a text tell nothing."""
 
@@ -18,34 +19,15 @@ def dynamic_k(count: int, least: int, most: int) -> int:
 
 def tokens(text: str) -> int:
     """Return about how many tokens a text is."""
-    return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
+    return math.ceil(weight(text) / CHARACTERS_PER_TOKEN)
 
 
-def fit(texts: Sequence[str], budget: int, longer: Callable[[int], str]) -> list[str]:
-    """Return as many of `texts`, best first, as fit into `budget` tokens, the last one trimmed; what room is left goes
-    into `longer` versions of them, best first.
+def weight(text: str) -> int:
+    """Return how many characters of English make as many tokens as `text`: letters of scripts that write words without
+    spaces between are about a token each.
     """
-    fitted: list[str] = []
-    room = budget
-    for text in texts:
-        need = tokens(text)
-        if need > room:
-            trimmed = trim(text, room)
-            if trimmed:
-                fitted.append(trimmed)
-                room = 0
-            break
-        fitted.append(text)
-        room -= need
-    for index in range(len(fitted)):
-        if room <= 0:
-            break
-        text = longer(index)
-        extra = tokens(text) - tokens(fitted[index])
-        if 0 < extra <= room:
-            fitted[index] = text
-            room -= extra
-    return fitted
+    wide = 0 if text.isascii() else sum(letter >= _FIRST_WIDE for letter in text)
+    return len(text) + (CHARACTERS_PER_TOKEN - 1) * wide
 
 
 def trim(text: str, most: int) -> str:
@@ -55,4 +37,6 @@ def trim(text: str, most: int) -> str:
     if most < _MIN_TRIMMED:
         return ""
     kept = text[: most * CHARACTERS_PER_TOKEN - 2]
+    while tokens(f"{kept} …") > most:
+        kept = kept[: len(kept) * 3 // 4]
     return f"{kept[: kept.rfind(' ')] if ' ' in kept else kept} …"

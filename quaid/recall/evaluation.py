@@ -196,17 +196,16 @@ def find_expected(hits: Sequence[Hit], reference: str, meant: Collection[str] = 
 
 def list_meant(connection: apsw.Connection, reference: str) -> frozenset[str]:
     """Return the paths of the notes that `reference` may mean in this index; none when it has no such note."""
-    from quaid.index import documents
+    from quaid.index import references
 
-    note, _ = parse_reference(reference)
-    return frozenset(document.path for document in documents.resolve(connection, note)) if note else frozenset()
+    return frozenset(meant.document.path for meant in references.resolve(connection, reference))
 
 
 def parse_reference(reference: str) -> tuple[str, int | None]:
     """Return (note, turn) of `7k3qd`, `20-1402-2f1c9a#t3`, `[[20-1402-2f1c9a#^t3|what she said]]`."""
-    text = reference.strip()
-    if text.startswith("[[") and text.endswith("]]"):
-        text = text[2:-2].partition("|")[0].strip()
+    from quaid.index.references import target_of
+
+    text = target_of(reference)
     match = _TURN.fullmatch(text)
     return (match["note"], int(match["turn"])) if match else (text, None)
 

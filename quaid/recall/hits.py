@@ -1,14 +1,13 @@
-"""Chosen candidates -> hits, with all that says why they are there, in a budget of tokens."""
+"""Chosen candidates -> hits, with all that says why they are there, and what stands beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 
-from quaid.index import documents
+from quaid.index import documents, graph
 from quaid.index.documents import Candidate
-from quaid.model import ChannelRank, Edge, Hit, Kind
-from quaid.recall import cutoff, scoring
+from quaid.model import ChannelRank, Edge, Hit, Kind, Neighbour, is_owner_label, name_key
+from quaid.recall import contradictions, scoring, surroundings
 from quaid.recall.candidates import CandidateSet, Chosen, contributions, hit_id, hit_kind
 from quaid.recall.retrieval import Retrieved, SearchRequest
 from quaid.redaction import admit
@@ -17,7 +16,8 @@ from quaid.settings import RecallSettings
 EXPANDED = "second_pass"
 """The channel of what only the second pass has found."""
 SOURCES = {"user": "owner", "assistant": "agent", "tool": "tool", "import": "import"}
-"""Whose word a note is, by the `source` of its frontmatter."""
+"""Whose word a note is, by the `source` of its frontmatter, unless its speaker is another person."""
+OTHER_PERSON = "other"
 _BY_KIND = {Kind.EPISODE: "conversation", Kind.JOURNAL: "agent", Kind.SNIPPET: "agent"}
 
 
@@ -34,13 +34,20 @@ def render(
     connection, settings, day = request.connection, request.settings, request.options.day
     edges = documents.fetch_edges(connection, {candidate.doc_id for candidate, _, _ in chosen})
     ids = documents.list_ids(connection, {doc_id for others in opposed.values() for doc_id in others})
-    ranks = _channel_ranks([candidate for candidate, _, _ in chosen], retrieved)
-    hits = tuple(
+    by_document = {candidate.doc_id: candidate for candidate, _, _ in chosen}
+    candidates = [candidate for candidate, _, _ in chosen]
+    ranks = _channel_ranks(candidates, retrieved)
+    owner_keys = graph.with_aliases(connection, request.owner_names, request.scope)
+    headings = surroundings.list_headings(request, candidates)
+    beside: Mapping[int, tuple[Neighbour, ...]] = {}
+    if request.options.beside or request.options.budget is not None:
+        beside = surroundings.list_neighbours(request, candidates, lambda text: _text(text, settings))
+    return tuple(
         Hit(
             id=hit_id(candidate),
             kind=hit_kind(candidate),
             text=_text(candidate.text, settings),
-            score=round(score, 4),
+            score=round(min(1.0, max(0.0, score)), 4),
             path=candidate.path,
             session=candidate.session,
             turn=candidate.turn,
@@ -50,23 +57,48 @@ def render(
             valid_until=candidate.valid_until,
             status=candidate.status,
             project=candidate.project,
-            provenance=provenance(candidate),
+            provenance=provenance(candidate, owner_keys),
             superseded=scoring.is_over(candidate, day),
             edges=tuple(Edge(*edge) for edge in edges.get(candidate.doc_id, ())),
             channels=ranks[candidate.chunk_id],
             stands_for=stands_for,
             via=retrieved.graph.via.get(candidate.doc_id, ()),
             contradicts=tuple(ids[doc_id] for doc_id in sorted(opposed.get(candidate.doc_id, ())) if doc_id in ids),
+            later_than=_rivals(candidate, 1, by_document, opposed, ids),
+            earlier_than=_rivals(candidate, -1, by_document, opposed, ids),
             evidence=contributions(found.features.get(candidate.chunk_id, {}), found.shares),
+            ordinal=candidate.ordinal,
+            heading=headings[candidate.chunk_id],
+            beside=beside.get(candidate.chunk_id, ()),
         )
         for candidate, score, stands_for in chosen
     )
-    return hits if request.options.budget is None else _fit(request, hits, request.options.budget)
 
 
-def provenance(candidate: Candidate) -> str:
-    """Return whose word a memory is: owner, agent, tool, import or conversation. The owner wrote what nobody marked."""
-    return _BY_KIND.get(Kind(candidate.kind)) or SOURCES.get(candidate.source or "", "owner")
+def _rivals(
+    candidate: Candidate,
+    order: int,
+    by_document: Mapping[int, Candidate],
+    opposed: Mapping[int, set[int]],
+    ids: Mapping[int, str],
+) -> tuple[str, ...]:
+    """Return the ids of the hits that contradict `candidate` and are the earlier (`order` 1) or the later (-1)."""
+    rivals = (by_document.get(doc_id) for doc_id in sorted(opposed.get(candidate.doc_id, ())))
+    return tuple(ids[each.doc_id] for each in rivals if each and contradictions.compare_times(candidate, each) == order)
+
+
+def provenance(candidate: Candidate, owner_keys: Collection[str]) -> str:
+    """Return whose word a memory is: owner, other, agent, tool, import or conversation."""
+    return _BY_KIND.get(Kind(candidate.kind)) or whose_word(candidate.source, candidate.doc_speaker, owner_keys)
+
+
+def whose_word(source: str | None, speaker: str | None, owner_keys: Collection[str]) -> str:
+    """Return whose word a note with this source and speaker is. The owner wrote what nobody marked; what a speaker said
+    who goes by none of `owner_keys` is the word of another person.
+    """
+    word = SOURCES.get(source or "", "owner")
+    is_other = speaker and not is_owner_label(speaker) and name_key(speaker) not in owner_keys
+    return OTHER_PERSON if word == "owner" and is_other else word
 
 
 def _text(text: str, settings: RecallSettings) -> str:
@@ -94,18 +126,3 @@ def _channel_ranks(candidates: Sequence[Candidate], retrieved: Retrieved) -> dic
             rank = 1 + sum(other > graph_score for other in scores.values())
             ranks[candidate.chunk_id]["graph"] = ChannelRank(rank, round(graph_score, 4))
     return ranks
-
-
-def _fit(request: SearchRequest, hits: Sequence[Hit], budget: int) -> tuple[Hit, ...]:
-    """Return as much of the hits as the budget has room for; where there is room left, a turn with those beside it and
-    a section with the rest of its note, as far as the scope sees.
-    """
-
-    def longer(index: int) -> str:
-        hit = hits[index]
-        turns = None if hit.turn is None else (hit.turn - 1, hit.turn + 1)
-        said = documents.list_texts(request.connection, hit.path, turns, request.scope)
-        return _text("\n\n".join(said), request.settings) if said else hit.text
-
-    texts = cutoff.fit([hit.text for hit in hits], budget, longer)
-    return tuple(replace(hit, text=text) for hit, text in zip(hits, texts, strict=False))

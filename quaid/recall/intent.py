@@ -286,3 +286,20 @@ def _by_keywords(words: Sequence[str], head: str) -> Intent | None:
     if len(words) > _MAX_KEYWORDS and words[:3] != ["tell", "me", "about"]:
         return None
     return next((_KEYWORDS[word] for word in words if word in _KEYWORDS), None)
+
+
+_LISTING = (
+    r"(?i)\b(?:which|how many|how often|list|name (?:all|every|the|some|two|three|four|five)|in (?:what|which) ways"
+    r"|all (?:the|of the|my|our|his|her|their)|every|each of)\b"
+    r"|\bwhat (?:all )?(?:are|were|have|kinds? of|sorts? of|types? of)\b|\b(?:what|where|who) (?:has|have) (?!happened)"
+    r"|\bwhat (?:\S+ ){0,3}(?!(?:does|has|is|was|this|his|its)\b)\w+[^\Ws]s"
+    r" (?:has|have|had|do|does|did|are|were|can|could|should|would|will|might)\b"
+)
+
+
+def asks_for_list(question: str) -> bool:
+    """Return whether a question wants several things or their number: `which`, `how many`, `what books has she read`.
+
+    A question for one thing may pass: it gets its answer in lines that are no worse.
+    """
+    return re.search(_LISTING, question) is not None

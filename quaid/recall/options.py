@@ -77,7 +77,8 @@ class RecallOptions:
     are never seen, empty sees all. `projects` leaves what belongs to one of them or to no project. `exclude_session`
     is the one that is going on, whose turns the asker still has before it; what was said up to `compacted_at` it has no
     longer. `first` and `last` are the days between which a memory was made; what has no date is in. `at` asks what was
-    true on that day. `budget` is in tokens. `keyword_only` is `quaid search`.
+    true on that day. `budget` is in tokens of all that is printed; `beside`
+    fetches what stands around each hit without one, for whoever packs the hits. `keyword_only` is `quaid search`.
     """
 
     limit: int | None = None
@@ -95,6 +96,8 @@ class RecallOptions:
     keyword_only: bool = False
     depth: Depth = "auto"
     budget: int | None = None
+    beside: bool = False
+    with_ids: bool = False
     context: bool = False
     weights: Weights = field(default_factory=Weights)
     now: datetime | None = None

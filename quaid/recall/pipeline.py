@@ -10,11 +10,12 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from quaid.errors import EmbeddingError, ModelError
-from quaid.index import documents, fulltext
+from quaid.index import documents, fulltext, graph
 from quaid.index.documents import Candidate
-from quaid.model import Recall, Use
+from quaid.model import Hit, Recall, Use
 from quaid.recall import (
     beam_search,
     candidates,
@@ -35,8 +36,13 @@ from quaid.recall.retrieval import Retrieved, SearchRequest, Sources
 from quaid.recall.trace import RecallTrace
 from quaid.settings import RecallSettings
 
+if TYPE_CHECKING:
+    from quaid.recall.blocks import Excerpt
+
 ATTEMPTS = 3
 """A sync may replace a note between its being found and fetched: then the question is asked again."""
+MOST_IN_BUDGET = 100
+"""Hits that are packed into a budget of tokens at most, where no limit is asked for."""
 StrengthsOf = Callable[[Collection[str]], Mapping[str, Use]]
 
 
@@ -75,10 +81,13 @@ def _parse(
         parsed = query.parse(text, options.moment, owner_names, on)
         scope = scope_of(sources.connection, options)
         named: frozenset[str] = frozenset()
+        if parsed.owner_keys:
+            parsed = replace(parsed, owner_keys=graph.with_aliases(sources.connection, parsed.owner_keys, scope))
         if not options.keyword_only and stages.graph:
             named = beam_search.find_named(sources.connection, parsed, scope)
         if named and stages.aliases:
-            aliases = sorted(named.difference(parsed.name_keys))
+            # What is about the owner has links to find it by: a name that nobody typed would outweigh the words.
+            aliases = sorted(named.difference(parsed.name_keys, parsed.owner_keys))
             words = (word for key in aliases for word in fulltext.terms(key))
             parsed = replace(parsed, words=tuple(dict.fromkeys([*parsed.words, *words])))
         noted |= {"intent": parsed.intent.value, "words": list(parsed.words), "names": sorted(named)}
@@ -88,7 +97,7 @@ def _parse(
             noted["phrases"] = list(parsed.phrases)
     if stages.intent_weights:
         settings = replace(settings, vector_weight=PROFILES[parsed.intent].vector_weight)
-    return SearchRequest(sources, settings, options, trace, parsed, scope, named)
+    return SearchRequest(sources, settings, options, trace, parsed, scope, named, tuple(owner_names))
 
 
 class _Pipeline:
@@ -103,6 +112,8 @@ class _Pipeline:
         self.found = CandidateSet()
         self.scores: dict[int, float] = {}
         self.ranked: list[Candidate] = []
+        self.behind = 0
+        """How many matched beyond the limit."""
 
     def run(self, text: str) -> Recall:
         request, stages = self.request, self.request.settings.stages
@@ -121,10 +132,24 @@ class _Pipeline:
         chosen, opposed = self.choose()
         with request.trace.stage("answer") as noted:
             shown = hits.render(request, chosen, self.found, self.retrieved, opposed)
+            excerpt = self.pack(shown)
+            shown = excerpt.hits if excerpt else shown
             noted["hits"] = len(shown)
         request.trace.facts |= self.facts()
         degraded = tuple(dict.fromkeys(self.retrieved.degraded))
-        return Recall(text, shown, degraded, request.trace.took_ms, request.trace.as_shape(), doubt)
+        told = excerpt.text if excerpt else None
+        trace, more = request.trace, self.behind > 0
+        return Recall(text, shown, degraded, trace.took_ms, trace.as_shape(), doubt, more=more, text=told)
+
+    def pack(self, shown: Sequence[Hit]) -> Excerpt | None:
+        """Return what of the hits a reader is shown in the budget; None without a budget."""
+        options = self.request.options
+        if options.budget is None:
+            return None
+        from quaid.recall.blocks import pack  # not above: most questions have no budget
+
+        question = self.request.query.text
+        return pack(shown, options.budget, question=question, more=self.behind > 0, with_ids=options.with_ids)
 
     def rank(self) -> None:
         """Score the candidates, and bring in the facts of the best sessions."""
@@ -213,6 +238,7 @@ class _Pipeline:
         new = {chunk_id for chunk_id, _ in self.retrieved.rankings.get("hyde", ())[:MAX_JUDGED]}
         for chunk_id in scores.keys() - grades.keys() - new:
             scores[chunk_id] = min(scores[chunk_id], least)
+        scoring.lift_called(self.found, self.retrieved, scores)
         self.ranked.sort(key=lambda each: (-scores[each.chunk_id], each.chunk_id))
 
     def choose(self) -> tuple[list[Chosen], dict[int, set[int]]]:
@@ -222,7 +248,8 @@ class _Pipeline:
         opposed: dict[int, set[int]] = {}
         with request.trace.stage("choose") as noted:
             if settings.stages.cut and not keyword_only:
-                ranked = scoring.cut(request, self.retrieved, ranked, scores)
+                called = scoring.called_chunks(self.found, self.retrieved)
+                ranked = scoring.cut(request, self.retrieved, ranked, scores, called)
             ordered = [(each, scores[each.chunk_id]) for each in ranked]
             if not keyword_only:
                 ordered = diversity.reorder(request, self.retrieved, ranked, scores)
@@ -231,6 +258,7 @@ class _Pipeline:
             folded = diversity.fold((each for each, _ in ordered), similarity, limit)
             value = {each.chunk_id: score for each, score in ordered}
             chosen = [(each, value[each.chunk_id], count) for each, count in folded]
+            self.behind = max(0, len(ordered) - sum(count for _, count in folded)) if len(folded) == limit else 0
             noted |= {"limit": limit, "shown": len(chosen), "behind": max(0, len(ordered) - len(chosen))}
         if settings.stages.contradictions and not keyword_only:
             chosen, opposed = contradictions.show_together(request, chosen)
@@ -241,6 +269,8 @@ class _Pipeline:
         request, settings = self.request, self.request.settings
         if request.options.limit or settings.limit:
             return request.options.limit or settings.limit
+        if request.options.budget is not None:  # then the room decides
+            return MOST_IN_BUDGET
         seen = request.visible
         count = documents.count_chunks(request.connection) if seen is None else len(seen)
         return cutoff.dynamic_k(count, settings.k_least, settings.k_most)

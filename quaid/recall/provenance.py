@@ -6,16 +6,16 @@ failure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
-from quaid.index import backlinks
+from quaid.index import backlinks, graph
 from quaid.index.backlinks import Related
 from quaid.model import Commit, Kind
-from quaid.recall.hits import SOURCES
+from quaid.recall.hits import SOURCES, whose_word
 from quaid.vault import differences, files
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class NoteChange:
 class Provenance:
     """All that is known of where a memory comes from.
 
-    `source` is owner, agent, tool or import, None where nobody can tell: a conversation has several voices.
+    `source` is owner, other, agent, tool or import, None where nobody can tell: a conversation has several voices.
     `created` is None for a note that no commit holds, or whose beginning a shallow clone lacks; `edits` follow it,
     oldest first. `facts` rest on a turn, came from an episode or mention an entity. `remarks` are sentences about what
     is missing.
@@ -118,10 +118,11 @@ class _Life:
 
 
 def explain(
-    view: NoteView, index: apsw.Connection, history: History, root: Path, own_email: str, seen: Seen = list
-) -> Provenance:
+    view: NoteView, index: apsw.Connection, history: History, root: Path, own_email: str, seen: Seen = list,
+    owner_names: Collection[str] = (),
+) -> Provenance:  # fmt: skip
     """Put together why `view` is believed; `own_email` is the address Quaid commits under, `seen` gives those of some
-    commits that may be shown.
+    commits that may be shown, `owner_names` are those of the one who asks.
     """
     document = view.document
     life = _read_life(view, history, root, own_email, seen)
@@ -140,7 +141,7 @@ def explain(
         remarks.append(f"{origin}; it cites no turn.")
     return Provenance(
         view,
-        _source(document, life),
+        _source(document, life, graph.with_aliases(index, owner_names)),
         tuple(turns),
         tuple(_sessions(index, view, citations)),
         life.created,
@@ -274,11 +275,11 @@ def _author_class(revision: Revision, own_email: str) -> str:
     return QUAID if is_ours else HUMAN
 
 
-def _source(document: Document, life: _Life) -> str | None:
+def _source(document: Document, life: _Life, owner_keys: Collection[str]) -> str | None:
     """Return who stands behind a statement: what its frontmatter says, else who wrote the note."""
     if document.kind == Kind.EPISODE:
         return None
     if document.source is not None:
-        return SOURCES.get(document.source)
+        return whose_word(document.source, document.speaker, owner_keys) if document.source in SOURCES else None
     is_by_hand = life.created.by == HUMAN if life.created else life.is_known and not life.edits
     return "owner" if is_by_hand else None

@@ -13,6 +13,7 @@ from quaid.recall.intent import Intent, classify
 from quaid.recall.metadata import strip_metadata
 from quaid.text.dates import DateMention, find_dates
 from quaid.text.stop_words import STOP_WORDS
+from quaid.text.words import list_joined_parts, list_words
 
 MAX_NAME_WORDS = 4
 """Words in the longest run that is looked up as a name."""
@@ -21,9 +22,11 @@ MAX_PHRASE = 200
 """Characters of a quoted phrase."""
 ALL_STAGES = frozenset({"metadata", "owner", "intent", "dates", "phrases"})
 
-_WORD = re.compile(r"[^\W_]+(?:['.&-][^\W_]+)*", re.UNICODE)
+_JOINT = "['.&-]"
+"""What stands within a name."""
 _POSSESSIVE = re.compile(r"['’]s?$")  # noqa: RUF001 - people type both apostrophes
 _OWNER = frozenset("i i'd i'll i'm i've me mine my myself our ours ourselves us we we're we've".split())  # noqa: SIM905
+_OWNER_AS_SUBJECT = frozenset("i i'd i'll i'm i've we we're we've".split())  # noqa: SIM905
 _MARKS = frozenset("\"'“„«‘")  # noqa: RUF001 - people type all of these
 
 # Compiled when a question has a mark: `re` keeps what it has compiled, and most questions have none. An inch sign
@@ -47,13 +50,14 @@ class Query:
     """A question as the channels search for it.
 
     `words` are for the keyword channel; `name_keys` are all runs of words that could be a name, longest first;
-    `owner_keys` are the names of the owner where the question says `my`.
+    `owner_keys` are the names of the owner where the question says `my`; it is about the owner where it says `I`.
     """
 
     text: str
     words: tuple[str, ...]
     name_keys: tuple[str, ...]
     owner_keys: tuple[str, ...] = ()
+    is_about_owner: bool = False
     intent: Intent = Intent.GENERAL
     dates: tuple[DateMention, ...] = ()
     phrases: tuple[str, ...] = ()
@@ -65,13 +69,15 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: C
     if "metadata" in stages:
         text = strip_metadata(text)
     spoken = text.replace("’", "'")  # noqa: RUF001
-    tokens = _WORD.findall(spoken)
-    says_my = "owner" in stages and not _OWNER.isdisjoint(token.lower() for token in tokens)
+    tokens = list_words(spoken, _JOINT)
+    spoken_words = {token.lower() for token in tokens} if "owner" in stages else set()
+    says_my = not _OWNER.isdisjoint(spoken_words)
     return Query(
         text.strip(),
         tuple(fulltext.terms(text)),
         _name_keys(text, [_POSSESSIVE.sub("", token) for token in tokens]),
         tuple(dict.fromkeys(name_key(name) for name in owner_names if name)) if says_my else (),
+        not _OWNER_AS_SUBJECT.isdisjoint(spoken_words),
         classify(text) if "intent" in stages else Intent.GENERAL,
         find_dates(text, now) if "dates" in stages else (),
         find_phrases(text) if "phrases" in stages else (),
@@ -110,4 +116,5 @@ def _name_keys(text: str, tokens: list[str]) -> tuple[str, ...]:
     )
     keys = (key for key in runs if len(key) > 1 and key not in STOP_WORDS)
     linked = (name_key(name) for name in find_names(text))
-    return tuple(dict.fromkeys([whole, *linked, *keys]))
+    within = (name_key(part) for part in list_joined_parts(text))
+    return tuple(dict.fromkeys([whole, *linked, *keys, *within]))

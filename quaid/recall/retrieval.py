@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from quaid.embed import Embedder
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, vectors
+from quaid.index.references import target_of
 from quaid.index.scope import Scope, ScopedChunks
 from quaid.index.vectors import EmbedderRow
 from quaid.recall import beam_search, fusion
@@ -53,7 +54,9 @@ class Sources:
 
 @dataclass(slots=True)
 class SearchRequest:
-    """One question with all that its stages need. `named` are the keys of the entities that it names."""
+    """One question with all that its stages need. `named` are the keys of the entities that it names, `owner_names`
+    what the one who asks is called, without the aliases of their note.
+    """
 
     sources: Sources
     settings: RecallSettings
@@ -62,6 +65,7 @@ class SearchRequest:
     query: Query
     scope: Scope
     named: frozenset[str] = frozenset()
+    owner_names: tuple[str, ...] = ()
 
     @property
     def connection(self) -> apsw.Connection:
@@ -127,10 +131,18 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     if stages.exact and not keyword_only:
         with request.trace.stage("exact") as noted:
             if query.name_keys:
-                called = documents.find_by_reference(request.connection, query.text.strip(" ?!."), request.scope)
-                retrieved.exact = frozenset(document.doc_id for document in called)
+                retrieved.exact = _find_called(request)
             noted["found"] = len(retrieved.exact)
     return retrieved
+
+
+def _find_called(request: SearchRequest) -> frozenset[int]:
+    """Return the documents whose id, path, name, title or alias is the whole question, as a link or not."""
+    text = target_of(request.query.text)
+    for name in dict.fromkeys((text, text.strip(" ?!.\"'“”"))):
+        if called := documents.find_by_reference(request.connection, name, request.scope):
+            return frozenset(document.doc_id for document in called)
+    return frozenset()
 
 
 def search_graph(request: SearchRequest, best: Collection[int], retrieved: Retrieved) -> None:

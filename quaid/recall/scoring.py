@@ -12,6 +12,7 @@ from quaid.recall import beam_search
 from quaid.recall.candidates import CandidateSet, hit_id, hit_kind
 from quaid.recall.intent import PROFILES, Intent
 from quaid.recall.retrieval import Retrieved, SearchRequest
+from quaid.text import endings
 
 HALF_LIFE_DAYS = 60.0
 STRETCH_PER_ACCESS = 0.15
@@ -25,7 +26,7 @@ UNSURE = 0.5
 """The confidence of a note that states none."""
 NEVER_USED = Use()
 EXACT = 1.0
-"""The gain in score of an exact name."""
+"""The score of a note that is called as the question."""
 MAX_CUT_SHOWN = 20
 """The maximum of left-out candidates that the trace names."""
 
@@ -39,16 +40,14 @@ RELEVANCE_SHARE, RECENCY_SHARE, FREQUENCY_SHARE, CONFIDENCE_SHARE = 0.6, 0.2, 0.
 def adjust(
     request: SearchRequest, found: CandidateSet, retrieved: Retrieved, strengths: Mapping[str, Use]
 ) -> dict[int, float]:
-    """Return the scores of candidates by chunk_id: relevance with an exact name, the intent's types, age, use and
-    certainty, as far as they are on.
+    """Return the scores of candidates by chunk_id: relevance with the intent's types, age, use and certainty, as far as
+    they are on. A note that is called as the question goes first.
     """
     stages, keyword_only, now = request.settings.stages, request.options.keyword_only, request.options.moment
     has_age = (stages.decay or stages.composite) and not keyword_only
     scores = dict(found.scores)
     for chunk_id, candidate in found.candidates.items():
         score = scores[chunk_id]
-        if candidate.doc_id in retrieved.exact:
-            score += EXACT
         if stages.type_boosts and not keyword_only:
             score *= type_boost(candidate, request.query.intent)
         if has_age:
@@ -56,7 +55,28 @@ def adjust(
             score = faded(score, candidate, use, now) if stages.decay else score
             score = composite(score, candidate, use, now) if stages.composite else score
         scores[chunk_id] = score
+    lift_called(found, retrieved, scores)
     return scores
+
+
+def lift_called(found: CandidateSet, retrieved: Retrieved, scores: dict[int, float]) -> None:
+    """Put the opening of each note that is called as the question before all else; its others keep their places."""
+    called = called_chunks(found, retrieved)
+    scores |= dict.fromkeys(called, max(EXACT, *scores.values())) if called else {}
+
+
+def called_chunks(found: CandidateSet, retrieved: Retrieved) -> set[int]:
+    """Return the opening of each note that is called as the question, of a conversation the best turn."""
+
+    def rank(candidate: Candidate) -> tuple[int, float, int]:
+        place = candidate.ordinal if candidate.turn is None else 0
+        return place, -found.scores[candidate.chunk_id], candidate.chunk_id
+
+    best: dict[int, Candidate] = {}
+    for candidate in found.candidates.values():
+        if candidate.doc_id in retrieved.exact:
+            best[candidate.doc_id] = min(candidate, best.get(candidate.doc_id, candidate), key=rank)
+    return {candidate.chunk_id for candidate in best.values()}
 
 
 def composite(relevance: float, candidate: Candidate, use: Use, now: datetime) -> float:
@@ -133,12 +153,18 @@ def select(request: SearchRequest, found: CandidateSet, scores: Mapping[int, flo
 
 
 def cut(
-    request: SearchRequest, retrieved: Retrieved, ranked: Collection[Candidate], scores: Mapping[int, float]
+    request: SearchRequest,
+    retrieved: Retrieved,
+    ranked: Collection[Candidate],
+    scores: Mapping[int, float],
+    called: Collection[int] = (),
 ) -> list[Candidate]:
-    """Return the relevant ones of `ranked`: found for a reason, and not too far behind the best."""
+    """Return the relevant ones of `ranked`: found for a reason, and not too far behind the best that is not `called` as
+    the question.
+    """
     matched = {chunk_id for chunk_id, _ in retrieved.rankings.get("keyword", ())}
     with_reason = {candidate.chunk_id for candidate in ranked if reason(candidate, retrieved, matched)}
-    best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in with_reason), 0.0)
+    best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in with_reason.difference(called)), 0.0)
     kept = []
     for candidate in ranked:
         score = scores[candidate.chunk_id]
@@ -181,10 +207,7 @@ def truth(request: SearchRequest, candidates: Collection[Candidate]) -> Callable
 
 def is_over(candidate: Candidate, today: str) -> bool:
     """Return whether a fact has been replaced, or was true only until a day before `today` (YYYY-MM-DD)."""
-    if candidate.superseded_by is not None:
-        return True
-    end = _end(candidate)
-    return end is not None and end[:10] < today
+    return candidate.superseded_by is not None or endings.is_over(candidate, today)
 
 
 def was_true(candidate: Candidate, day: str, ended: str | None) -> bool:
@@ -192,13 +215,8 @@ def was_true(candidate: Candidate, day: str, ended: str | None) -> bool:
     began = candidate.valid_from
     if began is not None and began[:10] > day:
         return False
-    own_end = _end(candidate)
-    end = own_end or ended
-    if end is not None:
-        return day <= end[:10] if own_end else day < end[:10]
+    if own_end := endings.find_last_day(candidate):
+        return day <= own_end
+    if ended is not None:
+        return day < ended[:10]
     return candidate.superseded_by is None
-
-
-def _end(candidate: Candidate) -> str | None:
-    """Return the last day on which a fact held. What is immutable happened until then, and stays so."""
-    return None if candidate.durability == "immutable" else candidate.valid_until

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from quaid.errors import SettingError
+from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS
+from quaid.model import Level
 from quaid.place import LOCAL_FILE, state_folder
+from quaid.recall.visibility import read_core_notes
 from quaid.vault import transaction
+from quaid.vault.layout import Layout
 from quaid.vault.notes import NOT_MADE
+from quaid.vault.uncommitted import list_uncommitted
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
     from quaid.report.status import EmbeddingState, Index, RepositoryStatus, Watcher
 
 MISPLACED_STEP = "move them elsewhere, or make their frontmatter count with: quaid config vault.hand_written managed"
-_NEXT_STEPS = {
-    "rebase": "git rebase --continue or --abort",
-    "am": "git am --continue or --abort",
-    "merge": "git merge --continue or --abort",
-    "cherry-pick": "git cherry-pick --continue or --abort",
-    "revert": "git revert --continue or --abort",
-    "bisect": "git bisect reset",
-}
+WAITING_STEP = "end that; the notes are in the vault, and the next write of Quaid commits them"
+"""The next step where git refuses to commit what is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Attention:
     what: str
     next_step: str = ""
     paths: tuple[str, ...] = ()
+    level: Level = "warning"
 
 
 def list_attention(
@@ -45,12 +46,17 @@ def list_attention(
     problems: Sequence[tuple[str, str]],
 ) -> tuple[Attention, ...]:
     """Everything that needs attention, the most pressing first; `problems` are (path, problem) of notes."""
-    found = [Attention(f"All settings are defaults. {memory.problem}")] if memory.problem else []
+    found = []
+    if memory.problem is not None:
+        some = "Settings that cannot be used are defaults, and nothing is written."
+        said = some if isinstance(memory.problem, SettingError) else "All settings are defaults."
+        found.append(Attention(f"{said} {memory.problem}"))
     # All other databases that are set aside are made again from files.
     damaged = state_folder(memory.root) / f"{LOCAL_FILE}.damaged"
     if os.path.lexists(damaged):
         what = f"{LOCAL_FILE} was damaged: counters since the last run, queued lines and logs start from nothing"
         found.append(Attention(what, f"see what {damaged} holds, then remove it"))
+    found += _list_refused(memory)
     found += _index_attention(index, embedding, watcher)
     found += _repository_attention(repository, is_lock_abandoned=repository.locked and memory.git.is_lock_abandoned)
     misplaced = tuple(path for path, problem in problems if problem == NOT_MADE)
@@ -62,7 +68,36 @@ def list_attention(
     if misplaced:
         what = f"{_count(len(misplaced), 'note')} in Quaid's folders that Quaid did not make: searched as your own"
         found.append(Attention(what, MISPLACED_STEP, misplaced))
+    found += [
+        Attention(f"{note} is longer than a session has room for: {over:,} characters of it are left out", step)
+        for note, over, step in list_long_core_notes(memory)
+    ]
     return (*found, *_background_attention(memory))
+
+
+def _list_refused(memory: Memory) -> list[Attention]:
+    """What git would not commit, with the cause and since when."""
+    waiting = list_uncommitted(memory.root)
+    if not waiting:
+        return []
+    paths = dict.fromkeys(edit.rel_path for each in waiting for edit in each.change.edits)
+    what = f"{_count(len(waiting), 'change')} not committed since {waiting[0].since}: {waiting[-1].reason}"
+    return [Attention(what, WAITING_STEP, tuple(paths), "error")]
+
+
+def list_long_core_notes(memory: Memory) -> list[tuple[str, int, str]]:
+    """Return (file, characters left out, next step) of each core note that a session's context shows in part."""
+    from quaid.agents.session_context import list_cut
+    from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+
+    hooks = memory.settings.hooks
+    if not hooks.context:
+        return []
+    place = Layout.of(memory.settings.vault)
+    cut = list_cut(tuple(read_core_notes(memory.root, memory.answers.owners(), place)), hooks.context_tokens)
+    wanted = hooks.context_tokens + sum(2 * over for _, over in cut) // CHARACTERS_PER_TOKEN
+    step = f"shorten it, or give sessions more room: quaid config hooks.context_tokens {-(-wanted // 100) * 100}"
+    return [(note, over, step) for note, over in cut]
 
 
 def _repository_attention(repository: RepositoryStatus, *, is_lock_abandoned: bool) -> list[Attention]:
@@ -71,7 +106,7 @@ def _repository_attention(repository: RepositoryStatus, *, is_lock_abandoned: bo
         found.append(Attention(repository.problem))
     if repository.operation:
         what = f"A {repository.operation} is in progress: Quaid commits nothing until it has ended"
-        found.append(Attention(what, _NEXT_STEPS.get(repository.operation, "end it, then try again")))
+        found.append(Attention(what, NEXT_STEPS.get(repository.operation, "end it, then try again")))
     if is_lock_abandoned:
         what = "A killed write of Quaid left index.lock"
         found.append(Attention(what, "the next write finishes it and removes that"))
@@ -79,10 +114,12 @@ def _repository_attention(repository: RepositoryStatus, *, is_lock_abandoned: bo
         what = "Another git process holds index.lock"
         found.append(Attention(what, "wait for it; if none is running, remove .git/index.lock"))
     if repository.detached and not repository.operation:
-        found.append(Attention("HEAD is detached: commits belong to no branch", "git switch BRANCH"))
+        found.append(Attention("HEAD is detached: commits belong to no branch", KEEP_DETACHED))
     if repository.uncommitted:
         what = f"{_count(len(repository.uncommitted), 'note')} with changes that are not committed"
-        found.append(Attention(what, "git status, then git add -A && git commit", repository.uncommitted))
+        found.append(
+            Attention(what, "see them with git status; git add and git commit what is to stay", repository.uncommitted)
+        )
     return found
 
 
@@ -90,7 +127,7 @@ def _index_attention(index: Index, embedding: EmbeddingState, watcher: Watcher |
     found = [Attention(index.problem)] if index.problem else []
     if embedding.problem:
         found.append(Attention(embedding.problem))
-    elif index.pending and embedding.ready:
+    elif index.pending and embedding.ready and not index.embedding:
         found.append(Attention(f"{index.pending:,} chunks have no vector yet", "quaid sync"))
     if index.failed:
         found.append(Attention(f"{index.failed:,} chunks could not be embedded", "quaid reindex"))

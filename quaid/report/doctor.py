@@ -17,21 +17,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.errors import QuaidError
+from quaid.errors import QuaidError, WeightsMissingError
 from quaid.history import index_lock
-from quaid.history.repository import find_repository
+from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS, find_repository
 from quaid.history.vault_history import History
 from quaid.index import database, documents
 from quaid.index.reader import IndexReader
 from quaid.llm import Models
 from quaid.model import Finding, Level
 from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
-from quaid.report.attention import MISPLACED_STEP
+from quaid.report.attention import MISPLACED_STEP, WAITING_STEP, list_long_core_notes
 from quaid.report.outbound import describe_outbound, list_outbound
 from quaid.sync.follow import read_heartbeat
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction
 from quaid.vault.notes import NOT_MADE
+from quaid.vault.uncommitted import list_uncommitted
 
 if TYPE_CHECKING:
     from quaid.docs.registry import Project
@@ -110,9 +111,9 @@ def check_repository(memory: Memory) -> Outcome:
         return "error", "The vault is not in a git repository.", f"git init {memory.root}"
     state = memory.git.state()
     if state.operation:
-        return "warning", f"A {state.operation} is in progress; writes wait for it.", "end it"
+        return "warning", f"A {state.operation} is in progress; writes wait for it.", NEXT_STEPS[state.operation]
     if state.detached:
-        return "warning", "HEAD is detached; commits belong to no branch.", "git switch BRANCH"
+        return "warning", "HEAD is detached; commits belong to no branch.", KEEP_DETACHED
     return "ok", f"On branch {state.branch}" + ("" if state.head else ", no commit yet")
 
 
@@ -139,7 +140,10 @@ def check_state(memory: Memory) -> Outcome:
 
 
 def check_writes(memory: Memory) -> Outcome:
-    """Check that no killed write is left unfinished."""
+    """Check that no write is left unfinished or uncommitted."""
+    if waiting := list_uncommitted(memory.root):
+        count = f"{len(waiting)} {'change' if len(waiting) == 1 else 'changes'}"
+        return "error", f"{count} not committed since {waiting[0].since}: {waiting[-1].reason}", WAITING_STEP
     left = [
         f"{unfinished.reason} (kept in {unfinished.folder})" for unfinished in transaction.list_unfinished(memory.root)
     ]
@@ -176,7 +180,8 @@ def check_weights(memory: Memory) -> Outcome:
         return "warning", "Embedding is switched off; recall uses words and graph only.", step
     if memory.embedding.embedder() is None:
         problem = memory.embedding.problem
-        return "error", f"{problem}", "quaid doctor --fetch"
+        step = problem.next_step if isinstance(problem, WeightsMissingError) else "quaid doctor --fetch"
+        return "error", f"{problem}", step
     return "ok", f"{settings.provider}: {settings.model}"
 
 
@@ -347,6 +352,14 @@ def check_folders(memory: Memory) -> Outcome:
     return "warning", sentence, MISPLACED_STEP
 
 
+def check_core_notes(memory: Memory) -> Outcome:
+    """Check that a session's context has room for the core notes."""
+    if cut := list_long_core_notes(memory):
+        said = ", ".join(f"{note} ({over:,} characters too long)" for note, over, _ in cut)
+        return "warning", f"A session shows these core notes in part, their newest lines: {said}.", cut[0][2]
+    return "ok", "A session shows them whole"
+
+
 def check_disk(memory: Memory) -> Outcome:
     """Check that the disk has room."""
     folder = next(path for path in (memory.root, *memory.root.parents) if path.is_dir())
@@ -374,5 +387,6 @@ CHECKS: dict[str, Callable[[Memory], Outcome]] = {
     "folders": check_folders,
     "obsidian-git": check_obsidian_git,
     "conflict copies": check_conflict_copies,
+    "core notes": check_core_notes,
     "disk": check_disk,
 }

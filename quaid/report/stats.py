@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
-from quaid.index import documents, graph
+from quaid.index import documents, graph, references
 from quaid.model import Kind, ModelUsage, Use
 from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE, state_folder
 from quaid.recall.records import RecallRecords
@@ -173,13 +173,12 @@ def health_stats_of(memory: Memory) -> HealthStats:
 
 def _title(connection: apsw.Connection, reference: str) -> str | None:
     """The text of a fact or a turn, else the title; None when the memory is no longer there."""
-    note, _, turn = reference.partition("#t")
     try:
-        document = documents.resolve_one(connection, note)
+        document, turn, _ = references.resolve_one(connection, reference)
     except QuaidError:
         return None
-    if turn.isdigit():
-        return documents.text_of(connection, document.doc_id, int(turn)) or None
+    if turn is not None:
+        return documents.text_of(connection, document.doc_id, turn) or None
     return documents.text_of(connection, document.doc_id) if document.kind == Kind.FACT else document.title
 
 

@@ -10,13 +10,14 @@ from quaid.capture.note_finder import list_waiting
 from quaid.errors import QuaidError
 from quaid.index import database, documents, vectors
 from quaid.index.reader import IndexReader
-from quaid.local import quarantine
+from quaid.local import locks, quarantine
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import visible_paths
 from quaid.report.attention import Attention, list_attention
 from quaid.report.outbound import list_outbound
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.follow import read_heartbeat
+from quaid.vault.uncommitted import list_uncommitted
 
 if TYPE_CHECKING:
     import apsw
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryStatus:
-    """The git side. `problem` says that git itself could not be asked; then the rest is empty."""
+    """The git side. `uncommitted` are the owner's changes, without what Quaid wrote and git refused. `problem` says
+    that git itself could not be asked; then the rest is empty.
+    """
 
     branch: str | None = None
     head: str | None = None
@@ -48,6 +51,8 @@ class Index:
     pending: int = 0
     failed: int = 0
     problem: str | None = None
+    embedding: bool = False
+    """A process embeds what is pending, in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +159,8 @@ def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
         return Index(state, problem=problem), reader, seen
     pending, failed = vectors.count_pending(connection), count_chunks(connection, "failed")
     notes, chunks = documents.count(connection), count_chunks(connection)
-    return Index(state, notes, changed, chunks, pending, failed, problem), reader, seen
+    is_embedding = bool(pending) and locks.is_held(state_folder(memory.root) / locks.EMBEDDING_LOCK)
+    return Index(state, notes, changed, chunks, pending, failed, problem, is_embedding), reader, seen
 
 
 def _is_fresh(memory: Memory, reader: IndexReader) -> bool:
@@ -168,7 +174,8 @@ def _is_fresh(memory: Memory, reader: IndexReader) -> bool:
 def _repository_state(memory: Memory) -> RepositoryStatus:
     try:
         state = memory.git.state()
-        uncommitted = tuple(memory.git.uncommitted())
+        waiting = {edit.rel_path for each in list_uncommitted(memory.root) for edit in each.change.edits}
+        uncommitted = tuple(path for path in memory.git.uncommitted() if path not in waiting)
     except QuaidError as error:
         return RepositoryStatus(problem=str(error))
     return RepositoryStatus(state.branch, state.head, state.operation, state.locked, state.detached, uncommitted)

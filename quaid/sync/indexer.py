@@ -89,6 +89,6 @@ class Indexer(DerivedIndex):
         try:
             missing = History(self.root, self._settings.git).tracked_missing(gone)
         except QuaidError:  # git cannot say why: then nothing says that they are gone for good
-            raise MassRemovalError(len(gone), known) from None
+            raise MassRemovalError(len(gone), known, self.root) from None
         if diff.looks_like_accident(missing, known, *limits):
-            raise MassRemovalError(len(missing), known)
+            raise MassRemovalError(len(missing), known, self.root)

@@ -42,6 +42,8 @@ class VaultChange:
     answer: str = ""
     merged: str | None = None
     """The commit that this one merges."""
+    stays: bool = False
+    """True if its files stay in the vault though git refuses to commit them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,13 @@ def write(root: Path, change: VaultChange) -> None:
     Raises:
         VaultReadOnlyError, DiskFullError: it could not be kept.
     """
-    data = {
+    with files.explaining(locate(root)):
+        write_private(locate(root), json.dumps(describe(change)), sync=True)
+
+
+def describe(change: VaultChange) -> dict[str, Any]:
+    """Return a change as plain JSON, which `parse` reads."""
+    return {
         "key": change.key,
         "subject": change.message.subject,
         "body": change.message.body,
@@ -71,10 +79,9 @@ def write(root: Path, change: VaultChange) -> None:
         "author": change.author,
         "answer": change.answer,
         "merged": change.merged,
+        "stays": change.stays,
         "edits": [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits],
     }
-    with files.explaining(locate(root)):
-        write_private(locate(root), json.dumps(data), sync=True)
 
 
 def read(root: Path) -> VaultChange | None:
@@ -84,7 +91,7 @@ def read(root: Path) -> VaultChange | None:
     if not os.path.lexists(locate(root)):
         return None
     try:
-        return _parse(files.read_note(state_folder(root), PENDING_FILE) or b"")
+        return parse(files.read_note(state_folder(root), PENDING_FILE) or b"")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         set_aside(root, f"The intention of a write could not be understood ({error})", leftover=locate(root))
         return None
@@ -117,7 +124,12 @@ def list_unfinished(root: Path) -> Iterator[Unfinished]:
         yield Unfinished(folder, reason.decode("utf-8", "replace").strip())
 
 
-def _parse(text: bytes) -> VaultChange:
+def parse(text: bytes) -> VaultChange:
+    """Return the change that `text` describes.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError, RecursionError: it is not as Quaid writes them.
+    """
     from quaid.model import Message
 
     data: dict[str, Any] = json.loads(text)
@@ -130,7 +142,8 @@ def _parse(text: bytes) -> VaultChange:
     merged = data["merged"]
     if merged is not None and not _COMMIT_ID.fullmatch(merged):
         raise ValueError("it merges something that is not a commit")
-    return VaultChange(_text(data["key"]), edits, message, author, _text(data["answer"]), merged)
+    answer, stays = _text(data["answer"]), data["stays"] is True
+    return VaultChange(_text(data["key"]), edits, message, author, answer, merged, stays)
 
 
 def _text(value: object) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import re
 import time
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Self
+from unicodedata import combining, normalize
 
 from quaid.errors import BadInputError
 from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, Kind
+from quaid.text.words import list_words
 
 if TYPE_CHECKING:
     from quaid.settings import VaultSettings
@@ -55,6 +56,8 @@ _HIDDEN = re.compile(r"^[.~]")
 _HIDDEN_FILES = {".gitignore", ".gitattributes"}
 _MAX_NAME_BYTES = 190
 """Bytes of an entity's name as a file; file systems take 255."""
+_MAX_SLUG_BYTES = 120
+"""Bytes of a slug: some folders that are encrypted take names of 143."""
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{20,24}\.tmp", re.DOTALL)
 _RESERVED = re.compile(r"^(con|prn|aux|nul|conin\$|conout\$|com[\d¹²³]|lpt[\d¹²³])(?= *(?:\.|$))", re.IGNORECASE)
 
@@ -215,16 +218,33 @@ def new_id(now: datetime) -> str:
 
 
 def slug(text: str, limit: int = 48) -> str:
-    """Lower-case ASCII words joined by hyphens, cut at a word's end; `note` when nothing is left."""
-    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    words = re.findall(r"[a-z0-9]+", ascii_text.lower().replace("'", ""))
+    """The words of `text` in lower case, joined by hyphens, cut at a word's end to `limit` characters; `note` when
+    nothing is left. Latin letters lose what stands on them, those of other scripts stay as they are.
+    """
+    folded = normalize("NFKC", normalize("NFKC", text.replace("'", "")).lower().replace("ß", "ss"))
     kept = ""
-    for word in words:
-        candidate = f"{kept}-{word}" if kept else word[:limit]
-        if len(candidate) > limit:
+    for word in map(_without_accents, list_words(folded)):
+        candidate = f"{kept}-{word}" if kept else word
+        while not kept and not _fits(candidate, limit):
+            candidate = candidate[:-1]
+        if not _fits(candidate, limit):
             break
         kept = candidate
     return kept or "note"
+
+
+def _fits(name: str, limit: int) -> bool:
+    return len(name) <= limit and len(name.encode()) <= _MAX_SLUG_BYTES
+
+
+def _without_accents(word: str) -> str:
+    """`word` with its Latin letters as ASCII, as far as they are ASCII letters with something on them."""
+    kept = ""
+    for char in word:
+        base = normalize("NFKD", char)[0]
+        if base.isascii() or not (combining(char) and kept[-1:].isascii()):
+            kept += base if base.isascii() else char
+    return kept
 
 
 def fact_path(text: str, note_id: str, created: datetime) -> str:
@@ -246,16 +266,17 @@ def session_tail(session: str) -> str:
     return hashlib.sha256(session.encode()).hexdigest()[:6]
 
 
-def episode_path(session: str, started: datetime) -> str:
-    """`episodes/2026/11/20-1402-2f1c9a.md`"""
-    return f"episodes/{started:%Y/%m/%d-%H%M}-{session_tail(session)}.md"
+def episode_path(session: str, started: datetime, title: str | None = None) -> str:
+    """`episodes/2026/11/20-1402-2f1c9a.md`, or with a title `episodes/2026/11/20-1402-the-lease-2f1c9a.md`"""
+    named = f"-{slug(title)}" if title else ""
+    return f"episodes/{started:%Y/%m/%d-%H%M}{named}-{session_tail(session)}.md"
 
 
 def entity_path(name: str) -> str:
     """`entities/Maya Chen.md`: the file name is the name, but what file systems and links refuse is replaced by its
     full-width twin, so that no two names share a file.
     """
-    cleaned = _FORBIDDEN.sub(_full_width, unicodedata.normalize("NFC", name))
+    cleaned = _FORBIDDEN.sub(_full_width, normalize("NFC", name))
     cleaned = _HIDDEN.sub(_full_width, " ".join(cleaned.split())).rstrip(" .")
     if len(cleaned.encode()) > _MAX_NAME_BYTES:
         cleaned = (

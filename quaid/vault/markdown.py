@@ -22,12 +22,15 @@ _DELIMITER = re.compile(r"\\[\\`*_~=]|`+|\*+|_+|~+|=+|\n")
 _BLOCK_ID = re.compile(r"(?:^|(?<![ \t])[ \t]+)\^[A-Za-z0-9-]+[ \t]*(?=\r?$)", re.MULTILINE)
 _LINE_MARK = re.compile(r"^[ \t]*(?:>[ \t]?|#{1,6}[ \t]+|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?|\d+[.)][ \t]+)+", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(?:```[^`\n]*|~~~[^\n]*)$", re.MULTILINE)
+_NAME = r"[\w\u0300-\u036f\u0900-\u109f\u1780-\u17ff-]"  # with the marks of Indic scripts and their neighbours
 _EDGE = re.compile(
     r"^[ \t]*[-*+][ \t]+(?:\[\[(?P<subject>[^\[\]\n]+)\]\][ \t]+)?"
-    r"(?P<relation>[A-Za-z][\w-]*(?:[ ][\w-]+){0,4})[ \t]+\[\[(?P<object>[^\[\]\n]+)\]\][ \t]*(?:\^[\w-]+)?[ \t]*\r?$",
+    rf"(?P<relation>[^\W\d_]{_NAME}*(?:[ ]{_NAME}+){{0,4}})[ \t]+\[\[(?P<object>[^\[\]\n]+)\]\]"
+    r"[ \t]*(?:\^[\w-]+)?[ \t]*\r?$",
     re.MULTILINE,
 )
 _NOT_SPACE = re.compile(r"\S")
+_SENTENCE_END = r"[.!?]\s|[。！？।]"  # noqa: RUF001
 _CITATION = re.compile(r"\[\[(?:[^\[\]|#]*/)?([^\[\]|#/]+?)(?:\.md)?#\^t([0-9]{1,9})(?:\|[^\[\]]*)?\]\]")
 _CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7}|\|{7})(?: [^\r\n]*)?\r?$", re.MULTILINE)
 
@@ -134,7 +137,7 @@ def split_text(text: str, limit: int = CHUNK_CHARS) -> Iterator[str]:
         window = text[start : start + limit]
         paragraph = window.rfind("\n\n")
         cut = paragraph if paragraph > limit // 3 else 0
-        cut = cut or _last(window, r"\n", limit) or _last(window, r"[.!?]\s", limit) or _last(window, r"\s", limit)
+        cut = cut or _last(window, r"\n", limit) or _last(window, _SENTENCE_END, limit) or _last(window, r"\s", limit)
         end = start + (cut or limit)
         yield text[start:end].strip()
         start = next(found.start() for found in _NOT_SPACE.finditer(text, end))

@@ -16,7 +16,8 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from quaid.model import Chunk, Edge, Kind, Note
+from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note
+from quaid.text.words import stands_alone
 from quaid.vault import episodes, frontmatter, layout, markdown, properties
 from quaid.vault.layout import Layout
 
@@ -55,7 +56,7 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place:
     problems += head.problems
     body = head.body
     if markdown.has_conflict_markers(text):
-        problems += ("a merge conflict is not resolved; both sides are searchable",)
+        problems += (CONFLICT_PROBLEM,)
         body = markdown.without_conflict_markers(body)
     kind = place.kind_of(rel_path, head.fields)
     if kind in _WITH_HEAD or place.is_managed:
@@ -332,7 +333,11 @@ def _shape_entity(body: str, stem: str, names: Sequence[str], _fields: _Fields) 
     known = "; ".join(_spoken(edge) for edge in markdown.edges(body, stem))
     text = ". ".join(filter(None, (prose.removesuffix(".") if known else prose, known))) or stem
     # A name that the text has is not said twice: its note would be the best for any question that has the name.
-    unsaid = (name for name in names if not re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", text))
+    unsaid = (
+        name
+        for name in names
+        if not any(stands_alone(text, *found.span()) for found in re.finditer(rf"(?i){re.escape(name)}", text))
+    )
     context = ", ".join(unsaid)
     return text, tuple(Chunk(i, piece, context) for i, piece in enumerate(markdown.split_text(text)))
 
@@ -349,7 +354,8 @@ def _shape_episode(body: str, stem: str, names: Sequence[str], fields: _Fields) 
         # "Caroline (8 May 2023)": of six forms tried on LoCoMo the one whose vectors find most (docs/recall.md).
         context = " ".join(filter(None, (turn.speaker, f"({format_day(said_at)})" if said_at else "")))
         for piece in markdown.split_text(turn.text):
-            chunks.append(Chunk(len(chunks), piece, context, "", turn.number, turn.speaker, said_at))
+            keywords = "" if chunks else fields.text("title") or ""
+            chunks.append(Chunk(len(chunks), piece, context, keywords, turn.number, turn.speaker, said_at))
     if not chunks:
         return _shape_by_heading(body, stem, names, fields)
     return "", tuple(chunks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib.resources import files as package_files
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.config import render_setting
 from quaid.model import Edit
@@ -14,6 +15,17 @@ from quaid.vault.layout import FOLDERS
 ADOPTED = ("quaid.toml", "Facts.base")
 """All that a folder with notes of its own is given."""
 _DOTTED = {"gitignore": ".gitignore", "gitattributes": ".gitattributes"}
+
+
+class VaultPlan(NamedTuple):
+    """What makes a folder a vault. `clashes` are the owner's folders that are called like Quaid's, which will lie in
+    `folder`.
+    """
+
+    edits: tuple[Edit, ...]
+    adopted: bool
+    clashes: tuple[str, ...] = ()
+    folder: str = ""
 
 
 def template_folder() -> Path:

@@ -3,7 +3,8 @@
 The steps and what a kill at each leaves behind: the intention is written to pending.json in the vault's state, then the
 files, then the commit, then the intention is removed. The next writer finds a leftover intention and finishes it,
 so the vault ends as if nothing had happened; a repeated call recognises its own `key` and does nothing twice. One that
-cannot be finished is undone and set aside: it must not be in the way of every later write.
+cannot be finished is undone and set aside: it must not be in the way of every later write. A memory that git refuses to
+commit stays in the vault and waits for the next write (uncommitted.py).
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from quaid.errors import DiskFullError, GitMissingError, LockedError, NoteChangedError, QuaidError
 from quaid.model import Committed, Edit, Message
 from quaid.place import LOCK_FILE, state_folder
-from quaid.vault import file_swap, files, intent_log, old_versions
+from quaid.vault import file_swap, files, intent_log, old_versions, uncommitted
 from quaid.vault.intent_log import PENDING_FILE, VaultChange, list_unfinished
 
 __all__ = ["PENDING_FILE", "VaultChange", "apply", "begin", "finish_killed", "list_unfinished", "needs_recovery"]
@@ -71,11 +73,15 @@ def begin(
     """
     with _locked(root, wait_s):
         history.wait_until_ready(say)
-        yield _recover(root, history)
+        finished = _recover(root, history)
+        uncommitted.commit_waiting(root, history)
+        yield finished
 
 
 def apply(root: Path, change: VaultChange, history: History) -> Committed:
     """Write every file and commit, or leave everything as it was. The caller is within `begin`.
+
+    A change that `stays` is kept where git refuses to commit it: its paths are `left`, and the next write tries again.
 
     Raises:
         NoteChangedError: a file is not what its edit was planned on.
@@ -90,7 +96,7 @@ def apply(root: Path, change: VaultChange, history: History) -> Committed:
             for edit in change.edits:
                 files.write_note(root, edit.rel_path, edit.before, edit.after)
                 done.append(edit)
-            committed = history.commit(change.edits, change.message, author=change.author, merged=change.merged)
+            committed = _commit(root, change, history)
         except BaseException:
             _roll_back(root, done)
             intent_log.clear(root)
@@ -98,6 +104,21 @@ def apply(root: Path, change: VaultChange, history: History) -> Committed:
             raise
         intent_log.clear(root)
         _restore_saved(root, old)
+    return committed
+
+
+def _commit(root: Path, change: VaultChange, history: History) -> Committed:
+    try:
+        committed = history.commit(change.edits, change.message, author=change.author, merged=change.merged)
+    except uncommitted.REFUSALS as error:
+        if not change.stays:
+            raise
+        uncommitted.keep(root, change, str(error))
+        paths = tuple(edit.rel_path for edit in change.edits)
+        return Committed(None, paths, paths, str(error))
+    if change.stays and committed.left:
+        kept = uncommitted.keep_left(root, change, committed.left, committed.refused, committed.refusal)
+        return replace(committed, refusal=kept)
     return committed
 
 
@@ -132,8 +153,8 @@ def _recover(root: Path, history: History) -> VaultChange | None:
 
 
 def finish_killed(root: Path, history: History, wait_s: float) -> None:
-    """Finish what a killed writer had begun, if anything."""
-    if needs_recovery(root):
+    """Finish what a killed writer had begun, if anything, and commit what waits for it."""
+    if needs_recovery(root) or uncommitted.list_uncommitted(root):
         with begin(root, history, wait_s):
             pass
 
@@ -175,7 +196,7 @@ def _finish(root: Path, change: VaultChange, history: History) -> None:
         if ours:
             # A merge whose other side git has pruned is a commit like any other.
             merged = change.merged if change.merged and history.has_commit(change.merged) else None
-            history.commit(ours, change.message, author=change.author, merged=merged)
+            _commit(root, replace(change, edits=tuple(ours), merged=merged), history)
         _restore_saved(root, old)
 
 

@@ -11,6 +11,7 @@ from quaid.agents.session_context import (
     PROJECTS,
     RecentFact,
     SessionContext,
+    list_cut,
     read_context,
     render_context,
 )
@@ -101,6 +102,48 @@ def test_a_short_note_leaves_its_room_to_the_long_ones():
     text = render_context(SessionContext(core), 700)
     assert "Be kind." in text
     assert len(text) > 700 * CHARACTERS_PER_TOKEN * 0.55
+
+
+def test_the_newest_lines_of_a_long_core_note_are_kept():
+    lines = [f"- Maya learned thing number {number}." for number in range(300)]
+    sections = "# Memory\n\nWhat matters most stands here.\n\n## Learned\n\n" + "\n".join(lines)
+    text = render_context(SessionContext((("MEMORY.md", sections),)), 500)
+    assert lines[-1] in text
+    assert lines[0] not in text
+    assert "What matters most stands here." in text
+    assert "## Learned\n(cut for length)" in text
+
+
+def test_every_section_of_a_long_core_note_keeps_its_newest_lines():
+    sections = ("People", "Work", "Learned")
+    note = "\n".join(f"## {name}\n" + "\n".join(f"- {name} {n}" for n in range(200)) for name in sections)
+    text = render_context(SessionContext((("MEMORY.md", note), ("USER.md", "Maya is a potter."))), 600)
+    assert all(f"- {name} 199" in text and f"- {name} 0\n" not in text for name in sections)
+    assert "Maya is a potter." in text
+
+
+def test_prose_keeps_its_beginning():
+    note = "You are patient and precise.\n" + "\n".join(f"Then there is rule {number}." for number in range(300))
+    text = render_context(SessionContext((("SOUL.md", note),)), 300)
+    assert "You are patient and precise." in text
+    assert text.index("(cut for length)") > text.index("rule 1.")
+
+
+def test_which_core_notes_have_no_room_is_known():
+    core = (("USER.md", "Maya is a potter."), ("MEMORY.md", "- a line of the memory\n" * 400))
+    ((name, over),) = list_cut(core, 600)
+    assert name == "MEMORY.md"
+    assert 7_000 < over < 9_200
+    assert list_cut(core, 6_000) == []
+
+
+def test_a_plan_for_next_week_is_told_and_so_is_what_happened(vault):
+    fact(vault, "plan", "Maya is on leave until 27 November.", more="valid_until: 2026-11-27\n")
+    fact(vault, "past", "The book club met on 19 November.", more="valid_until: 2026-11-19\n")
+    fact(vault, "over", "Maya rents a studio.", more="valid_until: 2026-11-19\n")
+    assert {recent.text for recent in told(vault).recent} == {
+        "Maya is on leave until 27 November.", "The book club met on 19 November.",
+    }  # fmt: skip
 
 
 def test_the_command_prints_it(vault, capsys):

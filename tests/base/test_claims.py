@@ -86,6 +86,12 @@ def test_a_sentence_begins_behind_the_end_of_another(text, beginning):
     ("Maya likes running", "Maya dislikes running", False),
     ("Maya works at Acme", "Maya stopped working at Acme", False),
     ("Maya is always late", "Maya is rarely late", False),
+    ("Ich mag den Tee", "Ich mag keinen Tee", False),
+    # other alphabets
+    ("我对花生过敏", "我对虾过敏", False),
+    ("我对花生过敏。", "我对花生过敏", True),
+    ("Я люблю чай", "Я люблю кофе", False),
+    ("أنا أحب الشاي", "أنا لا أحب الشاي", False),
 ])  # fmt: skip
 def test_look_alikes_are_told_apart(one, other, same):
     assert is_same(one, other) is same

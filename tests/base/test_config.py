@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.config import list_settings, load_settings, parse_value, render_setting, render_value
+from quaid.config import (
+    list_settings,
+    load_settings,
+    parse_value,
+    render_setting,
+    render_value,
+    settings_for_reading,
+)
 from quaid.errors import ConfigError
 from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
@@ -204,3 +211,56 @@ def _is_in_table(text, key):
     return any(
         part == section and re.search(rf"\b{name}\b", body) for part, body in zip(parts[1::2], parts[2::2], strict=True)
     )
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("[recall]\n# few\nlimit = -3\n", "quaid.toml, line 3: recall.limit is -3, must be 0 or more"),
+    ("owner = 'x'\nrecall.limit = -3\n", "quaid.toml, line 2: recall.limit is -3"),
+    ("recall = { limit = -3 }\n", "quaid.toml, line 1: recall.limit is -3"),
+    ("[recall]\ngate = 1.5\n", "line 2: recall.gate is 1.5, must be from 0 to 1"),
+    ("[recall]\ngate = nan\n", "line 2: recall.gate is nan, must be from 0 to 1"),
+    ("[recall.stages]\n\nmmr = 1\n", "line 3: recall.stages.mmr is 1, must be true or false"),
+    ("[ recall ]\nlimt = 5\n", "line 2: recall.limt is not a setting (did you mean recall.limit?)"),
+    ("[recal]\nlimit = 5\n", "line 1: recal is not a setting"),
+    ("limit = 5\n[recall]\n", "line 1: limit is not a setting"),
+    ("zzz = 5\n", "line 1: zzz is not a setting. Set"),
+    ("[recall]\nk_least = 0\n[sync]\nmax_note_mb = 0\n", "line 2: recall.k_least is 0, must be 1 or more; quaid.toml, line 4: sync.max_note_mb"),
+])  # fmt: skip
+def test_what_cannot_be_used_is_named_with_its_line(tmp_path, text, said):
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize(("key", "raw", "said"), [
+    ("recall.limit", "-3", "must be 0 or more"), ("recall.gate", "70", "from 0 to 1"), ("models.temperature", "3", "2 or less"),
+    ("recall.limt", "3", "did you mean recall.limit?"), ("git.wait", "3", "did you mean git.wait_s?"),
+    ("owner_nam", "x", "did you mean owner_name?"), ("recall.cut_share", "nan", "from 0 to 1"),
+])  # fmt: skip
+def test_a_value_out_of_range_and_a_mistyped_key_are_refused(key, raw, said):
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        parse_value(key, raw)
+
+
+def test_the_rest_of_the_settings_is_used(tmp_path, monkeypatch):
+    (tmp_path / CONFIG_FILE).write_text('owner = "maya"\n[recall]\nlimit = -3\nk_most = 9\n', encoding="utf-8")
+    monkeypatch.setenv("QUAID_RECALL_GATE", "high")
+    settings, problem = settings_for_reading(tmp_path)
+    assert (settings.owner, settings.recall.limit, settings.recall.k_most, settings.recall.gate) == ("maya", 0, 9, 0.7)
+    assert "line 3: recall.limit is -3" in str(problem)
+    assert "QUAID_RECALL_GATE: recall.gate is 'high', must be a number" in str(problem)
+
+
+def test_what_keeps_things_private_is_taken_to_be_meant(tmp_path, monkeypatch):
+    text = "[recall]\nlog = 'none'\ngaps = false\n[capture]\nredact_numbers = 'yes'\n"
+    (tmp_path / CONFIG_FILE).write_text(text, encoding="utf-8")
+    monkeypatch.setenv("QUAID_OFFLINE", "please")
+    settings, _ = settings_for_reading(tmp_path)
+    assert (settings.recall.log, settings.recall.gaps, settings.capture.redact_numbers) == ("off", "off", True)
+    assert settings.offline
+    assert settings.models.offline
+
+
+def test_every_default_is_in_its_range(tmp_path):
+    for key, value in ALL.items():
+        if not isinstance(value, str):
+            assert parse_value(key, str(value)) == value

@@ -17,6 +17,8 @@ from locomo_data import has_facts, ingest
 Result = TypeVar("Result")
 Work = Callable[[dict[str, Any], str, Path], Result]
 """(conversation, facts, vault) -> what was found."""
+Ingest = Callable[[dict[str, Any], Path, str], None]
+"""(conversation, vault, facts): makes the vault."""
 
 
 @contextmanager
@@ -31,28 +33,33 @@ def vault_folder(keep: str | None) -> Iterator[Path]:
 
 
 def over_conversations(
-    work: Work[Result], conversations: Sequence[dict[str, Any]], facts: Sequence[str], folder: Path
+    work: Work[Result],
+    conversations: Sequence[dict[str, Any]],
+    facts: Sequence[str],
+    folder: Path,
+    make: Ingest = ingest,
 ) -> dict[tuple[str, str], Result]:
     """What `work` finds in each conversation with each kind of facts, by (facts, conversation). `work` is a module's own
-    function: it goes to other processes.
+    function: it goes to other processes, as `make` does, which makes the vaults.
     """
     jobs = [(kind, talk) for talk in conversations for kind in facts if has_facts(talk, kind)]
     with ProcessPoolExecutor(
         os.cpu_count(), mp_context=multiprocessing.get_context("spawn"), initializer=_one_core
     ) as processes:
         waiting = {
-            (kind, talk["sample_id"]): processes.submit(_work, work, talk, kind, str(folder)) for kind, talk in jobs
+            (kind, talk["sample_id"]): processes.submit(_work, work, make, talk, kind, str(folder))
+            for kind, talk in jobs
         }
         return {job: result.result() for job, result in waiting.items()}
 
 
-def vault_of(conversation: dict[str, Any], facts: str, folder: Path) -> Path:
+def vault_of(conversation: dict[str, Any], facts: str, folder: Path, make: Ingest = ingest) -> Path:
     """The conversation's vault in `folder`, made if it is not there yet. The names are those of locomo.py."""
     root = folder / f"quaid-locomo-{facts}-{conversation['sample_id']}"
     if not root.exists():
         unfinished = folder / f"unfinished-{root.name}"
         shutil.rmtree(unfinished, ignore_errors=True)
-        ingest(conversation, unfinished, facts)
+        make(conversation, unfinished, facts)
         unfinished.rename(root)
     return root
 
@@ -62,5 +69,5 @@ def _one_core() -> None:
     os.environ["QUAID_EMBEDDING_THREADS"] = "1"
 
 
-def _work(work: Work[Result], conversation: dict[str, Any], facts: str, folder: str) -> Result:
-    return work(conversation, facts, vault_of(conversation, facts, Path(folder)))
+def _work(work: Work[Result], make: Ingest, conversation: dict[str, Any], facts: str, folder: str) -> Result:
+    return work(conversation, facts, vault_of(conversation, facts, Path(folder), make))

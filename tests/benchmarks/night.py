@@ -57,9 +57,7 @@ def measure(notes: int, pending: int, keep: str | None) -> dict[str, float]:
     root = Path(shutil.copytree(source, folder / "vault", symlinks=True))
     trust(root)
     subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, check=True)  # reads each file anew
-    model = Scripted(
-        review=answer_review, duplicates=answer_pairs("different"), contradictions=answer_pairs("compatible")
-    )
+    model = Scripted(review=answer_review, compare=answer_pairs)
     named = {"provider": "anthropic", "url": model.url, "deep": "wise", "fast": "quick"}
     os.environ.update({f"QUAID_MODELS_{name.upper()}": value for name, value in named.items()})
     os.environ["ANTHROPIC_API_KEY"] = "sk-test"

@@ -26,6 +26,7 @@ from scale import PEOPLE, PLACES, THINGS, statement
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from janitor_context import Scripted
+from janitor_facts import pairs_in
 
 from quaid import Memory
 from quaid.capture.fact_note import FactDetails, plan_fact
@@ -60,9 +61,7 @@ def live(nights: int, count: int) -> dict[str, float]:
     root = folder / "vault"
     chance = random.Random(7)
     kept = generate(root, count, chance)
-    model = Scripted(
-        review=answer_review, duplicates=answer_pairs("different"), contradictions=answer_pairs("compatible")
-    )
+    model = Scripted(review=answer_review, compare=answer_pairs)
     named = {"provider": "anthropic", "url": model.url, "deep": "wise", "fast": "quick"}
     os.environ.update({f"QUAID_MODELS_{name.upper()}": value for name, value in named.items()})
     os.environ["ANTHROPIC_API_KEY"] = "sk-test"
@@ -174,17 +173,12 @@ def answer_review(question: str) -> dict:
         }
         for line in lines
     ]
-    return {"verdicts": verdicts}
+    return {"approve": [], "verdicts": verdicts}
 
 
-def answer_pairs(verdict: str):
-    def answer(question: str) -> dict:
-        lines = [json.loads(line) for line in question.splitlines() if line.startswith('{"n"')]
-        said = {"verdict": verdict, "reason": "By rule."}
-        extra = {"keep": None, "merged_text": None} if verdict == "different" else {}
-        return {"pairs": [{"n": line["n"], **said, **extra} for line in lines]}
-
-    return answer
+def answer_pairs(question: str) -> dict:
+    """All pairs are different."""
+    return {"different": [n for n, _, _ in pairs_in(question)], "pairs": []}
 
 
 def _size_mb(root: Path) -> float:

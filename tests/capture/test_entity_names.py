@@ -86,7 +86,8 @@ def test_what_is_no_name_stays_a_phrase():
 
 
 @pytest.mark.parametrize("text", ["Maya", "Maya Chen", "LGBTQ support group", "Bank of America", "Ludwig van Beethoven", "iPhone",
-                                  "Café Zoë", "GPT-5", "Lord of the Rings", "Äpfel", "N26", "Four Seasons", "Anna An Na"])  # fmt: skip
+                                  "Café Zoë", "GPT-5", "Lord of the Rings", "Äpfel", "N26", "Four Seasons", "Anna An Na", "王小明", "北京大学",
+                                  "東京タワー", "김민수", "สมชาย ใจดี", "محمد علي", "राम शर्मा", "Мария Иванова", "Nguyễn Văn A"])  # fmt: skip
 def test_names(text):
     assert is_name(text)
 
@@ -94,7 +95,8 @@ def test_names(text):
 @pytest.mark.parametrize(
     "text",
     ["", " ", "joy", "her mother", "Maya's trip", "the sea", "The Beatles", "a Dog", "my Mom", "User", "2023", "7 May 2023", "-x", "../../etc/passwd",
-     "[[Maya]]", "Maya went to the lake with Tom and his dog", "X" * 61, "running in Berlin every day"],
+     "[[Maya]]", "Maya went to the lake with Tom and his dog", "X" * 61, "running in Berlin every day", "小明的妈妈", "我",
+     "去年夏天和朋友一起去罗马旅行", "мария", "🥜"],
 )  # fmt: skip
 def test_no_names(text):
     assert not is_name(text)

@@ -14,12 +14,13 @@ from replay import facts_of, needs
 from quaid.capture import extraction
 from quaid.capture.commit_message import commit_message
 from quaid.capture.episode_note import NOTE_SPEAKER
-from quaid.capture.extraction import find_problems, keep_at_most, merge, new_facts, read_answer, with_dates
+from quaid.capture.extraction import find_problems, keep_at_most, merge, new_facts, read_answer
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relation_naming import build_question
 from quaid.llm.prompts import load_prompt
 from quaid.llm.schema import violations
 from quaid.model import Edge
+from quaid.text.relative_dates import with_dates
 
 STARTED = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 PROMPT = load_prompt(extraction.PROMPT)
@@ -79,8 +80,8 @@ def test_what_rests_on_no_turn_is_asked_about_again_and_then_left_out(cited):
     piece = piece_of("Hello there.", "Hello.", "How are you?")
     value = {"v": 1, "facts": [fact(), fact("Maya owns a yellow boat.", cited)]}
     (problem,) = find_problems(value, piece)
-    assert "facts[1]" in problem
-    assert "t1 to t3" in problem
+    assert (problem.items, problem.place) == ("facts", 1)
+    assert "t1 to t3" in problem.sentence
     found = read_answer(value, piece)
     assert [kept.text for kept in found.facts] == ["Maya keeps a garden in Oslo."]
     assert [(left.text, "no turn" in left.reason) for left in found.left_out] == [("Maya owns a yellow boat.", True)]
@@ -90,7 +91,7 @@ def test_a_fact_may_rest_on_a_note_to_self_and_not_on_what_came_before():
     piece = piece_of("Hello there.", "Hello.", notes=["Maya owns a boat"], first=7)
     assert find_problems({"facts": [fact(turns=["t9"]), fact(turns=["t7"])]}, piece) == []
     (problem,) = find_problems({"facts": [fact(turns=["t6"])]}, piece)
-    assert "t7 to t9" in problem
+    assert "t7 to t9" in problem.sentence
 
 
 def test_of_many_problems_the_first_ten_are_told():
@@ -105,8 +106,8 @@ def test_a_fact_is_read_whole():
         fact(
             "  Maya\n adopted   a quokka. ",
             ["t1", "t3"],
-            category="event",
-            speaker=" Maya \n Chen ",
+            category="belief",
+            speaker=" maya \n ",
             keywords=["pet", "a, b", " ", "pet"],
             valid_from="2023-05-07",
             valid_until="2023-05-09T10:00:00Z",
@@ -116,7 +117,7 @@ def test_a_fact_is_read_whole():
         )
     )
     assert kept.text == "Maya adopted a quokka."
-    assert (kept.category, kept.speaker, kept.project, kept.privacy) == ("event", "Maya Chen", "garden", "shared")
+    assert (kept.category, kept.speaker, kept.project, kept.privacy) == ("belief", "Maya", "garden", "shared")
     assert kept.keywords == ("pet", "a b")
     assert (kept.valid_from, kept.valid_until) == ("2023-05-07", "2023-05-09")
     assert kept.edges == (Edge("Biscuit", "has_pet", "Maya"),)

@@ -130,16 +130,30 @@ WRONG = {
     "no facts": {"v": 1},
     "facts are a text": {"v": 1, "facts": "none"},
     "a fact is a text": {"v": 1, "facts": ["Maya adopted a quokka."]},
+    "a fact without turns": {"v": 1, "facts": [{"text": "Maya adopted a quokka."}]},
+    "too long": facts_of("Maya " + "adopted a quokka " * 1000),
+}
+CARELESS = {
     "confidence is a word": facts_of("Maya adopted a quokka.", confidence="high"),
+    "confidence is a text": facts_of("Maya adopted a quokka.", confidence="0.95"),
     "an unknown category": facts_of("Maya adopted a quokka.", category="gossip"),
+    "names in capitals": facts_of("Maya adopted a quokka.", source="User", category="Fact"),
     "status": facts_of("Maya adopted a quokka.", status="active"),
     "pinned": facts_of("Maya adopted a quokka.", pinned=True),
     "a file outside": facts_of("Maya adopted a quokka.") | {"snippets": {"../../x.md": ["boo"]}},
     "a journal of another file": facts_of("Maya adopted a quokka.") | {"journal": {"/etc/passwd": "boo"}},
     "half a character": facts_of("Maya adopted a \ud83d quokka."),
-    "too long": facts_of("Maya " + "adopted a quokka " * 1000),
     "another version": facts_of("Maya adopted a quokka.") | {"v": 2},
+    "no version": {"facts": facts_of("Maya adopted a quokka.")["facts"]},
     "edges are texts": facts_of("Maya adopted a quokka.", edges=["Maya has_pet Biscuit"]),
+    "null for lists": facts_of("Maya adopted a quokka.", edges=None, keywords=None)
+    | {"snippets": None, "journal": None},
+    "one for a list": facts_of("Maya adopted a quokka.", keywords="pet", turns="t1")
+    | {"snippets": {"USER.md": "likes quokkas"}},
+    "numbers for turns": facts_of("Maya adopted a quokka.", turns=[1]),
+    "one fact for the list": {"v": 1, "facts": facts_of("Maya adopted a quokka.")["facts"][0]},
+    "names are texts": facts_of("Maya adopted a quokka.")
+    | {"names": ["Maya", {"name": "Biscuit", "kind": "quokka"}, None]},
 }
 
 
@@ -156,8 +170,59 @@ def test_an_answer_of_the_wrong_form_is_sent_back_once_and_then_set_aside_whole(
             assert folders(vault) == {"episodes"}, name
 
 
+def test_what_is_only_careless_is_taken_at_once(vault, service, tmp_path):
+    with vault.memory() as memory:
+        for number, (name, answer) in enumerate(CARELESS.items()):
+            session = f"c{number}"
+            service.answers[session] = answer
+            service.requests.clear()
+            done = memory.extract(write_talk(tmp_path / "t.jsonl", name, *SAID, session=session))
+            assert (done.problem, len(done.facts), len(service.prompts)) == (None, 1, 1), name
+            assert done.facts[0].text.replace("\ufffd ", "") == "Maya adopted a quokka.", name
+        assert "etc" not in "".join(vault.notes())
+
+
+@pytest.mark.parametrize("name", ["a fact is a text", "a fact without turns", "too long"])
+def test_a_fact_that_cannot_be_used_is_asked_for_alone_and_then_left_out_alone(vault, service, talk, name):
+    bad = WRONG[name]["facts"][0]
+    service.answers["s1"] = ANSWER | {"facts": [*ANSWER["facts"], bad]}
+    service.script = [json.dumps(service.answers["s1"]), json.dumps({"v": 1, "facts": [bad]})]
+    with vault.memory() as memory:
+        done = memory.extract(talk)
+        assert_verified(memory)
+    assert [fact.text for fact in done.facts] == [fact["text"] for fact in ANSWER["facts"]]
+    (left,) = done.left_out
+    assert "has not the form of a fact" in left.reason
+    assert "quokka" in left.text
+    repair = service.asked[1]["messages"]
+    assert json.loads(repair[-2]["content"]) == {"facts": [bad]}
+    (found,) = put_aside(vault)
+    assert json.loads(found.raw)["failed"] == [{"value": bad, "items": "facts"}]
+    assert done.problem is None
+    assert not done.waiting
+
+
+def test_a_fact_that_is_mended_is_stored_with_the_others(vault, service, talk, untroubled):
+    broken = {**ANSWER, "facts": [ANSWER["facts"][0], {**ANSWER["facts"][1], "text": "x" * 2000}]}
+    service.script = [json.dumps(broken), json.dumps({"facts": [ANSWER["facts"][1]]})]
+    with vault.memory() as memory:
+        done = memory.extract(talk)
+    assert (done.problem, done.quarantined, done.usage.calls) == (None, None, 2)
+    assert picture(vault) == untroubled
+
+
+def test_of_an_answer_that_is_cut_off_the_rest_is_asked_for(vault, service, talk, untroubled):
+    text = json.dumps(ANSWER)
+    rest = json.dumps({**ANSWER, "facts": ANSWER["facts"][1:]})
+    service.script = [service.stopped(text[: text.index("sleeps")], "max_tokens"), rest]
+    with vault.memory() as memory:
+        done = memory.extract(talk)
+    assert (done.problem, len(done.facts), len(service.prompts)) == (None, 2, 2)
+    assert picture(vault) == untroubled
+
+
 def test_an_answer_that_is_right_the_second_time_is_taken(vault, service, talk, untroubled):
-    service.script = [json.dumps(WRONG["pinned"])]
+    service.script = [json.dumps(WRONG["a fact is a text"])]
     with vault.memory() as memory:
         done = memory.extract(talk)
     assert (done.problem, done.quarantined, done.usage.calls) == (None, None, 2)

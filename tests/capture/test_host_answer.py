@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from replay import facts_of, write_talk
 from vaults import Vault, assert_verified, refused
@@ -77,7 +79,7 @@ def test_a_question_holds_whole_turns_and_not_more_than_fit(vault: Vault, monkey
     ({}, "lacks"),
     ({"v": 1, "facts": "none"}, "must be array"),
     ({"v": 1, "facts": [{**ANSWER["facts"][0], "turns": ["t9"]}]}, "the turns are t1 to t4"),
-    ({**ANSWER, "secret": 1}, "the schema does not name"),
+    ({"v": 1, "facts": [{"mood": "good"}]}, "lacks text"),
 ])  # fmt: skip
 def test_an_answer_that_does_not_fit_says_what_to_mend_and_changes_nothing(vault: Vault, answer, problem) -> None:
     with vault.memory() as memory:
@@ -99,6 +101,18 @@ def test_orders_and_secrets_in_an_answer_are_not_kept(vault: Vault) -> None:
         assert [item.reason for item in done.left_out] == ["it gives orders to its reader"]
         assert done.quarantined
         assert key not in "".join(data.decode() for data in vault.notes().values())
+
+
+def test_a_fact_without_form_is_left_out_alone_and_no_secret_of_it_is_kept(vault: Vault) -> None:
+    key = "ghp_" + "aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zA1b2C"
+    answer = {"facts": [*ANSWER["facts"], f"Maya's token is {key} for now.", {**ANSWER["facts"][0], "turns": ["t9"]}]}
+    with vault.memory() as memory:
+        done = learn(memory, keep(vault, memory, *SAID), answer)
+        assert len(done.facts) == 1
+        assert ["no turn" in left.reason or "form" in left.reason for left in done.left_out] == [True, True]
+        told = vault.git("log", "-1", "--format=%B") + "".join(map(str, done.left_out))
+        assert key not in told + Path(done.quarantined).read_text("utf-8")
+        assert_verified(memory)
 
 
 def test_a_conversation_is_given_together_with_its_answer(vault: Vault) -> None:

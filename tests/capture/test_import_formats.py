@@ -188,7 +188,7 @@ def test_an_unknown_format_is_refused():
         ("mem0", single("a.json", "{}")),
         ("mem0", folder(WORKSPACE)),
         ("quaid", folder(WORKSPACE)),
-        ("notes", single("a.md", "Maya likes tea.")),
+        ("notes", single("a.json", "{}")),
         ("basic-memory", single("a.json", "{}")),
         ("markdown", single("a.bin", b"\0\0")),
     ],
@@ -280,7 +280,9 @@ def test_what_else_a_note_says_is_kept_in_the_note_of_its_subject():
 
 
 def test_two_notes_of_one_title_stay_two():
-    note = "---\ntitle: Overview\npermalink: {0}/overview\n---\n- [fact] This is part {0} of the house\n"
+    note = (
+        "---\ntitle: Overview\npermalink: {0}/overview\n---\n## Observations\n- [fact] This is part {0} of the house\n"
+    )
     found = read(folder({"a.md": note.format("a"), "b.md": note.format("b")}))
     assert list(found.entities) == ["Overview", "Overview (b/overview)"]
 

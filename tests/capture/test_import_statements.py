@@ -143,3 +143,15 @@ def test_hostile_notes_take_no_more_time_than_their_size():
         "- a\n  - b\n" * 9_000,
     ):
         read(text)
+
+
+def test_lines_of_any_script_state_something():
+    body = "# 关于我\n\n- 我对花生过敏\n- 喜欢喝绿茶\n- 工作：\n  - 在腾讯做工程师\n- 你喜欢什么？\n- 电话：\n- Я люблю чай\n"
+    left_out: Counter[str] = Counter()
+    assert [statement.text for statement in read_statements(body, left_out)] == [
+        "我对花生过敏",
+        "关于我: 喜欢喝绿茶",
+        "关于我, 工作: 在腾讯做工程师",
+        "Я люблю чай",
+    ]
+    assert left_out == {"labels of what stands below them": 1, "questions": 1, "empty lines of a form": 1}

@@ -5,46 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from transcript_reading import read, read_objects, said, utc
-
-# Claude Code
-
-
-class Session:
-    """Writes the lines of a Claude Code session, each hanging on the one before unless told otherwise."""
-
-    def __init__(self):
-        self.lines = []
-        self.last = None
-
-    def add(self, kind, uuid=None, **fields):
-        uuid = uuid or f"u{len(self.lines)}"
-        line = {
-            "type": kind,
-            "uuid": uuid,
-            "parentUuid": self.last,
-            "sessionId": "s",
-            "cwd": "/home/maya/garden",
-            **fields,
-        }
-        self.lines.append(line)
-        self.last = uuid
-        return self
-
-    def user(self, content, **fields):
-        return self.add("user", message={"role": "user", "content": content}, **fields)
-
-    def assistant(self, *texts, message=None, **fields):
-        blocks = [{"type": "text", "text": text} if isinstance(text, str) else text for text in texts]
-        return self.add(
-            "assistant",
-            message={"role": "assistant", "id": message or f"m{len(self.lines)}", "content": blocks},
-            **fields,
-        )
-
-    def read(self):
-        return read_objects(*self.lines)
-
+from transcript_reading import ClaudeCodeSession as Session
+from transcript_reading import read, said, utc
 
 TOOL_USE = {"type": "tool_use", "id": "t", "name": "Write", "input": {}}
 TOOL_RESULT = [{"type": "tool_result", "tool_use_id": "t", "content": "out"}]

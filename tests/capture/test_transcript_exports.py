@@ -122,6 +122,7 @@ def test_a_claude_ai_conversation_is_its_blocks_without_attachments():
     )  # fmt: skip
     assert said(conversation) == [("User", "look"), ("Assistant", "A cat."), ("User", "thanks")]
     assert (conversation.session, conversation.source, conversation.project) == ("c1", "claude-ai", "Garden")
+    assert conversation.title == "N"
     assert conversation.turns[0].at == datetime(2026, 8, 1, 10, 0, 5, tzinfo=UTC)
     assert conversation.skipped == {"attachment": 2, "thinking": 1, "tool call": 1, "tool result": 1, "unknown role": 1}
 

@@ -33,6 +33,7 @@ FILES = {
             ("Assistant", "I will write the file.\n\nStub answer 2."),
             ("User", "Now RECALLTOOL please"),
             ("Assistant", "Stub answer 4."),
+            ("User", "/compact keep the decisions"),
             ("User", "Now SPAWN a helper"),
             ("Assistant", "Stub answer 9.\n\nStub answer 10."),
         ],

@@ -326,3 +326,13 @@ def test_memory_is_bounded_by_what_is_kept(tmp_path):
         tracemalloc.stop()
     assert conversation.turns[0].text.endswith("step 998")
     assert peak < 3_000_000
+
+
+@pytest.mark.parametrize(("text", "turns"), [
+    ("小明：我对花生过敏\n小红：好的\n小明：谢谢", [("小明", "我对花生过敏"), ("小红", "好的"), ("小明", "谢谢")]),
+    ("राम: मैं शाकाहारी हूँ\nसीता: ठीक है", [("राम", "मैं शाकाहारी हूँ"), ("सीता", "ठीक है")]),
+    ("Иван: Я люблю чай\nМария: Хорошо", [("Иван", "Я люблю чай"), ("Мария", "Хорошо")]),
+    ("时间：明天\n地址：上海", [("User", "时间：明天\n地址：上海")]),
+])  # fmt: skip
+def test_speakers_of_any_script_are_told_from_what_they_say(text, turns):
+    assert said(read(text)) == turns

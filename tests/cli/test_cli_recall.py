@@ -144,6 +144,16 @@ def test_search_has_the_options_of_recall_that_need_no_model():
     assert given == {name for name in given if f"`--{names.get(name, name).replace('_', '-')}`" in section}
 
 
+def test_a_budget_gives_a_text_to_read_and_ids_where_asked(herons):
+    _, text, _ = quaid(herons, "recall", "where was the heron?", "--budget", "300")
+    assert text.lstrip().startswith(("* ", "(* ", "## "))
+    assert "[MEMORY]" not in text
+    assert ", id " not in text
+    assert ", id " in quaid(herons, "recall", "where was the heron?", "--budget", "300", "--ids")[1]
+    code, _, error = quaid(herons, "recall", "herons", "--ids")
+    assert (code, "--budget" in error) == (2, True)
+
+
 @pytest.mark.parametrize("name", [key for key, _ in list_settings(RecallSettings()) if key.startswith("stages.")])
 def test_the_docs_say_which_stages_are_on(name):
     default = "yes" if getattr(StageSettings(), name.removeprefix("stages.")) else "no"

@@ -24,7 +24,7 @@ def test_each_change_gets_a_judgement_and_those_without_are_significant(service)
         zip(many, [False, True, True, True], strict=True)
     )
     assert [each.reason for each in found[1:]] == ["The limit.", "The model did not judge it.", "Or not."]
-    assert load_prompt("docs_significance").system in service.asked[0]["system"][0]["text"]
+    assert load_prompt("docs_significance").instructions in service.asked[0]["system"][0]["text"]
     assert len(service.asked) == 2, "it was sent back once"
     assert "### 2 modified src/1.py\ncommit 3f2a91c3f2 2026-11-20 recall: twice as many hits\n@@" in question(service)
     assert "number 3 is missing" in json.dumps(service.asked[1])

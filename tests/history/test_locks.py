@@ -225,12 +225,12 @@ def test_commits_of_the_user_at_the_same_time_are_all_kept(vault):
 @pytest.mark.parametrize(
     ("operation", "command", "next_step"),
     [
-        ("merge", ["merge", "side"], "git merge --abort"),
+        ("merge", ["merge", "side"], "git merge --continue"),
         ("rebase", ["rebase", "side"], "git rebase --continue"),
-        ("rebase", ["rebase", "--apply", "side"], "git rebase --abort"),
-        ("cherry-pick", ["cherry-pick", "side"], "git cherry-pick --abort"),
-        ("revert", ["revert", "--no-edit", "HEAD~1"], "git revert --abort"),
-        ("am", ["am"], "git am --abort"),
+        ("rebase", ["rebase", "--apply", "side"], "git rebase --continue"),
+        ("cherry-pick", ["cherry-pick", "side"], "git cherry-pick --continue"),
+        ("revert", ["revert", "--no-edit", "HEAD~1"], "git revert --continue"),
+        ("am", ["am"], "git am --continue"),
         ("bisect", ["bisect", "start"], "git bisect reset"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -25,6 +26,7 @@ from quaid.agents.standby import Standby, ask
 from quaid.hooks import entry, events
 from quaid.hooks.queue_worker import run_worker, start_worker
 from quaid.local import queue, sessions
+from quaid.recall.cutoff import tokens
 
 COMMAND = [sys.executable, "-m", "quaid"]
 
@@ -111,8 +113,7 @@ class TestPrompt:
         told = json.loads(call("user-prompt-submit", prompt="What milk does Maya take in her coffee?"))
         text = told["hookSpecificOutput"]["additionalContext"]
         assert text.startswith("<quaid-memory>")
-        assert "[MEMORY]" in text
-        assert "oat milk" in text
+        assert re.search(r"^\* (?:\w{3} [0-9-]{10} )?fact.*oat milk", text, re.MULTILINE)
         assert told["systemMessage"].startswith("Quaid recalled 1 memor") if "systemMessage" in told else True
         assert call("user-prompt-submit", prompt="What milk does Maya take in her coffee?") == ""
         assert "oat milk" in call("user-prompt-submit", prompt="Maya's milk in her coffee?", session_id="s2")
@@ -249,7 +250,7 @@ class TestNothingStandsInTheWay:
     @pytest.mark.parametrize("settings", ["[recall]\nlimit = 'many'\n", "not toml ["])
     def test_with_settings_that_cannot_be_read(self, call, home, settings, capsys):
         home.write("quaid.toml", settings)
-        assert call("user-prompt-submit", prompt="What milk does Maya take in her coffee?") == ""
+        assert "oat milk" in call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
         assert "quaid.toml" in capsys.readouterr().err
 
     def test_with_a_damaged_index(self, call, home):
@@ -475,5 +476,7 @@ def test_a_session_is_given_nothing_it_could_not_be_shown(home, monkeypatch):
         told = build_prompt_context(
             memory.root, memory.settings, memory.recall, "Which blue pots did Maya make?", "s1"
         ).text
-        assert 0 < told.count("[MEMORY]") < 8
-        assert len(sessions.read(state(home), "s1").ids) == told.count("[MEMORY]")
+        shown = told.count("\n* ")
+        assert 0 < shown < 8
+        assert len(sessions.read(state(home), "s1").ids) == shown
+        assert tokens(told) <= 300

@@ -21,7 +21,9 @@ ENTRIES = {
     "2026-10-28 - Compaction": "A long night with the kiln logs.   \n\\# not a heading\n",
 }
 JOURNAL = "# Journal\n\n" + "\n".join(f"## {title}\n\n{text}" for title, text in ENTRIES.items())
-GOOD = {"themes": [{"text": "Reproduce a bug before reading code, as Maya does", "section": None, "entries": [1, 2]}]}
+GOOD = {
+    "themes": [{"text": "Reproduce a bug before reading code, as Maya does", "section": None, "entries": [1, 2, 3]}]
+}
 SOUL = "# Soul\n\nCalm.\n"
 
 
@@ -46,8 +48,8 @@ def test_entries_of_some_weeks_become_a_line_and_move_to_their_months(soul, serv
         (distil,) = plan(memory, service)
         assert (distil.kind, distil.subject) == ("distil", "distil 3 journal entries into SOUL.md")
         assert distil.why == (
-            "3 entries from 28 October 2026 to 12 November 2026 come to what was added to SOUL.md. They are in "
-            "journal/archive/ now, word for word."
+            "What 3 journal entries of 28 October 2026 to 12 November 2026 came to was added to SOUL.md. "
+            "journal/archive/ has the words now."
         )
         carry_out(memory, [distil])
         assert plan(memory, service) == []
@@ -84,12 +86,41 @@ def test_a_second_look_asks_nobody_and_says_the_same(soul, service):
     assert len(service.asked) == 1
 
 
+def test_only_what_a_theme_rests_on_is_archived(soul, service):
+    service.answers = {"journal": {"themes": [{**GOOD["themes"][0], "entries": [1, 2]}]}}
+    judged = Known()
+    with soul.memory() as memory:
+        (distil,) = plan(memory, service, judged=judged)
+        assert distil.subject == "distil 2 journal entries into SOUL.md"
+        carry_out(memory, [distil])
+        assert plan(memory, service, judged=judged) == []  # what is left is not read again
+    assert len(service.asked) == 1
+    left = (soul.root / FILE).read_text()
+    assert left == "# Journal\n\n" + JOURNAL[JOURNAL.index("## 2026-10") :]
+    assert not (soul.root / "journal/archive/SOUL-2026-10.md").exists()
+
+
+def test_what_is_left_is_read_again_beside_new_entries(soul, service):
+    service.answers = {"journal": {"themes": [{**GOOD["themes"][0], "entries": [1]}]}}
+    judged = Known()
+    with soul.memory() as memory:
+        (distil,) = plan(memory, service, judged=judged)
+        assert distil.subject == "distil 1 journal entry into SOUL.md"
+        carry_out(memory, [distil])
+        newer = "".join(f"## 2026-11-{day} - Reset\n\nSomething else.\n\n" for day in (11, 10, "09"))
+        soul.write(FILE, (soul.root / FILE).read_text() + "\n" + newer)
+        memory.sync()
+        service.answers = {"journal": {"themes": []}}
+        (archive,) = plan(memory, service, judged=judged)
+    assert archive.subject == "archive 5 journal entries of SOUL.md"
+
+
 def test_nothing_lasting_is_archived_all_the_same(soul, service):
     service.answers = {"journal": {"themes": []}}
     with soul.memory() as memory:
         (distil,) = plan(memory, service)
     assert (distil.subject, "SOUL.md" in distil.paths) == ("archive 3 journal entries of SOUL.md", False)
-    assert "hold nothing that SOUL.md should say for good" in distil.why
+    assert distil.why.startswith("SOUL.md should say nothing of 3 journal entries")
 
 
 @pytest.mark.parametrize("theme", [
@@ -173,8 +204,8 @@ def test_what_is_moved_is_there_once_and_nothing_is_lost(journal, archive):
         moved = insert_entry(moved, written)
         assert written.rstrip() in moved
         assert insert_entry(moved, written) == moved
-    lines = iter(moved.splitlines())
-    assert all(line in lines for line in archive.splitlines() if line.strip())
+    lines = iter(moved.removeprefix("\ufeff").splitlines())
+    assert all(line in lines for line in archive.removeprefix("\ufeff").splitlines() if line.strip())
     left = remove_entries(journal, entries)
     kept = iter(journal.splitlines(keepends=True))
     assert all(line in kept for line in left.splitlines(keepends=True) if line != "\ufeff")  # which stays where it was

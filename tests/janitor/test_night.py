@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hand_written import parse_note
 from janitor_context import Scripted
+from janitor_facts import judging, pairs_in
 from janitor_judge import Judge, read_judgements
 from replay import Replay, answers, write_sessions
 from vaults import Vault, assert_verified, be_calm, copy_of, copy_vault
@@ -126,7 +127,7 @@ def test_the_history_reads_as_a_diary(judged):
     subjects = vault.git("log", "--format=%s", "HEAD^1..HEAD^2").splitlines()
     assert [subject for subject in subjects if not re.match(r"janitor(\(\w+\))?: ", subject) or len(subject) > 72] == []
     meant = [d for d in report.done if d.kind in {"rewrite", "merge"}]
-    singles = [s for s in subjects if re.match(r"janitor\((review|duplicates|dedup_review)\): (rewrite|merge)", s)]
+    singles = [s for s in subjects if re.match(r"janitor\((review|compare)\): (rewrite|merge)", s)]
     assert len(singles) == len(meant)
     bodies = vault.git("log", "--format=%b%x00", "HEAD^1..HEAD^2").split("\0")
     for body in filter(str.strip, bodies):
@@ -179,38 +180,35 @@ def for_each(**fields):
     def answer(question):
         numbers = [int(n) for n in NUMBERED.findall(question)]
         told = [{"n": n, **fields, "reason": "Because I say so."} for n in numbers]
-        return {"verdicts": told} if "verdict" in fields and "keep" not in fields else {"pairs": told}
+        return {"approve": [], "verdicts": told}
 
     return answer
 
 
-def pairs(**fields):
-    return lambda question: {"pairs": for_each(keep="a", **fields)(question)["pairs"]}
+def compare(**fields):
+    return judging(lambda a, b: {"reason": "Because I say so.", **fields})
 
 
 DESTROYER = {
     "review": for_each(verdict="reject", rewrite=None),
-    "duplicates": for_each(verdict="duplicate", keep="a", merged_text=None),
-    "dedup_review": for_each(verdict="duplicate", keep="a", merged_text=None),
-    "contradictions": lambda question: {"pairs": for_each(verdict="contradiction")(question)["verdicts"]},
+    "compare": compare(verdict="same", keep="a", merged_text=None),
     "resolve": lambda question: {
         "pairs": [
-            {"n": told["n"], "verdict": "contradiction", "resolution": "keep_a", "merged_text": None, "reason": "So."}
-            for told in for_each(verdict="x")(question)["verdicts"]
+            {"n": n, "verdict": "contradiction", "resolution": "keep_a", "merged_text": None, "reason": "So."}
+            for n, _, _ in pairs_in(question)
         ]
     },
-    "decay_review": for_each(verdict="delete"),
+    "decay_review": lambda question: {"verdicts": for_each(verdict="delete")(question)["verdicts"]},
 }
 APPROVER = {
     "review": for_each(verdict="approve", rewrite=None),
-    "duplicates": for_each(verdict="different", keep=None, merged_text=None),
-    "decay_review": for_each(verdict="pin"),
+    "compare": compare(verdict="different"),
+    "decay_review": lambda question: {"verdicts": for_each(verdict="pin")(question)["verdicts"]},
 }
 OBEDIENT = {
     **DESTROYER,
     "review": for_each(verdict="rewrite", rewrite=EVIL),
-    "duplicates": for_each(verdict="duplicate", keep="merge", merged_text=EVIL),
-    "dedup_review": for_each(verdict="duplicate", keep="merge", merged_text=EVIL),
+    "compare": compare(verdict="same", keep="merge", merged_text=EVIL),
     "workspace": {"changes": [{"find": "#", "replace": EVIL, "reason": "The fact says so."}]},
     "promotion": lambda question: {
         "promotions": [
@@ -237,7 +235,7 @@ class Echo(Scripted):
 
     def answer_to(self, body):
         said = json.dumps(body)
-        names = ("review", "duplicates", "dedup_review", "contradictions", "resolve", "decay_review", "workspace")
+        names = ("review", "compare", "resolve", "decay_review", "workspace")
         found = (prompt for prompt in map(load_prompt, names) if json.dumps(prompt.system[:200])[1:-1] in said)
         return next(found, load_prompt("review")).schema
 

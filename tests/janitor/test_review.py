@@ -35,6 +35,12 @@ def facts_in(question):
     return [json.loads(line) for line in block.splitlines()]
 
 
+def turns_in(question):
+    """The turns as the model has read them."""
+    block = question.rpartition("<turns>\n")[2].partition("\n</turns>")[0]
+    return [json.loads(line) for line in block.splitlines()]
+
+
 def judgement_on(by_text, otherwise="approve"):
     """A model that judges facts by what they say: text -> judgement, or (rewrite, its words)."""
 
@@ -44,7 +50,7 @@ def judgement_on(by_text, otherwise="approve"):
             word = by_text.get(fact["text"], otherwise)
             word, words = word if isinstance(word, tuple) else (word, None)
             judgements.append({"n": fact["n"], "verdict": word, "rewrite": words, "reason": f"So says {fact['n']}."})
-        return {"verdicts": judgements}
+        return {"approve": [], "verdicts": judgements}
 
     return answer
 
@@ -125,9 +131,79 @@ def test_the_model_sees_what_a_fact_rests_on_oldest_first(vault, service):
         "told": "2026-11-02",
     }
     assert late["text"] == "Maya met Tom on 19 November 2026."
-    assert late["said"][0]["speaker"] == "Maya"
-    assert late["said"][0]["day"] == "2026-11-20"
-    assert "12 oat biscuits" in late["said"][0]["text"]
+    (turn,) = turns_in(service.asked[0]["messages"][1]["content"])
+    assert late["said"] == [turn["t"]] == [1]
+    assert (turn["speaker"], turn["day"]) == ("Maya", "Fri 2026-11-20")
+    assert "12 oat biscuits" in turn["text"]
+
+
+def test_a_turn_is_quoted_once_and_around_what_the_facts_say(vault, service):
+    filler = "We talked about the weather for a while. " * 40
+    said = f"{filler}I met Tom in Leeds yesterday. {filler}He brought 12 oat biscuits. {filler}"
+    vault.write(
+        "episodes/2026/11/20-1400-s1.md",
+        EPISODE.replace("I met Tom in Leeds yesterday, he brought 12 oat biscuits.", said),
+    )
+    for name, text in (("met", "Maya met Tom in Leeds."), ("oat", "Tom brought Maya 12 oat biscuits.")):
+        pending(vault, name, text, more='turns: ["[[20-1400-s1#^t1]]"]\n')
+    decide(vault, service, judgement_on({}))
+    question = service.asked[0]["messages"][1]["content"]
+    assert [fact["said"] for fact in facts_in(question)] == [[1], [1]]
+    (turn,) = turns_in(question)
+    assert "I met Tom in Leeds yesterday." in turn["text"]
+    assert "He brought 12 oat biscuits." in turn["text"]
+    assert len(turn["text"]) < 600
+
+
+def test_numbers_alone_are_approvals_and_a_missing_one_is_asked_for_again(vault, service):
+    for name in ("one", "two", "three"):
+        pending(vault, name, f"Maya likes her cat number {name}.")
+    found = decide(vault, service, {"approve": [1, 3], "verdicts": []})
+    assert [decision.kind for decision in found.values()] == ["approve", "approve"]
+    assert len(service.asked) == 2
+    assert "number 2 is missing" in json.dumps(service.asked[1])
+
+
+def test_an_edge_that_nobody_said_goes_alone(vault, service):
+    edges = "- [[Maya]] works_at [[Acme]]\n- [[Tom]] sister_of [[Maya]]\n"
+    pending(vault, "one", f"Maya and Tom work at Acme.\n\n{edges}")
+    judged = {"n": 1, "verdict": "approve", "reject_edges": [2], "reason": "Tom is her brother."}
+    with vault.memory() as memory:
+        context = context_of(memory, models=says(service, {"approve": [], "verdicts": [judged]}))
+        (decision,) = review.plan(context)
+        carry_out(memory, [decision])
+    assert (decision.kind, decision.is_minor, decision.why) == ("approve", False, "Tom is her brother.")
+    assert decision.subject.endswith("without Tom sister_of Maya")
+    note = (vault.root / "facts/one.md").read_text()
+    assert "- [[Maya]] works_at [[Acme]]\n" in note
+    assert "sister_of" not in note
+    assert "status: approved" in note
+    shown = facts_in(service.asked[0]["messages"][1]["content"])[0]
+    assert shown["edges"] == ["Maya works_at Acme", "Tom sister_of Maya"]
+
+
+@pytest.mark.parametrize(("said", "words"), [
+    ("We fly in ten days.", "Maya flies on 30 November 2026."),
+    ("The exam is a week from Friday.", "Maya's exam is on Friday 27 November 2026."),
+    ("I turned 34 in May.", "Maya was born in 1992."),
+    ("I have been painting for seven years.", "Maya has been painting since 2019."),
+    ("We met three weeks ago.", "Maya met Tom on 30 October 2026."),
+])  # fmt: skip
+def test_a_date_that_follows_from_the_day_of_the_turn_needs_no_question(vault, service, said, words):
+    turn = "I met Tom in Leeds yesterday, he brought 12 oat biscuits."
+    vault.write("episodes/2026/11/20-1400-s1.md", EPISODE.replace(turn, f"{said} Tom knows."))
+    pending(vault, "one", "Maya did it, Tom knows.", more='turns: ["[[20-1400-s1#^t1]]"]\n')
+    decide(vault, service, judgement_on({"Maya did it, Tom knows.": ("rewrite", words)}))
+    assert len(service.asked) == 1, "nothing was sent back"
+
+
+def test_a_date_that_does_not_follow_is_sent_back(vault, service):
+    vault.write("episodes/2026/11/20-1400-s1.md", EPISODE)
+    words = ("rewrite", "Maya met Tom in Leeds on 3 August 1987.")
+    pending(vault, "one", "Maya met Tom there.", more='turns: ["[[20-1400-s1#^t1]]"]\n')
+    found = decide(vault, service, judgement_on({"Maya met Tom there.": words}))
+    assert len(service.asked) == 2
+    assert found["one"].always_asks
 
 
 @pytest.mark.parametrize(
@@ -160,7 +236,7 @@ def test_a_rewording_may_take_up_what_its_turns_say(vault, service):
     words = "Maya met Tom in Leeds on Thursday 19 November 2026, and he brought 12 biscuits."
     found = rewrite(vault, service, "Maya met Tom there.", words, 'turns: ["[[20-1400-s1#^t1]]"]\n')
     assert (found.kind, found.always_asks) == ("rewrite", False)
-    assert "Before: Maya met Tom there.\n\nAfter: Maya met Tom in Leeds" in found.detail
+    assert "- before: Maya met Tom there.\n- after: Maya met Tom in Leeds" in found.detail
     assert "> Maya: I met Tom in Leeds yesterday" in found.detail
     assert len(service.asked) == 1
 
@@ -233,9 +309,9 @@ def test_the_same_words_again_are_an_approval(vault, service):
 @pytest.mark.parametrize(
     "answer",
     [
-        {"verdicts": []}, {"type": "object"}, {"verdicts": [{"n": 7, "verdict": "reject", "rewrite": None, "reason": ""}]},
-        {"verdicts": [{"n": 1, "verdict": word, "rewrite": None, "reason": ""} for word in ("approve", "reject")]},
-        {"verdicts": [{"n": 1, "verdict": "delete", "rewrite": None, "reason": ""}]},
+        {"approve": [], "verdicts": []}, {"type": "object"}, {"approve": [], "verdicts": [{"n": 7, "verdict": "reject", "rewrite": None, "reason": ""}]},
+        {"approve": [], "verdicts": [{"n": 1, "verdict": word, "rewrite": None, "reason": ""} for word in ("approve", "reject")]},
+        {"approve": [], "verdicts": [{"n": 1, "verdict": "delete", "rewrite": None, "reason": ""}]},
     ],
 )  # fmt: skip
 def test_an_answer_without_a_judgement_is_an_error(vault, service, answer):
@@ -255,7 +331,10 @@ def test_a_fact_without_a_judgement_comes_again(vault, service):
     pending(vault, "one", "Maya likes her cats.")
     pending(vault, "two", "Maya likes her dogs.")
     judged = Known()
-    answer = {"verdicts": [{"n": 1, "verdict": "approve", "rewrite": None, "reason": "\n\nQuaid-Fact: x\n"}]}
+    answer = {
+        "approve": [],
+        "verdicts": [{"n": 1, "verdict": "approve", "rewrite": None, "reason": "\n\nQuaid-Fact: x\n"}],
+    }
     found = decide(vault, service, answer, judged=judged)
     assert list(found) == ["one"]
     assert found["one"].why == "Quaid-Fact: x"

@@ -14,7 +14,7 @@ from quaid import Memory
 from quaid.errors import BadInputError, ModelTimeoutError
 from quaid.history.vault_history import History
 from quaid.janitor.decision import Decision
-from quaid.janitor.fact_edits import approve, rewrite
+from quaid.janitor.fact_edits import approve, rewrite, supersede
 from quaid.janitor.removal_guard import JanitorStoppedError
 from quaid.janitor.runner import RunOptions
 from quaid.local.runs import evidence_key
@@ -165,12 +165,32 @@ def test_a_no_is_remembered_in_the_history(vault, tidy):
 
 
 def test_lines_that_a_person_wrote_are_asked_about(vault, tidy):
+    vault.write("facts/mine.md", "---\nid: 01mine\ntype: fact\n---\nMaya drinks oat milk\n")
+    vault.save()
+    report = tidy(rewriting("facts/mine.md", "Maya drinks oat milk every day"))
+    assert (len(report.asked), report.done) == (1, [])
+
+
+@pytest.mark.parametrize("kind", ["rewrite", "merge", "reject"])
+@pytest.mark.parametrize("always_asks", [True, False])
+def test_nobody_is_asked_to_undo_what_they_corrected(vault, tidy, kind, always_asks):
+    """The decision rests on what was known before."""
     (one,) = remember(vault, "Maya drinks oat milk")
     note = vault.root / one
     note.write_text(note.read_text().replace("Maya drinks oat milk", "Maya only drinks oat milk"))
     vault.git("commit", "-qam", "mine")
-    report = tidy(rewriting(one, "Maya drinks oat milk every day"))
-    assert (len(report.asked), report.done) == (1, [])
+    after = {
+        "rewrite": lambda p, data: rewrite(p, data, "Maya drinks oat milk every day"),
+        "merge": lambda p, data: supersede(p, data, "facts/other.md", None),
+        "reject": None,
+    }[kind]
+
+    def plan(context):
+        yield decide(context, one, after, kind=kind, always_asks=always_asks)
+
+    report = tidy(plan)
+    assert (report.asked, report.done, report.overruled) == ([], [], 1)
+    assert "Maya only drinks oat milk" in note.read_text()
 
     def plan(context):  # the status line is Quaid's
         yield decide(context, one, approve, kind="approve", is_minor=True, evidence="status")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from model_service import PROMPT, colour
 
 from quaid.errors import PromptError
-from quaid.llm.answers import find_object
+from quaid.llm.answers import find_answer
 from quaid.llm.prompts import load_prompt, parse_prompt, prompts_folder
 from quaid.llm.schema import schema_problem, violations, without_limits
 from quaid.place import state_folder
@@ -127,12 +127,12 @@ json_values = st.recursive(
     texts,
 )
 def test_an_object_is_found_whatever_is_around_it(value, before, after):
-    assert find_object(before + json.dumps(value) + after) == value
+    assert find_answer(before + json.dumps(value) + after).value == value
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_borne(text):
-    found = find_object(text)
+    found = find_answer(text).value
     assert found is None or isinstance(found, dict)
 
 
@@ -141,7 +141,7 @@ def test_any_text_is_borne(text):
     ["", "{", "{" * 100_000, '{"a":' * 100_000, '{"a": NaN}', '{"a": -Infinity}', "[1]", '{"a": ' + "9" * 5000 + "}"],
 )
 def test_what_holds_no_object_is_seen_soon(text):
-    assert find_object(text) is None
+    assert find_answer(text).value is None
 
 
 SCHEMA = {

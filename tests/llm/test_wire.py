@@ -193,9 +193,7 @@ def test_json_is_found_in_what_is_written_around_it(service, provider, text):
         ('{"colour": "red"}', "lacks sure"),
         ('{"colour": "red", "sure": 9}', "must be 5 or less"),
         ('{"colour": "red", "sure": true}', "must be integer"),
-        ('{"colour": "red", "sure": 1, "why": "it is"}', "'why'"),
         ('{"colour": "' + "r" * 50 + '", "sure": 1}', "20 or fewer"),
-        ('{"colour": "\\ud83d", "sure": 1}', "lone surrogate"),
         ("", "no JSON object"),
     ],
 )

@@ -15,7 +15,7 @@ from vaults import Vault
 
 from quaid.local.locks import extracting
 from quaid.mcp import results
-from quaid.model import Hit, Recall
+from quaid.model import Hit, Neighbour, Recall
 from quaid.place import state_folder
 
 SAID = [
@@ -92,7 +92,7 @@ class TestTools:
             (memory,) = found["memories"]
             assert memory["text"] == "Maya takes oat milk in her coffee"
             assert (memory["id"], memory["kind"], memory["speaker"]) == (done["id"], "fact", "Maya")
-            assert (memory["valid_from"], memory["origin"], len(memory["date"])) == ("2026-11-01", "owner", 10)
+            assert (memory["valid_from"], memory["origin"], len(memory["date"])) == ("2026-11-01", "other", 10)
             assert "superseded" not in memory
             assert "never instructions" in found["notice"]
             note = await call(client, "memory_get", ref=done["id"][-5:])
@@ -195,11 +195,26 @@ class TestWarnings:
         assert said in warning
         assert bool(said) == bool(warning)
 
+    def test_what_stands_beside_a_memory_is_apart_from_it_in_both_forms(self) -> None:
+        day = "2023-05-25T10:00:00Z"
+        beside = (Neighbour("episodes/e.md", 0, "where did you go?", 1, "Jon", day),)
+        hit = Hit("e#t2", "turn", "to the fair last Saturday", 0.9, "episodes/e.md", turn=2, speaker="Maya",
+                  created=day, ordinal=1, beside=beside)  # fmt: skip
+        found = results.recall_result(Recall("q", (hit,)))
+        memory = found.structured_content["memories"][0]
+        assert memory["text"] == "to the fair last Saturday (= 2023-05-20)"
+        assert memory["beside"] == ["Thu 2023-05-25 Jon: where did you go?"]
+        text = found.content[0].text
+        assert "- Thu 2023-05-25 Jon: where did you go?\n* Thu 2023-05-25 Maya: to the fair" in text
+        assert "e#t2" not in text
+        shown = results.recall_result(Recall("q", (hit,)), with_ids=True).content[0].text
+        assert "(score 0.90, id e#t2)" in shown
+
     def test_long_answers_are_cut_and_say_so(self) -> None:
         hits = tuple(Hit(f"f{n}", "fact", "word " * 400, 0.9, "facts/f.md") for n in range(40))
         found = results.recall_result(Recall("q", hits)).structured_content
-        assert len(found["memories"]) == 20
-        assert found["left_out"] == 20
+        assert 10 <= len(found["memories"]) < 20
+        assert len(found["memories"]) + found["left_out"] == 40
         assert all(len(memory["text"]) <= 1_002 for memory in found["memories"])
 
 
@@ -469,7 +484,7 @@ class TestResourcesAndPrompts:
                 (message,) = (await client.get_prompt(name, arguments)).messages
                 return message.content.text
 
-            assert "[MEMORY]" in await render("recall", topic="oat milk")
+            assert "<quaid-memory>" in await render("recall", topic="oat milk")
             now = await render("remember-session")
             assert "memory_extract" in now
             assert '"facts"' in now

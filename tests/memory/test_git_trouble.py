@@ -10,10 +10,11 @@ import pytest
 from vaults import Vault, assert_verified, paths, refused
 
 from quaid import Memory
-from quaid.errors import (
-    GitError,
-    LockedError,
-)
+from quaid.errors import GitError, LockedError, VaultReadOnlyError
+from quaid.history.vault_history import History
+from quaid.report.doctor import check_writes
+from quaid.report.status import status_of
+from quaid.vault.uncommitted import list_uncommitted
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -76,24 +77,152 @@ def test_a_rebase_that_does_not_end_stops_a_write_and_names_the_way_out(hasty: V
     assert hasty.notes() == before
 
 
-def test_a_hook_that_fails_takes_the_files_back(filled: Vault) -> None:
-    hook = filled.write(".git/hooks/pre-commit", "#!/bin/sh\necho 'no secrets please' >&2\nexit 1\n")
+def refuse(vault: Vault, words: str = "no secrets please") -> Path:
+    hook = vault.write(".git/hooks/pre-commit", f"#!/bin/sh\necho '{words}' >&2\nexit 1\n")
     hook.chmod(0o755)
-    before, head = filled.notes(), filled.head()
+    return hook
+
+
+def test_what_a_hook_refuses_stays_and_is_committed_by_the_next_write(filled: Vault) -> None:
+    hook = refuse(filled)
+    head = filled.head()
     turns = _turns(filled, "User: hello there\nAssistant: hello to you")
     with filled.memory() as memory:
-        fact = memory.recall("quokka").hits[0].id
-        for write in (
-            lambda: memory.remember("Maya bought a lawnmower yesterday"),
-            lambda: memory.remember("Maya keeps a quokka in the garden"),
-            lambda: memory.link("Maya", "works_at", "Acme"),
-            lambda: memory.extract(turns),
-            lambda: memory.forget(fact),
-        ):
-            assert "no secrets please" in str(refused(write, GitError))
-            assert (filled.notes(), filled.head(), filled.status()) == (before, head, "")
-    hook.unlink()
+        made = memory.remember("Maya bought a lawnmower yesterday")
+        again = memory.remember("Maya bought a lawnmower yesterday")
+        memory.remember("Maya keeps a quokka in the garden")
+        memory.link("Maya", "works_at", "Acme")
+        memory.extract(turns)
+        assert (made.outcome, again.outcome, made.commit, made.left) == ("created", "confirmed", None, (made.path,))
+        assert "pre-commit" in str(made.hint)
+        assert "no secrets please" in str(made.hint)
+        assert [hit.text for hit in memory.recall("lawnmower").hits] == ["Maya bought a lawnmower yesterday"]
+        assert filled.head() == head
+        on_disk = filled.notes()
+        hook.unlink()
+        assert memory.remember("Tom sold the dinghy yesterday").commit
+    subjects = filled.git("log", "--reverse", "--format=%s", f"{head}..").splitlines()
+    assert [subject.partition(":")[0] for subject in subjects] == [
+        "remember", "confirm", "confirm", "link", "keep", "remember",
+    ]  # fmt: skip
+    assert on_disk.items() <= filled.notes().items()
+    assert filled.status() == ""
     filled.assert_sound()
+
+
+def test_a_refused_write_is_not_the_owners_work_and_their_work_is_not_its(filled: Vault) -> None:
+    hook = refuse(filled)
+    filled.write("Staged.md", "staged\n")
+    filled.git("add", "Staged.md")
+    filled.write("Mine.md", "untracked\n")
+    with filled.memory() as memory:
+        made = memory.remember("Maya bought a lawnmower yesterday")
+        note = filled.root / made.path
+        note.write_text(note.read_text() + "\nIt is red, says its owner.\n")
+        assert status_of(memory).repository.uncommitted == ("Mine.md", "Staged.md")
+        hook.unlink()
+        memory.remember("Tom sold the dinghy yesterday")
+    first = filled.git("log", "--format=%H", "--grep=lawnmower")
+    assert filled.git("show", "--format=", "--name-only", first) == made.path
+    assert "red" not in filled.git("show", f"{first}:{made.path}")
+    assert filled.status().splitlines() == ["A  Staged.md", f" M {made.path}", "?? Mine.md"]
+    filled.assert_sound()
+
+
+def test_what_the_owner_has_deleted_or_committed_meanwhile_waits_no_more(filled: Vault) -> None:
+    hook = refuse(filled)
+    with filled.memory() as memory:
+        gone, kept = (memory.remember(text).path for text in ("Maya bought a lawnmower", "Tom sold the dinghy"))
+        (filled.root / gone).unlink()
+        filled.git("add", kept)
+        filled.git("commit", "-q", "--no-verify", "-m", "mine")
+        assert len(list_uncommitted(filled.root)) == 2
+        hook.unlink()
+        memory.remember("Anna plays the oboe")
+    assert list_uncommitted(filled.root) == []
+    assert not (filled.root / gone).exists()
+    assert filled.git("log", "--format=%s", "-2").splitlines() == ["remember: Anna plays the oboe", "mine"]
+
+
+def test_status_and_doctor_say_in_red_what_git_refuses_and_since_when(filled: Vault) -> None:
+    hook = refuse(filled, "the gate is shut")
+    with filled.memory() as memory:
+        made = memory.remember("Maya bought a lawnmower yesterday")
+        (item,) = [each for each in status_of(memory).attention if each.level == "error"]
+        level, sentence, step = check_writes(memory)  # type: ignore[misc]
+        since = list_uncommitted(filled.root)[0].since
+        assert item.paths == (made.path,)
+        assert since in item.what
+        assert "the gate is shut" in item.what
+        assert (level, since in sentence, step) == ("error", True, item.next_step)
+        hook.unlink()
+        memory.remember("Tom sold the dinghy yesterday")
+        assert check_writes(memory)[0] == "ok"
+        assert not [each for each in status_of(memory).attention if each.level == "error"]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "named"),
+    [
+        (["config commit.gpgsign true", "config gpg.program false"], "commit.gpgsign"),
+        (["config commit.gpgsign true", "config gpg.format ssh"], "user.signingkey"),
+        ([".git/hooks/commit-msg #!/bin/sh\nexit 1\n"], "commit-msg"),
+        ([".git/hooks/commit-msg #!/nonexistent\n"], "commit-msg cannot be run"),
+        ([".gitignore facts/\n"], "'facts/' in .gitignore"),
+        ([".git/info/exclude *.md\n"], "'*.md' in .git/info/exclude"),
+    ],
+)
+def test_each_trouble_has_its_sentence_and_loses_nothing(filled: Vault, trouble: list[str], named: str) -> None:
+    before = {name: (filled.root / name).read_text() for name in (".gitignore", ".git/info/exclude")}
+    for each in trouble:
+        name, text = each.split(" ", 1)
+        if name == "config":
+            filled.git("config", *text.split(" "))
+        else:
+            filled.write(name, text).chmod(0o755)
+    with filled.memory() as memory:
+        made = memory.remember("Maya bought a lawnmower yesterday")
+        assert named in str(made.hint)
+        assert made.left == (made.path,)
+        for name, text in before.items():
+            filled.write(name, text)
+        (filled.root / ".git/hooks/commit-msg").unlink(missing_ok=True)
+        filled.git("config", "commit.gpgsign", "false")
+        memory.remember("Tom sold the dinghy yesterday")
+    assert filled.git("log", "-2", "--format=%s").splitlines() == [
+        "remember: Tom sold the dinghy yesterday", "remember: Maya bought a lawnmower yesterday",
+    ]  # fmt: skip
+    assert list_uncommitted(filled.root) == []
+
+
+@pytest.mark.parametrize(
+    "settings", [{"core.autocrlf": "true"}, {"core.autocrlf": "true", "core.safecrlf": "true"}, {}]
+)
+def test_line_ends_that_git_changes_cost_nothing(filled: Vault, settings: dict[str, str]) -> None:
+    for key, value in settings.items():
+        filled.git("config", key, value)
+    if not settings:
+        filled.write(".gitattributes", "* text eol=crlf\n")
+        filled.save()
+    with filled.memory() as memory:
+        assert memory.remember("Maya bought a lawnmower yesterday").commit
+        assert memory.remember("Maya bought a lawnmower yesterday").commit
+    assert filled.status() == ""
+
+
+def test_a_repository_that_cannot_be_written_keeps_the_memory(filled: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = VaultReadOnlyError(filled.root / ".git", "Permission denied")
+
+    def commit(*_: object, **__: object) -> None:
+        raise refusal
+
+    with filled.memory() as memory:
+        with monkeypatch.context() as patched:
+            patched.setattr(History, "commit", commit)
+            made = memory.remember("Maya bought a lawnmower yesterday")
+            assert "Permission denied" in str(made.hint)
+        assert memory.remember("Tom sold the dinghy yesterday").commit
+    assert filled.status() == ""
 
 
 def test_a_vault_without_a_repository_is_read_and_says_why_it_is_not_written(filled: Vault) -> None:

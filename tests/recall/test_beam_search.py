@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_index import NOTES, NOW, make_index, put
 
-from quaid.index import documents, graph
+from quaid.index import documents, graph, references
 from quaid.index.scope import EVERYTHING
 from quaid.recall import beam_search
 from quaid.recall.beam_search import means, stems
@@ -29,7 +29,7 @@ def walk(notes, question, named=None, best=(), owner=(), **options):
     index = notes if hasattr(notes, "execute") else make_index(notes)
     query = parse(question, NOW, owner)
     found_named = beam_search.find_named(index, query, EVERYTHING) if named is None else frozenset(named)
-    starts = [documents.resolve_one(index, name).doc_id for name in best]
+    starts = [references.resolve_one(index, name).document.doc_id for name in best]
     finds = beam_search.search(index, query, found_named, starts, EVERYTHING, **options)
     names = {document.doc_id: document.id for document in documents.find_documents(index, "true")}
     return (

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_index import NOW, ByWords, ask, candidate, embed, everything, make_index, put, turn
 
-from quaid.index import documents
+from quaid.index import documents, references
 from quaid.recall.candidates import Pool, contributions, normalise, score_pool
 from quaid.recall.options import FEATURES, Weights
 from quaid.recall.query import parse
@@ -221,7 +221,7 @@ def test_neighbours_are_those_of_the_session_after_it_was_indexed_again():
         beside = {note_id for note_id, kinds in said.items() if kinds.get("beside", 0) > 0.05}
         assert {"one#t1", "one#t3"} <= beside
         assert not {note_id for note_id in said if note_id.startswith("two") and said[note_id].get("words_before", 0)}
-    last = documents.last_chunks(index, {documents.resolve_one(index, "one").doc_id})
+    last = documents.last_chunks(index, {references.resolve_one(index, "one").document.doc_id})
     assert len(last) == 1
     index.close()
 

@@ -266,18 +266,12 @@ def test_an_answer_keeps_to_its_budget(budget):
     index = make_index({**notes, "episodes/a.md": f"---\ntype: episode\nsession: a\n---\n{body}\n"})
     plain = ask(index, "boiler plumber", settings=everything())
     answer = ask(index, "boiler plumber", settings=everything(), budget=budget)
-    assert sum(tokens(hit.text) for hit in answer.hits) <= budget
-    assert [hit.id for hit in answer.hits] == [hit.id for hit in plain.hits][: len(answer.hits)]
-    assert answer.hits or budget < 12
-    index.close()
-
-
-def test_room_that_is_left_is_used_for_what_stands_around_a_hit():
-    body = "\n\n".join(f"**Maya**: {text} ^t{n}" for n, text in enumerate(["the kettle", "the boiler", "the stove"], 1))
-    index = make_index({"episodes/a.md": f"---\ntype: episode\nsession: a\n---\n{body}\n"})
-    hit = ask(index, "boiler", budget=200).hits[0]
-    assert (hit.id, hit.text) == ("a#t2", "the kettle\n\nthe boiler\n\nthe stove")
-    assert ask(index, "boiler").hits[0].text == "the boiler"
+    assert tokens(answer.text) <= budget
+    known = [hit.id for hit in plain.hits]
+    assert [hit.id for hit in answer.hits if hit.id in known] == [
+        id_ for id_ in known if id_ in {h.id for h in answer.hits}
+    ]
+    assert answer.hits or budget <= 40
     index.close()
 
 

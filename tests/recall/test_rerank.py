@@ -95,7 +95,7 @@ def test_no_candidates_give_a_statement_all_the_same(service):
     assert judge(service, []).statement == QUESTION
 
 
-@pytest.mark.parametrize("grade", [-1, 6, 2.5, "5", None])
+@pytest.mark.parametrize("grade", [-1, 6, 2.5, "good", None])
 def test_a_grade_that_is_none_is_no_judgement(service, grade):
     service.value = {"statement": "s", "grades": [{"n": 1, "grade": grade}]}
     with pytest.raises(ModelAnswerError):

@@ -149,6 +149,7 @@ def test_an_intent_raises_its_types_and_lowers_none():
     ({"valid_from": "2020-01-01", "valid_until": "2020-12-31"}, "2020-06-01", None, True),
     ({"valid_from": "2020-06-01", "valid_until": "2020-06-02", "durability": "immutable"}, "2021-01-01", None, True),
     ({"valid_from": "2020-06-01", "valid_until": "2020-06-02", "durability": "immutable"}, "2020-05-01", None, False),
+    ({"valid_until": "2020-06-02", "type": "event"}, "2021-01-01", None, True),
     ({"valid_until": "2020-06-02", "durability": "immutable", "superseded_by": "b"}, "2021-01-01", "2020-09-01", False),
 ])  # fmt: skip
 def test_whether_a_fact_held_on_a_day(fact, day, ended, expected):
@@ -168,6 +169,7 @@ def test_days_since(moment, expected):
     ({"valid_until": "2020-06-01"}, False),
     ({"valid_until": "2020-05-31", "durability": "contextual"}, True),
     ({"valid_until": "2020-05-31", "durability": "immutable"}, False),  # it happened until then, and stays so
+    ({"valid_until": "2020-05-31", "durability": "contextual", "type": "event"}, False),
     ({"superseded_by": "b", "durability": "immutable"}, True),
 ])  # fmt: skip
 def test_whether_a_fact_is_over(fact, expected):

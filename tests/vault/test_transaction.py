@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from quaid.history.vault_history import History
 from quaid.model import Edit, Message
 from quaid.place import state_folder
 from quaid.settings import GitSettings
-from quaid.vault import files, layout, transaction
+from quaid.vault import files, intent_log, layout, transaction
 from quaid.vault.transaction import VaultChange, apply, begin, needs_recovery
+from quaid.vault.uncommitted import list_uncommitted
 
 OLD, NEW = b"---\nid: 1\n---\nold\n", b"---\nid: 1\n---\nnew\n"
 CHANGED, ADDED, GONE = Edit("a.md", OLD, NEW), Edit("facts/b.md", None, NEW), Edit("c.md", OLD, None)
@@ -391,3 +393,84 @@ def test_the_lock_is_free_again_after_a_failure(vault):
         raise GitError("commit", "no")
     with begin(vault.root, vault.history, 0.1):
         pass
+
+
+# -- what git refuses to commit --------------------------------------------------------------------------------------
+
+
+def refuse(vault):
+    hook = vault.root / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\necho no thanks >&2\nexit 1\n")
+    hook.chmod(0o755)
+    return hook
+
+
+def waiting(vault):
+    return [each.change.edits for each in list_uncommitted(vault.root)]
+
+
+def test_a_change_that_stays_waits_for_the_next_write(vault):
+    hook = refuse(vault)
+    change = replace(vault.change(), stays=True)
+    committed = apply(vault.root, change, vault.history)
+    assert (committed.id, committed.left) == (None, ("a.md", "facts/b.md", "c.md"))
+    assert "no thanks" in committed.refusal
+    assert (vault.data(), vault.head()) == (AFTER, BEFORE)
+    assert not needs_recovery(vault.root)
+    recover(vault.root, vault.history)
+    assert waiting(vault) == [ALL]
+    hook.unlink()
+    recover(vault.root, vault.history)
+    assert vault.head() == AFTER
+    assert waiting(vault) == []
+    vault.assert_tidy()
+
+
+def test_since_when_it_waits_is_kept_however_often_git_refuses(vault):
+    refuse(vault)
+    apply(vault.root, replace(vault.change(), stays=True), vault.history)
+    (first,) = list_uncommitted(vault.root)
+    for _ in range(3):
+        recover(vault.root, vault.history)
+    assert list_uncommitted(vault.root) == [first]
+
+
+def test_a_kill_before_or_after_it_was_kept_loses_nothing(vault):
+    hook = refuse(vault)
+    change = replace(vault.change(), stays=True)
+    for edit in ALL:
+        files.write_note(vault.root, edit.rel_path, edit.before, edit.after)
+    intent_log.write(vault.root, change)
+    assert recover(vault.root, vault.history) == change
+    assert (waiting(vault), needs_recovery(vault.root)) == ([ALL], False)
+    intent_log.write(vault.root, change)
+    recover(vault.root, vault.history)
+    assert waiting(vault) == [ALL]
+    hook.unlink()
+    intent_log.write(vault.root, change)
+    recover(vault.root, vault.history)
+    assert (vault.data(), vault.head(), waiting(vault), vault.commits()) == (AFTER, AFTER, [], 2)
+    vault.assert_tidy()
+
+
+def test_a_change_rests_on_one_that_waits(vault):
+    hook = refuse(vault)
+    then = Edit("facts/b.md", NEW, NEW + b"more\n")
+    for key, edit in (("first", ADDED), ("second", then)):
+        apply(vault.root, replace(vault.change(edit, key=key), stays=True), vault.history)
+    recover(vault.root, vault.history)
+    assert waiting(vault) == [(ADDED,), (then,)]
+    hook.unlink()
+    recover(vault.root, vault.history)
+    assert (waiting(vault), vault.commits()) == ([], 3)
+    assert vault.head()["facts/b.md"] == then.after
+    vault.assert_tidy()
+
+
+def test_a_damaged_record_is_set_aside(vault):
+    refuse(vault)
+    apply(vault.root, replace(vault.change(), stays=True), vault.history)
+    (record,) = list_uncommitted(vault.root)
+    record.path.write_text("{}")
+    assert list_uncommitted(vault.root) == []
+    assert "waited for a commit" in next(iter(transaction.list_unfinished(vault.root))).reason

@@ -29,7 +29,7 @@ function renderHit(hit: Record<string, unknown>, place: number): string {
     day(hit["created"]),
     hit["kind"] === "turn" ? `turn ${flat(hit["turn"])} of session ${flat(hit["session"])}` : flat(hit["kind"]),
     named("by", hit["speaker"]),
-    named("from", hit["provenance"]),
+    hit["provenance"] === "other" ? "" : named("from", hit["provenance"]), // then the speaker is who it is from
     named("project", hit["project"]),
     named("since", day(hit["valid_from"])),
     named("until", day(hit["valid_until"])),

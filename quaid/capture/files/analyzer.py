@@ -199,7 +199,8 @@ class FileAnalyzer:
             answer = self._ask(models, prompt, piece, summary)
             model, usage = answer.model, usage + answer.usage
             safe: Any = admit_all(answer.value)[0]
-            parts.append(piece.read(safe))
+            part = piece.read(safe)
+            parts.append(replace(part, left_out=(*part.left_out, *extraction.list_failed(answer.failed))))
             summary = file_pieces.clean_summary(safe["summary"]) or summary
         found = extraction.keep_at_most(extraction.merge(parts), self._settings.capture.max_facts)
         return _FileReading(found, summary, len(pieces), model, prompt.label, usage)

@@ -125,7 +125,7 @@ def _read_bytes(path: Path) -> bytes:
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
-            raise BadInputError(f"{path} is a folder. Give its files one by one: quaid analyze {path}/*.md")
+            raise BadInputError(f"{path} is a folder. Give its files one by one: quaid analyze {path}/*")
         if not stat.S_ISREG(found.st_mode):
             raise BadInputError(f"{path} is not a regular file. Give a text, markdown or PDF file.")
         if found.st_size > MAX_BYTES:

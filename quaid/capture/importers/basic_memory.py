@@ -18,10 +18,12 @@ from quaid.capture.cleaning import clean_text
 from quaid.capture.importers.import_content import ImportContent, ImportedEntity, ImportedFact, ImportSource
 from quaid.errors import BadInputError
 from quaid.model import FACT_TYPES, Edge, name_key
+from quaid.text.words import count_words
 from quaid.vault import frontmatter, markdown, notes
 
 NAME = "basic-memory"
 
+_PERMALINK = re.compile(r"[^\W_][\w.-]*(?:/[\w.-]+)*")
 _ITEM = re.compile(r"[ \t]*[-*+][ \t]+(.+)$")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r"(#{1,6})[ \t]+((?:[^ \t#]|[ \t#]+(?=[^ \t#]))*+)[ \t#]*$")
@@ -77,7 +79,7 @@ class _Subject:
         observation = _parse_observation(item[1])
         if observation is None:
             return False
-        if len(observation.text.split()) < 2 and not observation.context:
+        if count_words(observation.text) < 2 and not observation.context:
             found.left_out["observations of one word"] += 1
         else:
             self.observations.append(observation)
@@ -123,11 +125,26 @@ class _Subject:
 
 
 def recognises(source: ImportSource) -> bool:
-    """Most notes have a permalink, as basic-memory gives each one, and some line of theirs is in its grammar."""
-    heads = [(frontmatter.parse(text), text) for text in source.notes.values()]
-    marked = [head.body for head, _ in heads if isinstance(head.fields.get("permalink"), str)]
-    items = (item[1] for body in marked for line in body.split("\n") if (item := _ITEM.match(line)))
-    return 2 * len(marked) > len(heads) and any(_parse_relation(item) or _parse_observation(item) for item in items)
+    """Most notes have a title and a permalink as basic-memory gives them to each one, and every fifth of these, one at
+    least, a section of observations or relations in its grammar. Other programs know permalinks too.
+    """
+    heads = [frontmatter.parse(text) for text in source.notes.values()]
+    marked = [
+        head.body
+        for head in heads
+        if _PERMALINK.fullmatch(str(head.fields.get("permalink") or "")) and isinstance(head.fields.get("title"), str)
+    ]
+    return 2 * len(marked) > len(heads) and 5 * sum(map(_has_section, marked)) >= len(marked)
+
+
+def _has_section(body: str) -> bool:
+    is_inside = False
+    for line in body.split("\n"):
+        if heading := _HEADING.match(line):
+            is_inside = heading[2].casefold() in {"observations", "relations"}
+        elif is_inside and (item := _ITEM.match(line)):
+            return bool(_parse_relation(item[1]) or _OBSERVATION.match(item[1]))
+    return False
 
 
 def read(source: ImportSource, found: ImportContent) -> None:

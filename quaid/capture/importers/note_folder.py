@@ -1,4 +1,4 @@
-"""A folder of notes, such as an Obsidian vault: its markdown is kept as it is, byte for byte.
+"""A note, or a folder of them such as an Obsidian vault: its markdown is kept as it is, byte for byte.
 
 Links go by name and names hold for the whole vault, so they lead where they led. What the folder has besides, settings
 of programs and attachments, stays where it is.
@@ -18,8 +18,8 @@ def recognises(source: ImportSource) -> bool:
 
 
 def read(source: ImportSource, found: ImportContent) -> None:
-    if not source.is_folder:
-        raise BadInputError(f"{source.name} is a file. Give the folder that holds the notes.")
+    if not source.notes:
+        raise BadInputError(f"{source.name} holds no markdown. Give a note, or the folder that holds the notes.")
     for path, data in source.files.items():
         if not path.endswith(".md"):
             found.left_out[NOT_MARKDOWN] += 1

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from quaid.text.words import is_long_enough
 from quaid.vault import markdown
 
 MAX_STATEMENT_CHARS = 400
@@ -32,7 +33,7 @@ _WORD = re.compile(r"\w+(?:['’-]\w+)*")  # noqa: RUF001
 _LINK = re.compile(r"!?\[[^\[\]]*\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)|!?\[\[[^\[\]]*\]\]|<?\b\w+://\S+")
 _LOCAL_NOTE = re.compile(r"[*_ ]*\[[^\[\]]+\]\((?!\w+://)[^()]+\.md(?:#[^()]*)?\)")
 _HINT = re.compile(r"[_*]*\([^()]*\)[_*]*\.?|_\([^\n]*\)_")
-_EMPTY_VALUE = re.compile(r"[^:]{1,60}:\s*(?:[-–—…_.]*|tbd|todo|none|n/a|unknown)\s*", re.IGNORECASE)  # noqa: RUF001
+_EMPTY_VALUE = re.compile(r"[^:：]{1,60}[:：]\s*(?:[-–—…_.]*|tbd|todo|none|n/a|unknown)\s*", re.IGNORECASE)  # noqa: RUF001
 _SAYS_NOTHING = re.compile(
     r"(?:(?:my|the|long[- ]?term|short[- ]?term|daily|"
     r"general|key|core|important|other|misc\w*|more|recent|current|user)\s+)*"
@@ -57,6 +58,12 @@ _VERBS = (
     r"isn't|aren't|wasn't|don't|doesn't|didn't|won't|can't|cannot|\w{3,}ed"
 )
 _SENTENCE = re.compile(rf"[\"'(]*[A-Z0-9][\w'’.&+/-]*,?(?:\s+[\w'’.&+/(),-]+){{0,6}}?\s+(?:{_VERBS})\s+\S")  # noqa: RUF001
+
+_FIRST_PERSON = re.compile(
+    r"(?:我们?|私|僕|俺|ฉัน|ผม|ดิฉัน)\w|(?:저|나|제가|내가|저는|나는|я|мы|أنا|मैं|हम|ich|wir|tôi|yo|eu|io|ik|jag|jeg)\b\s+\S",
+    re.IGNORECASE,
+)
+"""Who begins with `I` says whom it is about, in whatever language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,7 @@ class _Block:
 
     @property
     def is_label(self) -> bool:
-        return self.text.rstrip("*_ ").endswith(":")
+        return self.text.rstrip("*_ ").endswith((":", "："))  # noqa: RUF001
 
 
 @dataclass(slots=True)
@@ -191,7 +198,7 @@ def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
         shown = _shown(block.text[when.end() :] if when else block.text)
         for said in markdown.split_text(shown, MAX_STATEMENT_CHARS):
             text = _standing_alone(said, labels)
-            if _count_words(text) < 3:
+            if not is_long_enough(text):
                 left_out["lines of fewer than three words"] += 1
             else:
                 yield Statement(text, said, labels, block.box, when["day"] if when else None)
@@ -208,18 +215,18 @@ def _why_left_out(block: _Block) -> str | None:
         return "links"
     if not _WORD.search(shown) or _HINT.fullmatch(block.text.strip()):
         return "empty lines of a form"
-    if block.is_label or (block.has_children and _count_words(shown) < 3):
+    if block.is_label or (block.has_children and not is_long_enough(shown)):
         return "labels of what stands below them" if block.has_children or block.indent < 0 else "empty lines of a form"
     if _EMPTY_VALUE.fullmatch(shown):
         return "empty lines of a form"
-    if shown.endswith("?"):
+    if shown.endswith(("?", "？", "؟", "\u037e")):  # noqa: RUF001
         return "questions"
     return None
 
 
 def _standing_alone(said: str, labels: tuple[str, ...]) -> str:
     """`said`, with what it is about in front where it does not say so itself."""
-    if _SENTENCE.match(said) and not _UNRESOLVED.match(said):
+    if (_SENTENCE.match(said) and not _UNRESOLVED.match(said)) or _FIRST_PERSON.match(said):
         return said
     kept = [label for label in labels if len(label) <= MAX_LABEL_CHARS and not says_nothing(label)][-2:]
     missing = [label for label in kept if label.casefold() not in said.casefold()]
@@ -232,8 +239,4 @@ def _shown(text: str) -> str:
 
 
 def _as_label(block: _Block) -> str:
-    return _shown(block.text).rstrip(": ")
-
-
-def _count_words(text: str) -> int:
-    return len(_WORD.findall(text))
+    return _shown(block.text).rstrip(":： ")  # noqa: RUF001

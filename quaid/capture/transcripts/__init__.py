@@ -32,7 +32,15 @@ from quaid.capture.transcripts.lines import LINE_LIMIT_BYTES, read_lines
 from quaid.errors import BadInputError
 from quaid.model import Conversation, Turn
 
-__all__ = ["DOCUMENTS", "FORMATS", "DocumentFormat", "LineFormat", "read_conversations", "read_transcripts"]
+__all__ = [
+    "DOCUMENTS",
+    "FORMATS",
+    "DocumentFormat",
+    "LineFormat",
+    "is_transcript",
+    "read_conversations",
+    "read_transcripts",
+]
 
 _ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _HEAD_LINES = 24
@@ -118,6 +126,21 @@ def read_transcripts(source: Path | AgentLog | IO[bytes], *, session: str | None
         raise BadInputError(f"{name} cannot be read ({reason}). Check the path and its permissions.") from error
 
 
+def is_transcript(path: Path) -> bool:
+    """Return True when a file holds conversations of a known program; plain text, which may be anything, is not one."""
+    try:
+        with path.open("rb") as stream:
+            start = _read_start(stream)
+            if start.startswith(_ARCHIVE_STARTS):
+                from quaid.capture.transcripts.archives import read_members
+
+                return any(True for _ in read_members(stream, path.name))
+    except (OSError, BadInputError):
+        return False
+    head = _read_head(start)
+    return _find_document(start) is not None or any(form.recognises(head) for form in FORMATS[:-1])
+
+
 def _finish(
     found: Iterator[Conversation], skipped: Counter[str], name: str, session: str | None
 ) -> Iterator[Conversation]:
@@ -156,8 +179,7 @@ def _read(
         yield from _read_archive(stream if stream.seekable() else whole, name, skipped)
         return
     document = _find_document(start, documents)
-    lines = read_lines(io.BytesIO(start), Counter())
-    head = list(islice((line for line in lines if line.strip("\0 \t\r")), _HEAD_LINES))
+    head = _read_head(start)
     if not head and not is_log:
         raise BadInputError(f"{name} holds no text. Give a transcript with at least one thing said.")
     form = None
@@ -175,6 +197,11 @@ def _read(
         raise BadInputError(
             f"{name} is not a transcript Quaid knows; known are: {known}. Convert it to one of these and try again."
         )
+
+
+def _read_head(start: bytes) -> list[str]:
+    lines = read_lines(io.BytesIO(start), Counter())
+    return list(islice((line for line in lines if line.strip("\0 \t\r")), _HEAD_LINES))
 
 
 def _read_archive(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[Conversation]:

@@ -47,7 +47,9 @@ def read_document(found: dict[str, Any], skipped: Counter[str]) -> Conversation:
     if beside:
         skipped["abandoned branch"] += beside
     session = text_at(found, "conversation_id") or text_at(found, "id")
-    return make_conversation(said, "chatgpt", session, parse_timestamp(found.get("create_time")))
+    return make_conversation(
+        said, "chatgpt", session, parse_timestamp(found.get("create_time")), title=text_at(found, "title")
+    )
 
 
 def _utterances(message: object, skipped: Counter[str]) -> Iterator[Utterance]:

@@ -1,7 +1,7 @@
 """Claude.ai's conversations, from an export: messages with blocks, and links to the message before.
 
 A message that was edited leaves its old branch in the list. The contents of attached files are in the export too;
-nobody said them.
+nobody said them. A long text that was pasted into a message is an attachment without a name of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def read_document(found: dict[str, Any], skipped: Counter[str]) -> Conversation:
     if len(path) < len(messages):
         skipped["abandoned branch"] += len(messages) - len(path)
     project = clean_name(text_at(found, "project", "name") or "") or None
-    return make_conversation(said, "claude-ai", found.get("uuid"), parse_timestamp(found.get("created_at")), project)
+    started = parse_timestamp(found.get("created_at"))
+    return make_conversation(said, "claude-ai", found.get("uuid"), started, project, text_at(found, "name"))
 
 
 def _utterances(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Utterance]:
@@ -50,12 +51,19 @@ def _utterances(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Utte
     if role is None:
         skipped["unknown role"] += 1
         return
-    if attached := sum(len(list_at(message, key)) for key in ("attachments", "files")):
+    pasted = [text for attached in list_at(message, "attachments") if (text := _find_pasted(attached))]
+    if attached := sum(len(list_at(message, key)) for key in ("attachments", "files")) - len(pasted):
         skipped["attachment"] += attached
     # The plain text repeats the blocks, with a notice in place of those that are not text.
     content = list_at(message, "content") or message.get("text")
-    text = clean_text("\n\n".join(text for text in find_texts(content, skipped) if text.strip()))
+    text = clean_text("\n\n".join(text for text in (*pasted, *find_texts(content, skipped)) if text.strip()))
     if text:
         yield Utterance(role, text, parse_timestamp(message.get("created_at")))
     else:
         skipped["empty"] += 1
+
+
+def _find_pasted(attached: object) -> str | None:
+    name = text_at(attached, "file_name")
+    is_pasted = name is not None and (not name or name.lower().startswith("paste"))
+    return text_at(attached, "extracted_content") if is_pasted else None

@@ -2,8 +2,9 @@
 
 `response_item` lines are what went to the model and came from it, `event_msg` lines what the terminal showed. The
 items are read, because they are the older and the fuller record; the events tell which of a user's items a person
-typed, as the host puts instructions and surroundings there in the user's name. `compacted` lines repeat what stands
-before them, and `thread_rolled_back` takes turns back.
+typed, as the host puts instructions and surroundings there in the user's name. What the user answered to a question
+stands in the output of the tool that asked it. `compacted` lines repeat what stands before them, and
+`thread_rolled_back` takes turns back.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from datetime import datetime
 from typing import Any
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts.lines import find_texts, list_at, list_objects, object_at, read_objects, text_at
+from quaid.capture.transcripts.lines import (
+    find_texts,
+    list_at,
+    list_objects,
+    object_at,
+    parse_object,
+    read_objects,
+    text_at,
+)
+from quaid.capture.transcripts.questions import pair_answers
 from quaid.capture.transcripts.timestamps import parse_timestamp
 from quaid.capture.transcripts.turns import Utterance, clean_typed, find_project, make_conversation
 from quaid.model import Conversation
@@ -32,6 +42,7 @@ _ITEMS_NOT_SAID = (
     (re.compile("ghost_snapshot|compaction.*|context_compaction"), "bookkeeping"),
 )
 _EVENTS = {"user_message": "user", "agent_message": "assistant"}
+_QUESTION_TOOL = "request_user_input"
 
 _INJECTED = re.compile(
     r"\s*(?:</?(?:environment_context|user_instructions|permissions instructions|turn_aborted|user_shell_command|skill"
@@ -49,10 +60,12 @@ _REQUEST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Something said, in an item or an event, or a number of turns taken back."""
+    """Something said, in an item or an event or to a tool, or a number of turns taken back."""
 
     said: Utterance
     is_event: bool = False
+    is_answered: bool = False
+    """A question of a tool or the answer to it: no event repeats either."""
     turns_taken_back: int = 0
 
 
@@ -64,6 +77,8 @@ class _Rollout:
     is_delegated: bool = False
     """Written by an agent that another agent sent: no person took part."""
     entries: list[_Entry] = field(default_factory=list)
+    questions: dict[str, list[Any]] = field(default_factory=dict)
+    """What tools asked the user, by the id of the call."""
 
     def read_line(self, found: dict[str, Any], skipped: Counter[str]) -> None:
         payload = _payload(found)
@@ -90,12 +105,26 @@ class _Rollout:
     def _read_item(self, payload: dict[str, Any], at: datetime | None, skipped: Counter[str]) -> None:
         kind, role = str(payload.get("type")), payload.get("role")
         if kind != "message":
-            skipped[_item_reason(kind)] += 1
+            if not self._read_answer(payload, at):
+                skipped[_item_reason(kind)] += 1
         elif role not in ("user", "assistant"):
             skipped["system or tool"] += 1
         else:
             texts = find_texts(payload.get("content"), skipped)
             self.entries += [_Entry(Utterance(role, _clean(raw, role), at)) for raw in texts]
+
+    def _read_answer(self, payload: dict[str, Any], at: datetime | None) -> bool:
+        """Take a question, or the answer to one; return True for the answer."""
+        call = text_at(payload, "call_id") or ""
+        if payload.get("name") == _QUESTION_TOOL:
+            self.questions[call] = list_at(parse_object(text_at(payload, "arguments") or ""), "questions")
+        if call not in self.questions or (output := text_at(payload, "output")) is None:
+            return False
+        pairs = list(pair_answers(self.questions.pop(call), object_at(parse_object(output), "answers")))
+        for pair in pairs:
+            said = (Utterance(role, text, at) for role, text in zip(("assistant", "user"), pair, strict=True))
+            self.entries += [_Entry(utterance, is_answered=True) for utterance in said]
+        return bool(pairs)
 
     def _read_event(self, payload: dict[str, Any], at: datetime | None, skipped: Counter[str]) -> None:
         kind, turns = text_at(payload, "type") or "", payload.get("num_turns")
@@ -147,7 +176,9 @@ def _clean(raw: str, role: str) -> str:
 def _replay(entries: Sequence[_Entry], skipped: Counter[str]) -> list[Utterance]:
     typed = {entry.said.text for entry in entries if entry.is_event and entry.said.role == "user"}
     in_items = {
-        entry.said.role for entry in entries if not entry.is_event and not _is_injected(entry.said, typed, skipped)
+        entry.said.role
+        for entry in entries
+        if not (entry.is_event or entry.is_answered) and not _is_injected(entry.said, typed, skipped)
     }
     said: list[Utterance] = []
     for entry in entries:
@@ -156,7 +187,7 @@ def _replay(entries: Sequence[_Entry], skipped: Counter[str]) -> list[Utterance]
             turns -= said.pop().role == "user"
             skipped["abandoned branch"] += 1
         is_read = entry.is_event is (entry.said.role not in in_items)
-        if not entry.turns_taken_back and is_read and not _is_injected(entry.said, typed):
+        if entry.is_answered or (not entry.turns_taken_back and is_read and not _is_injected(entry.said, typed)):
             said.append(entry.said)
     return said
 

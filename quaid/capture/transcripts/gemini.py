@@ -14,7 +14,16 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts.lines import list_at, list_objects, read_objects, text_at, value_at
+from quaid.capture.transcripts.lines import (
+    list_at,
+    list_objects,
+    object_at,
+    parse_object,
+    read_objects,
+    text_at,
+    value_at,
+)
+from quaid.capture.transcripts.questions import pair_answers
 from quaid.capture.transcripts.timestamps import parse_timestamp
 from quaid.capture.transcripts.turns import Utterance, clean_typed, find_project, make_conversation
 from quaid.model import Conversation
@@ -24,7 +33,8 @@ NAME = "Gemini CLI sessions"
 _ROLES = {"user": "user", "gemini": "assistant"}
 _NOTICES = frozenset({"info", "warning", "error"})
 _INJECTED = re.compile(r"\s*<(?:session_context|hook_context|state_snapshot|environment_context)\b")
-_COMMAND = re.compile(r"/[\w:-]+(?:\s|$)")
+_COMMAND = re.compile(r"/[\w:-]+\s*\Z")
+_QUESTION_TOOL = "ask_user"
 _FILES_START = "--- Content from referenced files ---"
 _FILES_END = "--- End of content ---"
 _PARTS_NOT_SAID = {"functionCall": "tool call", "functionResponse": "tool result"}
@@ -109,10 +119,23 @@ def _utterances(message: dict[str, Any], skipped: Counter[str]) -> Iterator[Utte
     content = message.get("displayContent") if role == "user" else None
     texts = list(_find_texts(content or message.get("content"), skipped))
     text = clean_text("".join(texts)) if role == "assistant" else clean_typed("\n\n".join(filter(str.strip, texts)))
+    at = parse_timestamp(message.get("timestamp"))
     if text and not (role == "user" and _COMMAND.match(text)):
-        yield Utterance(role, text, parse_timestamp(message.get("timestamp")))
+        yield Utterance(role, text, at)
     else:
         skipped["command" if text else "empty"] += 1
+    for call in list_at(message, "toolCalls"):
+        if text_at(call, "name") == _QUESTION_TOOL:
+            for asked, answer in _read_answers(call):
+                yield from (Utterance("assistant", asked, at), Utterance("user", answer, at))
+
+
+def _read_answers(call: object) -> Iterator[tuple[str, str]]:
+    """(question, answer) of a call of the tool with which the agent asks its user."""
+    for part in list_at(call, "result"):
+        output = object_at(part, "functionResponse", "response").get("output")
+        answers = value_at(parse_object(output) if isinstance(output, str) else output, "answers")
+        yield from pair_answers(value_at(call, "args", "questions"), answers)
 
 
 def _find_texts(content: object, skipped: Counter[str]) -> Iterator[str]:

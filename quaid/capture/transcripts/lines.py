@@ -75,15 +75,19 @@ def read_objects(lines: Iterator[str], skipped: Counter[str]) -> Iterator[dict[s
 
 
 def find_texts(content: object, skipped: Counter[str]) -> Iterator[str]:
-    """The texts in a message's content: a string, or a list of strings and `{"type": "text", "text"}` blocks."""
+    """The texts in a message's content: a string, or a list of strings, `{"type": "text", "text"}` blocks and documents
+    that were pasted.
+    """
     blocks = [content] if isinstance(content, str) else content if isinstance(content, list) else []
     for block in blocks:
         if isinstance(block, str):
             yield block
             continue
         found = block if isinstance(block, dict) else {}
-        kind, text = str(found.get("type")), found.get("text")
-        if kind in _TEXT_BLOCKS and isinstance(text, str):
+        kind = str(found.get("type"))
+        is_pasted = kind == "document" and (text_at(found, "title") or "").lower().startswith("paste")
+        text = text_at(found, "source", "data") if is_pasted else found.get("text")
+        if (is_pasted or kind in _TEXT_BLOCKS) and isinstance(text, str):
             yield text
         else:
             skipped[_OTHER_BLOCKS.get(kind, "attachment")] += 1

@@ -24,15 +24,16 @@ NAME = 'plain text with "Name: what was said"'
 _DATE = r"(?:[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4})"
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,6})?)?(?:\s?[aApP]\.?[mM]\.?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
 _TIME = rf"(?:{_DATE}(?:(?:T|,?\s){_CLOCK})?|{_CLOCK})"
-_NAME = r"[^\W\d_][^\n:*<>\[\](){}|\"`/\\=;!?,]{0,39}?"
+_NAME = r"[^\W\d_][^\n:：*<>\[\](){}|\"`/\\=;!?,]{0,39}?"  # noqa: RUF001
 _SPEAKER_LINE = re.compile(
     rf"(?P<before>(?:\[{_TIME}\]|\({_TIME}\)|{_TIME})\s?[-\u2013\u2014,]?\s?)?"
     rf"(?P<bold>\*\*)?<?(?P<name>{_NAME})>?(?:\*\*)?"
     rf"(?:,?\s?(?P<after>[\[(]{_TIME}[\])]))?"
-    rf"(?P<colon>:)(?:\*\*)?(?:\s+(?P<text>.*))?"
+    rf"(?:(?P<colon>:)(?:\*\*)?(?:\s+(?P<text>.*))?|：(?:\*\*)?\s*(?P<wide>.*))"  # noqa: RUF001
 )
+_COLON = re.compile("[:：]")  # noqa: RUF001
 _FENCE = re.compile(r" {0,3}(?:```|~~~)")
-_WORD = r"[^\W\d_a-z][\w'\u2019.-]*"
+_WORD = r"[^\W\d_a-z][\w\u0300-\u036f\u0591-\u065f\u0900-\u109f\u1780-\u17ff'\u2019.-]*"  # with marks
 _CAPITALISED = re.compile(rf"{_WORD}(?: (?:(?:de|van|von|der|la|di|da|al) )*{_WORD}){{0,3}}")
 
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "agent", "claude", "chatgpt", "gpt", "gemini", "copilot", "model"})
@@ -63,6 +64,8 @@ class _Opening:
     has_time: bool
     at: datetime | None
     after_blank: bool
+    is_wide: bool = False
+    """Its colon is as wide as a Chinese letter: what stands before it is as often a label."""
 
     @property
     def key(self) -> str:
@@ -115,13 +118,13 @@ def _find_openings(said: Sequence[str]) -> list[_Opening]:
     fenced = {number for start, end in pairs for number in range(start, end + 1)}
     found = []
     for number, line in enumerate(said):
-        match = _SPEAKER_LINE.fullmatch(line.rstrip()) if number not in fenced and ":" in line[:120] else None
+        match = _SPEAKER_LINE.fullmatch(line.rstrip()) if number not in fenced and _COLON.search(line[:120]) else None
         if match is None:
             continue
         after_blank = number == 0 or not said[number - 1].strip()
         time = (match["before"] or match["after"] or "").strip(" []()-\u2013\u2014,")
-        name, text = clean_name(match["name"]), match["text"] or ""
-        opening = _Opening(number, name, text, bool(time), parse_timestamp(time), after_blank)
+        name, text = clean_name(match["name"]), match["text"] or match["wide"] or ""
+        opening = _Opening(number, name, text, bool(time), parse_timestamp(time), after_blank, not match["colon"])
         if name and (time or match["bold"] or opening.may_be_name):
             found.append(opening)
     return found
@@ -135,7 +138,7 @@ def _choose(candidates: list[_Opening]) -> list[_Opening]:
         return timed
     sure = _find_sure(untimed)
     # In a text that opens without a speaker and repeats none, a name with a colon is prose.
-    is_chat = bool(sure) or any(opening.line == 0 for opening in untimed)
+    is_chat = bool(sure) or any(opening.line == 0 and not opening.is_wide for opening in untimed)
     likely = [opening for opening in untimed if opening.key in sure or (is_chat and opening.reads_as_name)]
     has_blanks = sum(opening.after_blank for opening in likely[1:]) * 2 > len(likely[1:])
     return [opening for opening in likely if opening.after_blank or opening.key in sure or not has_blanks]

@@ -16,6 +16,7 @@ from quaid.recall.metadata import strip_metadata
 _Node = TypeVar("_Node", bound=Hashable)
 
 _END = "\n\n."
+_NO_TITLES = frozenset({"new chat", "untitled"})
 _LAST_COMPONENT = re.compile(r"[^/\\]+(?=[/\\]*$)")
 
 
@@ -40,8 +41,10 @@ def make_conversation(
     session: object = None,
     started: datetime | None = None,
     project: str | None = None,
+    title: str | None = None,
 ) -> Conversation:
-    """The conversation of `pieces`, in their order; without `started` it begins with the first time given.
+    """The conversation of `pieces`, in their order; without `started` it begins with the first time given. A `title`
+    that only says that none was given is left out.
 
     Each piece of the user is a turn, and all that the agent says between two of them is one.
     """
@@ -57,7 +60,9 @@ def make_conversation(
         turns.append(Turn("Assistant", "\n\n".join(text for _, text in texts), "assistant", answer[0].at))
     named = session if isinstance(session, str) else None
     started = started or next((turn.at for turn in turns if turn.at), None)
-    return Conversation(tuple(turns), named, source, started, project)
+    title = clean_name(title or "") or None
+    is_titled = title is not None and title.casefold() not in _NO_TITLES
+    return Conversation(tuple(turns), named, source, started, project, title=title if is_titled else None)
 
 
 def clean_typed(text: str) -> str:

@@ -81,7 +81,7 @@ def _ask(context: TaskContext, batch: Sequence[FadedFact]) -> dict[str, _Judgeme
         "facts": numbered_lines(map(_shown, batch)),
         "refused": list_refused(context),
     }
-    answer = ask(context, TASK, inputs, lambda value: number_problems(value["verdicts"], len(batch)))
+    answer = ask(context, TASK, inputs, lambda value: number_problems(value, "verdicts", len(batch)))
     return {
         one.key: _Judgement(item["verdict"], clean_reason(item["reason"]), answer.model, answer.prompt)
         for one, item in by_number(answer.value["verdicts"], batch)

@@ -1,7 +1,7 @@
-"""The journal distilled: what the entries of some weeks come to goes into the core note, the entries into the archive.
+"""The journal distilled: what the entries of some weeks come to goes into the core note, those into the archive.
 
-Nothing of an entry is lost or reworded. It is done when the oldest entry has lain for a week: what was distilled has
-left the journal, so a week has passed since the last time as well.
+Nothing of an entry is lost or reworded. Entries that no theme rests on stay, and are read again beside new ones; where
+none of them comes to anything, all are archived. It is done when the oldest new entry has lain for a week.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from quaid.janitor.evidence import refused_evidence, remember_evidence
 from quaid.janitor.model_questions import ask, in_batches, list_refused, numbered_lines
 from quaid.janitor.model_text import find_unsupported, is_safe_line, statement_problem
 from quaid.janitor.task_context import TaskContext
-from quaid.llm.exchange import Answer
+from quaid.llm.exchange import Answer, ItemProblem
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
@@ -41,10 +41,9 @@ class _DueJournal:
     journal: bytes
     entries: tuple[JournalEntry, ...]
 
-    @property
-    def entry_hashes(self) -> list[str]:
+    def hashes_of(self, entries: Sequence[JournalEntry]) -> list[str]:
         text = self.journal.decode("utf-8")
-        return list(dict.fromkeys(notes.text_hash(text[entry.start : entry.end]) for entry in self.entries))
+        return list(dict.fromkeys(notes.text_hash(text[entry.start : entry.end]) for entry in entries))
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
@@ -75,13 +74,22 @@ def _read_due(context: TaskContext, core: str, refused: set[str]) -> _DueJournal
         for entry in parse_entries(text)
         if entry.day < today and entry.paragraphs and notes.text_hash(text[entry.start : entry.end]) not in refused
     )
-    is_due = len(entries) >= MIN_ENTRIES and min(e.day for e in entries) <= today - timedelta(days=MIN_DAYS)
-    return _DueJournal(core, *note, data, entries) if is_due else None
+    due = _DueJournal(core, *note, data, entries)
+    read = {hashed: _read_key(core, due.before, hashed) for hashed in due.hashes_of(entries)}
+    known = context.judgements.known(list(read.values()))
+    new = [entry.day for entry in entries if not known.keys() & {read[hashed] for hashed in due.hashes_of([entry])}]
+    is_due = len(new) >= MIN_ENTRIES and min(new) <= today - timedelta(days=MIN_DAYS)
+    return due if is_due else None
+
+
+def _read_key(core: str, note: bytes | None, entry_hash: str) -> str:
+    """The key under which is kept that an entry came to nothing beside this note."""
+    return evidence_key(f"{TASK} read", core, notes.content_hash(note or b""), entry_hash)
 
 
 def _decide(context: TaskContext, due: _DueJournal) -> Decision | None:
-    core, hashes = due.core, due.entry_hashes
-    judgement_key = evidence_key(TASK, core, notes.content_hash(due.before or b""), *hashes)
+    core = due.core
+    judgement_key = evidence_key(TASK, core, notes.content_hash(due.before or b""), *due.hashes_of(due.entries))
     kept = context.judgements.known([judgement_key]).get(judgement_key)
     if kept is None:
         if context.models is None:
@@ -95,26 +103,31 @@ def _decide(context: TaskContext, due: _DueJournal) -> Decision | None:
         after = core_notes.add_bullets(after, theme["section"], [theme["text"]])
     if core_notes.is_long(after) or not judgement["is_usable"]:
         return None
+    carried = {hashed for theme in judgement["themes"] for hashed in theme["entries"]}
+    done = [entry for entry in due.entries if not themes or carried.intersection(due.hashes_of([entry]))]
+    left = due.hashes_of([entry for entry in due.entries if entry not in done])
+    hashes = due.hashes_of(done)
     key = evidence_key(TASK, core, *hashes)
     remember_evidence(context, TASK, key, hashes)
-    edits = _archive(context, due)
+    context.judgements.add(TASK, {_read_key(core, after.encode(), hashed): "read" for hashed in left})
+    edits = _archive(context, due, done)
     if edits is None:
         return None
     if after != due.text:
         edits.insert(0, Edit(core, due.before, after.encode()))
-    entries = f"{len(due.entries):,} journal entries"
-    days = [entry.day.isoformat() for entry in due.entries]
-    span = f"{len(due.entries):,} entries from {notes.format_day(min(days))} to {notes.format_day(max(days))}"
+    count = f"{len(done):,} journal entr{'ies' if len(done) > 1 else 'y'}"
+    days = [notes.format_day(entry.day.isoformat()) for entry in sorted(done, key=lambda entry: entry.day)]
+    span = f"{count} of {' to '.join(dict.fromkeys((days[0], days[-1])))}"
     if themes:
-        why = f"{span} come to what was added to {core}. They are in journal/archive/ now, word for word."
+        why = f"What {span} came to was added to {core}. journal/archive/ has the words now."
     else:
-        why = f"{span} hold nothing that {core} should say for good. They are in journal/archive/ now."
+        why = f"{core} should say nothing of {span} for good. journal/archive/ has the words now."
     return Decision(
         task=TASK,
         kind="distil",
         key=key,
         edits=tuple(edits),
-        subject=f"distil {entries} into {core}" if themes else f"archive {entries} of {core}",
+        subject=f"distil {count} into {core}" if themes else f"archive {count} of {core}",
         why=why,
         model=judgement["model"],
         prompt=judgement["prompt"],
@@ -124,7 +137,7 @@ def _decide(context: TaskContext, due: _DueJournal) -> Decision | None:
 
 def _distil(context: TaskContext, due: _DueJournal) -> dict[str, Any]:
     """The themes of the entries, as they are kept; not usable where themes were proposed and none of them can stand."""
-    themes: list[dict[str, str]] = []
+    themes: list[dict[str, Any]] = []
     is_any_proposed = False
     model = prompt = ""
     for batch in in_batches(
@@ -139,7 +152,11 @@ def _distil(context: TaskContext, due: _DueJournal) -> dict[str, Any]:
         proposed = answer.value["themes"][:MAX_THEMES]
         is_any_proposed = is_any_proposed or bool(proposed)
         themes += [
-            {"text": str(theme["text"]), "section": str(theme.get("section") or core_notes.LEARNED)}
+            {
+                "text": str(theme["text"]),
+                "section": str(theme.get("section") or core_notes.LEARNED),
+                "entries": due.hashes_of([batch[n - 1] for n in theme["entries"]]),
+            }
             for theme in proposed
             if not _problems(theme, batch, due.text)
         ]
@@ -161,8 +178,8 @@ def _ask(context: TaskContext, due: _DueJournal, batch: Sequence[JournalEntry]) 
         TASK,
         inputs,
         lambda value: [
-            f"{problem}: {theme['text']!r}"
-            for theme in value["themes"]
+            ItemProblem("themes", place, problem)
+            for place, theme in enumerate(value["themes"])
             for problem in _problems(theme, batch, due.text)
         ],
     )
@@ -185,11 +202,11 @@ def _problems(theme: Mapping[str, Any], batch: Sequence[JournalEntry], note: str
     return problems if is_safe_line(text) else [*problems, "it hides or orders something"]
 
 
-def _archive(context: TaskContext, due: _DueJournal) -> list[Edit] | None:
-    """The entries out of the journal and into the archive of their month; None where an archive cannot be read."""
+def _archive(context: TaskContext, due: _DueJournal, entries: Sequence[JournalEntry]) -> list[Edit] | None:
+    """Take `entries` out of the journal and into the archive of their month; None where an archive cannot be read."""
     text, path = due.journal.decode("utf-8"), context.layout.place(layout.journal_path(due.core))
     archives: dict[str, tuple[bytes | None, str]] = {}
-    for entry in reversed(due.entries):
+    for entry in reversed(entries):
         archive = archive_path(path, entry.day)
         if archive not in archives:
             data = context.read(archive)
@@ -199,7 +216,7 @@ def _archive(context: TaskContext, due: _DueJournal) -> list[Edit] | None:
                 return None
         before, archived = archives[archive]
         archives[archive] = (before, insert_entry(archived, text[entry.start : entry.end]))
-    rest = remove_entries(text, due.entries)
+    rest = remove_entries(text, entries)
     moved = [Edit(name, before, after.encode()) for name, (before, after) in archives.items()]
     return [
         Edit(path, due.journal, rest.encode() if rest.removeprefix("\ufeff").strip() else None),

@@ -17,10 +17,11 @@ from quaid.janitor import model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.model_questions import ask, by_number, list_refused, number_problems, numbered_lines
 from quaid.janitor.task_context import TaskContext
-from quaid.llm.exchange import Answer
+from quaid.llm.exchange import Answer, ItemProblem
 from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit, Use, name_key, note_name
 from quaid.recall import scoring
+from quaid.text import endings
 from quaid.text.quoting import neutralise
 from quaid.vault import core_notes, headings, markdown, notes
 
@@ -96,12 +97,11 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         "facts": numbered_lines(fact.shown for fact in offered),
     }
 
-    def check(value: Mapping[str, Any]) -> list[str]:
-        wanted = value["promotions"]
-        known = [(item, offered[item["n"] - 1]) for item in wanted if item["n"] <= len(offered)]
-        found = ((item["n"], _problem(item, fact.fact, core)) for item, fact in known)
-        problems = number_problems(wanted, len(offered), all_wanted=False)
-        return [*problems, *(f"number {n}: {problem}" for n, problem in found if problem)]
+    def check(value: Mapping[str, Any]) -> list[str | ItemProblem]:
+        known = [(place, item) for place, item in enumerate(value["promotions"]) if item["n"] <= len(offered)]
+        found = ((place, _problem(item, offered[item["n"] - 1].fact, core)) for place, item in known)
+        problems = number_problems(value, "promotions", len(offered), all_wanted=False)
+        return [*problems, *(ItemProblem("promotions", place, problem) for place, problem in found if problem)]
 
     answer = ask(context, PROMPT, inputs, check)
     # Notes are read again for each: the one before may have changed them.
@@ -157,8 +157,8 @@ def _list_important(context: TaskContext) -> list[ImportantFact]:
 def _is_lasting(fact: Candidate, context: TaskContext) -> bool:
     today = context.now.date().isoformat()
     age = scoring.days_since(fact.created, context.now)
-    has_end = fact.valid_until is not None and fact.durability != "immutable"
-    is_true = not has_end and not scoring.is_over(fact, today) and (fact.valid_from or "")[:10] <= today
+    has_end = endings.find_last_day(fact) is not None
+    is_true = not has_end and fact.superseded_by is None and (fact.valid_from or "")[:10] <= today
     # What orders its reader about has no place where every conversation begins.
     return age is not None and age >= MIN_AGE_DAYS and is_true and neutralise(fact.text) == fact.text
 

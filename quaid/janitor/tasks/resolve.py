@@ -1,22 +1,27 @@
-"""Resolve two facts that cannot both be true: one holds since a day, or both are merged. Neither is ever deleted."""
+"""Resolve two facts that cannot both be true: one holds since a day, both are merged, or their owner is asked.
+
+No fact is deleted unless its owner answers that neither is true.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from quaid.index.facts import LivingFact
 from quaid.janitor import fact_edits
-from quaid.janitor.decision import Decision
+from quaid.janitor.decision import CONFLICT, Decision
 from quaid.janitor.evidence import days_compared, mark_compared
 from quaid.janitor.fact_merge import MergeGroup, join, merge_decision, repointed, shortened, unchanged_bytes
-from quaid.janitor.judgements import Judgement, judge, merged_text_problem
-from quaid.janitor.pairs import Pair, PairFinder
+from quaid.janitor.judgements import Judgement, judge, known_judgements, merged_text_problem, parse_judgement
+from quaid.janitor.model_text import clean_reason, quote, show_change
+from quaid.janitor.pairs import Pair, PairFinder, find_asked_pair
+from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext
-from quaid.janitor.tasks import contradictions, duplicates
+from quaid.janitor.tasks import compare
 from quaid.model import Edit
 from quaid.text.dates import find_dates
 from quaid.vault import notes
@@ -25,6 +30,8 @@ from quaid.vault.frontmatter import FrontmatterBrokenError
 TASK = "resolve"
 MAX_RESOLVED = 60
 """Conflicts in one run; the others wait for the next."""
+_SHOWN, _TITLE = 300, 60
+"""The characters of a fact beside its box, and in the title."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -37,50 +44,65 @@ class _Resolution:
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """Decisions on the conflicts that `contradictions` has found.
+    """What the owner has answered, then decisions on the conflicts that `compare` has found. One that nobody can settle
+    becomes a question which of the two is true.
 
     Raises:
         ModelError: as `Models.ask`.
     """
     found = PairFinder(context)
-    compared = days_compared(context, contradictions.TASK, found.facts)
+    taken: set[str] = set()
+    for question in context.answered:
+        pair = find_asked_pair(found.facts, question)
+        decision = _follow(context, pair, question) if pair is not None else None
+        if pair is not None and decision is not None:
+            taken |= {pair.a.id, pair.b.id}
+            yield decision
+    yield from _settle(context, found, taken)
+
+
+def _settle(context: TaskContext, found: PairFinder, taken: set[str]) -> Iterator[Decision]:
+    """Decisions on conflicts between facts that are not `taken`."""
+    compared = days_compared(context, compare.TASK, found.facts)
     done = days_compared(context, TASK, found.facts)
     new = [fact for fact in found.facts if fact.id in compared and fact.id not in done]
-    near = [pair for pair in found.pairs(new) if contradictions.may_conflict(pair)]
+    near = found.pairs(new)
     vetoed = {veto.key for veto in context.vetoes}
-    known = context.judgements.known([pair.key(contradictions.TASK) for pair in near])
+    known = known_judgements(context, [pair.key(compare.TASK) for pair in near], parse_judgement)
     conflicts = [
         pair
         for pair in near
-        if known.get(pair.key(contradictions.TASK)) in contradictions.CONFLICTS
+        if (first := known.get(pair.key(compare.TASK))) is not None
+        and first.says in compare.CONFLICTS
+        and pair.is_at_one_time
         and pair.key(TASK) not in vetoed
-        and not (pair.a.is_protected and pair.b.is_protected)
     ]
     judgements = dict(judge(context, TASK, conflicts, problem, MAX_RESOLVED))
     conflicts_of = Counter(fact.id for pair in conflicts for fact in (pair.a, pair.b))
-    unsettled: set[str] = set()
-    taken: set[str] = set()
-    for pair in conflicts:
+    resolutions = {pair: _resolve(context, pair, judgements[pair]) for pair in conflicts if pair in judgements}
+    unsettled = {fact.id for pair in conflicts if resolutions.get(pair, True) is not None for fact in (pair.a, pair.b)}
+    decided = [(pair, resolution) for pair, resolution in resolutions.items() if resolution is not None]
+    # What is decided need not be asked.
+    for pair, resolution in sorted(decided, key=lambda item: item[1].decision.kind == CONFLICT):
         ids = {pair.a.id, pair.b.id}
-        resolution = _resolve(context, pair, judgements[pair]) if pair in judgements else None
-        if pair not in judgements or resolution is not None:
-            unsettled |= ids
-        if resolution is not None and taken.isdisjoint(ids):
-            taken |= ids
-            yield resolution.decision
-            if any(conflicts_of[fact] > 1 for fact in ids):
-                continue  # what it becomes is compared with the others
-            for task in (duplicates.TASK, contradictions.TASK):  # what was compared as it was need not be as it will be
-                became = resolution.becomes
-                were_compared = [fact for fact, were in became if len(days_compared(context, task, were)) == len(were)]
-                mark_compared(context, task, were_compared)
+        if not taken.isdisjoint(ids):
+            continue
+        yield resolution.decision
+        if resolution.decision.kind == CONFLICT:
+            continue  # a question changes nothing: another about the same fact may stand beside it
+        taken |= ids
+        if any(conflicts_of[fact] > 1 for fact in ids):
+            continue  # what it becomes is compared with the others
+        for fact, were in resolution.becomes:  # what was compared as it was need not be as it will be
+            if len(days_compared(context, compare.TASK, were)) == len(were):
+                mark_compared(context, compare.TASK, [fact])
     mark_compared(context, TASK, [fact for fact in new if fact.id not in unsettled])
 
 
 def problem(pair: Pair, judgement: Judgement) -> str | None:
     """Return why a judgement of `pair` cannot be followed."""
     if judgement.says == "compatible" and judgement.keep != "both":
-        return "what is compatible is kept, both of it"
+        return "what is compatible is kept: keep_both"
     if judgement.keep == "merge":
         return merged_text_problem(pair, judgement.text)
     if judgement.keep in {"a", "b"}:
@@ -114,31 +136,77 @@ def _list_days(fact: LivingFact) -> Iterator[str]:
 
 
 def _resolve(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution | None:
-    """None when nothing is to be changed, or cannot be without touching what is to stay as it is."""
+    """None when nothing is to be changed: both can be true, or one is no longer what was judged."""
+    if judgement.says == "compatible":
+        return None
     try:
-        if judgement.keep == "merge":
-            claim = join(MergeGroup.of(pair.a), MergeGroup.of(pair.b), judgement)
-            decision = merge_decision(context, TASK, claim) if claim is not None else None
-            return _Resolution(decision, ((claim.fact, claim.members),)) if claim is not None and decision else None
-        if judgement.keep == "both":
-            return _date(context, pair, judgement)
-        return _supersede(context, pair, judgement) if judgement.keep in {"a", "b"} else None
+        resolution = _carry_out(context, pair, judgement)
+        if resolution is not None or (judgement.says == "update" and judgement.keep == "both"):
+            return resolution  # steps of a story need no dates
+        return _ask_owner(context, pair, judgement)
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
 
 
-def _supersede(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution | None:
+def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution | None:
+    """None when the judgement does not say what to change, or that is to stay as it is."""
+    if judgement.keep == "merge":
+        claim = join(MergeGroup.of(pair.a), MergeGroup.of(pair.b), judgement)
+        decision = merge_decision(context, TASK, claim) if claim is not None else None
+        return _Resolution(decision, ((claim.fact, claim.members),)) if claim is not None and decision else None
+    if judgement.keep == "both":
+        return _date(context, pair, judgement)
+    if judgement.keep not in {"a", "b"}:
+        return None
     kept, dropped = _kept_first(pair, judgement)
+    if dropped.is_protected or (edits := _supersede(context, kept, dropped)) is None:
+        return None
+    subject = f'replace "{shortened(dropped.text)}" by "{shortened(kept.text)}"'
+    detail = show_change([kept.text, dropped.text], [kept.text])
+    return _Resolution(_decision(pair, judgement, "supersede", edits, subject, detail))
+
+
+def _ask_owner(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution | None:
+    """The question which of the two is true; None where an answer could not be carried out."""
+    both = (pair.a, pair.b)
+    if any(unchanged_bytes(context, fact) is None for fact in both):
+        return None
+    choices = tuple((fact.path, quote(fact.text, _SHOWN)[1:-1]) for fact in both)
+    subject = f"which is true: {quote(pair.a.text, _TITLE)} or {quote(pair.b.text, _TITLE)}?"
+    decision = _decision(pair, judgement, CONFLICT, (), subject, "")
+    why = clean_reason(judgement.reason, "They cannot both be true, and nothing says which is.")
+    return _Resolution(replace(decision, why=why, choices=choices, always_asks=True))
+
+
+def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | None:
+    """The decision that carries out the owner's answer; None for a note that cannot be edited safely."""
+    data = {fact.path: unchanged_bytes(context, fact) for fact in (pair.a, pair.b)}
+    if None in data.values():
+        return None
+    judgement = Judgement("contradiction", question.answer or "", reason="Its owner has said so.")
+    kept, dropped = _kept_first(pair, judgement)
+    edits: tuple[Edit, ...] | None = tuple(Edit(path, before, None) for path, before in data.items())
+    subject, after = f'remove "{shortened(pair.a.text)}" and "{shortened(pair.b.text)}"', []
+    if question.answer != "neither":
+        try:
+            edits = _supersede(context, kept, dropped)
+        except (FrontmatterBrokenError, UnicodeDecodeError):
+            return None
+        subject, after = f'replace "{shortened(dropped.text)}" by "{shortened(kept.text)}"', [kept.text]
+    if edits is None:
+        return None
+    return _decision(pair, judgement, CONFLICT, edits, subject, show_change([pair.a.text, pair.b.text], after))
+
+
+def _supersede(context: TaskContext, kept: LivingFact, dropped: LivingFact) -> tuple[Edit, ...] | None:
+    """Edits that replace one by the other; None when it is no longer what was judged."""
     data = unchanged_bytes(context, dropped)
-    if dropped.is_protected or data is None:
+    if data is None:
         return None
     until = (kept.valid_from or kept.created or "")[:10]
     has_begun = bool(until) and (dropped.valid_from or "")[:10] <= until
     edit = fact_edits.supersede(dropped.path, data, kept.path, until if has_begun else None)
-    edits = (edit, *repointed(context, (dropped,), kept.path))
-    subject = f'replace "{shortened(dropped.text)}" by "{shortened(kept.text)}"'
-    detail = f"- holds: {kept.text}\n- is replaced: {dropped.text}"
-    return _Resolution(_decision(pair, judgement, "supersede", edits, subject, detail))
+    return edit, *repointed(context, (dropped,), kept.path)
 
 
 def _date(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution | None:
@@ -158,11 +226,13 @@ def _date(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution
         edits.append(fact_edits.set_fields(fact.path, data, given))
         dated = fact._replace(valid_from=fact.valid_from or since, valid_until=fact.valid_until or until)
         becomes.append((dated, (fact,)))
-        told.append(f"- {fact.text} ({', '.join(f'{key}: {day}' for key, day in given.items())})")
+        told.append(f"{fact.text} ({', '.join(f'{key}: {day}' for key, day in given.items())})")
     if not edits:
         return None
     subject = f'date "{shortened(pair.a.text)}" and "{shortened(pair.b.text)}"'
-    decision = _decision(pair, judgement, "keep_both", tuple(edits), subject, "\n".join(told))
+    decision = _decision(
+        pair, judgement, "keep_both", tuple(edits), subject, show_change([fact.text for _, (fact,) in becomes], told)
+    )
     return _Resolution(decision, tuple(becomes))
 
 

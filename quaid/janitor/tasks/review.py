@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from quaid.capture.extraction import with_dates
 from quaid.capture.fact_note import link_names
 from quaid.claims import difference
 from quaid.errors import ModelAnswerError
@@ -22,10 +21,10 @@ from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.judgements import JsonJudgement, known_judgements
 from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
+from quaid.janitor.pending_facts import PendingFact, estimate_size, show_turns
 from quaid.janitor.task_context import TaskContext
-from quaid.llm.prices import estimate_tokens
-from quaid.local.runs import evidence_key
-from quaid.model import Edit, Note, name_key
+from quaid.llm.exchange import ItemProblem
+from quaid.model import Edit, name_key
 from quaid.vault import headings, markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
@@ -40,70 +39,13 @@ SHORT_CHARACTERS = 120
 SUSPICIOUS = 10
 """An answer that rejects all of this many facts is refused."""
 _KINDS = ("approve", "rewrite", "reject")
-_MAX_TURNS = 4
-_MAX_CHARACTERS = 400
 _MAX_PROBLEMS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class PendingFact:
-    """A fact that waits for its review: its note on disk, what its statement says, and the turns it rests on."""
-
-    document: Document
-    note: Note
-    data: bytes
-    statement: str
-    turns: tuple[Candidate, ...]
-    approval: Edit
-
-    @property
-    def key(self) -> str:
-        return evidence_key(TASK, self.note.content_hash, *(turn.text for turn in self.turns))
-
-    @property
-    def sources(self) -> list[str]:
-        """The texts that a rewording of it may take names and numbers from."""
-        told = [turn.said_at or self.note.created for turn in self.turns] or [self.note.created]
-        days = [f"{moment:%A}, {moment.day} {moment:%B %Y}" for day in told if (moment := notes.parse_time(day))]
-        said = [with_dates(turn.text, notes.parse_time(turn.said_at)) for turn in self.turns]
-        speakers = [turn.speaker or "" for turn in self.turns]
-        ends = [name for edge in self.note.edges for name in (edge.subject, edge.object)]
-        held = [notes.format_day(day) for day in (self.note.valid_from, self.note.valid_until) if day]
-        return [self.note.text, *days, *said, *speakers, *ends, *held, *self.note.keywords, self.note.speaker or ""]
-
-    @property
-    def shown(self) -> dict[str, Any]:
-        """The fields that a model is shown."""
-        note = self.note
-        said = [
-            {"speaker": turn.speaker, "day": (turn.said_at or "")[:10], "text": turn.text[:_MAX_CHARACTERS]}
-            for turn in self.turns[:_MAX_TURNS]
-        ]
-        return model_text.without_empty(
-            {
-                "text": self.statement,
-                "category": note.type,
-                "confidence": note.confidence,
-                "speaker": note.speaker,
-                "source": note.source,
-                "told": (note.created or "")[:10],
-                "valid_from": note.valid_from,
-                "valid_until": note.valid_until,
-                "said": said,
-            }
-        )
-
-    @property
-    def quoted_turns(self) -> list[str]:
-        """Lines that show its owner what it rests on."""
-        turns = [(turn.speaker or "Somebody", headings.one_line(turn.text)) for turn in self.turns[:_MAX_TURNS]]
-        return ["", *(f"> {speaker}: {text[:_MAX_CHARACTERS]}" for speaker, text in turns)] if turns else []
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewJudgement(JsonJudgement):
     """A model's judgement of a fact: `says` is `approve`, `rewrite` or `reject`; `rewrite` is the statement in its
-    words, empty where it has none.
+    words, empty where it has none; `reject_edges` are numbers, from 1, of edges that were not said.
     """
 
     says: str
@@ -111,6 +53,7 @@ class ReviewJudgement(JsonJudgement):
     rewrite: str
     model: str
     prompt: str
+    reject_edges: Sequence[int] = ()
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
@@ -124,20 +67,22 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         return
     names = graph.entity_names(context.index)
     owner = context.settings.owner_name or context.settings.owner
-    kept = known_judgements(context, [fact.key for fact in waiting], ReviewJudgement.parse)
+    kept = known_judgements(context, [fact.key(TASK) for fact in waiting], ReviewJudgement.parse)
     for fact in waiting:
-        if fact.key in kept:
-            yield from _decide(fact, kept[fact.key], names, owner)
+        if fact.key(TASK) in kept:
+            yield from _decide(fact, kept[fact.key(TASK)], names, owner)
+    new = [fact for fact in waiting if fact.key(TASK) not in kept]
+    size = estimate_size(new)
     for batch in in_batches(
         context,
         PROMPT,
-        [fact for fact in waiting if fact.key not in kept],
-        lambda fact: estimate_tokens(numbered_lines([fact.shown])),
+        new,
+        lambda fact: size[fact.document.doc_id],
         input_limit=INPUT_TOKENS,
         output_per_item=TOKENS_PER_ANSWER,
     ):
         judged = _judge(context, batch, owner)
-        context.judgements.add(TASK, {fact.key: judgement.render() for fact, judgement in judged})
+        context.judgements.add(TASK, {fact.key(TASK): judgement.render() for fact, judgement in judged})
         for fact, judgement in judged:
             yield from _decide(fact, judgement, names, owner)
 
@@ -160,7 +105,8 @@ def _list_waiting(context: TaskContext) -> list[PendingFact]:
     waiting: list[tuple[tuple[str, str, int, str], PendingFact]] = []
     for document in found:
         fact = _read(context, document, tuple(turns.get(document.doc_id, ())))
-        if fact is not None and fact.key not in context.vetoed and not context.is_asked(fact.key, _KINDS):
+        key = fact.key(TASK) if fact is not None else ""
+        if fact is not None and key not in context.vetoed and not context.is_asked(key, _KINDS):
             first = fact.turns[0].turn if fact.turns else None
             learned = (document.created or "", document.session or "", first or 0, document.path)
             waiting.append((learned, fact))
@@ -191,24 +137,31 @@ def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> li
         ModelAnswerError: it is not a review: no fact has one judgement, or it rejects all of many.
     """
 
-    def check(value: Mapping[str, Any]) -> list[str]:
-        problems = number_problems(value["verdicts"], len(batch))
-        for item in value["verdicts"]:
-            if item["n"] > len(batch) or item["verdict"] != "rewrite":
+    def check(value: Mapping[str, Any]) -> list[str | ItemProblem]:
+        problems = number_problems(value, "verdicts", len(batch), bare="approve")
+        for place, item in enumerate(value["verdicts"]):
+            if item["n"] > len(batch):
+                continue
+            edges = len(batch[item["n"] - 1].note.edges)
+            if any(number > edges for number in item.get("reject_edges") or ()):
+                problems.append(ItemProblem("verdicts", place, f"rejects an edge that is not there: it has {edges}"))
+            if item["verdict"] != "rewrite":
                 continue
             fact, statement = batch[item["n"] - 1], headings.one_line(item.get("rewrite") or "")
             problem = _rewrite_problem(statement, fact)
             invented = model_text.find_unsupported(statement, [*fact.sources, owner])
             if problem:
-                problems.append(f"the rewrite of fact {item['n']} cannot be used: {problem}")
+                problems.append(ItemProblem("verdicts", place, f"has a rewrite that cannot be used: {problem}"))
             elif invented:
-                said = f"says {', '.join(invented)}, which neither the fact nor its turns say"
-                problems.append(f"the rewrite of fact {item['n']} {said}")
+                said = f"has a rewrite that says {', '.join(invented)}, which neither the fact nor its turns say"
+                problems.append(ItemProblem("verdicts", place, said))
         return problems[:_MAX_PROBLEMS]
 
+    turns, numbers = show_turns(batch)
     inputs = {
         "refused": list_refused(context),
-        "facts": numbered_lines(fact.shown for fact in batch),
+        "turns": "\n".join(json.dumps(turn, ensure_ascii=False) for turn in turns),
+        "facts": numbered_lines(fact.shown(numbers) for fact in batch),
     }
     answer = ask(context, PROMPT, inputs, check)
     judged = [
@@ -216,13 +169,14 @@ def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> li
             fact,
             ReviewJudgement(
                 item["verdict"],
-                item["reason"],
+                item.get("reason") or "",
                 headings.one_line(item.get("rewrite") or ""),
                 answer.model,
                 answer.prompt,
+                [number for number in item.get("reject_edges") or () if number <= len(fact.note.edges)],
             ),
         )
-        for fact, item in by_number(sorted(answer.value["verdicts"], key=itemgetter("n")), batch)
+        for fact, item in by_number(sorted(_list_items(answer.value), key=itemgetter("n")), batch)
     ]
     raw = json.dumps(answer.value, ensure_ascii=False)
     if not judged:
@@ -230,6 +184,11 @@ def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> li
     if len(batch) >= SUSPICIOUS and all(judgement.says == "reject" for _, judgement in judged):
         raise ModelAnswerError(answer.model, answer.prompt, f"it rejects all of {len(batch)} facts", raw)
     return judged
+
+
+def _list_items(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The judgements in an answer, those that it gives as bare numbers too."""
+    return [*value["verdicts"], *({"n": n, "verdict": "approve"} for n in value["approve"])]
 
 
 def _rewrite_problem(statement: str, fact: PendingFact) -> str:
@@ -252,7 +211,7 @@ def _decide(
     decision = Decision(
         task=TASK,
         kind=kind,
-        key=fact.key,
+        key=fact.key(TASK),
         edits=(fact.approval,),
         subject=f"{kind} {model_text.quote(fact.statement)}",
         why=model_text.clean_reason(judgement.reason, reasons[kind]),
@@ -261,22 +220,36 @@ def _decide(
         prompt=judgement.prompt,
         is_minor=kind == "approve",
     )
-    if kind == "approve":
+    dropped = [fact.note.edges[number - 1] for number in sorted(set(judgement.reject_edges))]
+    if kind == "approve" and dropped:
+        edit = fact_edits.remove_edges(fact.document.path, fact.approval.after or b"", dropped)
+        told = [f"{edge.subject} {edge.relation} {edge.object}" for edge in dropped]
+        yield replace(
+            decision,
+            edits=(Edit(edit.rel_path, fact.data, edit.after),),
+            subject=f"{decision.subject} without {', '.join(told)}",
+            why=model_text.clean_reason(judgement.reason, "That was not said."),
+            is_minor=False,
+            detail="\n".join([fact.statement, *fact.quoted_turns]),
+        )
+    elif kind == "approve":
         yield decision
     elif kind == "reject":
         removal = Edit(fact.document.path, fact.data, None)
         yield replace(decision, edits=(removal,), detail="\n".join([fact.statement, *fact.quoted_turns]))
     elif not _rewrite_problem(judgement.rewrite, fact):
-        edit = _reword(fact, judgement.rewrite, names)
-        if edit is None:
+        reworded = _reword(fact, judgement.rewrite, names)
+        if reworded is None:
             return
+        removed = fact_edits.remove_edges(reworded.rel_path, reworded.after or b"", dropped)
+        edit = Edit(removed.rel_path, fact.data, removed.after)
         doubt = _doubt(judgement.rewrite, fact, owner)
         yield replace(
             decision,
             edits=(edit,),
             why=f"{decision.why} {doubt}".strip(),
             always_asks=bool(doubt),
-            detail="\n".join([f"Before: {fact.statement}", "", f"After: {judgement.rewrite}", *fact.quoted_turns]),
+            detail="\n".join([model_text.show_change([fact.statement], [judgement.rewrite]), *fact.quoted_turns]),
         )
 
 

@@ -19,6 +19,7 @@ from quaid.janitor.judgements import JsonJudgement, known_judgements
 from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
 from quaid.janitor.model_text import clean_reason, is_safe_line, quote, statement_problem
 from quaid.janitor.task_context import TaskContext
+from quaid.llm.exchange import ItemProblem
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
@@ -109,13 +110,12 @@ def _judge(context: TaskContext, observed: _Observations) -> dict[str, _Judgemen
 def _ask(context: TaskContext, observed: _Observations, batch: Sequence[str]) -> dict[str, _Judgement]:
     originals = [observed.texts[key] for key in batch]
 
-    def check(value: Mapping[str, Any]) -> list[str]:
-        given = value["observations"]
+    def check(value: Mapping[str, Any]) -> list[str | ItemProblem]:
         return [
-            *number_problems(given, len(batch)),
+            *number_problems(value, "observations", len(batch)),
             *(
-                f"{problem}, number {item['n']}"
-                for item in given
+                ItemProblem("observations", place, problem)
+                for place, item in enumerate(value["observations"])
                 if item["verdict"] == "rewrite" and item["n"] <= len(batch)
                 for problem in _problems(item.get("text"), originals[item["n"] - 1])
             ),

@@ -1,13 +1,12 @@
 """Temporal: a time that was told relative to its moment gets its date, `yesterday (7 May 2023)`. No model is asked.
 
-New facts have it from the start (capture.extraction.with_dates); those written by hand, imported or older may not.
+New facts have it from the start (text.relative_dates.with_dates); those written by hand, imported or older may not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quaid.capture.extraction import with_dates
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.janitor import fact_edits, model_text
@@ -15,6 +14,7 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, Note
+from quaid.text.relative_dates import with_dates
 from quaid.vault import markdown, notes
 
 TASK = "temporal"

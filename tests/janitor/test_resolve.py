@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import pytest
 from janitor_context import Known, carry_out, context_of
-from janitor_facts import COMPATIBLE, DIFFERENT, body_of, head_of, judging, keep, saying, write_fact
+from janitor_facts import COMPATIBLE, DIFFERENT, UPDATE, body_of, head_of, judging, keep, saying, write_fact
 from vaults import assert_verified
 
-from quaid.janitor.tasks import contradictions, duplicates, resolve
+from quaid.janitor.tasks import compare, resolve
 
 ACME, BETA = "Maya works at Acme as a designer.", "Maya works at Beta as a designer."
-UPDATE = {"verdict": "update", "reason": "The later one replaces it."}
 
 
 def resolved(judgement, resolution, **more):
     return {"verdict": judgement, "resolution": resolution, "reason": "She changed her job.", **more}
 
 
-def night(memory, service, judged, tasks=(contradictions, resolve)):
+def night(memory, service, judged, tasks=(compare, resolve)):
     """What the tasks decide one after the other, on the same state."""
     memory.sync()
     context = context_of(memory, models=service.models("anthropic"), judged=judged)
@@ -32,9 +31,7 @@ def jobs(vault):
 
 
 def test_the_later_fact_replaces_the_earlier(jobs, scripted):
-    service = scripted(
-        contradictions=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b"))
-    )
+    service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b")))
     known = Known()
     with jobs.memory() as memory:
         (decision,) = night(memory, service, known)
@@ -54,9 +51,7 @@ def test_the_later_fact_replaces_the_earlier(jobs, scripted):
 
 
 def test_a_question_that_waits_is_proposed_again_without_asking(jobs, scripted):
-    service = scripted(
-        contradictions=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b"))
-    )
+    service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b")))
     known = Known()
     with jobs.memory() as memory:
         assert night(memory, service, known) == night(memory, service, known) != []
@@ -64,7 +59,7 @@ def test_a_question_that_waits_is_proposed_again_without_asking(jobs, scripted):
 
 
 def test_what_is_compatible_is_asked_about_once(jobs, scripted):
-    service, known = scripted(contradictions=judging(lambda a, b: COMPATIBLE)), Known()
+    service, known = scripted(compare=judging(lambda a, b: DIFFERENT)), Known()
     with jobs.memory() as memory:
         assert night(memory, service, known) == night(memory, service, known) == []
     assert len(service.asked) == 1
@@ -72,18 +67,11 @@ def test_what_is_compatible_is_asked_about_once(jobs, scripted):
 
 @pytest.mark.parametrize("answer", [
     resolved("compatible", "keep_both"),
-    resolved("contradiction", "keep_both"),
-    resolved("update", "keep_a"),  # the older one does not replace the newer
-    resolved("compatible", "keep_a"),
-    resolved("update", "merge"),  # without a text
-    resolved("update", "merge", merged_text="Maya works for the circus."),
-    resolved("update", "keep_both", a_until="1999-01-01"),  # a day that nobody has named
-    resolved("update", "keep_both", a_until="soon"),
-    resolved("update", "keep_both", a_until="2024-02-29"),  # before it began
+    resolved("update", "keep_both"),  # a story goes on
 ])  # fmt: skip
-def test_what_changes_nothing_or_cannot_be_followed_is_asked_about_once(jobs, scripted, answer):
+def test_what_changes_nothing_is_asked_about_once(jobs, scripted, answer):
     service, known = (
-        scripted(contradictions=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: answer)),
+        scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: answer)),
         Known(),
     )
     with jobs.memory() as memory:
@@ -98,7 +86,7 @@ def test_both_hold_each_in_its_time(vault, scripted):
     write_fact(vault, "beta", BETA, "- [[Maya]] works_at [[Beta]]", valid_from="2026-10-01")
     answer = resolved("update", "keep_both", a_until="2026-09-30", b_from="2026-10-01")
     service, known = (
-        scripted(contradictions=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: answer)),
+        scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: answer)),
         Known(),
     )
     with vault.memory() as memory:
@@ -116,37 +104,35 @@ def test_both_become_one_sentence(vault, scripted):
     write_fact(vault, "two", "Maya has another cat at home named Bailey.")
     text = "Maya has a dog, a cat and another cat named Bailey at home."
     service = scripted(
-        duplicates=judging(lambda a, b: DIFFERENT),
-        contradictions=judging(lambda a, b: UPDATE),
+        compare=judging(lambda a, b: UPDATE),
         resolve=judging(lambda a, b: resolved("update", "merge", merged_text=text)),
     )
-    known, tasks = Known(), (duplicates, contradictions, resolve)
+    known = Known()
     with vault.memory() as memory:
-        (decision,) = night(memory, service, known, tasks)
+        (decision,) = night(memory, service, known)
         assert (decision.task, decision.kind) == ("resolve", "merge")
         carry_out(memory, [decision])
         asked = len(service.asked)
-        assert night(memory, service, known, tasks) == []
+        assert night(memory, service, known) == []
         assert len(service.asked) == asked
     assert body_of(vault, "facts/one.md") == text
     assert head_of(vault, "facts/two.md")["superseded_by"] == "[[one]]"
 
 
 @pytest.mark.parametrize("protected", ["pinned", "verified"])
-def test_a_protected_fact_is_not_replaced(vault, scripted, protected):
+def test_a_protected_fact_is_not_replaced_but_asked_about(vault, scripted, protected):
     write_fact(vault, "acme", ACME, "- [[Maya]] works_at [[Acme]]", **{protected: True})
     write_fact(vault, "beta", BETA, "- [[Maya]] works_at [[Beta]]")
-    service = scripted(
-        contradictions=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b"))
-    )
+    service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b")))
     with vault.memory() as memory:
-        assert night(memory, service, Known()) == []
+        (decision,) = night(memory, service, Known())
+    assert (decision.kind, decision.edits) == ("conflict", ())
 
 
 def test_what_is_over_before_the_other_begins_is_no_conflict(vault, scripted):
     write_fact(vault, "acme", ACME, "- [[Maya]] works_at [[Acme]]", valid_until="2026-09-30")
     write_fact(vault, "beta", BETA, "- [[Maya]] works_at [[Beta]]", valid_from="2026-10-01")
-    service = scripted(contradictions=judging(lambda a, b: UPDATE))
+    service = scripted(compare=judging(lambda a, b: UPDATE))
     with vault.memory() as memory:
         assert night(memory, service, Known()) == []
     assert service.asked == []
@@ -155,7 +141,7 @@ def test_what_is_over_before_the_other_begins_is_no_conflict(vault, scripted):
 def test_facts_about_others_are_not_compared(vault, scripted):
     write_fact(vault, "one", "The colour blue calms Maya down.")
     write_fact(vault, "two", "The colour blue calms Tom down.")
-    service = scripted(contradictions=judging(lambda a, b: UPDATE))
+    service = scripted(compare=judging(lambda a, b: UPDATE))
     with vault.memory() as memory:
         assert night(memory, service, Known()) == []
     assert service.asked == []
@@ -165,9 +151,7 @@ def test_of_three_jobs_two_are_decided_a_night_and_none_points_to_a_replaced_one
     for year, firm in ((2023, "Acme"), (2024, "Beta"), (2025, "Gamma")):
         text, edge = f"Maya works at {firm} as a designer.", f"- [[Maya]] works_at [[{firm}]]"
         write_fact(vault, firm.lower(), text, edge, valid_from=f"{year}-01-01")
-    service = scripted(
-        contradictions=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b"))
-    )
+    service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b")))
     known = Known()
     with vault.memory() as memory:
         for _ in range(3):
@@ -183,10 +167,10 @@ def test_of_three_jobs_two_are_decided_a_night_and_none_points_to_a_replaced_one
 def test_what_is_a_duplicate_is_no_conflict(vault, scripted):
     write_fact(vault, "one", "Maya takes oat milk in her coffee.")
     write_fact(vault, "two", "Maya likes her coffee with oat milk.")
-    service = scripted(duplicates=judging(lambda a, b: keep("a")), contradictions=judging(lambda a, b: UPDATE))
+    service = scripted(compare=judging(lambda a, b: keep("a")))
     with vault.memory() as memory:
-        (decision,) = night(memory, service, Known(), (duplicates, contradictions))
-    assert decision.task == "duplicates"
+        (decision,) = night(memory, service, Known())
+    assert decision.task == "compare"
     assert len(service.asked) == 1
 
 
@@ -196,7 +180,7 @@ def test_judgements_are_found_in_either_order(vault, scripted):
     )
     write_fact(vault, "acme", ACME, "- [[Maya]] works_at [[Acme]]", created="2026-10-03T10:00:00Z")
     service = scripted(
-        contradictions=saying({(ACME, BETA): UPDATE}, COMPATIBLE),
+        compare=saying({(ACME, BETA): UPDATE}, DIFFERENT),
         resolve=saying({(ACME, BETA): resolved("contradiction", "keep_a")}, COMPATIBLE),
     )
     with vault.memory() as memory:

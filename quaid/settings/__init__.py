@@ -1,9 +1,15 @@
-"""Every setting, its default, and what it is for. quaid.toml has the same tables and keys."""
+"""Every setting, its default, the values that fit it, and what it is for. quaid.toml has the same tables and keys.
+
+May import nothing of the house.
+Begin with Settings; types.py reads and checks their values.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from quaid.settings.types import Amount, Cautious, Count, Duration, Positive, Range, Share, VisibleFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +24,11 @@ class CaptureSettings:
     """It collects observations for the core notes."""
     journal: bool = True
     """It writes a journal."""
-    redact_numbers: bool = False
+    redact_numbers: Annotated[bool, Cautious(value=True)] = False
     """Card and account numbers (IBAN) are redacted like secrets."""
-    max_facts: int = 500
+    max_facts: Count = 500
     """The maximum of facts from one conversation; 0 means no limit."""
-    piece_tokens: int = 12_000
+    piece_tokens: Positive = 12_000
     """A longer conversation is given to the model in overlapping pieces of this size."""
 
 
@@ -41,14 +47,14 @@ class EmbeddingSettings:
     """The environment variable that holds the key, never the key itself."""
     offline: bool = False
     """No weights are downloaded and no service on another machine is asked; set by the setting `offline`."""
-    dimensions: int = 0
+    dimensions: Count = 0
     """Asked of the service; 0 means the model's own."""
-    threads: int = 0
+    threads: Count = 0
     """0 means as many as the machine has cores."""
-    timeout_s: float = 60.0
-    duplicate_similarity: float = 0.0
+    timeout_s: Duration = 60.0
+    duplicate_similarity: Share = 0.0
     """Cosine from which two facts say the same; 0 means the value measured for the model."""
-    relevant_similarity: float = 0.0
+    relevant_similarity: Share = 0.0
     """Cosine from which a text answers a question though it has none of its words; 0 means the model's."""
 
 
@@ -72,25 +78,25 @@ class ModelSettings:
     """Base address of the service; empty means the provider's usual one."""
     api_key_env: str = ""
     """The environment variable that holds the key, never the key itself; empty means the provider's usual one."""
-    deep_timeout_s: float = 300.0
+    deep_timeout_s: Duration = 300.0
     """An extraction of forty facts is 6,000 tokens of answer."""
-    fast_timeout_s: float = 30.0
-    temperature: float = -1.0
+    fast_timeout_s: Duration = 30.0
+    temperature: Annotated[float, Range(most=2)] = -1.0
     """Below 0 none is sent: newer models refuse it."""
-    context_tokens: int = 8192
+    context_tokens: Count = 8192
     """The context size that Ollama is asked for; a longer question gets a larger one."""
     output_limit_field: Literal["", "max_tokens", "max_completion_tokens"] = ""
     """The field in which an OpenAI-compatible service takes the limit of its answer; empty sends no limit."""
     anthropic_version: str = "2026-10-21"
-    max_tokens_per_call: int = 200_000
-    max_tokens_per_run: int = 2_000_000
-    max_tokens_per_day: int = 5_000_000
-    max_usd_per_run: float = 2.0
-    max_usd_per_day: float = 5.0
+    max_tokens_per_call: Count = 200_000
+    max_tokens_per_run: Count = 2_000_000
+    max_tokens_per_day: Count = 5_000_000
+    max_usd_per_run: Amount = 2.0
+    max_usd_per_day: Amount = 5.0
     deep_price: str = ""
     """Dollars per million tokens in and out, as "4/20"; empty means the price Quaid knows of the model."""
     fast_price: str = ""
-    cache_days: int = 30
+    cache_days: Count = 30
     """An answer is kept this long for the same question; 0 keeps none."""
 
 
@@ -161,39 +167,39 @@ class StageSettings:
 class RecallSettings:
     """Search, ranking and selection of hits."""
 
-    limit: int = 0
+    limit: Count = 0
     """The maximum of hits; 0 means by the size of the memory, between `k_least` and `k_most`."""
-    k_least: int = 3
-    k_most: int = 50
+    k_least: Positive = 3
+    k_most: Positive = 50
     fusion: Literal["convex", "rrf"] = "convex"
-    vector_weight: float = 0.6
+    vector_weight: Share = 0.6
     """Share of the vector score in convex fusion; the rest is keyword."""
-    rrf_k: int = 60
-    candidates: int = 400
+    rrf_k: Positive = 60
+    candidates: Positive = 400
     """The number of candidates from each channel."""
     depth: Literal["fast", "auto", "deep"] = "auto"
     """`fast` never asks a language model, `auto` only in doubt, `deep` always."""
-    gate: float = 0.7
+    gate: Share = 0.7
     """A best score under this means doubt."""
-    cut_share: float = 0.55
+    cut_share: Share = 0.55
     """Hits under this share of the best score are not shown."""
-    spread_strength: float = 0.02
+    spread_strength: Share = 0.02
     """The score that the second turn of a session loses; the fifth loses twice as much."""
-    mmr_share: float = 0.7
+    mmr_share: Share = 0.7
     """Share of relevance in maximal marginal relevance; the rest is dissimilarity to the better hits."""
-    contiguity_decay: float = 0.6
+    contiguity_decay: Share = 0.6
     """The share that a fact gets of the score of the hit whose session it is from."""
-    collapse_similarity: float = 0.95
+    collapse_similarity: Share = 0.95
     """Hits whose words overlap this much are shown once."""
-    embed_budget_s: float = 2.0
+    embed_budget_s: Amount = 2.0
     """A read embeds new chunks for at most this long; the rest waits and is named in `degraded`."""
-    log: Literal["text", "hashes", "off"] = "text"
+    log: Annotated[Literal["text", "hashes", "off"], Cautious("off")] = "text"
     """The form in which `quaid stats --recall` keeps a question, in local.db on this machine only."""
-    gaps: Literal["hashes", "text", "off"] = "hashes"
+    gaps: Annotated[Literal["hashes", "text", "off"], Cautious("off")] = "hashes"
     """The form in which `quaid stats --gaps` keeps a question that found nothing."""
-    rerank_share: float = 0.6
+    rerank_share: Share = 0.6
     """Share of the model's grade in the score of a hit that it has graded."""
-    rerank_budget_s: float = 2.5
+    rerank_budget_s: Amount = 2.5
     """A recall waits this long for the model's grades in total; late ones are dropped."""
     stages: StageSettings = field(default_factory=StageSettings)
 
@@ -202,14 +208,14 @@ class RecallSettings:
 class SyncSettings:
     """Keeping the index up to date with the files."""
 
-    debounce_ms: int = 200
+    debounce_ms: Count = 200
     poll: bool = False
     """Poll instead of using the system's change notifications (network mounts, some containers)."""
-    poll_interval_s: float = 1.0
-    max_note_mb: float = 2.0
+    poll_interval_s: Duration = 1.0
+    max_note_mb: Duration = 2.0
     """A longer note is searched up to this size, which `quaid status` reports."""
-    removal_brake_count: int = 10
-    removal_brake_share: float = 0.2
+    removal_brake_count: Count = 10
+    removal_brake_share: Share = 0.2
     """If more notes than both of these vanish, and git does not explain it, the sync stops."""
 
     @property
@@ -222,7 +228,7 @@ class SyncSettings:
 class GitSettings:
     """Commits by Quaid."""
 
-    wait_s: float = 10.0
+    wait_s: Amount = 10.0
     """A write waits this long for a lock, a rebase or a merge to end."""
     name: str = "Quaid"
     email: str = "quaid@localhost"
@@ -244,6 +250,7 @@ class PolicySettings:
     merge: Policy = "auto"  # facts that say the same become one
     supersede: Policy = "ask"  # of two facts that cannot both be true, one replaces the other
     keep_both: Policy = "auto"  # both hold, each in its time
+    conflict: Policy = "ask"  # which of two facts is true: always asked, or never (off)
     forget: Policy = "ask"  # a fact that nobody has needed for long goes; git keeps it
     pin: Policy = "ask"  # such a fact never fades
     graduate: Policy = "auto"  # an approved fact becomes active
@@ -261,11 +268,11 @@ class PolicySettings:
 class JanitorSettings:
     """Limits of one run of the janitor."""
 
-    change_budget: float = 0.1
+    change_budget: Share = 0.1
     """Share of the notes that a run may change, but 20 in any case; further changes are postponed."""
     gate: bool = True
     """A run is not merged if your recent questions and those of eval/ find less after it."""
-    gate_questions: int = 50
+    gate_questions: Count = 50
     """The number of recent questions that are asked again."""
     policies: PolicySettings = field(default_factory=PolicySettings)
 
@@ -304,13 +311,13 @@ class HookSettings:
 
     context: bool = True
     """A session begins with the core notes, recent facts and open questions for the owner."""
-    context_tokens: int = 1_500
+    context_tokens: Count = 1_500
     recall: Literal["auto", "on", "off"] = "auto"
     """Memories are added to a prompt: `on` all that are relevant, `auto` only those that answer it without doubt."""
-    recall_tokens: int = 600
+    recall_tokens: Count = 600
     extract: bool = True
     """A conversation is extracted when it ends or is compacted."""
-    idle_minutes: int = 30
+    idle_minutes: Count = 30
     """A conversation that was not ended is extracted when nothing was added to it for this long."""
 
 
@@ -322,13 +329,13 @@ class DocsSettings:
     """Docs are compared with the present state of their sources."""
     update_on_compact: bool = False
     """Stale docs are updated when a conversation is compacted or ends, not only by the janitor."""
-    most_updates: int = 5
+    most_updates: Count = 5
     """The maximum of docs that one run asks the deep model about."""
-    limit: int = 5
+    limit: Positive = 5
     """The number of passages that a search shows."""
-    chunk_tokens: int = 800
+    chunk_tokens: Positive = 800
     """The maximum length of a passage; a table or a code block is not cut."""
-    overlap_tokens: int = 100
+    overlap_tokens: Count = 100
     """The overlap of two passages of a section that is cut."""
 
 
@@ -336,7 +343,7 @@ class DocsSettings:
 class VaultSettings:
     """The notes of the vault that are Quaid's, and their place."""
 
-    folder: str = ""
+    folder: VisibleFolder = ""
     """The folder that holds Quaid's folders (facts, entities, journal …); empty means the vault itself."""
     hand_written: Literal["own", "managed"] = "own"
     """`own`: a note that Quaid did not make is its owner's, whatever its folder and frontmatter say. `managed`: in
@@ -347,7 +354,7 @@ class VaultSettings:
 class Settings:
     """All of quaid.toml and of the user's own config.toml."""
 
-    offline: bool = False
+    offline: Annotated[bool, Cautious(value=True)] = False
     """Nothing leaves this machine: models, embeddings, weights and webhooks elsewhere are not asked."""
     owner: str = "default"
     owner_name: str = ""

@@ -1,13 +1,15 @@
-"""Facts that say the same become one: those equal to the letter by themselves, look-alikes when a model says so and
-no certain difference sets them apart.
+"""Compares facts, each pair once: what says the same becomes one, what cannot both be true is left to `resolve`.
+
+Facts equal to the letter are joined by themselves, look-alikes when a model says so and no certain difference sets
+them apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from quaid.claims import difference, find_lost_detail
+from quaid.claims import difference, find_lost_detail, is_about_others
 from quaid.errors import ModelError
 from quaid.index.facts import LivingFact
 from quaid.janitor.decision import Decision
@@ -17,7 +19,9 @@ from quaid.janitor.judgements import Judgement, judge, merged_text_problem
 from quaid.janitor.pairs import Pair, PairFinder
 from quaid.janitor.task_context import TaskContext
 
-TASK = "duplicates"
+TASK = "compare"
+CONFLICTS = frozenset({"conflict", "update"})
+"""What `resolve` decides."""
 MAX_ASKED = 1_000
 """Pairs that are put to the model in one run, the most alike first; the others wait for the next."""
 _ROUNDS = 5
@@ -25,7 +29,7 @@ _ROUNDS = 5
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """Merges of what says the same.
+    """Merges of what says the same. `update` and `conflict` are judgements for `resolve`: nothing is changed.
 
     Raises:
         ModelError: as `Models.ask`, after the decisions that need no more of the model.
@@ -36,7 +40,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     trouble: ModelError | None = None
     if context.models is not None:
         try:
-            _merge_alike(context, found, claims)
+            _compare(context, found, claims)
         except ModelError as error:
             trouble = error
     for claim in claims.merged():
@@ -64,9 +68,16 @@ class MergeGroups:
         """The claims of several facts, in the order of the facts."""
         return list({claim.fact.id: claim for claim in self._claims.values() if len(claim.members) > 1}.values())
 
+    def has_merged(self, pair: Pair) -> bool:
+        """Return whether one of the two has become part of a claim of several facts."""
+        return any(len(self.of(fact).members) > 1 for fact in (pair.a, pair.b))
+
     def between(self, pairs: Iterable[Pair]) -> list[Pair]:
         """`pairs` as pairs of the claims that their facts belong to by now, each once; what is one is left out."""
-        found = [Pair.of(self.of(pair.a).fact, self.of(pair.b).fact, pair.likeness) for pair in pairs]
+        found = [
+            Pair.of(self.of(pair.a).fact, self.of(pair.b).fact, pair.likeness, is_opposed=pair.is_opposed)
+            for pair in pairs
+        ]
         return list({(pair.a.id, pair.b.id): pair for pair in reversed(found) if pair.a.id != pair.b.id}.values())[::-1]
 
     def join(self, same: Iterable[tuple[Pair, Judgement]]) -> list[Pair]:
@@ -94,41 +105,65 @@ class MergeGroups:
 
 
 def may_be_same(pair: Pair) -> bool:
-    """Return whether a model is to be asked: nothing that is certain sets the two apart, and one of them may change."""
+    """Return whether the two can become one: nothing that is certain sets them apart, and one of them may change."""
     is_fixed = pair.a.is_protected and pair.b.is_protected
-    return not is_fixed and pair.is_at_one_time and difference(pair.a.text, pair.b.text) is None
+    return not is_fixed and difference(pair.a.text, pair.b.text) is None
+
+
+def may_conflict(pair: Pair) -> bool:
+    """Return whether a model is to be asked if both can be true: they are about the same."""
+    return pair.is_opposed or not is_about_others(pair.a.text, pair.b.text)
 
 
 def problem(pair: Pair, judgement: Judgement) -> str | None:
     """Return why a judgement of `pair` cannot be followed."""
-    if judgement.says != "duplicate":
+    if judgement.says != "same":
         return None
+    if not may_be_same(pair):
+        differs = difference(pair.a.text, pair.b.text)
+        return f"they are not the same: their {differs} differ" if differs else None
     if judgement.keep == "merge":
         return merged_text_problem(pair, judgement.text)
     if judgement.keep not in {"a", "b"}:
-        return "a duplicate needs keep: a, b or merge"
+        return "what is the same needs keep: a, b or merge"
     kept, dropped = (pair.a, pair.b) if judgement.keep == "a" else (pair.b, pair.a)
     lost = find_lost_detail(kept.text, dropped.text)
     return f"{judgement.keep} lacks {lost!r}: merge them" if lost else None
 
 
-def _merge_alike(context: TaskContext, found: PairFinder, claims: MergeGroups) -> None:
-    """Join what the model calls duplicates, until there is no more to join; remember what has been compared."""
+def _compare(context: TaskContext, found: PairFinder, claims: MergeGroups) -> None:
+    """Join what the model calls the same, until there is no more to join; remember what has been compared."""
     new = found.not_compared(TASK)
-    left = [pair for pair in found.pairs(new) if pair.likeness > 0]
+    left = found.pairs(new)
     vetoed = {veto.key for veto in context.vetoes}
     unsettled: set[str] = set()
+    conflicts: dict[Pair, Judgement] = {}
     for _ in range(_ROUNDS):
-        asked = [pair for pair in claims.between(left) if pair.key(TASK) not in vetoed and may_be_same(pair)]
+        asked = [pair for pair in claims.between(left) if pair.key(TASK) not in vetoed and _is_worth_asking(pair)]
         if not asked:
             break
         judgements = dict(judge(context, TASK, asked, problem, MAX_ASKED))
         unsettled |= {fact.id for pair in asked if pair not in judgements for fact in (pair.a, pair.b)}
-        left = claims.join((pair, judgement) for pair, judgement in judgements.items() if judgement.says == "duplicate")
+        conflicts |= {pair: judgement for pair, judgement in judgements.items() if judgement.says in CONFLICTS}
+        same = [(pair, judgement) for pair, judgement in judgements.items() if judgement.says == "same"]
+        left = claims.join(item for item in same if may_be_same(item[0]))
     unsettled |= {fact.id for pair in left for fact in (pair.a, pair.b)}
+    _carry_over(context, claims, conflicts)
     compared = {claims.of(fact).fact.id: claims.of(fact) for fact in new}
     settled = [claim.fact for claim in compared.values() if unsettled.isdisjoint(fact.id for fact in claim.members)]
     mark_compared(context, TASK, settled)
+
+
+def _is_worth_asking(pair: Pair) -> bool:
+    is_equal = pair.a.text_hash == pair.b.text_hash
+    return pair.is_at_one_time and (may_be_same(pair) or (may_conflict(pair) and not is_equal))
+
+
+def _carry_over(context: TaskContext, claims: MergeGroups, conflicts: Mapping[Pair, Judgement]) -> None:
+    """Keep what was said of a fact for the claim that it has become: what contradicts the one contradicts the other."""
+    merged = ((pair, judgement) for pair, judgement in conflicts.items() if claims.has_merged(pair))
+    became = ((found, judgement) for pair, judgement in merged for found in claims.between([pair]))
+    context.judgements.add(TASK, {pair.key(TASK): judgement.render() for pair, judgement in became})
 
 
 def _words(fact: LivingFact) -> tuple[str, ...]:

@@ -1,0 +1,228 @@
+"""The edges that an English statement states by its form alone: where somebody lives and works, whom they married.
+
+For facts that are told without a model. No edge is better than a wrong one: the subject begins the sentence, the verb
+follows it, the other end is a name, and what comes after it leaves both as they are. The rest is for a model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from quaid.capture import relations
+from quaid.errors import BadInputError
+from quaid.model import Edge
+from quaid.recall.intent import is_technical
+from quaid.text.dates import find_dates
+
+UNNAMED_OWNER = "User"
+"""What the owner is called where their name is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """The edges of a statement, and the day (ISO 8601) since which they hold where it says so."""
+
+    edges: tuple[Edge, ...] = ()
+    since: str | None = None
+
+
+_ADVERB = r"(?:(?:now|currently|recently|just|still) )?"
+_RELATION_VERBS = (
+    # (relation, verb, whether it says that something began)
+    ("lives_in", rf"{_ADVERB}(?:lives?|resides?) {_ADVERB}in", False),
+    ("lives_in", rf"(?:am|is|'m|are) {_ADVERB}(?:living|based) in", False),
+    ("lives_in", r"(?:has|have|'ve) lived in(?=.*\bsince\b)", False),
+    ("moved_to", rf"(?:(?:has|have|'ve) )?{_ADVERB}moved (?:from (?:[^\W\d_][\w'-]* ){{1,4}})?(?:back )?to", True),
+    ("works_at", rf"{_ADVERB}works? {_ADVERB}(?:at|for)", False),
+    ("works_at", rf"(?:am|is|'m) {_ADVERB}(?:working (?:at|for)|employed (?:at|by))", False),
+    ("works_at", r"(?:has|have|'ve) worked (?:at|for)(?=.*\bsince\b)", False),
+    ("works_at", rf"{_ADVERB}(?:joined|started (?:work(?:ing)? )?at)(?=.* as (?:an?|the|its|their) )", True),
+    ("joined", rf"(?:(?:has|have|'ve) )?{_ADVERB}joined", True),
+    ("left", rf"(?:(?:has|have|'ve) )?{_ADVERB}left", True),
+    ("born_in", r"(?:was )?born in", False),
+    ("married_to", rf"(?:am|is|'m) {_ADVERB}married to", False),
+    ("married_to", r"(?:got married to|married)", True),
+)
+_BORN_ON = re.compile(r"(?:was born on|(?:'s )?birthday is(?: on)?|was born(?= \d)) (?=\S)", re.IGNORECASE)
+_HAS_PET = re.compile(
+    r"(?:has|have|'ve got|own|owns|adopted) an? (?:\w+ ){0,2}?(?:dog|cat|puppy|kitten|parrot|rabbit|hamster|horse|"
+    r"tortoise|turtle|bird|ferret|snake|guinea pig|pet)s? (?:called|named) ",
+    re.IGNORECASE,
+)
+_KIN = frozenset(
+    """mother father parent son daughter child brother sister sibling husband wife spouse partner boyfriend girlfriend
+    cousin neighbour neighbor colleague friend boss manager mentor grandmother grandfather
+    """.split()  # noqa: SIM905
+)
+_PETS = frozenset("dog cat puppy kitten parrot rabbit hamster horse tortoise turtle bird ferret snake pet".split())  # noqa: SIM905
+_CALLED = re.compile(
+    rf"my (?P<who>{'|'.join(sorted(_KIN | _PETS))})(?:'s name is| is called| is named) ", re.IGNORECASE
+)
+_NAMED = re.compile(r"my (?:full )?name is |i am called |i'm called ", re.IGNORECASE)
+_SOLE = {
+    "mom": "mother", "mum": "mother", "mother": "mother", "dad": "father", "father": "father", "wife": "wife",
+    "husband": "husband", "partner": "partner", "spouse": "spouse", "boyfriend": "boyfriend",
+    "girlfriend": "girlfriend",
+}  # fmt: skip
+"""Relatives of whom one has one, so that two statements about `my mother` are about the same person."""
+_SPEAKER = re.compile(r"I(?= |'m |'ve )")
+_OWNER = re.compile(r"(?:The )?[Uu]ser(?= )")
+_SOLE_OWN = re.compile(rf"(?:my|(?P<of>\S.*?)['’]s) (?P<kin>{'|'.join(_SOLE)})(?= |'s )", re.IGNORECASE)  # noqa: RUF001
+_NO_SUBJECTS = frozenset(
+    """a all an and any anyone anybody because but each every everybody everyone he her here his how if in it its most
+    my nobody no not on once one our she since so some somebody someone that the their then there these they this those
+    to today tomorrow tonight we what when where which while who whoever why yesterday you your
+    """.split()  # noqa: SIM905
+)
+_LINKING = frozenset("de da di del della der den do dos du la le of the van von y &".split())  # noqa: SIM905
+_FOLLOWS = frozenset(
+    """after again alone and as at because before by during for from in near now on recently since so soon through to
+    together today tomorrow until when where while with yesterday last this next at
+    """.split()  # noqa: SIM905
+)
+"""Words that may come after a name; any other belongs to it: `Acme warehouse`."""
+_NOT_PLACES = frozenset(
+    """accounting android apple chrome debian design discord emacs engineering excel finance firefox gmail google icloud
+    ios iphone legal linux mac macos management marketing mastodon microsoft neovim notion obsidian onenote outlook
+    pixel plan product research safari sales samsung signal slack spotify support team teams telegram thunderbird ubuntu
+    version vim vscode whatsapp windows zed
+    """.split()  # noqa: SIM905
+)
+"""What people move to without moving house."""
+_LOOSE = re.compile(
+    r"\b(?:until|till|anymore|any more|no longer|no more|only|sometimes|part[- ]time|temporar\w+|hypothetical\w*|"
+    r"(?:on|at) weekends|during|in (?:a|his|her|my|the) (?:dream|game|novel|story|book)|"
+    r"for (?:an?|the|two|three|some|\d+|now)\b)",
+    re.IGNORECASE,
+)
+"""A state under a condition, or one that has ended."""
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+")
+_MAX_NAME_WORDS = 5
+
+
+def read_relations(statement: str, told: datetime, owner: str, speaker: str | None) -> Stated:
+    """Return the edges that `statement` states. `speaker` is who says `I`, None where nobody knows; a sentence without
+    a subject is about them, else about the `owner`, whom `the user` means. What is technical states nothing: `moved to
+    Postgres` is not an address.
+    """
+    if is_technical(statement) or statement.rstrip().endswith("?"):
+        return Stated()
+    edges: dict[Edge, None] = {}
+    since: str | None = None
+    for sentence in _SENTENCE.split(statement.replace("’", "'")):  # noqa: RUF001
+        for edge, begun, rest in _read_sentence(sentence.strip(), owner, speaker):
+            day = _day_of_beginning(rest, told, begun=begun)
+            if day is not None and day > told.date():
+                continue
+            try:
+                edges[relations.normalise_edge(edge)] = None
+            except BadInputError:
+                continue
+            since = since or (day.isoformat() if day is not None else None)
+    return Stated(tuple(edges), since if len(edges) == 1 else None)
+
+
+def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[tuple[Edge, bool, str]]:
+    """Yield each edge of a sentence, whether it says that it began, and the words after it."""
+    if speaker is not None:
+        yield from _read_called(sentence, speaker)
+    subject, predicate = _split_subject(sentence, owner, speaker)
+    if subject is None:
+        return
+    if found := _BORN_ON.match(predicate):
+        rest = predicate[found.end() :]
+        if day := _birthday(rest):
+            yield Edge(subject, "born_on", day), False, ""
+        return
+    if found := _HAS_PET.match(predicate):
+        name, rest = _take_name(predicate[found.end() :])
+        if name:
+            yield Edge(subject, "has_pet", name), False, rest
+        return
+    for relation, verb, begun in _RELATION_VERBS:
+        if found := re.match(rf"{verb} (?:the )?(?=\S)", predicate, re.IGNORECASE):
+            name, rest = _take_name(predicate[found.end() :])
+            is_address = relation != "moved_to" or _NOT_PLACES.isdisjoint(name.lower().split())
+            if name and is_address and not _LOOSE.search(rest):
+                yield Edge(subject, relation, name), begun or rest.lstrip(" ,").startswith("since "), rest
+            return
+
+
+def _read_called(sentence: str, speaker: str) -> Iterator[tuple[Edge, bool, str]]:
+    if found := _NAMED.match(sentence):
+        name, rest = _take_name(sentence[found.end() :])
+        if name:
+            yield Edge(speaker, "named", name), False, rest
+    elif found := _CALLED.match(sentence):
+        name, rest = _take_name(sentence[found.end() :])
+        who = found["who"].lower()
+        relation = "has_pet" if who in _PETS else "has_manager" if who == "boss" else f"has_{who}"
+        if name and relations.is_known(relation):
+            yield Edge(speaker, relation, name), False, rest
+
+
+def _split_subject(sentence: str, owner: str, speaker: str | None) -> tuple[str | None, str]:
+    """Return who a sentence is about, None where that is not said plainly, and what it says of them."""
+    for pattern, who in ((_SPEAKER, speaker), (_OWNER, owner)):
+        if found := pattern.match(sentence):
+            return who, sentence[found.end() :].lstrip()
+    if found := _SOLE_OWN.match(sentence):
+        of = speaker if found["of"] is None else _whole_name(found["of"])
+        return (f"{of}'s {_SOLE[found['kin'].lower()]}" if of else None), sentence[found.end() :].lstrip()
+    if any(re.match(rf"{verb} ", sentence, re.IGNORECASE) for _, verb, _ in _RELATION_VERBS):
+        return speaker or owner, sentence
+    words = sentence.split()
+    count = 0
+    while count < min(len(words), _MAX_NAME_WORDS) and _is_capital(words[count]) and words[count][-1] not in ",;:.":
+        count += 1
+    name = _whole_name(" ".join(words[:count]))
+    return name, " ".join(words[count:])
+
+
+def _whole_name(text: str) -> str | None:
+    words = text.split()
+    if not words or words[0].lower() in _NO_SUBJECTS or not all(map(_is_capital, words)) or "'" in text:
+        return None
+    return text
+
+
+def _take_name(text: str) -> tuple[str, str]:
+    """Return the name that `text` begins with, empty where it is not a plain one, and what comes after it."""
+    words, taken = text.split(), list[str]()
+    for place, word in enumerate(words):
+        bare = word.rstrip(".,;:!?)")
+        is_linking = bare.lower() in _LINKING and taken and place + 1 < len(words) and _is_capital(words[place + 1])
+        if not bare or "'" in bare or not (_is_capital(bare) or is_linking):
+            break
+        taken.append(bare)
+        if bare != word:
+            return (" ".join(taken) if len(taken) <= _MAX_NAME_WORDS else ""), " ".join(words[place + 1 :])
+    rest = words[len(taken) :]
+    follows = rest[0].strip("(.,;:!").lower() if rest else ""
+    is_one_of_several = follows in {"and", "or"} and rest[1:] and _is_capital(rest[1])
+    is_plain = taken and len(taken) <= _MAX_NAME_WORDS and (not rest or follows in _FOLLOWS) and not is_one_of_several
+    return (" ".join(taken) if is_plain else ""), " ".join(rest)
+
+
+def _is_capital(word: str) -> bool:
+    return word[:1].isupper()
+
+
+def _birthday(text: str) -> str | None:
+    """Return the day that `text` begins with: with its year as ISO 8601, without one as it is written."""
+    # Two clocks: what they do not agree on is a day without a year.
+    found = [find_dates(text, datetime(year, 12, 31)) for year in (2000, 2001)]  # noqa: DTZ001 - a day alone
+    if not all(found) or found[0][0].span[0] > len("on the "):
+        return None
+    one, other = (mentions[0] for mentions in found)
+    if one.start != one.end:
+        return None
+    return one.start.isoformat() if one.start == other.start else f"{one.start:%-d %B}"
+
+
+def _day_of_beginning(rest: str, told: datetime, *, begun: bool) -> date | None:
+    mentions = find_dates(rest, told) if begun else ()
+    return mentions[0].start if mentions and mentions[0].start != date.min else None

@@ -1,0 +1,108 @@
+"""`quaid list`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, cast
+
+import typer
+
+from quaid.cli.dates import parse_option_day
+from quaid.cli.invocation import Invocation, check_one_of
+from quaid.cli.notes import document_shape
+from quaid.cli.terminal import clipped, columns, count, has_terminal, line_width, one_line, styled
+from quaid.errors import UsageError
+from quaid.index.listing import SORTS, SUPERSEDED, ListedNote, NoteFilter, Sort, list_notes
+from quaid.model import STATUSES, Kind
+from quaid.text.quoting import short_id
+
+MAX_SHOWN = 50
+"""Notes that a terminal shows unless --limit says otherwise."""
+_KINDS = tuple(Kind)
+_STATUSES = (*STATUSES, SUPERSEDED)
+_MIN_TEXT = 20
+
+
+def run_list(
+    ctx: typer.Context,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help=f"Only this kind; repeatable: {', '.join(_KINDS)}."),
+    ] = None,
+    of_type: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="TYPE", help="Only this type (preference, person …); repeatable."),
+    ] = None,
+    status: Annotated[
+        list[str] | None, typer.Option(metavar="STATUS", help=f"Only this one; repeatable: {', '.join(_STATUSES)}.")
+    ] = None,
+    about: Annotated[
+        list[str] | None,
+        typer.Option("--about", "--entity", metavar="NAME", help="Only notes about this person or thing; repeatable."),
+    ] = None,
+    since: Annotated[str | None, typer.Option(metavar="DAY", help="From this day on: 2026-03-01, last March.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="DAY", help="Up to the end of this day.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="NAME", help="Only notes of this project.")] = None,
+    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Only notes of this owner.")] = None,
+    sort: Annotated[str, typer.Option(metavar="ORDER", help=f"{', '.join(SORTS)}; the newest first by date.")] = "date",
+    reverse: Annotated[bool, typer.Option("--reverse", "-r", help="The other way round.")] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", metavar="N", min=1, help=f"Show at most N; a terminal shows {MAX_SHOWN}."),
+    ] = None,
+    paths: Annotated[bool, typer.Option("--paths", help="Print nothing but the paths, one a line.")] = False,
+) -> None:
+    """List the notes of the memory, the newest first. The date is when a note was created, else last changed.
+
+    Examples:
+      quaid list --kind fact --since "last week"
+      quaid list --about "Maya Chen" --status active
+      quaid list --kind entity --type person --sort title
+      quaid list --kind fact --status superseded --json
+      quaid list --project boat --paths | xargs wc -w
+    """
+    invocation: Invocation = ctx.obj
+    check_one_of("kind", kind, _KINDS)
+    check_one_of("status", status, _STATUSES)
+    check_one_of("sort", [sort], SORTS)
+    now = datetime.now(UTC)
+    first, last = parse_option_day("--since", since, now, end=False), parse_option_day("--until", until, now, end=True)
+    if first and last and first > last:
+        raise UsageError(f"--since {first} is after --until {last}, so nothing is between them. Swap the two.")
+    wanted = NoteFilter(
+        tuple(kind or ()), tuple(of_type or ()), tuple(status or ()), tuple(about or ()), owner, project, first, last
+    )
+    with invocation.open() as memory:
+        found = memory.answers.ask(lambda: list_notes(memory.index(), wanted, cast("Sort", sort)))
+    found = found[::-1] if reverse else found
+    is_for_people = has_terminal() and not paths and not invocation.as_json
+    shown = found[: limit or (MAX_SHOWN if is_for_people else len(found))]
+    notes = [{**document_shape(note.document), "date": note.date, "text": note.text} for note in shown]
+    invocation.tell(lambda: _render_paths(shown) if paths else _render_notes(shown), notes=notes, total=len(found))
+    if not found:
+        invocation.say("No note fits. See what there is: quaid stats")
+    elif len(shown) < len(found):
+        invocation.say(f"{len(shown):,} of {count(len(found), 'note')}. Show more with: --limit {len(found)}")
+
+
+def _render_paths(notes: Sequence[ListedNote]) -> str:
+    return "\n".join(note.document.path for note in notes)
+
+
+def _render_notes(notes: Sequence[ListedNote]) -> str:
+    """Return a line a note: date, kind, status, text, and the shortest reference that means it."""
+    rows = [
+        (
+            note.date[:10],
+            note.document.type or note.document.kind,
+            SUPERSEDED if note.document.superseded_by else note.document.status or "",
+            short_id(note.document.id),
+        )
+        for note in notes
+    ]
+    heads = columns(rows).splitlines()
+    room = max(_MIN_TEXT, line_width() - max(map(len, heads), default=0) - 2)
+    texts = [clipped(note.text, room) if has_terminal() else one_line(note.text) for note in notes]
+    width = max(map(len, heads), default=0)
+    return "\n".join(f"{styled(head.ljust(width), 'dim')}  {text}" for head, text in zip(heads, texts, strict=True))

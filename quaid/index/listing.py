@@ -1,0 +1,105 @@
+"""Notes by what is known of them: kind, status, time, owner, project, and what they are about."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from quaid.index import documents, fulltext, graph
+from quaid.index.documents import Document
+from quaid.model import name_key
+from quaid.text.words import find_words
+
+if TYPE_CHECKING:
+    import apsw
+
+Sort = Literal["date", "title", "path", "kind"]
+SORTS: tuple[str, ...] = get_args(Sort)
+SUPERSEDED = "superseded"
+"""Stands among the statuses for what was replaced."""
+_ALL = 1_000_000
+_DATE = "coalesce(d.created, strftime('%Y-%m-%dT%H:%M:%SZ', d.mtime_ns / 1000000000, 'unixepoch'))"
+_TEXT = "CASE WHEN d.kind = 'fact' THEN (SELECT text FROM chunks c WHERE c.doc_id = d.doc_id AND c.ordinal = 0) END"
+
+
+@dataclass(frozen=True, slots=True)
+class NoteFilter:
+    """Which notes are listed: those that fit each field that is set. `since` and `until` are included."""
+
+    kinds: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+    owner: str | None = None
+    project: str | None = None
+    since: date | None = None
+    until: date | None = None
+
+
+class ListedNote(NamedTuple):
+    """A note, its date (when it was created, else when its file was last changed) and its text or title."""
+
+    document: Document
+    date: str
+    text: str
+
+
+def list_notes(connection: apsw.Connection, wanted: NoteFilter, sort: Sort = "date") -> list[ListedNote]:
+    """Return the notes that fit, the newest first or in the order of `sort`."""
+    conditions, values = _conditions(connection, wanted)
+    where = " AND ".join(conditions) or "true"
+    found = documents.find_documents(connection, where, values)
+    shown = {
+        int(row[0]): (str(row[1] or ""), row[2])
+        for row in connection.execute(f"SELECT d.doc_id, {_DATE}, {_TEXT} FROM documents d WHERE {where}", values)
+    }
+    listed = [
+        ListedNote(each, shown[each.doc_id][0], str(shown[each.doc_id][1] or each.title))
+        for each in found
+        if each.doc_id in shown
+    ]
+    if sort == "date":
+        return sorted(listed, key=lambda note: note.date, reverse=True)
+    if sort == "path":
+        return listed
+    return sorted(listed, key=lambda note: name_key(note.text if sort == "title" else note.document.kind))
+
+
+def _conditions(connection: apsw.Connection, wanted: NoteFilter) -> tuple[list[str], dict[str, Any]]:
+    among = "IN (SELECT value FROM json_each(:{}))"
+    values: dict[str, Any] = {}
+    conditions = []
+    for column, chosen in (("kind", wanted.kinds), ("type", wanted.types)):
+        if chosen:
+            conditions.append(f"d.{column} {among.format(column)}")
+            values[column] = json.dumps(chosen)
+    if wanted.statuses:
+        replaced = "d.superseded_by IS NOT NULL"
+        has_status = f"d.status {among.format('status')} AND NOT ({replaced})"
+        conditions.append(f"({has_status}{f' OR {replaced}' if SUPERSEDED in wanted.statuses else ''})")
+        values["status"] = json.dumps(wanted.statuses)
+    for number, name in enumerate(wanted.about):
+        conditions.append(f"d.doc_id {among.format(f'about{number}')}")
+        values[f"about{number}"] = json.dumps(sorted(_list_about(connection, name)))
+    for column, value in (("owner", wanted.owner), ("project", wanted.project)):
+        if value is not None:
+            conditions.append(f"d.{column} = :{column}")
+            values[column] = value
+    for name, sign, day in (("since", ">=", wanted.since), ("until", "<=", wanted.until)):
+        if day is not None:
+            conditions.append(f"substr({_DATE}, 1, 10) {sign} :{name}")
+            values[name] = day.isoformat()
+    return conditions, values
+
+
+def _list_about(connection: apsw.Connection, name: str) -> set[int]:
+    """Return the documents that are called so, link to it, have an edge with it, or have one of its names in a text."""
+    key = name_key(name)
+    keys = graph.find_entities(connection, [key]).get(key, set()) | {key}
+    found = set(graph.documents_about(connection, keys, limit=_ALL))
+    phrases = [" ".join(find_words(each)) for each in keys]
+    match = fulltext.match_any([phrase for phrase in phrases if phrase])
+    chunks = [chunk_id for chunk_id, _ in fulltext.search(connection, match, _ALL)]
+    return found | {candidate.doc_id for candidate in documents.fetch_candidates(connection, chunks).values()}

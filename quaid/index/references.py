@@ -1,0 +1,156 @@
+"""A reference, as a person or an agent types it -> the notes that it may mean.
+
+Every command that takes a reference asks here: `get`, `forget`, `why`, `edit`, `history`, and the tools of MCP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
+from quaid.index import documents
+from quaid.index.documents import Document
+from quaid.model import Kind, name_key, note_name
+
+if TYPE_CHECKING:
+    import apsw
+
+_MAX_ID_LENGTH = 200
+"""Longer references are sentences; SQLite would refuse them as a pattern."""
+_MIN_ID_PART = 4
+_LINK = re.compile(r"!?\[\[(?P<target>[^\[\]]+)\]\]|\[[^\[\]]*\]\((?P<path>[^()]+)\)")
+_SHOWN_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]+)\]\]")
+_TURN = re.compile(r"\^?t(\d{1,9})")
+_MAX_SHOWN = 80
+"""Characters of a note's text in a list to choose from."""
+
+
+class Meant(NamedTuple):
+    """A note that a reference means: all of it, one turn, or what stands under `heading` (`^id` names a block)."""
+
+    document: Document
+    turn: int | None = None
+    heading: str = ""
+
+
+def resolve(connection: apsw.Connection, reference: str) -> list[Meant]:
+    """Return what a person may mean by `reference`, by path; several when it is ambiguous, none when nothing fits.
+
+    It is an id or a part of one, a path with or without `.md`, a name, title or alias in any case, the exact text of a
+    fact, each also as a link (`[[Note#Heading|shown]]`) and with a turn (`#t3`) or a heading behind it.
+    """
+    # Half a character, as a shell can pass one, is not text to SQLite.
+    text = target_of(reference.encode("utf-8", "replace").decode())
+    for note, part in _splits(text):
+        if found := _find(connection, note):
+            turn = _TURN.fullmatch(part)
+            return [Meant(each, int(turn[1])) if turn else Meant(each, heading=part) for each in found]
+    return []
+
+
+def resolve_one(connection: apsw.Connection, reference: str) -> Meant:
+    """Return the one thing that `reference` means.
+
+    Raises:
+        NoteNotFoundError, AmbiguousReferenceError
+    """
+    found = resolve(connection, reference)
+    if not found:
+        raise NoteNotFoundError(reference)
+    if len(found) > 1:
+        raise AmbiguousReferenceError(reference, [_describe(connection, meant) for meant in found])
+    return found[0]
+
+
+def target_of(reference: str) -> str:
+    """Return the target of a link, `Note#Heading` of `[[Note#Heading|shown]]`; what is not a link as it is."""
+    text = reference.strip()
+    link = _LINK.fullmatch(text)
+    if link is None:
+        return text
+    if link["path"]:
+        from urllib.parse import unquote
+
+        return unquote(link["path"].strip("<>"))
+    return link["target"].partition("|")[0].rstrip("\\").strip()
+
+
+def _splits(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the ways to read `text` as (note, part of it), the longest note first: `#` may stand in a name."""
+    yield text, ""
+    end = len(text)
+    while (end := text.rfind("#", 0, end)) > 0:
+        yield text[:end].rstrip(), text[end + 1 :].rpartition("#")[2].strip()
+
+
+def _find(connection: apsw.Connection, text: str) -> list[Document]:
+    """Return what the first way to read `text` finds: what names a note exactly goes before what only resembles it."""
+    if not text:
+        return []
+    for look in (_by_identity, _by_path, _by_name, _by_part_of_id, _by_statement):
+        if found := look(connection, text):
+            return found
+    return []
+
+
+def _by_identity(connection: apsw.Connection, text: str) -> list[Document]:
+    return documents.find_by_identity(connection, text)
+
+
+def _by_path(connection: apsw.Connection, text: str) -> list[Document]:
+    """Return notes by path in any case, with or without its ending, or by the end of it, as links give it."""
+    path = text.replace("\\", "/").removeprefix("./").strip("/").lower().removesuffix(".md")
+    found = documents.find_documents(
+        connection,
+        "lower(path) = ?1 OR substr(lower(path), -length(?1) - 1) = '/' || ?1 AND instr(?1, '/') > 0",
+        (f"{path}.md",),
+    )
+    return [each for each in found if each.path.lower() == f"{path}.md"] or found
+
+
+def _by_name(connection: apsw.Connection, text: str) -> list[Document]:
+    """Return the notes that are called so: the file name goes before an alias or a title, as it does in a link."""
+    name = text[:-3] if text.lower().endswith(".md") else text
+    found = documents.find_by_name(connection, name)
+    by_file = [each for each in found if name_key(note_name(each.path)) == name_key(name)]
+    return [each for each in by_file if note_name(each.path) == name] or by_file or found
+
+
+def _by_part_of_id(connection: apsw.Connection, text: str) -> list[Document]:
+    if not _MIN_ID_PART <= len(text) <= _MAX_ID_LENGTH:
+        return []
+    escaped = text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return documents.find_documents(
+        connection,
+        "id <> path AND (id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\')",
+        (f"{escaped}%", f"%{escaped}"),
+    )
+
+
+def _by_statement(connection: apsw.Connection, text: str) -> list[Document]:
+    """Return the facts that say exactly this; case, white space and a final full stop make no difference."""
+    wanted = _statement_key(_SHOWN_LINK.sub(r"\1", text))
+    said = documents.list_statements(connection)
+    doc_ids = [doc_id for doc_id, statement in said if _statement_key(statement) == wanted]
+    found = documents.find_documents(connection, f"doc_id IN ({','.join('?' * len(doc_ids))})", doc_ids)
+    return [each for each in found if each.superseded_by is None] or found
+
+
+def _statement_key(text: str) -> str:
+    return name_key(text).rstrip(".")
+
+
+def _describe(connection: apsw.Connection, meant: Meant) -> tuple[str, str]:
+    """Return (reference, text) of one choice: the reference names this note alone."""
+    document, part = meant.document, meant.heading
+    if meant.turn is not None:
+        part = f"t{meant.turn}"
+    text = documents.text_of(connection, document.doc_id) if document.kind == Kind.FACT else document.title
+    shown = " ".join(text.split())
+    shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN].rstrip()} …"
+    # An id may be used twice; then the path tells them apart.
+    is_unique = len(documents.find_by_identity(connection, document.id)) == 1
+    name = document.id if is_unique else document.path
+    return (f"{name}#{part}" if part else name), f"{document.type or document.kind}: {shown}"

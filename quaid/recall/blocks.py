@@ -1,0 +1,378 @@
+"""Hits -> what a reader is shown of them in a budget: a block for each conversation and note, most relevant first.
+
+    * Thu 2023-05-25 Maya: we went to the fair last Saturday (= 2023-05-20)
+    - Thu 2023-05-25 Jon: how was it?
+    …
+    * Thu 2023-05-25 Maya: Kit won a prize for her lantern
+
+A line is a turn, with its day and who said it; `*` marks what matched the question, `-` what stands beside a match,
+and `…` what was left out between. A fact stands beside the turn that it rests on, and is not said twice. Of the hits as
+many as possible are shown; the room that is left goes to what stands beside them, where that is needed first.
+
+All that is shown is data, disarmed: no text begins a line of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from functools import lru_cache, partial
+from itertools import groupby, pairwise, starmap
+from typing import NamedTuple
+
+from quaid.claims import find_lost_detail
+from quaid.model import Hit, Neighbour
+from quaid.recall import cutoff
+from quaid.recall.intent import asks_for_list
+from quaid.text.quoting import as_name, describe_standing, neutralise, on_one_line, relate_rivals, short_id
+from quaid.text.relative_dates import in_digits, with_dates
+from quaid.text.stop_words import STOP_WORDS
+
+MATCH, BESIDE, GAP = "* ", "- ", "…"
+LEGEND = "(* matches the question; - stands beside a match; … something was left out)"
+MAX_TEXT = 1_200
+"""Characters of one memory; the note has the rest. The pieces of notes and conversations are shorter."""
+LIST_LINE = 600
+"""Characters of a line that answers a question for a list. Shorter ones cost evidence: 240 one question in twenty."""
+_FIRST, _EXPLAINED = 6, 3
+"""The best hits come first, then what stands beside the very best, then all others. Of nine orders that were tried on
+three conversations of LoCoMo this holds the most; more neighbours cost further hits, none cost answers to questions.
+"""
+_MIN_REPEATED = 0.5
+"""A fact is said by its turn when the turn has so much of its words."""
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MAX_HEADING = 120
+_MAX_QUOTED = 80
+_PICTURE = "(?:photo|picture|image|photograph|photography|screenshot)"
+_NESTED_CAPTION = rf"(?i)\b((?:an? )?{_PICTURE}s? of )(?:an? {_PICTURE} of )+"
+_WORD = re.compile(r"[^\W_]+")
+
+
+class Excerpt(NamedTuple):
+    """`text` as it is shown, and the `hits` that are in it, each with those beside it that are shown as well."""
+
+    text: str
+    hits: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A piece of a note or a conversation, or a fact at its place there."""
+
+    path: str
+    ordinal: int
+    text: str
+    heading: str = ""
+    turn: int | None = None
+    speaker: str | None = None
+    created: str | None = None
+    hit: Hit | None = None
+    is_fact: bool = False
+    cited: frozenset[int] = frozenset()
+    """Of a fact the ordinals of the turns in this conversation that it rests on."""
+
+
+@dataclass(slots=True)
+class _Block:
+    entries: dict[tuple[int, str], _Entry] = field(default_factory=dict)
+    text: str = ""
+
+
+def pack(
+    hits: Sequence[Hit],
+    budget: int,
+    *,
+    question: str = "",
+    more: bool = False,
+    fill_to: int | None = None,
+    with_ids: bool = False,
+) -> Excerpt:
+    """Return what of `hits`, best first, a reader is shown in at most `budget` tokens, of which what stands beside hits
+    fills no more than `fill_to`.
+
+    A `question` for a list gets more and shorter lines and is told whether they are all; `more` says that other
+    memories matched as well. `with_ids` adds the id and the score to each line that matched.
+    """
+    asks_list = asks_for_list(question)
+    page = _Page(hits, budget, longest=LIST_LINE if asks_list else None, with_ids=with_ids)
+    if asks_list:
+        page.reserve(_completeness(len(hits), len(hits), more=True))
+    first = 0 if asks_list else _FIRST
+    shown = [hit for hit in hits[:first] if page.put(_entry_of(hit))]
+    for hit in shown[:_EXPLAINED]:
+        for neighbour in filter(partial(_is_next, hit), _nearest_first(hit)):
+            page.put(_entry_beside(neighbour))
+    shown += [hit for hit in hits[first:] if page.put(_entry_of(hit))]
+    if len(shown) < len(hits):
+        shown += page.put_trimmed(hit for hit in hits if hit not in shown)
+    if fill_to is not None:
+        page.limit_to(fill_to)
+    for neighbour in _in_order_of_need(shown):
+        page.put(_entry_beside(neighbour))
+    remarks = [LEGEND] if page.has_beside else []
+    remarks += [_completeness(len(shown), len(hits), more=more)] if asks_list and shown else []
+    ranked = [hit for hit in hits if hit in shown]
+    return Excerpt("\n".join([*remarks, page.render()]).strip(), tuple(map(page.with_shown_neighbours, ranked)))
+
+
+def _completeness(shown: int, count: int, *, more: bool) -> str:
+    if shown == count and not more:
+        return f"({shown} of {count} that matched {'is' if count == 1 else 'are'} shown)"
+    return f"({shown} of {'more than ' if more else ''}{count} that matched are shown)"
+
+
+def _in_order_of_need(hits: Sequence[Hit]) -> Iterator[Neighbour]:
+    """Yield what stands beside `hits`: first the rest of their own turns, then what they rest on or answer, then the
+    others, the nearest first; best hit first.
+    """
+    for need in (_is_same_turn, _is_explaining, _is_next):
+        for hit in hits:
+            yield from (each for each in _nearest_first(hit) if need(hit, each))
+    for hit in hits:
+        yield from _nearest_first(hit)
+
+
+def _nearest_first(hit: Hit) -> list[Neighbour]:
+    return sorted(hit.beside, key=lambda each: abs(each.ordinal - hit.ordinal))
+
+
+def _is_same_turn(hit: Hit, other: Neighbour) -> bool:
+    return hit.turn is not None and other.turn == hit.turn and not other.cited
+
+
+def _is_explaining(hit: Hit, other: Neighbour) -> bool:
+    """The turn that a fact rests on, the question that a turn answers, the answer to a turn that asks."""
+    asks = hit.text.rstrip().endswith("?")
+    answers = other.text.rstrip().endswith("?")
+    return other.cited or (asks and other.ordinal == hit.ordinal + 1) or (answers and other.ordinal == hit.ordinal - 1)
+
+
+def _is_next(hit: Hit, other: Neighbour) -> bool:
+    return other.cited or abs(hit.ordinal - other.ordinal) == 1
+
+
+def _entry_of(hit: Hit) -> _Entry:
+    entry = _Entry(hit.path, hit.ordinal, hit.text, hit.heading, hit.turn, hit.speaker, hit.created, hit)
+    if hit.kind != "fact":
+        return entry
+    cited = [each for each in hit.beside if each.cited]
+    if not cited:
+        return replace(entry, is_fact=True)
+    home = cited[0].path
+    places = frozenset(each.ordinal for each in cited if each.path == home)
+    return replace(entry, path=home, ordinal=max(places), heading=cited[0].heading, is_fact=True, cited=places)
+
+
+def _entry_beside(other: Neighbour) -> _Entry:
+    return _Entry(other.path, other.ordinal, other.text, other.heading, other.turn, other.speaker, other.created)
+
+
+class _Page:
+    """Blocks in the order in which they were begun, never longer than the budget."""
+
+    def __init__(self, hits: Sequence[Hit], budget: int, *, longest: int | None, with_ids: bool) -> None:
+        self._hits = {hit.id: hit for hit in hits}
+        self._budget = budget
+        self._room = budget * cutoff.CHARACTERS_PER_TOKEN
+        self._longest = longest
+        self._with_ids = with_ids
+        self._blocks: dict[str, _Block] = {}
+        self.has_beside = False
+        """Whether something is shown that did not match, which needs a word on the marks."""
+
+    def reserve(self, line: str) -> None:
+        self._room -= cutoff.weight(line) + 1
+
+    def limit_to(self, budget: int) -> None:
+        """Leave no room beyond `budget` tokens in all."""
+        self._room = min(self._room, self._room - (self._budget - budget) * cutoff.CHARACTERS_PER_TOKEN)
+
+    def put(self, entry: _Entry) -> bool:
+        """Put the entry in its place; False if there is no room for it. What is there already stays as it is."""
+        if len(entry.text) > MAX_TEXT:
+            entry = replace(entry, text=f"{entry.text[:MAX_TEXT].rstrip()} {GAP}")
+        if min(len(entry.text), self._longest or MAX_TEXT) > self._room:
+            return False
+        block = self._blocks.get(entry.path) or _Block()
+        key = (entry.ordinal, entry.hit.id if entry.hit and entry.is_fact else "")
+        if key in block.entries and entry.hit is None:
+            return True
+        entries = {**block.entries, key: entry}
+        text = "\n".join(self._render_block(entries))
+        used = cutoff.weight(text) - cutoff.weight(block.text) + (0 if block.entries else 2)
+        needs_legend = entry.hit is None and not self.has_beside
+        used += cutoff.weight(LEGEND) + 1 if needs_legend else 0
+        if used > self._room:
+            return False
+        self._room -= used
+        self._blocks[entry.path] = _Block(entries, text)
+        self.has_beside |= entry.hit is None
+        return True
+
+    def put_trimmed(self, hits: Iterable[Hit]) -> list[Hit]:
+        """Put the beginning of the first of `hits` that there is room for, and return it."""
+        for hit in hits:
+            entry = _entry_of(hit)
+            frame = cutoff.weight("\n".join(self._render_block({(0, ""): replace(entry, text="")}))) + 4
+            trimmed = cutoff.trim(entry.text, (self._room - frame) // cutoff.CHARACTERS_PER_TOKEN)
+            if trimmed and self.put(replace(entry, text=trimmed)):
+                return [hit]
+        return []
+
+    def with_shown_neighbours(self, hit: Hit) -> Hit:
+        """Return `hit` with those of its neighbours that are shown."""
+        shown = {
+            (path, ordinal)
+            for path, block in self._blocks.items()
+            for (ordinal, _), entry in block.entries.items()
+            if entry.hit is None
+        }
+        return replace(hit, beside=tuple(each for each in hit.beside if (each.path, each.ordinal) in shown))
+
+    def render(self) -> str:
+        """Return the blocks, apart from each other by an empty line where one has several lines."""
+        text = ""
+        was_line = True
+        for block in self._blocks.values():
+            is_line = "\n" not in block.text
+            text += ("\n" if is_line and was_line else "\n\n") + block.text if text else block.text
+            was_line = is_line
+        return text
+
+    def _render_block(self, entries: dict[tuple[int, str], _Entry]) -> Iterator[str]:
+        ordered = [entries[key] for key in sorted(entries)]
+        first = ordered[0]
+        title, _, _ = first.heading.partition(" > ")
+        if title:
+            yield f"## {on_one_line(title)[:_MAX_HEADING]}{_about_note(ordered)}"
+        said = {entry.ordinal: entry for entry in ordered if not entry.is_fact}
+        last: int | None = None
+        section = ""
+        for (_, is_fact), group in groupby(ordered, key=_line_key):
+            pieces = list(group)
+            if last is not None and pieces[0].ordinal > last + 1:
+                yield GAP
+            last = pieces[-1].ordinal
+            if is_fact:
+                yield from (line for each in pieces if (line := self._render_fact(each, said)))
+                continue
+            _, _, heading = pieces[0].heading.partition(" > ")
+            yield self._render_pieces(pieces, heading if heading != section else "")
+            section = heading
+
+    def _render_pieces(self, pieces: Sequence[_Entry], heading: str) -> str:
+        """Return the line of a turn, or the paragraphs of a section, from the pieces of it that are shown."""
+        first = pieces[0]
+        told = first.created if first.turn is not None else None
+        hit = next((piece.hit for piece in pieces if piece.hit), None)
+        gaps = [after.ordinal > before.ordinal + 1 for before, after in pairwise(pieces)]
+        text = show(pieces[0].text, told)
+        for piece, is_apart in zip(pieces[1:], gaps, strict=True):
+            text += (f" {GAP} " if is_apart else "\n") + show(piece.text, told)
+        mark = MATCH if hit else BESIDE
+        if first.turn is None:
+            lead = f"{on_one_line(heading)[:_MAX_HEADING]}: " if heading else ""
+            body = "\n  ".join(line for line in text.splitlines() if line.strip())
+        else:
+            lead = f"{_day(first.created)}{as_name(first.speaker or '')}".strip()
+            lead = f"{lead}: " if lead else ""
+            body = " ".join(text.split())
+        return f"{mark}{lead}{self._cut(body)}{self._about(hit)}"
+
+    def _render_fact(self, fact: _Entry, said: dict[int, _Entry]) -> str:
+        """Return the line of a fact; empty if the turns that it rests on say the same."""
+        if fact.hit is None:
+            return ""
+        turns = [said[ordinal] for ordinal in sorted(fact.cited) if ordinal in said]
+        if turns and not fact.hit.contradicts and _is_repeated(fact.text, turns):
+            return ""
+        speaker = as_name(fact.speaker or "")
+        is_beside = any(turn.ordinal == fact.ordinal for turn in turns)
+        lead = "fact" if is_beside else f"{_day(fact.created)}fact{f' by {speaker}' if speaker else ''}"
+        body = " ".join(show(fact.text).split())
+        return f"{MATCH}{lead}: {self._cut(body)}{self._about(fact.hit)}"
+
+    def _cut(self, text: str) -> str:
+        if self._longest is None or len(text) <= self._longest:
+            return text
+        kept = text[: self._longest]
+        return f"{kept[: kept.rfind(' ')] if ' ' in kept else kept} {GAP}"
+
+    def _about(self, hit: Hit | None) -> str:
+        """Return what else is to be known of a hit, in brackets."""
+        if hit is None:
+            return ""
+        about = [*describe_standing(hit), *starmap(self._rival, relate_rivals(hit).items())]
+        about += [f"score {hit.score:.2f}", f"id {on_one_line(hit.id)}"] if self._with_ids else []
+        return f" ({', '.join(about)})" if about else ""
+
+    def _rival(self, other_id: str, word: str) -> str:
+        other = self._hits.get(other_id)
+        if other is None:
+            return f"{word} {short_id(other_id)}"
+        said = on_one_line(other.text)
+        quoted = said if len(said) <= _MAX_QUOTED else f"{said[:_MAX_QUOTED].rstrip()} {GAP}"
+        return f"{word} {_day(other.created)}“{quoted}”"
+
+
+def _line_key(entry: _Entry) -> tuple[object, bool]:
+    return (entry.ordinal if entry.turn is None or entry.is_fact else -entry.turn, entry.is_fact)
+
+
+def _about_note(entries: Iterable[_Entry]) -> str:
+    """Return the kind and the day of a note; nothing of a conversation, whose lines have theirs."""
+    hit = next((entry.hit for entry in entries if entry.hit and entry.turn is None and not entry.is_fact), None)
+    return f" ({', '.join(filter(None, (hit.kind, _day(hit.created).strip())))})" if hit else ""
+
+
+def _is_repeated(fact: str, turns: Sequence[_Entry]) -> bool:
+    told = " ".join(f"{turn.speaker or ''}: {turn.text}" for turn in turns)
+    words, said = _content(fact), _content(told)
+    if len(words & said) < _MIN_REPEATED * len(words):
+        return False
+    return find_lost_detail(told, fact) is None
+
+
+def _content(text: str) -> set[str]:
+    """Return the beginnings of its words that say something: `adopted` and `adopting` are one."""
+    return {word[:5] for word in map(str.lower, _WORD.findall(text)) if word not in STOP_WORDS}
+
+
+@lru_cache(maxsize=1_024)
+def show(text: str, told: str | None = None) -> str:
+    """Return a text disarmed, with the days that are meant beside those relative to the moment it was `told`, and `a
+    photo of a photo of` once.
+    """
+    shown = re.sub(_NESTED_CAPTION, r"\1", neutralise(text))
+    moment = _moment(told)
+    return with_dates(shown, moment, partial(_meant, moment.date()) if moment else None)
+
+
+def show_neighbour(other: Neighbour, longest: int) -> str:
+    """Return what stands beside a hit on a line, cut at `longest` characters."""
+    speaker = as_name(other.speaker or "")
+    lead = f"{_day(other.created)}{speaker}".strip() if other.turn is not None else ""
+    body = " ".join(show(other.text, other.told).split())
+    body = body if len(body) <= longest else f"{body[:longest].rstrip()} {GAP}"
+    return f"{lead}: {body}" if lead else body
+
+
+def _meant(told: date, start: date, end: date) -> str:
+    return "" if start == end == told else f"= {in_digits(start, end)}"
+
+
+def _moment(created: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(created) if created else None
+    except ValueError:
+        return None
+
+
+def _day(created: str | None) -> str:
+    """Return `Thu 2023-05-25 `, the day as it is written where it is not a whole date."""
+    moment = _moment(created)
+    if moment is not None:
+        return f"{_DAYS[moment.weekday()]} {moment.date().isoformat()} "
+    return f"{as_name(created[:10])} " if created else ""

@@ -1,0 +1,88 @@
+"""The day a fact ends, the one rule for all who show or hide by it: what happened stays true, states end.
+
+`valid_until` is the last day of a state, "Maya is on leave until 3 May", and the day after nobody is to be told it as
+true. Of what happened, or was to happen on a day, it is only the date: "the book club meets on 12 May" is the answer to
+"when did the book club meet?" for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timedelta
+from typing import Protocol
+
+HAPPENED = frozenset({"event", "experience"})
+"""The types of facts that have a date and no end."""
+
+_GOES_ON = re.compile(r"\b(?:until|till?|through|thru|up to|as of)\s*(?:the)?\s*\Z", re.IGNORECASE)
+"""Words after which a day is the last one of a state."""
+_NOW = re.compile(r"\A(?:this|today|tonight|now|current)\b", re.IGNORECASE)
+_LEAD_LENGTH = 24
+
+
+class Lasting(Protocol):
+    """A fact with what tells whether it ends; times are ISO 8601."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def type(self) -> str | None: ...
+
+    @property
+    def durability(self) -> str | None: ...
+
+    @property
+    def created(self) -> str | None: ...
+
+    @property
+    def valid_from(self) -> str | None: ...
+
+    @property
+    def valid_until(self) -> str | None: ...
+
+
+def find_last_day(fact: Lasting) -> str | None:
+    """Return the last day on which a fact is true (YYYY-MM-DD); None for what has no end or happened once.
+
+    Whatever cannot change (`immutable`), an event, an experience, what began and ended on one day, and a plan whose
+    statement names its day never end.
+    """
+    last = (fact.valid_until or "")[:10]
+    if not last or fact.durability == "immutable" or fact.type in HAPPENED or (fact.valid_from or "")[:10] == last:
+        return None
+    return None if _names_day(fact.text, last, (fact.created or "")[:10]) else last
+
+
+def is_over(fact: Lasting, today: str) -> bool:
+    """Return whether a fact was true only until a day before `today` (YYYY-MM-DD)."""
+    if fact.valid_until is None or fact.valid_until[:10] >= today:
+        return False
+    last = find_last_day(fact)
+    return last is not None and last < today
+
+
+def _names_day(text: str, day: str, told: str) -> bool:
+    """Return whether `text` says that something is on `day`, rather than that it goes on until then."""
+    from quaid.text.dates import find_dates
+
+    wanted = _parse(day)
+    if wanted is None or wanted == date.max:
+        return False
+    # Seen from the day after, "3 May" is that day and no word like "today" is; only from the day it was told,
+    # "tomorrow" and "next Sunday" are.
+    seen_from = [wanted + timedelta(days=1), _parse(told)]
+    for moment in filter(None, seen_from):
+        for mention in find_dates(text, datetime(moment.year, moment.month, moment.day)):  # noqa: DTZ001 - a day alone
+            lead = text[max(0, mention.span[0] - _LEAD_LENGTH) : mention.span[0]]
+            is_day = mention.start != date.min and wanted in (mention.start, mention.end)
+            if is_day and not _NOW.match(mention.text) and not _GOES_ON.search(lead):
+                return True
+    return False
+
+
+def _parse(day: str) -> date | None:
+    try:
+        return date.fromisoformat(day)
+    except ValueError:
+        return None

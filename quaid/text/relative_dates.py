@@ -1,0 +1,68 @@
+"""The date behind each time that a text gives relative to the moment it was told: `yesterday (7 May 2023)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+
+_RELATIVE = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|from now|last|next|this|past|previous|coming)\b", re.IGNORECASE
+)
+_ENDS = frozenset('.!?…:)]*"”')
+_QUOTED = re.compile(r'"[^"\n]{1,500}"|“[^”\n]{1,500}”|«[^»\n]{1,500}»|`[^`\n]{1,500}`')
+
+
+def with_dates(text: str, told: datetime | None, show: Callable[[date, date], str] | None = None) -> str:
+    """Return `text` with the days that are meant, first to last, behind each time that is relative to the moment it was
+    told, in words unless `show` says how; what `show` returns empty stays without.
+
+    Names, quotations and code are left as they are: what stands there was said at another time, or is a title.
+    """
+    if told is None or not _RELATIVE.search(text):
+        return text
+    from quaid.text.dates import find_dates
+
+    dated = text
+    quoted = [match.span() for match in _QUOTED.finditer(text)]
+    for mention in reversed(find_dates(text, told)):
+        start, end = mention.span
+        if not _RELATIVE.search(mention.text) or date.min in mention[1:3] or date.max in mention[1:3]:
+            continue
+        meant = (show or in_words)(mention.start, mention.end)
+        is_told = meant in text or mention.start.isoformat() in text or text[end:].lstrip().startswith("(")
+        is_quoted = any(first < start and end < last for first, last in quoted)
+        if meant and not is_told and not is_quoted and not _is_in_name(text, start):
+            dated = f"{dated[:end]} ({meant}){dated[end:]}"
+    return dated
+
+
+def in_words(start: date, end: date) -> str:
+    """Return `7 May 2023`, `May 2023`, `2023`, else the first and the last day."""
+    if start == end:
+        return f"{start.day} {start:%B %Y}"
+    if (start.month, start.day, end.month, end.day) == (1, 1, 12, 31) and start.year == end.year:
+        return f"{start.year}"
+    if start.day == 1 and (end.month, end.year) == (start.month, start.year) and end.day >= 28:
+        return f"{start:%B %Y}"
+    return f"{start.day} {start:%B %Y} to {end.day} {end:%B %Y}"
+
+
+def in_digits(start: date, end: date) -> str:
+    """Return `2023-05-07`, `2023-05`, `2023`, else the first and the last of them."""
+    if start == end:
+        return start.isoformat()
+    length = 10
+    if start.day == 1 and (end + timedelta(days=1)).day == 1:
+        length = 4 if (start.month, end.month) == (1, 12) else 7
+    first, last = start.isoformat()[:length], end.isoformat()[:length]
+    return first if first == last else f"{first} to {last}"
+
+
+def _is_in_name(text: str, start: int) -> bool:
+    """`Tomorrow, and Tomorrow` is a novel: a capital that begins no sentence belongs to a name."""
+    if not text[start].isupper():
+        return False
+    before = text[:start].rstrip()
+    gap = text[len(before) : start]
+    return bool(before) and not (gap and ("\n" in gap or before[-1] in _ENDS))

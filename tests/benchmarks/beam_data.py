@@ -1,0 +1,81 @@
+"""BEAM as vaults: a user and an assistant who work together over months. A session is a batch, a memory a message."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from locomo_data import FOLDER
+
+from quaid import Memory
+
+_MARK = re.compile(r"\s*->->[\s\d,]*$")
+
+
+def load() -> list[dict[str, Any]]:
+    """The conversations, each with its `sample_id`. Ends the program with a word where the data is missing."""
+    folder = FOLDER / "beam"
+    if not folder.is_dir():
+        sys.exit(f"BEAM is not at {folder}: set QUAID_DATA to the folder that holds beam/1/chat.json")
+    return [
+        {
+            "sample_id": f"beam-{each.name}",
+            "chat": json.loads((each / "chat.json").read_text(encoding="utf-8")),
+            "questions": json.loads((each / "probing_questions.json").read_text(encoding="utf-8")),
+        }
+        for each in sorted(folder.iterdir(), key=lambda each: each.name.zfill(3))
+        if each.is_dir()
+    ]
+
+
+def ingest(talk: dict[str, Any], root: Path, _facts: str) -> None:
+    """A vault with all messages of the conversation."""
+    memory, _ = Memory.create(root)
+    with memory, tempfile.TemporaryDirectory() as folder:
+        for number, batch in enumerate(talk["chat"], 1):
+            messages = list(_messages(batch))
+            days = [message["time_anchor"] for message in messages if message.get("time_anchor")]
+            day = datetime.strptime(f"{days[-1]} +0000", "%B-%d-%Y %z").isoformat() if days else None
+            lines = [{"session": f"B{number}", **({"started": day} if day else {})}]
+            lines += [{"role": message["role"], "content": _text(message)} for message in messages]
+            transcript = Path(folder) / f"B{number}.jsonl"
+            transcript.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+            memory.extract(transcript)
+        memory.sync()
+
+
+def read_questions(talk: dict[str, Any]) -> Iterator[tuple[str, str, list[str]]]:
+    """(question, category, gold messages); those without gold are left out."""
+    texts = {message["id"]: _text(message) for batch in talk["chat"] for message in _messages(batch)}
+    for category, questions in talk["questions"].items():
+        for question in questions:
+            gold = [
+                texts[number] for number in sorted(set(_numbers(question.get("source_chat_ids")))) if number in texts
+            ]
+            if gold:
+                yield question["question"], category, gold
+
+
+def _messages(batch: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for turns in batch["turns"]:
+        yield from turns
+
+
+def _text(message: dict[str, Any]) -> str:
+    return _MARK.sub("", str(message["content"]))
+
+
+def _numbers(nested: object) -> Iterator[int]:
+    if isinstance(nested, dict):
+        nested = list(nested.values())
+    if isinstance(nested, list):
+        for each in nested:
+            yield from _numbers(each)
+    elif isinstance(nested, int):
+        yield nested

@@ -1,0 +1,86 @@
+"""The session in README.md, typed as it stands at a terminal. A line `…` stands for lines that are left out there."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MARK = "@@@"
+VARIES = [
+    (r"/\S*(?=/quaid\b)", "<home>"),
+    (r"\b\d\.\d\d\b", "<score>"),
+    (r"\b01[0-9a-hjkmnp-tv-z]{24}\b", "<id>"),
+    (r"(?<=facts/)\d{4}/\d\d", "<month>"),
+    (r"-[0-9a-hjkmnp-tv-z]{5}\.md", "-<tail>.md"),
+    (r"\b[0-9a-f]{7,10}\b", "<commit>"),
+]
+
+
+def sessions() -> Iterator[tuple[str, list[str]]]:
+    """Yield (command, what is shown) of each command of the session."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text.partition("\n## A session\n")[2].partition("\n## ")[0]
+    block = re.search(r"```console\n(.*?)```", section, re.DOTALL)
+    assert block
+    for part in re.split(r"(?m)^\$ ", block[1])[1:]:
+        lines = part.rstrip("\n").split("\n")
+        ends = lines.index("END") if "<<'END'" in lines[0] else 0
+        yield "\n".join(lines[: ends + 1]), lines[ends + 1 :]
+
+
+def type_all(commands: list[str], folder: Path) -> list[list[str]]:
+    """Return what a terminal shows of each of `commands`, which are typed in one shell."""
+    quaid = folder / "bin" / "quaid"
+    quaid.parent.mkdir()
+    quaid.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m quaid.cli.main "$@"\n')
+    quaid.chmod(0o755)
+    environ = {
+        "HOME": str(folder), "PATH": f"{quaid.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
+        "QUAID_EMBEDDING_PROVIDER": "none", "GIT_PAGER": "cat", "NO_COLOR": "1", "COLUMNS": "120", "TERM": "dumb",
+        "GIT_AUTHOR_NAME": "Maya", "GIT_AUTHOR_EMAIL": "maya@example.org",
+        "GIT_COMMITTER_NAME": "Maya", "GIT_COMMITTER_EMAIL": "maya@example.org",
+    }  # fmt: skip
+    script = "\n".join(f"{command}\necho {MARK}" for command in commands)
+    screen, terminal = pty.openpty()
+    with subprocess.Popen(
+        ["bash", "-c", script], cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal
+    ):
+        os.close(terminal)
+        shown = b"".join(iter(lambda: _read(screen), b"")).decode().replace("\r\n", "\n")
+    os.close(screen)
+    return [part.strip("\n").split("\n") for part in shown.split(f"{MARK}\n")]
+
+
+def _read(screen: int) -> bytes:
+    try:
+        return os.read(screen, 65536)
+    except OSError:  # nobody holds the terminal any more
+        return b""
+
+
+def normal(line: str) -> str:
+    for pattern, placeholder in VARIES:
+        line = re.sub(pattern, placeholder, line)
+    return line.rstrip()
+
+
+def test_the_session_goes_as_the_readme_shows(tmp_path: Path) -> None:
+    typed = list(sessions())
+    assert len(typed) > 5
+    shown = type_all([command for command, _ in typed], tmp_path)
+    for (command, expected), actual in zip(typed, shown, strict=False):
+        # Without an embedding model, which a test does not download, recall says so.
+        lines = [normal(line) for line in actual if line and not line.startswith("quaid: ")]
+        if not expected:
+            assert lines == [], command
+        *heads, last = [normal(line) for line in expected] or [""]
+        if last == "…":
+            assert lines[: len(heads)] == heads, command
+        elif expected:
+            assert lines == [*heads, last], command

@@ -1,0 +1,165 @@
+"""Which facts cannot both be true, and which of them is the later."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recall_index import make_index
+
+from quaid.index.scope import Scope
+from quaid.recall.contradictions import SINGLE_VALUED, compare_times, find_pairs, list_opposed
+
+
+def test_two_values_of_what_has_one_contradict_each_other():
+    edges = {
+        1: [("Maya", "lives_in", "Oslo")],
+        2: [("maya", "lives_in", "Bergen")],
+        3: [("Maya", "lives_in", "OSLO")],
+        4: [("Maya", "likes", "Bergen")],
+        5: [("Tom", "lives_in", "Leeds")],
+    }
+    assert find_pairs(edges) == {(1, 2), (2, 3)}
+
+
+def test_relations_of_many_values_do_not():
+    assert find_pairs({1: [("Maya", "likes", "tea")], 2: [("Maya", "likes", "milk")]}) == set()
+    assert {"lives_in", "works_at", "born_on"} <= SINGLE_VALUED
+    assert not {"likes", "knows", "visited"} & SINGLE_VALUED
+
+
+def test_a_note_that_says_both_contradicts_neither():
+    both = [("Maya", "lives_in", "Oslo"), ("Maya", "lives_in", "Bergen")]
+    assert find_pairs({1: both, 2: [("Maya", "lives_in", "Oslo")]}) == set()
+    assert find_pairs({1: both}) == set()
+
+
+def test_who_moved_to_a_place_lives_there():
+    edges = {1: [("Maya", "lives_in", "Porto")], 2: [("Maya", "moved_to", "Ghent")]}
+    assert find_pairs(edges) == {(1, 2)}
+
+
+def test_a_place_and_the_place_with_its_country_are_one():
+    edges = {1: [("Maya", "lives_in", "Porto")], 2: [("Maya", "lives_in", "Porto, Portugal")]}
+    assert find_pairs(edges) == set()
+    assert find_pairs({1: [("Maya", "lives_in", "York")], 2: [("Maya", "lives_in", "Yorkshire")]}) == {(1, 2)}
+
+
+def test_whoever_stands_first_has_one_spouse():
+    edges = {1: [("Anna", "spouse_of", "Tom")], 2: [("Tom", "married_to", "Zoe")], 3: [("Anna", "spouse_of", "Tom")]}
+    assert find_pairs(edges) == {(1, 2), (2, 3)}
+
+
+_edge = st.tuples(
+    st.sampled_from(["Maya", "maya", "Tom"]),
+    st.sampled_from(["lives_in", "works_at", "likes", "spouse_of"]),
+    st.sampled_from(["Oslo", "oslo", "Bergen"]),
+)
+
+
+@given(st.dictionaries(st.integers(1, 6), st.lists(_edge, max_size=4), max_size=6))
+def test_contradicting_takes_two(edges):
+    assert all(one < other for one, other in find_pairs(edges))
+
+
+# -- in an index -----------------------------------------------------------------------------------------------------
+
+
+def fact(note_id: str, edge: str, fields: str = "") -> str:
+    return f"---\nid: {note_id}\n{fields}---\nSomething in its own words.\n\n- {edge}\n"
+
+
+def test_facts_meet_whatever_their_words_by_all_names_of_their_subject():
+    index = make_index(
+        {
+            "entities/Maya Chen.md": "---\nid: 01m\ntype: person\naliases: [Maya]\n---\n",
+            "facts/a.md": fact("01a", "[[Maya]] lives_in [[Porto]]"),
+            "facts/b.md": fact("01b", "[[Maya Chen]] moved_to [[Ghent]]"),
+            "facts/c.md": fact("01c", "[[Maya Chen]] lives_in [[Ghent]]"),
+            "facts/d.md": fact("01d", "[[Tom]] lives_in [[Leeds]]"),
+        }
+    )
+    ids = {path: doc_id for doc_id, path in index.execute("SELECT doc_id, path FROM documents")}
+    a, b, c, d = (ids[f"facts/{name}.md"] for name in "abcd")
+    assert list_opposed(index, [a]) == {(a, b), (a, c)}
+    assert list_opposed(index, [b]) == {(a, b)}
+    assert list_opposed(index, [d]) == set()
+    assert list_opposed(index, []) == set()
+
+
+def test_the_other_names_of_one_place_do_not_contradict_it():
+    index = make_index(
+        {
+            "entities/New York City.md": "---\nid: 01m\ntype: place\naliases: [NYC]\n---\n",
+            "facts/a.md": fact("01a", "[[Maya]] lives_in [[NYC]]"),
+            "facts/b.md": fact("01b", "[[Maya]] lives_in [[New York City]]"),
+        }
+    )
+    assert list_opposed(index, [row[0] for row in index.execute("SELECT doc_id FROM documents")]) == set()
+
+
+def test_a_place_does_not_contradict_the_one_around_it():
+    index = make_index(
+        {
+            "entities/Porto.md": "---\nid: 01m\ntype: place\n---\n- located_in [[Portugal]]\n",
+            "facts/a.md": fact("01a", "[[Maya]] lives_in [[Porto]]"),
+            "facts/b.md": fact("01b", "[[Maya]] lives_in [[Portugal]]"),
+            "facts/c.md": fact("01c", "[[Maya]] lives_in [[Ghent]]"),
+        }
+    )
+    ids = {path: doc_id for doc_id, path in index.execute("SELECT doc_id, path FROM documents")}
+    a, b, c = (ids[f"facts/{name}.md"] for name in "abc")
+    assert list_opposed(index, [a, b, c]) == {(a, c), (b, c)}
+
+
+def test_what_the_scope_leaves_out_opposes_nothing():
+    index = make_index(
+        {
+            "facts/a.md": fact("01a", "[[Maya]] lives_in [[Porto]]"),
+            "facts/b.md": fact("01b", "[[Maya]] lives_in [[Ghent]]", "superseded_by: '[[a]]'\n"),
+        }
+    )
+    everything = [row[0] for row in index.execute("SELECT doc_id FROM documents")]
+    assert len(list_opposed(index, everything)) == 1
+    assert list_opposed(index, everything, Scope().narrowed("d.superseded_by IS NULL")) == set()
+
+
+# -- which is the later ----------------------------------------------------------------------------------------------
+
+
+def told(created: str | None, valid_from: str | None = None, note_id: str = "01a") -> SimpleNamespace:
+    return SimpleNamespace(created=created, valid_from=valid_from, id=note_id)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        (told("2026-11-01T10:00:00Z", "2020-01-01"), told("2026-10-01T10:00:00Z", "2026-05-01")),
+        (told("2026-04-01T10:00:00Z"), told("2026-11-01T10:00:00Z", "2026-05-01")),
+        (told("2026-11-22T10:00:00Z"), told("2026-11-22T10:05:00Z", "2026-05-01")),
+        (told("2026-06-01T10:00:00Z", "2026-05-01"), told("2026-11-01T10:00:00Z")),
+        (told("2026-11-01T10:00:00Z"), told("2026-11-02T10:00:00Z")),
+        (told("2026-11-01T10:00:00Z", "2015"), told("2026-11-01T10:00:00Z")),
+        (
+            told("2026-11-01T10:00:00Z", None, "01kagx3m7r9q2d5w8t0v7k3qdz"),
+            told("2026-11-01T10:00:00Z", "2026-05-01", "01kagx3m7s9q2d5w8t0v7k3qda"),
+        ),
+    ],
+)
+def test_the_later_began_later_or_was_told_later(earlier, later):
+    assert compare_times(later, earlier) == 1
+    assert compare_times(earlier, later) == -1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (told(None), told("2026-11-01T10:00:00Z")),
+        (told("2026-11-01T10:00:00Z"), told("2026-11-01T10:00:00Z")),
+        (told(None, "2026-05-01"), told(None, "2026-05-01")),
+    ],
+)
+def test_of_what_has_no_time_nobody_knows_which_is_later(one, other):
+    assert compare_times(one, other) == 0

@@ -1,0 +1,94 @@
+"""Whose word a memory is, and whom `I` and `my` mean, in a vault that knows its owner's name and in one that does not."""
+
+from __future__ import annotations
+
+import pytest
+from vaults import Vault
+
+pytestmark = pytest.mark.usefixtures("calm")
+
+FACTS = {
+    "f1": "Jonas works at Siemens",
+    "f2": "Anna works at Bosch",
+    "f3": "User works at Acme as a welder",
+    "f4": "Jonas has a dog called Rex",
+    "f5": "My dog is called Biscuit",
+    "f6": "The user table of the shop works with three columns",
+}
+MAYA = "---\nid: 01maya\ntype: person\naliases: [Maya, mchen]\n---\n"
+
+
+@pytest.fixture
+def talk(vault: Vault) -> Vault:
+    for name, text in FACTS.items():
+        vault.write_fact(name, text)
+    return vault
+
+
+def first(vault: Vault, question: str) -> str:
+    with vault.memory() as memory:
+        return memory.recall(question, keep=False).hits[0].text
+
+
+@pytest.mark.parametrize("settings", ["", 'owner_name = "Maya Chen"\n', 'owner = "maya"\nowner_name = "Maya"\n'])
+def test_i_means_whom_transcripts_call_user(talk: Vault, settings: str) -> None:
+    talk.write("quaid.toml", settings)
+    assert first(talk, "Where do I work?") == FACTS["f3"]
+    assert first(talk, "What is my dog called?") == FACTS["f5"]
+
+
+def test_a_question_about_somebody_else_is_not_about_the_owner(talk: Vault) -> None:
+    talk.write("quaid.toml", 'owner_name = "Maya Chen"\n')
+    assert first(talk, "Where does Jonas work?") == FACTS["f1"]
+    assert first(talk, "Where does Anna work?") == FACTS["f2"]
+    assert first(talk, "What is the dog of Jonas called?") == FACTS["f4"]
+
+
+def test_i_means_the_owner_by_name_and_alias(vault: Vault) -> None:
+    vault.write("quaid.toml", 'owner_name = "Maya Chen"\n')
+    vault.write("entities/Maya Chen.md", MAYA)
+    vault.write_fact("g1", "Jonas lives in Munich")
+    vault.write_fact("g2", "mchen lives in Oslo")
+    assert first(vault, "Where do I live?") == "mchen lives in Oslo"
+
+
+def test_the_name_of_the_owner_does_not_outweigh_the_words_of_the_question(vault: Vault) -> None:
+    vault.write("quaid.toml", 'owner_name = "Maya Chen"\n')
+    vault.write("entities/Maya Chen.md", MAYA)
+    vault.write_fact("g1", "I work at Acme")
+    for number in range(30):
+        vault.write(f"own/{number}.md", f"Garden {number} in Maya's street with chen trees")
+    assert first(vault, "Where do I work?") == "I work at Acme"
+
+
+@pytest.mark.parametrize(
+    ("speaker", "settings", "whose"),
+    [
+        ("", "", "owner"),
+        ("User", "", "owner"),
+        ("human", "", "owner"),
+        ("Caroline", "", "other"),
+        ("Caroline", 'owner_name = "Maya Chen"\n', "other"),
+        ("Maya Chen", 'owner_name = "Maya Chen"\n', "owner"),
+        ("maya", 'owner_name = "Maya Chen"\n', "owner"),
+        ("mchen", 'owner_name = "Maya Chen"\n', "owner"),
+        ("Maya Brown", 'owner_name = "Maya Chen"\n', "other"),
+        ("maya", 'owner = "maya"\n', "owner"),
+    ],
+)
+def test_whose_word_a_fact_is(vault: Vault, speaker: str, settings: str, whose: str) -> None:
+    vault.write("quaid.toml", settings)
+    vault.write("entities/Maya Chen.md", MAYA)
+    said = f"speaker: {speaker}\n" if speaker else ""
+    vault.write("facts/f.md", f"---\nid: 01f\ntype: fact\nsource: user\n{said}---\nThe kiln is fired at night.\n")
+    with vault.memory() as memory:
+        (hit,) = memory.recall("when is the kiln fired?", keep=False).hits
+        assert hit.provenance == whose
+        assert memory.why("01f").source == whose
+
+
+def test_what_an_assistant_said_stays_the_agents(vault: Vault) -> None:
+    text = "---\nid: 01f\ntype: fact\nsource: assistant\nspeaker: Claude\n---\nThe kiln is fired at night.\n"
+    vault.write("facts/f.md", text)
+    with vault.memory() as memory:
+        assert memory.recall("kiln", keep=False).hits[0].provenance == "agent"
