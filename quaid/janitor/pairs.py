@@ -87,10 +87,23 @@ class PairFinder:
         self.facts = list_living(context.index)
 
     def not_compared(self, task: str) -> list[LivingFact]:
-        """Facts that `task` has not compared as they are now, as many of them as one run can."""
+        """Facts that `task` has not compared as they are now, as many of them as one run can. Among them are those
+        whose edges contradict each other by now: a fact may get its edges, or others, after it was compared.
+        """
         seen = days_compared(self._context, task, self.facts)
-        new = [fact for fact in self.facts if fact.id not in seen]
+        pairs = {pair.key(task): pair for pair in self._all_opposed}
+        judged = self._context.judgements.known(list(pairs))
+        again = {fact.id for key, pair in pairs.items() if key not in judged for fact in (pair.a, pair.b)}
+        new = [fact for fact in self.facts if fact.id not in seen or fact.id in again]
         return new if self._row is not None else new[:MAX_BY_WORDS]
+
+    @cached_property
+    def _all_opposed(self) -> list[Pair]:
+        found: list[Pair] = []
+        for _, group in groupby(sorted(self.facts, key=_owner_and_project), key=_owner_and_project):
+            facts = list(group)
+            found += (Pair.of(*both, 0.0, is_opposed=True) for both in self._opposed(facts, facts))
+        return [pair for pair in found if pair.is_at_one_time]
 
     @cached_property
     def duplicate_similarity(self) -> float:

@@ -88,6 +88,24 @@ def test_what_no_pattern_reads_meets_its_contradiction_after_one_night(telling):
     assert len(asked_about(telling)) == 1, "a fact is read once"
 
 
+def test_an_edge_that_its_owner_writes_later_is_compared_too(telling):
+    telling.service.answers |= {
+        "compare": judging(lambda a, b: {"verdict": "conflict", "reason": "Two homes."}),
+        "resolve": judging(
+            lambda a, b: {"verdict": "contradiction", "resolution": "keep_both", "reason": "Two homes."}
+        ),
+    }
+    write_fact(telling, "porto", "Ben hails from Porto.", "- [[Ben]] lives_in [[Porto]]", **TOLD)
+    write_fact(telling, "tea", "My oldest cup is in a box in Ghent.", **TOLD)
+    assert telling.night().asked == []
+    path = telling.root / "facts/tea.md"
+    path.write_text(path.read_text() + "\n- [[Ben]] lives_in [[Ghent]]\n")
+    assert [decision.kind for decision in telling.night().asked] == ["conflict"]
+    count = len(telling.service.asked)
+    telling.night()
+    assert len(telling.service.asked) == count, "and once"
+
+
 @pytest.mark.parametrize(
     ("text", "edge", "kept"),
     [

@@ -64,8 +64,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 def _settle(context: TaskContext, found: PairFinder, taken: set[str]) -> Iterator[Decision]:
     """Decisions on conflicts between facts that are not `taken`."""
     compared = days_compared(context, compare.TASK, found.facts)
-    done = days_compared(context, TASK, found.facts)
-    new = [fact for fact in found.facts if fact.id in compared and fact.id not in done]
+    new = [fact for fact in found.not_compared(TASK) if fact.id in compared]
     near = found.pairs(new)
     vetoed = {veto.key for veto in context.vetoes}
     known = known_judgements(context, [pair.key(compare.TASK) for pair in near], parse_judgement)
