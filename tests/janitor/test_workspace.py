@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from janitor_context import Known, carry_out, context_of
 
 from quaid.janitor.tasks import workspace
+from quaid.vault import core_notes
 
 HEAD = "---\ntags: [core]\n---\n"
 LINES = [f"- Project {n} ended in {2000 + n % 20}, and all of its papers are in the third cupboard" for n in range(110)]
@@ -96,3 +100,21 @@ def test_short_pinned_and_broken_notes_are_left_alone(vault, service):
         assert plan(memory, service) == []
         assert list(workspace.plan(context_of(memory))) == []
     assert service.asked == []
+
+
+def test_a_note_that_a_session_has_no_room_for_is_too_long(vault, service):
+    body = "# Memory\n\n" + "\n".join(LINES[:45]) + "\n"
+    assert not core_notes.is_long(body)
+    vault.write("MEMORY.md", body)
+    vault.write("USER.md", "# User\n\nMaya is a potter.\n")
+    service.answers = {"workspace": answer(("\n".join(LINES[:20]) + "\n", ""))}
+    with vault.memory() as memory:
+        (trim,) = plan(memory, service)
+        memory.configure("hooks.context_tokens", "6000")
+    assert trim.paths == ("MEMORY.md",)
+    with vault.memory() as memory:
+        assert plan(memory, service) == []
+    (asked,) = service.asked
+    (room,) = re.findall(r"sessions have room for ([\d,]+) characters", json.dumps(asked))
+    assert 2_500 < int(room.replace(",", "")) < len(body)
+    assert f"sessions have room for {room} characters of it" in trim.why

@@ -16,7 +16,8 @@ from quaid.janitor.model_text import clean_reason, find_unsupported, is_safe_lin
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
-from quaid.vault import core_notes, notes, replacements
+from quaid.recall.core_room import list_cut
+from quaid.vault import core_notes, markdown, notes, replacements
 from quaid.vault.replacements import Replacement
 
 TASK = "workspace"
@@ -25,23 +26,34 @@ MIN_LEFT = core_notes.MAX_CHARACTERS // 2
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """A question for each core note that is too long.
+    """A question for each core note that is too long to be read before every conversation, or that a session shows in
+    part because it has no room for more.
 
     Raises:
         ModelError: as `Models.ask`.
     """
+    rooms = _list_rooms(context)
     for core in CORE_FILES:
         before, text = context.read_core(core) or (None, "")
-        decision = _trim(context, core, before, text) if before and core_notes.is_long(text) else None
-        if decision is not None:
-            yield decision
+        if before and (core in rooms or core_notes.is_long(text)):
+            decision = _trim(context, core, before, text, _size(text, rooms.get(core)))
+            if decision is not None:
+                yield decision
 
 
-def _trim(context: TaskContext, core: str, before: bytes, text: str) -> Decision | None:
+def _list_rooms(context: TaskContext) -> dict[str, int]:
+    """The core notes that a session shows in part, with the characters that it has room for."""
+    notes_of_core = ((core, context.read(core) or b"") for core in CORE_FILES)
+    said = {core: markdown.text_of_note(data.decode("utf-8", "replace")) for core, data in notes_of_core}
+    said = {core: text for core, text in said.items() if text}
+    return {core: len(said[core]) - over for core, over in list_cut(tuple(said.items()), context.settings.hooks)}
+
+
+def _trim(context: TaskContext, core: str, before: bytes, text: str, size: str) -> Decision | None:
     key = evidence_key(TASK, notes.content_hash(before))
     kept = context.judgements.known([key]).get(key)
     if kept is None and context.models is not None:
-        kept = json.dumps(_ask(context, core, text), ensure_ascii=False)
+        kept = json.dumps(_ask(context, core, text, size), ensure_ascii=False)
         context.judgements.add(TASK, {key: kept})
     if kept is None:
         return None
@@ -58,8 +70,7 @@ def _trim(context: TaskContext, core: str, before: bytes, text: str) -> Decision
         key=key,
         edits=(Edit(core, before, after.encode()),),
         subject=f"trim {core} from {len(text):,} to {len(after):,} characters",
-        why=f"{core} is read before every conversation and has grown to {_size(text)}; "
-        f"{core_notes.MAX_CHARACTERS:,} and {core_notes.MAX_LINES:,} are a good maximum.",
+        why=f"{core} is read before every conversation and has grown to {size}.",
         model=judgement["model"],
         prompt=judgement["prompt"],
         always_asks=True,
@@ -67,7 +78,7 @@ def _trim(context: TaskContext, core: str, before: bytes, text: str) -> Decision
     )
 
 
-def _ask(context: TaskContext, core: str, text: str) -> dict[str, Any]:
+def _ask(context: TaskContext, core: str, text: str, size: str) -> dict[str, Any]:
     """The model's proposal as it is kept: checked each time it is used."""
     body = notes.split_body(text)[1]
 
@@ -80,7 +91,7 @@ def _ask(context: TaskContext, core: str, text: str) -> dict[str, Any]:
     inputs = {
         "name": core,
         "note": body.replace("\r\n", "\n"),
-        "size": _size(text),
+        "size": size,
         "refused": list_refused(context),
     }
     answer = ask(context, TASK, inputs, check)
@@ -102,5 +113,9 @@ def _min_length(text: str) -> int:
     return min(MIN_LEFT, len(text) // 2)
 
 
-def _size(text: str) -> str:
-    return f"{len(text):,} characters in {text.count(chr(10)) + 1:,} lines"
+def _size(text: str, room: int | None) -> str:
+    """How long a note is, and how long it may be."""
+    size = f"{len(text):,} characters in {text.count(chr(10)) + 1:,} lines"
+    if room is not None and room < core_notes.MAX_CHARACTERS:
+        return f"{size}; sessions have room for {room:,} characters of it"
+    return f"{size}; {core_notes.MAX_CHARACTERS:,} and {core_notes.MAX_LINES:,} are a good maximum"
