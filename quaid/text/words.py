@@ -23,6 +23,7 @@ _HANGUL = re.compile(r"[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]{2}")
 _KATAKANA = re.compile(r"[\u30a1-\u30fa\u30fc\u31f0-\u31ff]{2}")
 _ONE_HAN = re.compile(f"[{_HAN}]")
 _LATIN = re.compile(r"[0-9A-Za-z\u00aa-\u024f\u1e00-\u1eff]")
+_NOT_LATIN = re.compile(r"[^\W\d_\x00-\u024f\u1e00-\u1eff]")
 _ENGLISH = re.compile(r"\w+(?:['’-]\w+)*")  # noqa: RUF001
 
 
@@ -42,6 +43,14 @@ def count_words(text: str) -> int:
             total += han + (sum(map(str.isalnum, run)) - han) / 2
         total += sum(1 if _LATIN.match(part) else 1.5 for part in _JOINED.split(word) if part)
     return ceil(total)
+
+
+def count_spaced(text: str) -> int:
+    """Return how many words `text` has: by its spaces where it is written in Latin letters, which is cheap enough for
+    every candidate of a question, else as `count_words`.
+    """
+    spaced = text.count(" ") + 1
+    return spaced if text.isascii() or not _NOT_LATIN.search(text) else max(spaced, count_words(text))
 
 
 def is_long_enough(statement: str) -> bool:
