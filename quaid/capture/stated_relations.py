@@ -7,13 +7,14 @@ follows it, the other end is a name, and what comes after it leaves both as they
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from quaid.capture import relations
+from quaid.capture.fact_note import FactDetails
 from quaid.errors import BadInputError
-from quaid.model import Edge
+from quaid.model import Edge, is_owner_label, name_key
 from quaid.recall.intent import is_technical
 from quaid.text.dates import find_dates
 
@@ -123,6 +124,29 @@ def read_relations(statement: str, told: datetime, owner: str, speaker: str | No
                 continue
             since = since or (day.isoformat() if day is not None else None)
     return Stated(tuple(edges), since if len(edges) == 1 else None)
+
+
+def add_stated(
+    statement: str, details: FactDetails, told: datetime, owner: str, names: Mapping[str, str]
+) -> FactDetails:
+    """Return `details` with the edges that the statement's form alone states, unless it has edges or is technical.
+
+    `owner` is what the owner of the vault is called, `names` are those of entity notes: key of a name -> name of its
+    note.
+    """
+    if details.edges or details.technical:
+        return details
+    person = (owner or UNNAMED_OWNER) if details.owner == "default" else details.owner
+    speaker = details.speaker or (person if details.source == "user" else None)
+    if speaker is not None and is_owner_label(speaker):
+        speaker = person
+    stated = read_relations(statement, told, person, speaker)
+
+    def note_of(name: str) -> str:
+        return names.get(name_key(name), name)
+
+    edges = (Edge(note_of(each.subject), each.relation, note_of(each.object)) for each in stated.edges)
+    return replace(details, edges=tuple(edges), valid_from=details.valid_from or stated.since)
 
 
 def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[tuple[Edge, bool, str]]:
