@@ -7,14 +7,14 @@ follows it, the other end is a name, and what comes after it leaves both as they
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from quaid.capture import relations
 from quaid.capture.fact_note import FactDetails
 from quaid.errors import BadInputError
-from quaid.model import Edge, is_owner_label, name_key
+from quaid.model import Edge, is_owner_label
 from quaid.recall.intent import is_technical
 from quaid.text.dates import find_dates
 
@@ -47,6 +47,11 @@ _RELATION_VERBS = (
     ("married_to", rf"(?:am|is|'m) {_ADVERB}married to", False),
     ("married_to", r"(?:got married to|married)", True),
 )
+_SIGNS = (
+    "based", "birthday", "born", "called", "employed", "joined", "left", "live", "living", "married",
+    "moved", "name", "reside", "started", "work",
+)  # fmt: skip
+"""One of these is in every statement that states an edge; without any, no pattern is even compiled."""
 _BORN_ON = re.compile(r"(?:was born on|(?:'s )?birthday is(?: on)?|was born(?= \d)) (?=\S)", re.IGNORECASE)
 _HAS_PET = re.compile(
     r"(?:has|have|'ve got|own|owns|adopted) an? (?:\w+ ){0,2}?(?:dog|cat|puppy|kitten|parrot|rabbit|hamster|horse|"
@@ -109,7 +114,8 @@ def read_relations(statement: str, told: datetime, owner: str, speaker: str | No
     a subject is about them, else about the `owner`, whom `the user` means. What is technical states nothing: `moved to
     Postgres` is not an address.
     """
-    if is_technical(statement) or statement.rstrip().endswith("?"):
+    lowered = statement.lower()
+    if not any(sign in lowered for sign in _SIGNS) or is_technical(statement) or statement.rstrip().endswith("?"):
         return Stated()
     edges: dict[Edge, None] = {}
     since: str | None = None
@@ -127,12 +133,12 @@ def read_relations(statement: str, told: datetime, owner: str, speaker: str | No
 
 
 def add_stated(
-    statement: str, details: FactDetails, told: datetime, owner: str, names: Mapping[str, str]
+    statement: str, details: FactDetails, told: datetime, owner: str, note_of: Callable[[str], str]
 ) -> FactDetails:
     """Return `details` with the edges that the statement's form alone states, unless it has edges or is technical.
 
-    `owner` is what the owner of the vault is called, `names` are those of entity notes: key of a name -> name of its
-    note.
+    `owner` is what the owner of the vault is called; `note_of` gives the name of the note that a name means, else the
+    name itself.
     """
     if details.edges or details.technical:
         return details
@@ -141,10 +147,6 @@ def add_stated(
     if speaker is not None and is_owner_label(speaker):
         speaker = person
     stated = read_relations(statement, told, person, speaker)
-
-    def note_of(name: str) -> str:
-        return names.get(name_key(name), name)
-
     edges = (Edge(note_of(each.subject), each.relation, note_of(each.object)) for each in stated.edges)
     return replace(details, edges=tuple(edges), valid_from=details.valid_from or stated.since)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from quaid.capture import entity_note, fact_note, owner_note
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.note_finder import NoteFinder
-from quaid.capture.stated_relations import add_stated
 from quaid.capture.storing import KnownFact, NewFact
 from quaid.config import is_users_own, person_of, render_setting, render_value, set_users_own
 from quaid.errors import (
@@ -220,6 +219,8 @@ class Writer:
     # -- plans ---------------------------------------------------------------------------------------------------
 
     def _plan_fact(self, statement: str, details: FactDetails) -> WritePlan:
+        from quaid.capture.stated_relations import add_stated
+
         index = self._dependencies.fresh_index()
         (same,) = self.finder.find_duplicates(index, [NewFact(statement, details)])
         if isinstance(same, KnownFact):
@@ -228,7 +229,7 @@ class Writer:
             return WritePlan(WriteResult(same.id, same.rel_path, "confirmed", statement), (edit,), message)
         names = graph.entity_names(self._dependencies.visible_index())
         owner = person_of(self._root, self._dependencies.settings)
-        details = add_stated(statement, details, _now(), owner, {name_key(name): note for name, note in names})
+        details = add_stated(statement, details, _now(), owner, lambda name: _note_of(name, names))
         note_id, edit = fact_note.plan_fact(statement, details, _now(), names, self._layout)
         message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
         return WritePlan(WriteResult(note_id, edit.rel_path, "created", statement), (edit,), message)
@@ -403,6 +404,11 @@ def naming_broken_note(path: str) -> Iterator[None]:
     except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
         problem = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise NoteBrokenError(path, problem) from error
+
+
+def _note_of(name: str, names: Iterable[tuple[str, str]]) -> str:
+    key = name_key(name)
+    return next((note for called, note in names if name_key(called) == key), name)
 
 
 def _says_turn(body: str, number: int) -> bool:

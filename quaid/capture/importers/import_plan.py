@@ -202,7 +202,11 @@ class _Planner:
 
     def plan_facts(self, candidates: Iterable[ImportCandidate], names: Sequence[tuple[str, str]]) -> None:
         taken: set[str] = set()
-        matcher, notes_by_name = _NameMatcher(names), {name_key(name): note for name, note in names}
+        matcher, notes_by_name = _NameMatcher(names), {name_key(name): note for name, note in reversed(names)}
+
+        def note_of(name: str) -> str:
+            return notes_by_name.get(name_key(name), name)
+
         for candidate in candidates:
             if candidate.id in self.vault.ids or (candidate.owner, candidate.text_hash) in self.vault.texts:
                 self.plan.known += 1
@@ -219,7 +223,7 @@ class _Planner:
                 keywords=fact.keywords,
             )
             linked = matcher.names_in(candidate.text)
-            known = self._add_stated(candidate.text, known, fact.created, notes_by_name)
+            known = self._add_stated(candidate.text, known, fact.created, note_of)
             self.plan.counts["edges"] += len(known.edges)
             edit = fact_note.plan_fact(candidate.text, known, fact.created or self.now, linked, self.vault.layout)[1]
             self.plan.edits.append(_with_free_path(edit, candidate.id, taken, self.vault.read))
@@ -227,10 +231,10 @@ class _Planner:
             self.plan.examples.append(candidate.text)
 
     def _add_stated(
-        self, text: str, details: FactDetails, created: datetime | None, names: Mapping[str, str]
+        self, text: str, details: FactDetails, created: datetime | None, note_of: Callable[[str], str]
     ) -> FactDetails:
         """The edges that a fact states. `last month` of a source without dates is any month."""
-        stated = add_stated(text, details, created or self.now, self.vault.person, names)
+        stated = add_stated(text, details, created or self.now, self.vault.person, note_of)
         return stated if created else replace(stated, valid_from=details.valid_from)
 
     def plan_files(self) -> None:
