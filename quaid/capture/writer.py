@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -227,9 +227,10 @@ class Writer:
             edit = self._edit(same.rel_path, lambda data: fact_note.plan_confirmation(same.rel_path, data))
             message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
             return WritePlan(WriteResult(same.id, same.rel_path, "confirmed", statement), (edit,), message)
-        names = graph.entity_names(self._dependencies.visible_index())
+        visible = self._dependencies.visible_index()
         owner = person_of(self._root, self._dependencies.settings)
-        details = add_stated(statement, details, _now(), owner, lambda name: _note_of(name, names))
+        details = add_stated(statement, details, _now(), owner, lambda name: _note_of(name, visible))
+        names = graph.entity_names(visible, statement)
         note_id, edit = fact_note.plan_fact(statement, details, _now(), names, self._layout)
         message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
         return WritePlan(WriteResult(note_id, edit.rel_path, "created", statement), (edit,), message)
@@ -406,9 +407,9 @@ def naming_broken_note(path: str) -> Iterator[None]:
         raise NoteBrokenError(path, problem) from error
 
 
-def _note_of(name: str, names: Iterable[tuple[str, str]]) -> str:
+def _note_of(name: str, index: apsw.Connection) -> str:
     key = name_key(name)
-    return next((note for called, note in names if name_key(called) == key), name)
+    return next((note for called, note in graph.entity_names(index) if name_key(called) == key), name)
 
 
 def _says_turn(body: str, number: int) -> bool:
