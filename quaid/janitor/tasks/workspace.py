@@ -1,4 +1,4 @@
-"""Core notes kept short: one that has grown too long is proposed to be trimmed, by replacing exact pieces of it.
+"""Core notes kept short: one that has grown too long is proposed to be trimmed, by replacing lines of it.
 
 They are the owner's words, so it is always asked, and nothing is folded into such a note until it is short again.
 """
@@ -14,11 +14,12 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.model_questions import ask, list_refused
 from quaid.janitor.model_text import clean_reason, find_unsupported, is_safe_line
 from quaid.janitor.task_context import TaskContext
+from quaid.llm.exchange import ItemProblem
 from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
 from quaid.recall.core_room import list_cut
 from quaid.vault import core_notes, markdown, notes, replacements
-from quaid.vault.replacements import Replacement
+from quaid.vault.replacements import ChangeProblem, Replacement
 
 TASK = "workspace"
 MIN_LEFT = core_notes.MAX_CHARACTERS // 2
@@ -61,7 +62,7 @@ def _trim(context: TaskContext, core: str, before: bytes, text: str, size: str) 
     head, body = notes.split_body(text)
     trims, _ = _fit(body, judgement["changes"])
     trimmed = replacements.apply(body, trims)
-    if not trims or not _min_length(body) <= len(trimmed) < len(body):
+    if not trims or _result_problem(body, trimmed):
         return None
     after = head + trimmed
     return Decision(
@@ -82,15 +83,16 @@ def _ask(context: TaskContext, core: str, text: str, size: str) -> dict[str, Any
     """The model's proposal as it is kept: checked each time it is used."""
     body = notes.split_body(text)[1]
 
-    def check(value: Mapping[str, Any]) -> list[str]:
+    def check(value: Mapping[str, Any]) -> list[str | ItemProblem]:
         trims, problems = _fit(body, value["changes"])
-        if trims and not problems and not _min_length(body) <= len(replacements.apply(body, trims)) < len(body):
-            return [f"the note must get shorter, and keep at least {_min_length(body):,} characters"]
-        return problems
+        if problems:
+            return [ItemProblem("changes", place, problem) for place, problem in problems]
+        problem = _result_problem(body, replacements.apply(body, trims)) if trims else ""
+        return [problem] if problem else []
 
     inputs = {
         "name": core,
-        "note": body.replace("\r\n", "\n"),
+        "note": replacements.number_lines(body),
         "size": size,
         "refused": list_refused(context),
     }
@@ -98,19 +100,24 @@ def _ask(context: TaskContext, core: str, text: str, size: str) -> dict[str, Any
     return {"changes": answer.value["changes"], "model": answer.model, "prompt": answer.prompt}
 
 
-def _fit(body: str, changes: Sequence[Mapping[str, Any]]) -> tuple[list[Replacement], list[str]]:
+def _fit(body: str, changes: Sequence[Mapping[str, Any]]) -> tuple[list[Replacement], list[ChangeProblem]]:
     def problem(new: str) -> str:
         if not all(is_safe_line(line) for line in new.splitlines() if line not in body):
             return "`replace` hides or orders something"
         invented = find_unsupported(new, [body])
         return f"`replace` says {invented[0]!r}, which the note does not" if invented else ""
 
-    trims, problems = replacements.fit(body, changes, lambda _, new: problem(new))
+    trims, problems = replacements.fit_lines(body, changes, lambda _, new: problem(new))
     return [replace(trim, reason=clean_reason(trim.reason)) for trim in trims], problems
 
 
-def _min_length(text: str) -> int:
-    return min(MIN_LEFT, len(text) // 2)
+def _result_problem(before: str, after: str) -> str:
+    least = min(MIN_LEFT, len(before) // 2)
+    if not least <= len(after) < len(before):
+        return f"the note must get shorter, and keep at least {least:,} characters"
+    if replacements.has_open_fence(after) and not replacements.has_open_fence(before):
+        return "a block of code loses its last line and keeps its first"
+    return ""
 
 
 def _size(text: str, room: int | None) -> str:
