@@ -28,6 +28,9 @@ MADE = {
     "locomo-none": "locomo.py",
     "locomo-observation": "locomo.py --facts observation",
     "locomo-extraction": "locomo.py --facts extraction",
+    "evidence-none": "evidence.py",
+    "evidence-observation": "evidence.py --facts observation",
+    "evidence-beam": "evidence.py --beam",
     "precision": "precision.py",
     "ablation": "ablation.py",
     "weights": "learn_weights.py",
@@ -83,6 +86,18 @@ def render_locomo(figures: Figures) -> str:
         f"{figures['questions']:,} questions over {figures['turns']:,} turns; recall p50 {figures['p50_ms']:.0f} ms, "
         f"p95 {figures['p95_ms']:.0f} ms.\n\n{_table(['', *METRICS], rows)}\n{_table(['hybrid', *CUTS], categories)}"
     )
+
+
+def render_evidence(figures: Figures) -> str:
+    """Of a comparison, the rows of this checkout."""
+    groups = figures["rows"].get("held") or figures["rows"]["after"]
+    rows = [
+        [f"**{name}**" if name == "all" else name.replace("_", " "), f"{group['questions']:,}", _share(group["held"]),
+         _share(group["turns"]), f"{group['printed']:,.0f}", f"{group['shown']:.0f}"]
+        for name, group in groups.items()
+    ]  # fmt: skip
+    head = [f"{figures['tokens']:,} tokens", "questions", "held", "gold turns", "tokens printed", "hits"]
+    return f"{figures['what']}.\n\n{_table(head, rows)}"
 
 
 def render_precision(figures: Figures) -> str:
@@ -202,6 +217,9 @@ RENDERERS: dict[str, Callable[[Figures], str]] = {
     "locomo-none": render_locomo,
     "locomo-observation": render_locomo,
     "locomo-extraction": render_locomo,
+    "evidence-none": render_evidence,
+    "evidence-observation": render_evidence,
+    "evidence-beam": render_evidence,
     "precision": render_precision,
     "ablation": render_ablation,
     "weights": render_weights,
