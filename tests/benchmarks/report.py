@@ -13,6 +13,7 @@ import argparse
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,6 +72,7 @@ def fill(page: str, folder: Path) -> tuple[str, list[str]]:
         figures = json.loads(path.read_text(encoding="utf-8"))
         day = datetime.fromtimestamp(path.stat().st_mtime, UTC).date()
         source = f"*{day}, {figures['machine']}:* `python tests/benchmarks/{MADE[name]}`"
+        source = textwrap.fill(source, 100, break_long_words=False, break_on_hyphens=False)
         return f"{block[1]}{source}\n\n{RENDERERS[name](figures)}\n{block[4]}"
 
     return _BLOCK.sub(render, page), missing
