@@ -313,6 +313,8 @@ class Hit:
     created: str | None = None
     valid_from: str | None = None
     valid_until: str | None = None
+    type: str | None = None
+    durability: str | None = None
     status: str | None = None
     project: str | None = None
     provenance: str = "owner"

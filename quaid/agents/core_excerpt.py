@@ -9,22 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from quaid.recall.core_room import divide_room
+
 CUT = "(cut for length)"
 _HEADING = re.compile(r"^ {0,3}#{1,6}(?:\s|$)")
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
-
-
-def divide_room(lengths: Sequence[int], room: int) -> list[int]:
-    """Return how many of `room` characters each text of these lengths gets: an even share, and what the shorter ones
-    leave.
-    """
-    shares = [0] * len(lengths)
-    for left, (length, place) in zip(
-        range(len(lengths), 0, -1), sorted((length, place) for place, length in enumerate(lengths)), strict=True
-    ):
-        shares[place] = max(0, min(length, room // left))
-        room -= shares[place]
-    return shares
 
 
 def shorten_note(text: str, room: int) -> str:

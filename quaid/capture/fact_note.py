@@ -125,8 +125,9 @@ def link_names(statement: str, names: Iterable[tuple[str, str]]) -> str:
     an address, code or a longer word.
     """
     linked = {name_key(target) for target in markdown.links(statement)}
-    for name, note_name in sorted(names, key=lambda pair: (-len(pair[0]), pair)):
-        if name_key(note_name) in linked or len(name) < 2 or name not in statement:
+    mentioned = [pair for pair in names if len(pair[0]) > 1 and pair[0] in statement]
+    for name, note_name in sorted(mentioned, key=lambda pair: (-len(pair[0]), pair)):
+        if name_key(note_name) in linked or name not in statement:
             continue
         if _UNLINKABLE.search(name) or _UNLINKABLE.search(note_name):
             continue

@@ -26,6 +26,7 @@ from quaid.capture.importers.import_plan import (
     plan_import,
 )
 from quaid.capture.writer import Dependencies, WritePlan, Writer, WriteResult
+from quaid.config import person_of
 from quaid.errors import BadInputError
 from quaid.index import documents, graph
 from quaid.model import CORE_FILES, Message, name_key, note_name
@@ -249,6 +250,7 @@ def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[Im
         tuple(graph.entity_names(visible)),
         {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES},
         layout.Layout.of(dependencies.settings.vault),
+        person_of(dependencies.root, dependencies.settings),
     )
 
 

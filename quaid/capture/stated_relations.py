@@ -7,13 +7,14 @@ follows it, the other end is a name, and what comes after it leaves both as they
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from quaid.capture import relations
+from quaid.capture.fact_note import FactDetails
 from quaid.errors import BadInputError
-from quaid.model import Edge
+from quaid.model import Edge, is_owner_label
 from quaid.recall.intent import is_technical
 from quaid.text.dates import find_dates
 
@@ -29,6 +30,7 @@ class Stated:
     since: str | None = None
 
 
+# Patterns are compiled by the first statement that needs them, not by the import: most state none of this.
 _ADVERB = r"(?:(?:now|currently|recently|just|still) )?"
 _RELATION_VERBS = (
     # (relation, verb, whether it says that something began)
@@ -46,11 +48,15 @@ _RELATION_VERBS = (
     ("married_to", rf"(?:am|is|'m) {_ADVERB}married to", False),
     ("married_to", r"(?:got married to|married)", True),
 )
-_BORN_ON = re.compile(r"(?:was born on|(?:'s )?birthday is(?: on)?|was born(?= \d)) (?=\S)", re.IGNORECASE)
-_HAS_PET = re.compile(
-    r"(?:has|have|'ve got|own|owns|adopted) an? (?:\w+ ){0,2}?(?:dog|cat|puppy|kitten|parrot|rabbit|hamster|horse|"
-    r"tortoise|turtle|bird|ferret|snake|guinea pig|pet)s? (?:called|named) ",
-    re.IGNORECASE,
+_SIGNS = (
+    "based", "birthday", "born", "called", "employed", "joined", "left", "live", "living", "married",
+    "moved", "name", "reside", "started", "work",
+)  # fmt: skip
+"""One of these is in every statement that states an edge; without any, no pattern is even compiled."""
+_BORN_ON = r"(?i)(?:was born on|(?:'s )?birthday is(?: on)?|was born(?= \d)) (?=\S)"
+_HAS_PET = (
+    r"(?i)(?:has|have|'ve got|own|owns|adopted) an? (?:\w+ ){0,2}?(?:dog|cat|puppy|kitten|parrot|rabbit|hamster|horse|"
+    r"tortoise|turtle|bird|ferret|snake|guinea pig|pet)s? (?:called|named) "
 )
 _KIN = frozenset(
     """mother father parent son daughter child brother sister sibling husband wife spouse partner boyfriend girlfriend
@@ -58,10 +64,8 @@ _KIN = frozenset(
     """.split()  # noqa: SIM905
 )
 _PETS = frozenset("dog cat puppy kitten parrot rabbit hamster horse tortoise turtle bird ferret snake pet".split())  # noqa: SIM905
-_CALLED = re.compile(
-    rf"my (?P<who>{'|'.join(sorted(_KIN | _PETS))})(?:'s name is| is called| is named) ", re.IGNORECASE
-)
-_NAMED = re.compile(r"my (?:full )?name is |i am called |i'm called ", re.IGNORECASE)
+_CALLED = rf"(?i)my (?P<who>{'|'.join(sorted(_KIN | _PETS))})(?:'s name is| is called| is named) "
+_NAMED = r"(?i)my (?:full )?name is |i am called |i'm called "
 _SOLE = {
     "mom": "mother", "mum": "mother", "mother": "mother", "dad": "father", "father": "father", "wife": "wife",
     "husband": "husband", "partner": "partner", "spouse": "spouse", "boyfriend": "boyfriend",
@@ -69,9 +73,9 @@ _SOLE = {
 }  # fmt: skip
 """Relatives of whom one has one, so that two statements about `my mother` are about the same person."""
 SOLE_RELATIVES = frozenset(_SOLE.values())
-_SPEAKER = re.compile(r"I(?= |'m |'ve )")
-_OWNER = re.compile(r"(?:The )?[Uu]ser(?= )")
-_SOLE_OWN = re.compile(rf"(?:my|(?P<of>\S.*?)['’]s) (?P<kin>{'|'.join(_SOLE)})(?= |'s )", re.IGNORECASE)  # noqa: RUF001
+_SPEAKER = r"I(?= |'m |'ve )"
+_OWNER = r"(?:The )?[Uu]ser(?= )"
+_SOLE_OWN = rf"(?i)(?:my|(?P<of>\S.*?)['’]s) (?P<kin>{'|'.join(_SOLE)})(?= |'s )"  # noqa: RUF001
 _NO_SUBJECTS = frozenset(
     """a all an and any anyone anybody because but each every everybody everyone he her here his how if in it its most
     my nobody no not on once one our she since so some somebody someone that the their then there these they this those
@@ -93,14 +97,13 @@ _NOT_PLACES = frozenset(
     """.split()  # noqa: SIM905
 )
 """What people move to without moving house."""
-_LOOSE = re.compile(
-    r"\b(?:until|till|anymore|any more|no longer|no more|only|sometimes|part[- ]time|temporar\w+|hypothetical\w*|"
+_LOOSE = (
+    r"(?i)\b(?:until|till|anymore|any more|no longer|no more|only|sometimes|part[- ]time|temporar\w+|hypothetical\w*|"
     r"(?:on|at) weekends|during|in (?:a|his|her|my|the) (?:dream|game|novel|story|book)|"
-    r"for (?:an?|the|two|three|some|\d+|now)\b)",
-    re.IGNORECASE,
+    r"for (?:an?|the|two|three|some|\d+|now)\b)"
 )
 """A state under a condition, or one that has ended."""
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+")
+_SENTENCE = r"(?<=[.!?;])\s+"
 _MAX_NAME_WORDS = 5
 
 
@@ -109,11 +112,12 @@ def read_relations(statement: str, told: datetime, owner: str, speaker: str | No
     a subject is about them, else about the `owner`, whom `the user` means. What is technical states nothing: `moved to
     Postgres` is not an address.
     """
-    if is_technical(statement) or statement.rstrip().endswith("?"):
+    lowered = statement.lower()
+    if not any(sign in lowered for sign in _SIGNS) or is_technical(statement) or statement.rstrip().endswith("?"):
         return Stated()
     edges: dict[Edge, None] = {}
     since: str | None = None
-    for sentence in _SENTENCE.split(statement.replace("’", "'")):  # noqa: RUF001
+    for sentence in re.split(_SENTENCE, statement.replace("’", "'")):  # noqa: RUF001
         for edge, begun, rest in _read_sentence(sentence.strip(), owner, speaker):
             day = _day_of_beginning(rest, told, begun=begun)
             if day is not None and day > told.date():
@@ -126,6 +130,25 @@ def read_relations(statement: str, told: datetime, owner: str, speaker: str | No
     return Stated(tuple(edges), since if len(edges) == 1 else None)
 
 
+def add_stated(
+    statement: str, details: FactDetails, told: datetime, owner: str, note_of: Callable[[str], str]
+) -> FactDetails:
+    """Return `details` with the edges that the statement's form alone states, unless it has edges or is technical.
+
+    `owner` is what the owner of the vault is called; `note_of` gives the name of the note that a name means, else the
+    name itself.
+    """
+    if details.edges or details.technical:
+        return details
+    person = (owner or UNNAMED_OWNER) if details.owner == "default" else details.owner
+    speaker = details.speaker or (person if details.source == "user" else None)
+    if speaker is not None and is_owner_label(speaker):
+        speaker = person
+    stated = read_relations(statement, told, person, speaker)
+    edges = (Edge(note_of(each.subject), each.relation, note_of(each.object)) for each in stated.edges)
+    return replace(details, edges=tuple(edges), valid_from=details.valid_from or stated.since)
+
+
 def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[tuple[Edge, bool, str]]:
     """Yield each edge of a sentence, whether it says that it began, and the words after it."""
     if speaker is not None:
@@ -133,12 +156,12 @@ def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[t
     subject, predicate = _split_subject(sentence, owner, speaker)
     if subject is None:
         return
-    if found := _BORN_ON.match(predicate):
+    if found := re.match(_BORN_ON, predicate):
         rest = predicate[found.end() :]
         if day := _birthday(rest):
             yield Edge(subject, "born_on", day), False, ""
         return
-    if found := _HAS_PET.match(predicate):
+    if found := re.match(_HAS_PET, predicate):
         name, rest = _take_name(predicate[found.end() :])
         if name:
             yield Edge(subject, "has_pet", name), False, rest
@@ -147,17 +170,17 @@ def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[t
         if found := re.match(rf"{verb} (?:the )?(?=\S)", predicate, re.IGNORECASE):
             name, rest = _take_name(predicate[found.end() :])
             is_address = relation != "moved_to" or _NOT_PLACES.isdisjoint(name.lower().split())
-            if name and is_address and not _LOOSE.search(rest):
+            if name and is_address and not re.search(_LOOSE, rest):
                 yield Edge(subject, relation, name), begun or rest.lstrip(" ,").startswith("since "), rest
             return
 
 
 def _read_called(sentence: str, speaker: str) -> Iterator[tuple[Edge, bool, str]]:
-    if found := _NAMED.match(sentence):
+    if found := re.match(_NAMED, sentence):
         name, rest = _take_name(sentence[found.end() :])
         if name:
             yield Edge(speaker, "named", name), False, rest
-    elif found := _CALLED.match(sentence):
+    elif found := re.match(_CALLED, sentence):
         name, rest = _take_name(sentence[found.end() :])
         who = found["who"].lower()
         relation = "has_pet" if who in _PETS else "has_manager" if who == "boss" else f"has_{who}"
@@ -168,9 +191,9 @@ def _read_called(sentence: str, speaker: str) -> Iterator[tuple[Edge, bool, str]
 def _split_subject(sentence: str, owner: str, speaker: str | None) -> tuple[str | None, str]:
     """Return who a sentence is about, None where that is not said plainly, and what it says of them."""
     for pattern, who in ((_SPEAKER, speaker), (_OWNER, owner)):
-        if found := pattern.match(sentence):
+        if found := re.match(pattern, sentence):
             return who, sentence[found.end() :].lstrip()
-    if found := _SOLE_OWN.match(sentence):
+    if found := re.match(_SOLE_OWN, sentence):
         of = speaker if found["of"] is None else _whole_name(found["of"])
         return (f"{of}'s {_SOLE[found['kin'].lower()]}" if of else None), sentence[found.end() :].lstrip()
     if any(re.match(rf"{verb} ", sentence, re.IGNORECASE) for _, verb, _ in _RELATION_VERBS):

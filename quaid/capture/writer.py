@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from quaid.capture import entity_note, fact_note, owner_note
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.note_finder import NoteFinder
-from quaid.capture.stated_relations import UNNAMED_OWNER, read_relations
 from quaid.capture.storing import KnownFact, NewFact
 from quaid.config import is_users_own, person_of, render_setting, render_value, set_users_own
 from quaid.errors import (
@@ -220,38 +219,21 @@ class Writer:
     # -- plans ---------------------------------------------------------------------------------------------------
 
     def _plan_fact(self, statement: str, details: FactDetails) -> WritePlan:
+        from quaid.capture.stated_relations import add_stated
+
         index = self._dependencies.fresh_index()
         (same,) = self.finder.find_duplicates(index, [NewFact(statement, details)])
         if isinstance(same, KnownFact):
             edit = self._edit(same.rel_path, lambda data: fact_note.plan_confirmation(same.rel_path, data))
             message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
             return WritePlan(WriteResult(same.id, same.rel_path, "confirmed", statement), (edit,), message)
-        names = graph.entity_names(self._dependencies.visible_index())
-        details = self._with_stated(statement, details, names)
+        visible = self._dependencies.visible_index()
+        owner = person_of(self._root, self._dependencies.settings)
+        details = add_stated(statement, details, _now(), owner, lambda name: _note_of(name, visible))
+        names = graph.entity_names(visible, statement)
         note_id, edit = fact_note.plan_fact(statement, details, _now(), names, self._layout)
         message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
         return WritePlan(WriteResult(note_id, edit.rel_path, "created", statement), (edit,), message)
-
-    def _with_stated(self, statement: str, details: FactDetails, names: Sequence[tuple[str, str]]) -> FactDetails:
-        """Return `details` with the edges that the statement's form alone states, between the notes that are meant."""
-        if details.edges or details.technical:
-            return details
-        own = person_of(self._root, self._dependencies.settings) or UNNAMED_OWNER
-        owner = own if details.owner == "default" else details.owner
-        speaker = details.speaker or (owner if details.source == "user" else None)
-        if speaker is not None and is_owner_label(speaker):
-            speaker = owner
-        stated = read_relations(statement, _now(), owner, speaker)
-        known = {name_key(name): note for name, note in names}
-        edges = (
-            Edge(
-                known.get(name_key(each.subject), each.subject),
-                each.relation,
-                known.get(name_key(each.object), each.object),
-            )
-            for each in stated.edges
-        )
-        return replace(details, edges=tuple(edges), valid_from=details.valid_from or stated.since)
 
     def _plan_link(self, edge: Edge) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
@@ -423,6 +405,11 @@ def naming_broken_note(path: str) -> Iterator[None]:
     except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
         problem = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise NoteBrokenError(path, problem) from error
+
+
+def _note_of(name: str, index: apsw.Connection) -> str:
+    key = name_key(name)
+    return next((note for called, note in graph.entity_names(index) if name_key(called) == key), name)
 
 
 def _says_turn(body: str, number: int) -> bool:

@@ -20,8 +20,7 @@ def render_note(view: NoteView) -> str:
     """Return the note below a head that says what it is."""
     document = view.document
     facts = [document.type or document.kind, document.status, document.speaker and f"said by {document.speaker}"]
-    facts += [document.created and document.created[:10], document.valid_until and f"until {document.valid_until[:10]}"]
-    facts += [document.id if document.id != document.path else None]
+    facts += [document.created and document.created[:10], document.id if document.id != document.path else None]
     part = f"t{view.turn}" if view.turn is not None else view.heading
     head = styled(document.path + (f"#{part}" if part else ""), "bold")
     about = styled(" · ".join(str(fact) for fact in facts if fact), "dim")

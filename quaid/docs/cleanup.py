@@ -15,6 +15,7 @@ from quaid.docs.updater import message_of
 from quaid.docs.updates import MAX_DOC, DocUpdate, fit_edits
 from quaid.docs.validation import faults, find_added_words
 from quaid.history.messages import render
+from quaid.llm.exchange import ItemProblem
 from quaid.model import Edit, SourceEdit
 from quaid.vault import headings, replacements
 from quaid.vault.replacements import Replacement
@@ -92,9 +93,9 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
         words = find_added_words(new, body)
         return f"`replace` says {words[0]!r}, which the doc does not" if words else ""
 
-    def check(value: Mapping[str, Any]) -> tuple[list[Replacement], list[str]]:
+    def check(value: Mapping[str, Any]) -> tuple[list[Replacement], Sequence[str | ItemProblem]]:
         edits, problems = fit_edits(text, value["edits"], fault_of)
-        return edits, problems + (_problems(text, edits) if edits else [])
+        return edits, problems or (_problems(text, edits) if edits else [])
 
     inputs = {
         "today": today(),

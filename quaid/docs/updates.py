@@ -15,6 +15,7 @@ from quaid.docs.changes import SourceChange
 from quaid.docs.prompt_inputs import excerpt, numbered, share, show_change, show_files, show_refused, today
 from quaid.docs.validation import MAX_NAMED, faults, invented
 from quaid.errors import ModelAnswerError
+from quaid.llm.exchange import ItemProblem
 from quaid.vault import headings, replacements
 from quaid.vault.replacements import Replacement
 
@@ -93,11 +94,11 @@ def ask_update(
     contents = (data.decode("utf-8", "replace") for data in [*files.values(), *sides] if b"\0" not in data)
     material = "\n".join([*files, *names, *subjects, *contents])
 
-    def check(value: Mapping[str, Any]) -> tuple[list[Replacement], list[str]]:
+    def check(value: Mapping[str, Any]) -> tuple[list[Replacement], list[str | ItemProblem]]:
         edits, problems = fit_edits(text, value["edits"])
         if value["still_true"] == bool(value["edits"]):
-            problems.append("`still_true` is true exactly when there are no edits")
-        return edits, problems or (_problems(text, edits, material) if edits else [])
+            return edits, [*problems, "`still_true` is true exactly when there are no edits"]
+        return edits, [*problems] or [*(_problems(text, edits, material) if edits else ())]
 
     each = share(_MAX_DIFFS, len(changes))
     inputs = {
@@ -111,7 +112,7 @@ def ask_update(
     answer = models.ask(models.prompt(PROMPT), inputs, check=lambda value: check(value)[1])
     edits, problems = check(answer.value)
     if problems:
-        raise ModelAnswerError(answer.model, answer.prompt, "; ".join(problems), json.dumps(answer.value))
+        raise ModelAnswerError(answer.model, answer.prompt, "; ".join(map(str, problems)), json.dumps(answer.value))
     summary = clean(answer.value["summary"])
     if not edits:
         return StillTrue(summary, answer.model, answer.prompt)
@@ -120,10 +121,11 @@ def ask_update(
 
 def fit_edits(
     text: str, edits: Sequence[Mapping[str, Any]], fault_of: replacements.FindProblem | None = None
-) -> tuple[list[Replacement], list[str]]:
+) -> tuple[list[Replacement], list[ItemProblem]]:
     """The edits that a model answered with, those of them that can be made, and what is wrong with the others."""
     found, problems = replacements.fit(text, edits, fault_of)
-    return [replace(edit, reason=clean(edit.reason)) for edit in found], problems
+    wrong = [ItemProblem("edits", place, problem) for place, problem in problems]
+    return [replace(edit, reason=clean(edit.reason)) for edit in found], wrong
 
 
 def clean(text: str) -> str:

@@ -205,15 +205,18 @@ def list_disputed(connection: apsw.Connection, doc_ids: Collection[int]) -> set[
     return {(min(int(one), int(other)), max(int(one), int(other))) for one, other in rows}
 
 
-def entity_names(connection: apsw.Connection) -> list[tuple[str, str]]:
+def entity_names(connection: apsw.Connection, within: str | None = None) -> list[tuple[str, str]]:
     """Return (written name or alias, file name of its note) of all entity notes, then of the owner's own notes that are
-    called by several words or spoken of; of these no name in lower case.
+    called by several words or spoken of; of these no name in lower case. Of these names only those that stand in the
+    text `within`, where one is given.
     """
     rows = connection.execute(
         "SELECT n.name, first.name, d.kind FROM names n "
         "JOIN names first ON first.doc_id = n.doc_id AND first.position = 0 JOIN documents d ON d.doc_id = n.doc_id "
-        f"WHERE d.kind = 'entity' OR d.kind = 'note' AND (instr(first.name, ' ') > 0 OR {_IS_SPOKEN_OF}) "
-        "ORDER BY d.kind, n.position, n.name"
+        "WHERE (:within IS NULL OR instr(:within, n.name) > 0) "
+        f"AND (d.kind = 'entity' OR d.kind = 'note' AND (instr(first.name, ' ') > 0 OR {_IS_SPOKEN_OF})) "
+        "ORDER BY d.kind, n.position, n.name",
+        {"within": within},
     )
     return [(str(name), str(note)) for name, note, kind in rows if kind == "entity" or not str(name)[:1].islower()]
 

@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quaid.errors import (
     ModelAnswerError,
@@ -23,7 +24,6 @@ from quaid.errors import (
 )
 from quaid.llm.budget import Budget, UsageInMemory
 from quaid.llm.discovery import Choice, Description, Discovery
-from quaid.llm.drafts import CUT_OFF, Draft, plan_repair, read_reply, take_repair
 from quaid.llm.exchange import Answer, AnswerStore, ChatMessage, Check, Provider, Reply, Request, UsageStore
 from quaid.llm.prices import Price, estimate_tokens, price_of, with_cost
 from quaid.llm.prompts import Prompt, load_prompt
@@ -31,6 +31,9 @@ from quaid.llm.schema import violations
 from quaid.model import ModelUsage, PlannedCall, Tier
 from quaid.redaction import admit_all
 from quaid.settings import ModelSettings
+
+if TYPE_CHECKING:
+    from quaid.llm.drafts import Draft
 
 _THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}
 """Room for what a model thinks before it answers: providers count it as output, and some models cannot do without."""
@@ -147,6 +150,8 @@ class Models:
         Raises:
             ModelRefusedError, ModelAnswerError: nothing can be used.
         """
+        from quaid.llm.drafts import CUT_OFF, plan_repair, read_reply, take_repair
+
         reply = self._exchange(choice, request, deadline)
         _require_end(reply, request, reply.text)
         draft = read_reply(reply, request.schema, check)

@@ -23,6 +23,7 @@ from quaid.recall.options import FEATURES, Weights, of_kinds
 from quaid.recall.query import Query
 from quaid.recall.retrieval import Retrieved, SearchRequest
 from quaid.settings import RecallSettings
+from quaid.text.words import count_spaced
 
 MAX_FUSED = 120
 """Chunks of the fused ranking that are looked at closely; on LoCoMo more find no more (docs/recall.md)."""
@@ -349,7 +350,7 @@ class _Scorer:
         features = {
             "likeness": pool.likeness.get(candidate.chunk_id, 0.0),
             "words": pool.words.get(candidate.chunk_id, 0.0),
-            "length": min(1.0, math.log1p(text.count(" ") + 1) / _FULL_LENGTH),
+            "length": min(1.0, math.log1p(count_spaced(text)) / _FULL_LENGTH),
         }
         if text.rstrip().endswith("?"):
             features["asks"] = 1.0

@@ -55,6 +55,8 @@ def render(
             created=candidate.said_at or candidate.created,
             valid_from=candidate.valid_from,
             valid_until=candidate.valid_until,
+            type=candidate.type,
+            durability=candidate.durability,
             status=candidate.status,
             project=candidate.project,
             provenance=provenance(candidate, owner_keys),

@@ -87,14 +87,12 @@ def _list_refused(memory: Memory) -> list[Attention]:
 
 def list_long_core_notes(memory: Memory) -> list[tuple[str, int, str]]:
     """Return (file, characters left out, next step) of each core note that a session's context shows in part."""
-    from quaid.agents.session_context import list_cut
+    from quaid.recall.core_room import list_cut
     from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 
     hooks = memory.settings.hooks
-    if not hooks.context:
-        return []
     place = Layout.of(memory.settings.vault)
-    cut = list_cut(tuple(read_core_notes(memory.root, memory.answers.owners(), place)), hooks.context_tokens)
+    cut = list_cut(tuple(read_core_notes(memory.root, memory.answers.owners(), place)), hooks)
     wanted = hooks.context_tokens + sum(2 * over for _, over in cut) // CHARACTERS_PER_TOKEN
     step = f"shorten it, or give sessions more room: quaid config hooks.context_tokens {-(-wanted // 100) * 100}"
     return [(note, over, step) for note, over in cut]

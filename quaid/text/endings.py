@@ -54,6 +54,19 @@ def find_last_day(fact: Lasting) -> str | None:
     return None if _names_day(fact.text, last, (fact.created or "")[:10]) else last
 
 
+def tell_days(fact: Lasting) -> list[str]:
+    """Return the days of a fact in words: `since` and `until` of a state, `on` or `between` of what happened or was to
+    happen then.
+    """
+    first, last = (fact.valid_from or "")[:10], (fact.valid_until or "")[:10]
+    if fact.type in HAPPENED or first == last:
+        days = sorted({first, last} - {""})
+        return [f"between {' and '.join(days)}" if len(days) > 1 else f"on {days[0]}"] if days else []
+    is_date = last and not first and find_last_day(fact) is None
+    since, until = f"since {first}" if first else "", f"{'on' if is_date else 'until'} {last}" if last else ""
+    return list(filter(None, (since, until)))
+
+
 def is_over(fact: Lasting, today: str) -> bool:
     """Return whether a fact was true only until a day before `today` (YYYY-MM-DD)."""
     if fact.valid_until is None or fact.valid_until[:10] >= today:

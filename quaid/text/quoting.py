@@ -23,6 +23,7 @@ import re
 from collections.abc import Callable
 
 from quaid.model import Hit
+from quaid.text.endings import tell_days
 from quaid.text.invisible import without_unseen
 
 AS_WRITTEN = str.maketrans("‹›❲❳∶♯", "<>[]:#")
@@ -153,9 +154,7 @@ def _list_marks(hit: Hit) -> list[str]:
         about.append("pending")
     if hit.stands_for > 1:
         about.append(f"said {hit.stands_for} times")
-    for word, day in (("since", hit.valid_from), ("until", hit.valid_until)):
-        about += [f"{word} {as_name(day[:10])}"] if day else []
-    return about
+    return about + [as_name(days) for days in tell_days(hit)]
 
 
 def describe_rivals(hit: Hit, when: Callable[[str], str] = lambda _: "") -> list[str]:

@@ -15,6 +15,8 @@ from quaid.vault import blocks, frontmatter, headings
 
 FindProblem = Callable[[str, str], str]
 """(old, new) text, both with bare newlines -> the problem with that change, empty when there is none."""
+ChangeProblem = tuple[int, str]
+"""The place of a change in those that were proposed, and what is wrong with it."""
 _NUMBERED = re.compile(r"[0-9]+\t")
 _SHORT, _LONG = 60, 200
 """Characters that are quoted of a piece of text: to the model, and to who decides."""
@@ -53,21 +55,21 @@ def text_start(text: str) -> int:
 
 def fit(
     text: str, changes: Sequence[Mapping[str, Any]], find_problem: FindProblem | None = None
-) -> tuple[list[Replacement], list[str]]:
+) -> tuple[list[Replacement], list[ChangeProblem]]:
     """The changes that can be made, in the order of their places, and what is wrong with the others.
 
     Each has `find`, `replace`, `reason` and perhaps `section`, the heading of the only section it is looked for in.
     """
     found: list[Replacement] = []
-    problems: list[str] = []
+    problems: list[ChangeProblem] = []
     start = text_start(text)
     all_sections = list(sections(text))
-    for change in changes:
+    for number, change in enumerate(changes):
         wanted, new = (change[key].replace("\r\n", "\n") for key in ("find", "replace"))
         title = title_key(change.get("section") or "")
         spans = [(s.start, s.end) for s in all_sections if s.titles and title_key(s.titles[-1]) == title]
         if title and not spans:
-            problems.append(f"there is no heading {_quoted(title)}")
+            problems.append((number, f"there is no heading {_quoted(title)}"))
             continue
         places = {place for span in spans or [(start, len(text))] for place in _places(text, wanted, *span)}
         place = min(places, default=(0, 0))
@@ -79,7 +81,7 @@ def fit(
         else:
             problem = _find_problem(place, (wanted, new), found, find_problem)
         if problem:
-            problems.append(f"{problem}: {_quoted(wanted)}")
+            problems.append((number, f"{problem}: {_quoted(wanted)}"))
         else:
             found.append(Replacement(*place, _as_written(text, place, new), change["reason"]))
     return sorted(found, key=lambda replacement: replacement.start), problems
@@ -92,15 +94,15 @@ def number_lines(text: str) -> str:
 
 def fit_lines(
     text: str, changes: Sequence[Mapping[str, Any]], find_problem: FindProblem | None = None
-) -> tuple[list[Replacement], list[str]]:
+) -> tuple[list[Replacement], list[ChangeProblem]]:
     """Return as `fit`. Each change has `from` and `to`, the numbers of the first and last line that go, `replace`, the
     lines that stand there instead, and `reason`.
     """
     found: list[Replacement] = []
-    problems: list[str] = []
+    problems: list[ChangeProblem] = []
     lines = _counted(text)
     starts = list(accumulate((len(line) + 1 for line in _lines(text)), initial=text_start(text)))
-    for change in changes:
+    for number, change in enumerate(changes):
         first, last, new = change["from"], change["to"], change["replace"].replace("\r\n", "\n")
         new += "\n" if new and not new.endswith("\n") else ""
         old = "".join(f"{line}\n" for line in lines[first - 1 : last])
@@ -115,7 +117,7 @@ def fit_lines(
             place = (starts[first - 1], min(starts[last], len(text)))
             problem = _find_problem(place, (old, new), found, find_problem)
         if problem:
-            problems.append(f"lines {first} to {last}: {problem}")
+            problems.append((number, f"lines {first} to {last}: {problem}"))
         else:
             found.append(Replacement(*place, _as_written(text, place, new), change["reason"]))
     return sorted(found, key=lambda replacement: replacement.start), problems

@@ -11,14 +11,15 @@ from quaid.agents.session_context import (
     PROJECTS,
     RecentFact,
     SessionContext,
-    list_cut,
     read_context,
     render_context,
 )
 from quaid.cli.main import main
 from quaid.local import queue
 from quaid.place import state_folder
+from quaid.recall.core_room import list_cut
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+from quaid.settings import HookSettings
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FACT = "---\nid: 01{name}\ntype: fact\nstatus: active\nowner: {owner}\nprivacy: {privacy}\ncreated: {day}T10:00:00Z\n{more}---\n{text}\n"
@@ -131,10 +132,11 @@ def test_prose_keeps_its_beginning():
 
 def test_which_core_notes_have_no_room_is_known():
     core = (("USER.md", "Maya is a potter."), ("MEMORY.md", "- a line of the memory\n" * 400))
-    ((name, over),) = list_cut(core, 600)
+    ((name, over),) = list_cut(core, HookSettings(context_tokens=600))
     assert name == "MEMORY.md"
     assert 7_000 < over < 9_200
-    assert list_cut(core, 6_000) == []
+    assert list_cut(core, HookSettings(context_tokens=6_000)) == []
+    assert list_cut(core, HookSettings(context=False, context_tokens=600)) == []
 
 
 def test_a_plan_for_next_week_is_told_and_so_is_what_happened(vault):

@@ -13,6 +13,7 @@ import argparse
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,9 @@ MADE = {
     "locomo-none": "locomo.py",
     "locomo-observation": "locomo.py --facts observation",
     "locomo-extraction": "locomo.py --facts extraction",
+    "evidence-none": "evidence.py",
+    "evidence-observation": "evidence.py --facts observation",
+    "evidence-beam": "evidence.py --beam",
     "precision": "precision.py",
     "ablation": "ablation.py",
     "weights": "learn_weights.py",
@@ -68,6 +72,7 @@ def fill(page: str, folder: Path) -> tuple[str, list[str]]:
         figures = json.loads(path.read_text(encoding="utf-8"))
         day = datetime.fromtimestamp(path.stat().st_mtime, UTC).date()
         source = f"*{day}, {figures['machine']}:* `python tests/benchmarks/{MADE[name]}`"
+        source = textwrap.fill(source, 100, break_long_words=False, break_on_hyphens=False)
         return f"{block[1]}{source}\n\n{RENDERERS[name](figures)}\n{block[4]}"
 
     return _BLOCK.sub(render, page), missing
@@ -83,6 +88,18 @@ def render_locomo(figures: Figures) -> str:
         f"{figures['questions']:,} questions over {figures['turns']:,} turns; recall p50 {figures['p50_ms']:.0f} ms, "
         f"p95 {figures['p95_ms']:.0f} ms.\n\n{_table(['', *METRICS], rows)}\n{_table(['hybrid', *CUTS], categories)}"
     )
+
+
+def render_evidence(figures: Figures) -> str:
+    """Of a comparison, the rows of this checkout."""
+    groups = figures["rows"].get("held") or figures["rows"]["after"]
+    rows = [
+        [f"**{name}**" if name == "all" else name.replace("_", " "), f"{group['questions']:,}", _share(group["held"]),
+         _share(group["turns"]), f"{group['printed']:,.0f}", f"{group['shown']:.0f}"]
+        for name, group in groups.items()
+    ]  # fmt: skip
+    head = [f"{figures['tokens']:,} tokens", "questions", "held", "gold turns", "tokens printed", "hits"]
+    return f"{figures['what']}.\n\n{_table(head, rows)}"
 
 
 def render_precision(figures: Figures) -> str:
@@ -202,6 +219,9 @@ RENDERERS: dict[str, Callable[[Figures], str]] = {
     "locomo-none": render_locomo,
     "locomo-observation": render_locomo,
     "locomo-extraction": render_locomo,
+    "evidence-none": render_evidence,
+    "evidence-observation": render_evidence,
+    "evidence-beam": render_evidence,
     "precision": render_precision,
     "ablation": render_ablation,
     "weights": render_weights,

@@ -327,3 +327,26 @@ def test_the_command_names_what_was_not_taken(vault, garden, capsys):
     assert "notes/Garden/Sun.md" in said
     assert quaid(capsys, vault, "import")[0] == 2
     assert quaid(capsys, vault, "import", str(garden), "--from", "zep")[0] == 1
+
+
+def test_what_an_imported_fact_states_by_its_form_are_edges(vault, tmp_path):
+    (tmp_path / "MEMORY.md").write_text(
+        "# Memory\n\n- The user lives in Porto.\n- Tom Okafor works at Acme as a designer.\n"
+        "- Tom Okafor moved to Ghent last month.\n- Zoe used to live in Berlin.\n- I live in the machine room.\n"
+        "- We moved to Postgres in May.\n",
+        encoding="utf-8",
+    )
+    rows = [{"id": "1", "memory": "Moved to Lisbon last month", "created_at": "2024-05-10T10:00:00Z"}]
+    (tmp_path / "mem0.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
+    with vault.memory() as memory:
+        memory.configure("owner_name", "Maya Chen")
+    with vault.memory() as memory:
+        assert take(memory, tmp_path / "MEMORY.md").counts["edges"] == 3
+        assert take(memory, tmp_path / "mem0.json").counts["edges"] == 1
+    parsed = (notes.parse_note(path.name, path.read_bytes()) for path in (vault.root / "facts").rglob("*.md"))
+    assert {(edge.subject, edge.relation, edge.object, note.valid_from) for note in parsed for edge in note.edges} == {
+        ("Maya Chen", "lives_in", "Porto", None),
+        ("Tom Okafor", "works_at", "Acme", None),
+        ("Tom Okafor", "moved_to", "Ghent", None),
+        ("Maya Chen", "moved_to", "Lisbon", "2024-04-01"),
+    }

@@ -52,6 +52,16 @@ def test_what_does_not_fit_is_sent_back_and_its_repair_is_taken(service):
     assert "occurs 0 times" in json.dumps(service.asked[1])
 
 
+def test_only_the_edit_that_cannot_be_made_is_asked_for_again(service):
+    call = ("", "asked by `recall(query)`", "asked by `recall(query, at)`")
+    service.script = [json.dumps(answer(call, ("", "10 hitz", "20 hits")))]
+    found = ask(service, answer(LIMIT))
+    assert found.after == DOC.replace("gives 10", "gives 20").replace("(query)`", "(query, at)`")
+    repaired = json.dumps(service.asked[1]["messages"][-2:])
+    assert "10 hitz" in repaired
+    assert "recall(query, at)" not in repaired
+
+
 SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC2"
 KEPT = "# Recall\n\n<!-- SOURCES: quaid/recall.py -->\n"
 HOSTILE = [

@@ -137,6 +137,20 @@ class TestPrompt:
         monkeypatch.setenv("QUAID_HOOKS_RECALL", "off")
         assert call("user-prompt-submit", prompt="What milk does Maya take in her coffee?") == ""
 
+    @pytest.mark.parametrize(
+        ("fact", "asked", "unrelated"),
+        [
+            ("安娜的生日是五月十二日。", "安娜的生日是哪天？", "写一个函数来排序列表"),
+            ("赤い自転車は地下室にあります。", "赤い自転車はどこにありますか？", "CSSで要素を中央に寄せるには？"),
+            ("День рождения Анны двенадцатого мая.", "Когда день рождения Анны?", "Напиши функцию сортировки"),
+        ],
+    )
+    def test_words_alone_answer_in_any_script(self, call, home, monkeypatch, fact, asked, unrelated):
+        monkeypatch.setenv("QUAID_HOOKS_RECALL", "auto")
+        home.write_fact("told", fact)
+        assert fact in call("user-prompt-submit", prompt=asked)
+        assert call("user-prompt-submit", prompt=unrelated) == ""
+
     def test_in_doubt_only_if_it_is_on(self, home, monkeypatch):
         from dataclasses import replace
 

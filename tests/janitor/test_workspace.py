@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from janitor_context import Known, carry_out, context_of
 
 from quaid.janitor.tasks import workspace
+from quaid.vault import core_notes
 
 HEAD = "---\ntags: [core]\n---\n"
 LINES = [f"- Project {n} ended in {2000 + n % 20}, and all of its papers are in the third cupboard" for n in range(110)]
@@ -31,6 +35,8 @@ def test_a_long_note_is_a_question_with_each_cut_and_its_reason(vault, service):
     shorter = (FIRST + 5, FIRST + 5, "- Project 5: papers in the third cupboard")
     service.answers = {"workspace": answer((FIRST + 10, FIRST + 39, ""), shorter)}
     judged = Known()
+    with vault.memory() as memory:
+        memory.configure("hooks.context_tokens", 4_000)
     with vault.memory() as memory:
         (trim,) = plan(memory, service, judged=judged)
         assert (trim.kind, trim.always_asks, trim.paths) == ("trim", True, ("MEMORY.md",))
@@ -122,3 +128,34 @@ def test_short_pinned_and_broken_notes_are_left_alone(vault, service):
         assert plan(memory, service) == []
         assert list(workspace.plan(context_of(memory))) == []
     assert service.asked == []
+
+
+def test_a_note_that_a_session_has_no_room_for_is_too_long(vault, service):
+    body = "# Memory\n\n" + "\n".join(LINES[:45]) + "\n"
+    assert not core_notes.is_long(body)
+    vault.write("MEMORY.md", body)
+    vault.write("USER.md", "# User\n\nMaya is a potter.\n")
+    service.answers = {"workspace": answer((3, 22, ""))}
+    with vault.memory() as memory:
+        (trim,) = plan(memory, service)
+        memory.configure("hooks.context_tokens", "6000")
+    assert trim.paths == ("MEMORY.md",)
+    with vault.memory() as memory:
+        assert plan(memory, service) == []
+    (asked,) = service.asked
+    (room,) = re.findall(r"sessions have room for ([\d,]+) characters", json.dumps(asked))
+    assert 2_500 < int(room.replace(",", "")) < len(body)
+    assert f"sessions have room for {room} characters of it" in trim.why
+
+
+def test_of_several_cuts_only_the_one_that_cannot_be_made_is_asked_for_again(vault, service):
+    vault.write("MEMORY.md", LONG)
+    cut, beyond = (FIRST + 10, FIRST + 39, ""), (FIRST + 900, FIRST + 901, "")
+    answers = iter([answer(cut, beyond), answer((FIRST + 5, FIRST + 5, ""))])
+    service.answers = {"workspace": lambda _: next(answers)}
+    with vault.memory() as memory:
+        (trim,) = plan(memory, service)
+    assert trim.edits[0].after.decode() == LONG.replace("\n".join(LINES[10:40]) + "\n", "").replace(LINES[5] + "\n", "")
+    shown = service.asked[1]["messages"][-2]["content"]
+    assert str(FIRST + 900) in json.dumps(shown)
+    assert str(FIRST + 39) not in json.dumps(shown)

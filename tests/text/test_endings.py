@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from quaid.text.endings import find_last_day, is_over
+from quaid.text.endings import find_last_day, is_over, tell_days
 
 
 def fact(text: str, **fields: str) -> SimpleNamespace:
@@ -58,3 +58,24 @@ def test_a_state_ends_the_day_after_its_last(state):
 @pytest.mark.parametrize("until", ["", "soon", "9999-12-31", "2026-05"])
 def test_odd_ends_do_no_harm(until):
     assert not is_over(fact("Maya will visit Porto on 3 May.", valid_until=until), "2026-04-21")
+
+
+@pytest.mark.parametrize(
+    ("told", "days"),
+    [
+        (fact("The book club met.", type="event", valid_until="2026-05-12"), ["on 2026-05-12"]),
+        (fact("The book club met.", type="event", valid_from="2026-05-12"), ["on 2026-05-12"]),
+        (fact("Maya camped.", type="experience", valid_from="2026-05-12", valid_until="2026-05-14T10:00:00Z"),
+         ["between 2026-05-12 and 2026-05-14"]),
+        (fact("Maya is away.", valid_from="2026-05-12", valid_until="2026-05-12T23:00:00Z"), ["on 2026-05-12"]),
+        (fact("Maya will visit Porto on 3 May.", valid_until="2026-05-03"), ["on 2026-05-03"]),
+        (fact("Maya was born.", durability="immutable", valid_until="1990-05-03"), ["on 1990-05-03"]),
+        (fact("Maya is on leave until 3 May.", valid_until="2026-05-03"), ["until 2026-05-03"]),
+        (fact("Tom works at Acme.", valid_from="2024-01-01"), ["since 2024-01-01"]),
+        (fact("Tom works at Acme.", valid_from="2024-01-01", valid_until="2026-05-03"),
+         ["since 2024-01-01", "until 2026-05-03"]),
+        (fact("Tom works at Acme."), []),
+    ],
+)  # fmt: skip
+def test_the_days_of_a_fact_are_told_as_what_they_are(told, days):
+    assert tell_days(told) == days

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.text.words import (
+    count_spaced,
     count_words,
     find_words,
     is_joined_letter,
@@ -72,3 +73,10 @@ def test_parts_of_a_run_may_be_names():
     assert {"王小明", "小明", "东京塔"} <= set(list_joined_parts("王小明喜欢东京塔吗"))
     assert list_joined_parts("Maya likes tea") == []
     assert len(list_joined_parts("我" * 10_000)) < 1_000
+
+
+def test_a_text_is_as_long_in_a_script_without_spaces_as_in_english():
+    assert [count_spaced(text) for text in ("Our cat is called Miso.", "Été à Noël — 3 °C", "")] == [5, 6, 1]
+    assert count_spaced("我们的猫叫豆豆。") == 7
+    assert count_spaced("うちの猫の名前はミソです。") >= 6
+    assert count_spaced("Нашу кошку зовут Мисо.") == 6

@@ -41,7 +41,7 @@ def change(find, replace="", section=""):
 
 def made(text, *changes):
     found, problems = fit(text, [change(*each) if isinstance(each, tuple) else change(each) for each in changes])
-    return apply(text, found), problems
+    return apply(text, found), [problem for _, problem in problems]
 
 
 def test_sections_have_their_headings_and_all_below():
@@ -189,5 +189,5 @@ def test_lines_that_are_not_there_are_said():
         change = {"from": first, "to": last, "replace": "", "reason": ""}
         assert replacements.fit_lines("a\n\nb\n", [change]) == (
             [],
-            [f"lines {first} to {last}: the note has the lines 1 to 3, and `from` is not after `to`"],
+            [(0, f"lines {first} to {last}: the note has the lines 1 to 3, and `from` is not after `to`")],
         )

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from quaid.capture import entity_note, fact_note, relations
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.importers.import_content import ImportContent, ImportedEntity, ImportedFact
+from quaid.capture.stated_relations import add_stated
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, Edit, name_key, note_name
 from quaid.vault import frontmatter, markdown, notes
@@ -45,8 +46,8 @@ class VaultState:
 
     `ids` and `texts` (owner, text hash) are of facts that it has. `read` gives a file's bytes, None where there is
     none; `can_hold` says whether one could stand there; `find_entity` gives the note of what is called so. `names` are
-    those of its entities, as written and as their note is called. `template` are core notes nobody has written in yet,
-    by path; `layout` says where Quaid's notes lie.
+    those of its entities, as written and as their note is called; `person` is its owner's name. `template` are core
+    notes nobody has written in yet, by path; `layout` says where Quaid's notes lie.
     """
 
     ids: Collection[str] = ()
@@ -57,6 +58,7 @@ class VaultState:
     names: Sequence[tuple[str, str]] = ()
     template: Mapping[str, bytes] = field(default_factory=dict)
     layout: Layout = DEFAULT
+    person: str = ""
 
 
 @dataclass(slots=True)
@@ -106,7 +108,7 @@ def plan_import(
     """
     planner = _Planner(found, details, vault, now, ImportPlan(left_out=Counter(found.left_out)))
     new_names = planner.plan_entities()
-    planner.plan_facts(candidates, _NameMatcher([*vault.names, *new_names]))
+    planner.plan_facts(candidates, [*vault.names, *new_names])
     planner.plan_files()
     return planner.plan
 
@@ -198,8 +200,13 @@ class _Planner:
                 self.plan.edits.append(edit)
                 self.plan.counts["edges"] += 1
 
-    def plan_facts(self, candidates: Iterable[ImportCandidate], names: _NameMatcher) -> None:
+    def plan_facts(self, candidates: Iterable[ImportCandidate], names: Sequence[tuple[str, str]]) -> None:
         taken: set[str] = set()
+        matcher, notes_by_name = _NameMatcher(names), {name_key(name): note for name, note in reversed(names)}
+
+        def note_of(name: str) -> str:
+            return notes_by_name.get(name_key(name), name)
+
         for candidate in candidates:
             if candidate.id in self.vault.ids or (candidate.owner, candidate.text_hash) in self.vault.texts:
                 self.plan.known += 1
@@ -215,11 +222,20 @@ class _Planner:
                 valid_until=fact.valid_until,
                 keywords=fact.keywords,
             )
-            linked = names.names_in(candidate.text)
+            linked = matcher.names_in(candidate.text)
+            known = self._add_stated(candidate.text, known, fact.created, note_of)
+            self.plan.counts["edges"] += len(known.edges)
             edit = fact_note.plan_fact(candidate.text, known, fact.created or self.now, linked, self.vault.layout)[1]
             self.plan.edits.append(_with_free_path(edit, candidate.id, taken, self.vault.read))
             self.plan.counts["facts"] += 1
             self.plan.examples.append(candidate.text)
+
+    def _add_stated(
+        self, text: str, details: FactDetails, created: datetime | None, note_of: Callable[[str], str]
+    ) -> FactDetails:
+        """The edges that a fact states. `last month` of a source without dates is any month."""
+        stated = add_stated(text, details, created or self.now, self.vault.person, note_of)
+        return stated if created else replace(stated, valid_from=details.valid_from)
 
     def plan_files(self) -> None:
         planned: dict[str, bytes] = {}

@@ -14,10 +14,12 @@ from quaid.janitor.decision import Decision
 from quaid.janitor.model_questions import ask, list_refused
 from quaid.janitor.model_text import clean_reason, find_unsupported, is_safe_line
 from quaid.janitor.task_context import TaskContext
+from quaid.llm.exchange import ItemProblem
 from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
-from quaid.vault import core_notes, notes, replacements
-from quaid.vault.replacements import Replacement
+from quaid.recall.core_room import list_cut
+from quaid.vault import core_notes, markdown, notes, replacements
+from quaid.vault.replacements import ChangeProblem, Replacement
 
 TASK = "workspace"
 MIN_LEFT = core_notes.MAX_CHARACTERS // 2
@@ -25,23 +27,34 @@ MIN_LEFT = core_notes.MAX_CHARACTERS // 2
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """A question for each core note that is too long.
+    """A question for each core note that is too long to be read before every conversation, or that a session shows in
+    part because it has no room for more.
 
     Raises:
         ModelError: as `Models.ask`.
     """
+    rooms = _list_rooms(context)
     for core in CORE_FILES:
         before, text = context.read_core(core) or (None, "")
-        decision = _trim(context, core, before, text) if before and core_notes.is_long(text) else None
-        if decision is not None:
-            yield decision
+        if before and (core in rooms or core_notes.is_long(text)):
+            decision = _trim(context, core, before, text, _size(text, rooms.get(core)))
+            if decision is not None:
+                yield decision
 
 
-def _trim(context: TaskContext, core: str, before: bytes, text: str) -> Decision | None:
+def _list_rooms(context: TaskContext) -> dict[str, int]:
+    """The core notes that a session shows in part, with the characters that it has room for."""
+    notes_of_core = ((core, context.read(core) or b"") for core in CORE_FILES)
+    said = {core: markdown.text_of_note(data.decode("utf-8", "replace")) for core, data in notes_of_core}
+    said = {core: text for core, text in said.items() if text}
+    return {core: len(said[core]) - over for core, over in list_cut(tuple(said.items()), context.settings.hooks)}
+
+
+def _trim(context: TaskContext, core: str, before: bytes, text: str, size: str) -> Decision | None:
     key = evidence_key(TASK, notes.content_hash(before))
     kept = context.judgements.known([key]).get(key)
     if kept is None and context.models is not None:
-        kept = json.dumps(_ask(context, core, text), ensure_ascii=False)
+        kept = json.dumps(_ask(context, core, text, size), ensure_ascii=False)
         context.judgements.add(TASK, {key: kept})
     if kept is None:
         return None
@@ -58,8 +71,7 @@ def _trim(context: TaskContext, core: str, before: bytes, text: str) -> Decision
         key=key,
         edits=(Edit(core, before, after.encode()),),
         subject=f"trim {core} from {len(text):,} to {len(after):,} characters",
-        why=f"{core} is read before every conversation and has grown to {_size(text)}; "
-        f"{core_notes.MAX_CHARACTERS:,} and {core_notes.MAX_LINES:,} are a good maximum.",
+        why=f"{core} is read before every conversation and has grown to {size}.",
         model=judgement["model"],
         prompt=judgement["prompt"],
         always_asks=True,
@@ -67,26 +79,28 @@ def _trim(context: TaskContext, core: str, before: bytes, text: str) -> Decision
     )
 
 
-def _ask(context: TaskContext, core: str, text: str) -> dict[str, Any]:
+def _ask(context: TaskContext, core: str, text: str, size: str) -> dict[str, Any]:
     """The model's proposal as it is kept: checked each time it is used."""
     body = notes.split_body(text)[1]
 
-    def check(value: Mapping[str, Any]) -> list[str]:
+    def check(value: Mapping[str, Any]) -> list[str | ItemProblem]:
         trims, problems = _fit(body, value["changes"])
-        problem = _result_problem(body, replacements.apply(body, trims)) if trims and not problems else ""
-        return [problem] if problem else problems
+        if problems:
+            return [ItemProblem("changes", place, problem) for place, problem in problems]
+        problem = _result_problem(body, replacements.apply(body, trims)) if trims else ""
+        return [problem] if problem else []
 
     inputs = {
         "name": core,
         "note": replacements.number_lines(body),
-        "size": _size(text),
+        "size": size,
         "refused": list_refused(context),
     }
     answer = ask(context, TASK, inputs, check)
     return {"changes": answer.value["changes"], "model": answer.model, "prompt": answer.prompt}
 
 
-def _fit(body: str, changes: Sequence[Mapping[str, Any]]) -> tuple[list[Replacement], list[str]]:
+def _fit(body: str, changes: Sequence[Mapping[str, Any]]) -> tuple[list[Replacement], list[ChangeProblem]]:
     def problem(new: str) -> str:
         if not all(is_safe_line(line) for line in new.splitlines() if line not in body):
             return "`replace` hides or orders something"
@@ -106,5 +120,9 @@ def _result_problem(before: str, after: str) -> str:
     return ""
 
 
-def _size(text: str) -> str:
-    return f"{len(text):,} characters in {text.count(chr(10)) + 1:,} lines"
+def _size(text: str, room: int | None) -> str:
+    """How long a note is, and how long it may be."""
+    size = f"{len(text):,} characters in {text.count(chr(10)) + 1:,} lines"
+    if room is not None and room < core_notes.MAX_CHARACTERS:
+        return f"{size}; sessions have room for {room:,} characters of it"
+    return f"{size}; {core_notes.MAX_CHARACTERS:,} and {core_notes.MAX_LINES:,} are a good maximum"
