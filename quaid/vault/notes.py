@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note
+from quaid.text.dates import find_day_in_name
 from quaid.text.words import stands_alone
 from quaid.vault import episodes, frontmatter, layout, markdown, properties
 from quaid.vault.layout import Layout
@@ -141,7 +142,7 @@ def _parse_own(
         project=place.project_of(rel_path),
         pinned=kind is Kind.CORE and reader.flag("pinned"),
         verified=kind is Kind.CORE and reader.flag("verified"),
-        created=reader.date("created") or reader.date("date"),
+        created=reader.date("created") or reader.date("date") or find_day_in_name(stem),
         names=names,
         keywords=tuple(reader.list("keywords")),
         edges=tuple(dict.fromkeys((*markdown.edges(body), *of_head))),

@@ -218,6 +218,20 @@ def test_a_wrong_type_is_said_once_and_the_note_stays_searchable(head, words):
     assert_fit_for_the_index(note)
 
 
+@pytest.mark.parametrize(
+    ("path", "head", "created"),
+    [
+        ("Daily/2026-03-14.md", "", "2026-03-14"),
+        ("journals/2026_03_14.md", "", "2026-03-14"),
+        ("Daily/2026-03-14.md", "date: 2025-01-02", "2025-01-02"),
+        ("Daily/2026-03-14.md", "created: yesterday", "2026-03-14"),
+        ("March.md", "", None),
+    ],
+)
+def test_the_date_of_an_own_note_is_in_its_name_unless_it_says_another(path, head, created):
+    assert parse_note(path, f"---\n{head}\n---\nText.\n".encode()).created == created
+
+
 @pytest.mark.parametrize(("data", "words", "text"), [
     ("Zoë mag Käse".encode("cp1252"), "not UTF-8", "Zoë mag Käse"),
     ("Zoë mag Käse".encode("utf-16"), "UTF-16", "Zoë mag Käse"),
