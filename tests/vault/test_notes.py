@@ -229,7 +229,7 @@ def test_a_wrong_type_is_said_once_and_the_note_stays_searchable(head, words):
     ],
 )
 def test_the_date_of_an_own_note_is_in_its_name_unless_it_says_another(path, head, created):
-    assert parse_note(path, f"---\n{head}\n---\nText.\n".encode()).created == created
+    assert notes.parse_note(path, f"---\n{head}\n---\nText.\n".encode()).created == created
 
 
 @pytest.mark.parametrize(("data", "words", "text"), [
