@@ -380,12 +380,16 @@ def _checked_files() -> str | None:
     """Return the name of SQLite's own VFS that checks each page against a checksum; None where apsw comes without
     it.
     """
+    usual = apsw.vfs_names()[0]
     connection = apsw.Connection(":memory:")
     with suppress(apsw.Error):
         connection.enable_load_extension(True)
         # `apsw.sqlite_extra` knows the path as well, and takes 70 ms to import.
         connection.load_extension(str(Path(apsw.__file__).with_name("sqlite_extra_binaries") / "cksumvfs"))
     connection.close()
+    apsw.set_default_vfs(
+        usual
+    )  # it makes itself the default, and would then write sums or not as the order of calls is
     return "cksmvfs" if "cksmvfs" in apsw.vfs_names() else None
 
 

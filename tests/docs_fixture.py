@@ -19,6 +19,7 @@ from quaid.index.matrix import VectorMatrix
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
 from quaid.settings import EmbeddingSettings, RecallSettings, Settings
+from quaid.sqlite import connect
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.docs import DocFile, DocsIndex
 from quaid.sync.embedding import Embedding, Progress
@@ -82,7 +83,7 @@ class Docs:
             )  # fmt: skip
 
     def rows(self, sql: str) -> list[Any]:
-        with closing(apsw.Connection(str(self.index.path))) as connection:
+        with closing(connect(self.index.path, apsw.SQLITE_OPEN_READWRITE)) as connection:
             return connection.execute(sql).fetchall()
 
     def _index(self, files: Mapping[str, DocFile]) -> DocsIndex:

@@ -58,7 +58,9 @@ def user_name(folder: Path) -> str:
 
 
 def clone_vault(url: str, folder: Path) -> None:
-    """Clone the repository at `url` into the new folder `folder`. Nothing that it brings along is run.
+    """Clone the repository at `url` into the new folder `folder`. Nothing that it brings along is run. Where it does
+    not say which branch is meant, as a bare repository may to which only `main` was pushed, that is main, or its only
+    one.
 
     Raises:
         GitError, GitMissingError, DiskFullError: git refused, is not installed, or has no room.
@@ -66,3 +68,9 @@ def clone_vault(url: str, folder: Path) -> None:
     code, _, stderr = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
     if code:
         raise explain("clone the vault", stderr, folder)
+    at = ["-C", str(folder)]
+    if execute([*at, "rev-parse", "--quiet", "--verify", "HEAD"], b"", {})[0]:
+        _, out, _ = execute([*at, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/remotes/origin"], b"", {})
+        branches = out.decode("utf-8", "replace").split()
+        if branch := "main" if "main" in branches else branches[0] if len(branches) == 1 else "":
+            execute([*at, "checkout", "--quiet", "-b", branch, "--track", f"origin/{branch}"], b"", {})

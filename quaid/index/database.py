@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 
@@ -122,14 +123,16 @@ def schema_version(connection: apsw.Connection) -> int:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy the index at `source`, as it is in one moment, into a file of its own."""
-    reader, writer = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY), apsw.Connection(str(target))
-    try:
-        with writer.backup("main", reader, "main") as backup:
-            backup.step()
-    finally:
-        writer.close()
-        reader.close()
+    """Copy the index at `source`, as it is in one moment, to `target`.
+
+    Raises:
+        apsw.Error: as SQLite says, also when `source` is damaged.
+    """
+    # SQLite writes what does not fit into its memory before the first page, and a page gets its checksum only where the
+    # first page asks for it: so `target` has one before.
+    writer, _ = connect_writer(target)
+    with closing(writer), closing(connect_reader(source)) as reader, writer.backup("main", reader, "main") as backup:
+        backup.step()
 
 
 def clear(connection: apsw.Connection) -> None:

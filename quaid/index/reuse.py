@@ -16,7 +16,7 @@ import apsw
 
 from quaid.index import database, fulltext
 from quaid.index.vectors import EmbedderRow
-from quaid.sqlite import BUSY_MS, transaction
+from quaid.sqlite import BUSY_MS, connect, transaction
 
 # Every table whose rows belong to a document, that of the documents first.
 _TABLES = (
@@ -32,7 +32,7 @@ def open_new(path: Path, present: Path | None = None) -> Iterator[apsw.Connectio
     """
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
-    connection = apsw.Connection(str(path), flags=flags)
+    connection = connect(path, flags)
     try:
         connection.set_busy_timeout(BUSY_MS)
         database.enable_vectors(connection)

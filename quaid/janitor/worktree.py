@@ -19,6 +19,7 @@ from quaid.index.reader import IndexReader
 from quaid.model import Edit, Message
 from quaid.place import INDEX_FILE, state_folder
 from quaid.settings import Settings
+from quaid.sqlite import retry_after_damage
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.embedding import Embedding
 from quaid.sync.indexer import Indexer
@@ -87,9 +88,7 @@ def open_worktree(root: Path, name: str, base: str, settings: Settings, embeddin
     try:
         vault = owner.branches.add_worktree(folder / "tree", base)
         state = make_state_folder(vault)
-        present = state_folder(root) / INDEX_FILE
-        if present.exists():
-            database.copy(present, state / INDEX_FILE)
+        _copy_index(state_folder(root) / INDEX_FILE, state / INDEX_FILE)
         # The owner's embedding: its cache has nearly all vectors, and keeps what is embedded here.
         indexer = Indexer(vault, settings, embedding)
         with closing(IndexReader(indexer.path)) as reader:
@@ -104,6 +103,16 @@ def clear_worktrees(root: Path, history: History) -> None:
     """Take away what killed runs have left. The caller holds the janitor's lock."""
     for folder in (state_folder(root) / WORKTREES).glob("*"):
         _remove(history, folder)
+
+
+def _copy_index(present: Path, target: Path) -> None:
+    """Copy the index of the vault, so that only what the night changes is read again; none where it is damaged."""
+
+    def copy(_again: object) -> None:
+        if present.exists():
+            database.copy(present, target)
+
+    retry_after_damage(present, copy)
 
 
 def _remove(history: History, folder: Path) -> None:

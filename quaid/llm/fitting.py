@@ -77,7 +77,8 @@ def coerce(value: Any, schema: Mapping[str, Any]) -> Any:
         given = _as_list(value, schema["items"])
         if not isinstance(given, list):
             return given
-        parts = [coerce(part, schema["items"]) for part in given if part is not None]
+        has_places = "null" in kinds_of(schema["items"])  # one that is missing must not move the others
+        parts = [coerce(part, schema["items"]) for part in given if has_places or part is not None]
         return [part for part in parts if not violations(part, schema["items"])][: schema.get("maxItems")]
     read = _as_scalar(value, kinds, schema)
     return schema["default"] if "default" in schema and violations(read, schema) else read

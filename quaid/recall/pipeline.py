@@ -31,7 +31,7 @@ from quaid.recall import (
 from quaid.recall.candidates import CandidateSet, Chosen, hit_id
 from quaid.recall.intent import PROFILES
 from quaid.recall.options import RecallOptions, scope_of
-from quaid.recall.rerank import MAX_JUDGED, Judge, blend, misleading
+from quaid.recall.rerank import MAX_JUDGED, Judge, Judged, blend, misleading
 from quaid.recall.retrieval import Retrieved, SearchRequest, Sources
 from quaid.recall.trace import RecallTrace
 from quaid.settings import RecallSettings
@@ -209,7 +209,8 @@ class _Pipeline:
             started = time.perf_counter()
             judged = self.ranked[:MAX_JUDGED]
             try:
-                judgement = judge.judge(request.query.text, [each.text for each in judged], settings.rerank_budget_s)
+                memories = [Judged.of(each) for each in judged]
+                judgement = judge.judge(request.query.text, memories, settings.rerank_budget_s)
             except ModelError as error:
                 self.retrieved.degraded.append("model")
                 noted["problem"] = str(error)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from datetime import date
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
+    from quaid.index.documents import Candidate
     from quaid.llm import Models
 
 PROMPT = "rerank"
@@ -31,11 +34,33 @@ class Grading:
     """Index of the candidate -> grade, 0 (nothing to do with it) to 5 (answers it). A candidate may have none."""
 
 
+class Judged(NamedTuple):
+    """What a judge reads of a candidate. `day` is that on which it was said or from which it is true, ISO 8601."""
+
+    text: str
+    speaker: str | None = None
+    day: str | None = None
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> Self:
+        """Return what is read of `candidate`."""
+        told = candidate.valid_from or candidate.said_at or candidate.created or ""
+        return cls(candidate.text, candidate.speaker or candidate.doc_speaker, told[:10] or None)
+
+    def as_line(self, number: int) -> str:
+        """Return it as the `number`th line of JSON: no text can end its own line and begin another candidate."""
+        day = self.day
+        with suppress(ValueError):  # a month, or what somebody has written by hand
+            day = f"{date.fromisoformat(day):%a %Y-%m-%d}" if day else None
+        told = {"n": number, "speaker": self.speaker, "date": day, "text": self.text[:MAX_CHARACTERS]}
+        return json.dumps({name: value for name, value in told.items() if value is not None}, ensure_ascii=False)
+
+
 class Judge(Protocol):
     """A model, or a test, that judges candidates."""
 
-    def judge(self, query: str, texts: Sequence[str], budget_s: float) -> Grading:
-        """Return the judgement of `texts` as answers to `query`, in `budget_s` seconds at most, all in all.
+    def judge(self, query: str, memories: Sequence[Judged], budget_s: float) -> Grading:
+        """Return the judgement of `memories` as answers to `query`, in `budget_s` seconds at most, all in all.
 
         Raises:
             ModelError: no judgement came in that time; the ranking stands as it is.
@@ -43,32 +68,33 @@ class Judge(Protocol):
 
 
 class ModelJudge:
-    """The fast tier as a judge. The first 20 texts are judged. Safe to use from several threads."""
+    """The fast tier as a judge. The first 20 memories are judged. Safe to use from several threads."""
 
     def __init__(self, models: Models) -> None:
         self._models = models
 
-    def judge(self, query: str, texts: Sequence[str], budget_s: float) -> Grading:
-        """Return as `Judge.judge`. The same question about the same texts is asked once while `Models` keeps answers.
+    def judge(self, query: str, memories: Sequence[Judged], budget_s: float) -> Grading:
+        """Return as `Judge.judge`. The same question about the same memories is asked once while `Models` keeps
+        answers.
+
+        The grades stand in the order of the memories. When there are more or fewer of them, nobody knows whose each is:
+        they are asked for once more while there is time, and otherwise none counts.
 
         Raises:
             ModelError: one of its children, as for `Models.ask`.
         """
-        judged = texts[:MAX_JUDGED]
-        # As lines of JSON: no text can end its own line and begin another candidate.
-        lines = (
-            json.dumps({"n": number, "text": text[:MAX_CHARACTERS]}, ensure_ascii=False)
-            for number, text in enumerate(judged, 1)
-        )
+        judged = memories[:MAX_JUDGED]
+
+        def check(value: Mapping[str, Any]) -> list[str]:
+            given = len(value["grades"])
+            return [f"there are {given} grades for {len(judged)} memories"] if given != len(judged) else []
+
+        lines = (memory.as_line(number) for number, memory in enumerate(judged, 1))
         inputs = {"question": query, "memories": "\n".join(lines)}
-        answer = self._models.ask(self._models.prompt(PROMPT), inputs, deadline_s=budget_s)
+        answer = self._models.ask(self._models.prompt(PROMPT), inputs, check=check, deadline_s=budget_s)
         statement = " ".join(str(answer.value["statement"]).split())
-        grades: dict[int, int] = {}
-        for item in answer.value["grades"]:
-            index = item["n"] - 1
-            if index < len(judged):  # a candidate graded twice has its lower grade
-                grades[index] = min(item["grade"], grades.get(index, BEST_GRADE))
-        return Grading(statement or query, grades)
+        given = () if answer.problems else answer.value["grades"]
+        return Grading(statement or query, {n: grade for n, grade in enumerate(given) if grade is not None})
 
 
 def blend(score: float, grade: int, share: float = SHARE) -> float:

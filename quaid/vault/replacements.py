@@ -1,4 +1,4 @@
-"""Exact pieces of a text, found and replaced: what a model proposes becomes bytes, and no other byte changes.
+"""Pieces of a text, found or counted, are replaced: what a model proposes becomes bytes, and no other byte changes.
 
 A model is shown bare newlines, whatever the text has; its answer gets those of the place where it is put.
 """
@@ -15,6 +15,7 @@ from quaid.vault import blocks, frontmatter, headings
 
 FindProblem = Callable[[str, str], str]
 """(old, new) text, both with bare newlines -> the problem with that change, empty when there is none."""
+_NUMBERED = re.compile(r"[0-9]+\t")
 _SHORT, _LONG = 60, 200
 """Characters that are quoted of a piece of text: to the model, and to who decides."""
 
@@ -76,11 +77,45 @@ def fit(
         elif wanted == new:
             problem = "`replace` says what `find` does"
         else:
-            problem = find_problem(wanted, new) if find_problem is not None else ""
-        if not problem and any(other.start < place[1] and place[0] < other.end for other in found):
-            problem = "it overlaps with another change"
+            problem = _find_problem(place, (wanted, new), found, find_problem)
         if problem:
             problems.append(f"{problem}: {_quoted(wanted)}")
+        else:
+            found.append(Replacement(*place, _as_written(text, place, new), change["reason"]))
+    return sorted(found, key=lambda replacement: replacement.start), problems
+
+
+def number_lines(text: str) -> str:
+    """Return the lines of `text`, with bare newlines, each behind its number and a tab, as `fit_lines` counts them."""
+    return "\n".join(f"{n}\t{line}" for n, line in enumerate(_counted(text), 1))
+
+
+def fit_lines(
+    text: str, changes: Sequence[Mapping[str, Any]], find_problem: FindProblem | None = None
+) -> tuple[list[Replacement], list[str]]:
+    """Return as `fit`. Each change has `from` and `to`, the numbers of the first and last line that go, `replace`, the
+    lines that stand there instead, and `reason`.
+    """
+    found: list[Replacement] = []
+    problems: list[str] = []
+    lines = _counted(text)
+    starts = list(accumulate((len(line) + 1 for line in _lines(text)), initial=text_start(text)))
+    for change in changes:
+        first, last, new = change["from"], change["to"], change["replace"].replace("\r\n", "\n")
+        new += "\n" if new and not new.endswith("\n") else ""
+        old = "".join(f"{line}\n" for line in lines[first - 1 : last])
+        place = (0, 0)
+        if not 1 <= first <= last <= len(lines):
+            problem = f"the note has the lines 1 to {len(lines)}, and `from` is not after `to`"
+        elif old == new:
+            problem = "`replace` says what stands there"
+        elif any(_NUMBERED.match(line) and line not in lines for line in new.splitlines()):
+            problem = "`replace` has the numbers of lines in it"
+        else:
+            place = (starts[first - 1], min(starts[last], len(text)))
+            problem = _find_problem(place, (old, new), found, find_problem)
+        if problem:
+            problems.append(f"lines {first} to {last}: {problem}")
         else:
             found.append(Replacement(*place, _as_written(text, place, new), change["reason"]))
     return sorted(found, key=lambda replacement: replacement.start), problems
@@ -95,7 +130,7 @@ def apply(text: str, replacements: Sequence[Replacement]) -> str:
 
 def describe(text: str, replacement: Replacement) -> str:
     """`- "Rent: 900" becomes "Rent: 950": the lease says so`."""
-    old = _quoted(text[replacement.start : replacement.end], _LONG)
+    old = _quoted_ends(text[replacement.start : replacement.end])
     changed = f"{old} becomes {_quoted(replacement.new, _LONG)}" if replacement.new.strip() else f"{old} goes"
     return f"- {changed}: {replacement.reason}" if replacement.reason else f"- {changed}"
 
@@ -124,6 +159,15 @@ def has_open_fence(text: str) -> bool:
 def title_key(title: str) -> str:
     """Return the key that headings share which are written alike, with or without their marks."""
     return headings.one_line(re.sub(r"^[ \t]*#{1,6}[ \t]+|(?<![ \t])[ \t]+#+[ \t]*$", "", title)).casefold()
+
+
+def _find_problem(
+    place: tuple[int, int], change: tuple[str, str], found: Sequence[Replacement], find_problem: FindProblem | None
+) -> str:
+    problem = find_problem(*change) if find_problem is not None else ""
+    if not problem and any(other.start < place[1] and place[0] < other.end for other in found):
+        return "it overlaps with another change"
+    return problem
 
 
 def _places(text: str, wanted: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -158,6 +202,21 @@ def _lines(text: str) -> list[str]:
     return text[text_start(text) :].split("\n")
 
 
+def _counted(text: str) -> list[str]:
+    """The lines of `text` without their ends; what stands behind the last newline is a line if there is anything."""
+    lines = [line.removesuffix("\r") for line in _lines(text)]
+    return lines if lines[-1] else lines[:-1]
+
+
 def _quoted(text: str, most: int = _SHORT) -> str:
     line = headings.one_line(text)
     return f'"{line}"' if len(line) <= most else f'"{line[:most].rsplit(" ", 1)[0].rstrip(" ,;.")}…"'
+
+
+def _quoted_ends(text: str) -> str:
+    """Return a passage as who decides on it sees it: where it begins and where it ends."""
+    line = headings.one_line(text)
+    if len(line) <= _LONG:
+        return f'"{line}"'
+    begin, end = line[: _LONG // 2].rsplit(" ", 1)[0].rstrip(" ,;."), line[-_LONG // 2 :].split(" ", 1)[-1]
+    return f'"{begin} … {end}"'

@@ -98,3 +98,12 @@ def test_a_flipped_bit_is_damage_wherever_it_is(tmp_path, place):
             assert found <= {"quokka " * 20}
         connection.close()
     assert path.with_name("local.db.damaged").read_bytes() == data
+
+
+def test_files_of_others_are_opened_as_if_quaid_were_not_there(tmp_path):
+    code = (
+        "import apsw, sys\nbefore = apsw.vfs_names()[0]\nfrom pathlib import Path\n"
+        "from quaid.local.database import open_local\nopen_local(Path(sys.argv[1]), '').close()\n"
+        "assert apsw.vfs_names()[0] == before, apsw.vfs_names()"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "local.db")], cwd=ROOT, check=True)

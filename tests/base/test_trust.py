@@ -125,6 +125,14 @@ class TestWhichVaultIsRead:
         assert run("clone", "--", "--upload-pack=touch owned", str(home / "fourth"))[0] == 1
         assert not (home / "owned").exists()
 
+    def test_a_backup_that_names_no_branch_is_cloned_whole(self, home):
+        bare = home / "backup.git"
+        subprocess.run(["git", "init", "-q", "--bare", "-b", "master", str(bare)], check=True)
+        subprocess.run(["git", "-C", str(home / "quaid"), "push", "-q", str(bare), "HEAD:main"], check=True)
+        assert run("clone", str(bare), str(home / "restored"))[0] == 0
+        with Memory.open(home / "restored") as memory:
+            assert memory.git.state().branch == "main"
+
     def test_trusting_keeps_what_the_user_wrote_into_the_config(self, stranger):
         path = user_config_path()
         text = "# mine\noffline = true # on a plane\n\n[models]\nprovider = 'none'\n"

@@ -227,7 +227,7 @@ def test_what_stands_around_a_hit_is_in_scope_too():
     index = make_index(dict([episode("now", "the kettle", "the lantern", "not compacted yet", times=times)]))
     gate = datetime(2026, 11, 20, 9, 10, tzinfo=UTC)
     (hit,) = ask(index, "lantern", budget=200, exclude_session="now", compacted_at=gate).hits
-    assert hit.text == "the kettle\n\nthe lantern"
+    assert (hit.text, [each.text for each in hit.beside]) == ("the lantern", ["the kettle"])
     index.close()
 
 

@@ -26,6 +26,7 @@ from quaid.janitor.runner import RunOptions
 from quaid.local.runs import Proposals
 from quaid.model import SourceEdit
 from quaid.place import state_folder
+from quaid.sqlite import connect
 
 CODE = 'LIMIT = 10\n\n\ndef reach(query):\n    """What a question reaches."""\n    return query[:LIMIT]\n'
 DOC = "# Reach\n\nIt is in `src/reach.py`.\n\n## Limits\n\n- A question reaches 10 hits.\n- It is cut at its end.\n"
@@ -512,7 +513,7 @@ def test_what_waits_keeps_its_branch_and_old_rows_are_read(vault, repo, night):
     assert proposals.get(kept.key) == kept
     import apsw
 
-    connection = apsw.Connection(str(state_folder(vault.root) / "local.db"))
+    connection = connect(state_folder(vault.root) / "local.db", apsw.SQLITE_OPEN_READWRITE)
     told = json.loads(connection.execute("SELECT proposal FROM proposals").get)
     del told["branch"]
     connection.execute("UPDATE proposals SET proposal = ?", (json.dumps(told),))

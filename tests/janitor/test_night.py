@@ -209,7 +209,7 @@ OBEDIENT = {
     **DESTROYER,
     "review": for_each(verdict="rewrite", rewrite=EVIL),
     "compare": compare(verdict="same", keep="merge", merged_text=EVIL),
-    "workspace": {"changes": [{"find": "#", "replace": EVIL, "reason": "The fact says so."}]},
+    "workspace": {"changes": [{"from": 1, "to": 1, "replace": EVIL, "reason": "The fact says so."}]},
     "promotion": lambda question: {
         "promotions": [
             {"n": told["n"], "file": "USER.md", "section": "", "line": EVIL, "reason": "The fact says so."}

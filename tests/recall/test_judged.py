@@ -13,7 +13,7 @@ from vaults import Vault
 from quaid.errors import EmbeddingError, ModelTimeoutError
 from quaid.model import Recall
 from quaid.recall.pipeline import Helpers
-from quaid.recall.rerank import MAX_JUDGED, Grading
+from quaid.recall.rerank import MAX_JUDGED, Grading, Judged
 
 NOTES = {
     "facts/milk.md": "---\nid: milk\n---\nMaya takes oat milk in her coffee.\n",
@@ -29,10 +29,11 @@ class Judge:
 
     def __init__(self, grades: Mapping[str, int] | None = None, statement: str = "nothing of the kind") -> None:
         self.grades, self.statement = grades or {}, statement
-        self.asked: list[tuple[str, list[str], float]] = []
+        self.asked: list[tuple[str, list[Judged], float]] = []
 
-    def judge(self, query, texts, budget_s):
-        self.asked.append((query, list(texts), budget_s))
+    def judge(self, query, memories, budget_s):
+        self.asked.append((query, list(memories), budget_s))
+        texts = [memory.text for memory in memories]
         graded = {n: grade for n, text in enumerate(texts) for word, grade in self.grades.items() if word in text}
         return Grading(self.statement, graded)
 
@@ -45,6 +46,20 @@ class Never:
 @pytest.fixture
 def index():
     connection = make_index(NOTES, ByWords())
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def sessions():
+    notes = {
+        "episodes/2026/03/14-1402-aaaa01.md": "---\ntype: episode\nsession: s\nstarted: 2026-03-14T14:02:00Z\n---\n"
+        "**Maya** (14:02): I sold the boat yesterday. ^t1\n\n**Tom** (14:03): Who bought the boat? ^t2\n",
+        "facts/boat.md": "---\nid: boat\ntype: fact\nspeaker: Tom\ncreated: 2026-03-15\nvalid_from: 2026-02-01\n---\n"
+        "Tom bought a boat.\n",
+        "notes/boat.md": "The boat is blue.\n",
+    }
+    connection = make_index(notes, ByWords())
     yield connection
     connection.close()
 
@@ -102,10 +117,19 @@ def test_without_a_model_deep_is_an_answer_like_any_other(index):
 def test_the_judge_is_given_the_question_the_best_and_the_budget(index):
     judge = Judge()
     judged(index, judge, settings=everything(rerank_budget_s=1.25))
-    ((query, texts, budget_s),) = judge.asked
+    ((query, memories, budget_s),) = judge.asked
     assert (query, budget_s) == (QUESTION, 1.25)
-    assert texts[0] == "Maya takes oat milk in her coffee."
-    assert len(texts) <= MAX_JUDGED
+    assert memories[0].text == "Maya takes oat milk in her coffee."
+    assert len(memories) <= MAX_JUDGED
+
+
+def test_the_judge_is_told_whose_words_they_are_and_of_which_day(sessions):
+    judge = Judge()
+    judged(sessions, judge, "Who sold the boat?")
+    ((_, memories, _),) = judge.asked
+    assert {(memory.speaker, memory.day) for memory in memories} == {
+        ("Maya", "2026-03-14"), ("Tom", "2026-03-14"), ("Tom", "2026-02-01"), (None, None),
+    }  # fmt: skip
 
 
 # -- what it changes -------------------------------------------------------------------------------------------------
@@ -221,7 +245,7 @@ def grade_by_id(service, **grades: int) -> None:
         text = service.asked[-1]["messages"][1]["content"]
         lines = text.partition("<memories>\n")[2].removesuffix("\n</memories>").splitlines()
         given = [json.loads(line) for line in lines]
-        graded = [{"n": m["n"], "grade": g} for m in given for word, g in grades.items() if word in m["text"]]
+        graded = [next((grade for word, grade in grades.items() if word in m["text"]), None) for m in given]
         return json.dumps({"statement": "Maya takes a certain milk.", "grades": graded})
 
     service.script = [answer]

@@ -23,6 +23,7 @@ from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.hits import EXPANDED
 from quaid.recall.records import WAIT_MS, RecallRecords, difficulty, list_recalled
 from quaid.settings import RecallSettings, Settings
+from quaid.sqlite import connect
 from quaid.vault.ledger import add_ledgers, list_ledgers, read_ledger
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -256,7 +257,7 @@ class TestFold:
 class TestTrouble:
     def test_a_lock_is_waited_for_a_moment_and_the_record_dropped_by_name(self, vault, records):
         note(records, answer(hit("a")))
-        other = apsw.Connection(str(state_folder(vault.root) / "local.db"))
+        other = connect(state_folder(vault.root) / "local.db", apsw.SQLITE_OPEN_READWRITE)
         other.execute("BEGIN IMMEDIATE")
         started = time.monotonic()
         assert accesses(records, "a") == {"a": 1}
@@ -271,7 +272,7 @@ class TestTrouble:
     def test_a_file_locked_against_readers_too_costs_one_wait(self, vault, records):
         note(records, answer(hit("a")))
         records.close()
-        other = apsw.Connection(str(state_folder(vault.root) / "local.db"))
+        other = connect(state_folder(vault.root) / "local.db", apsw.SQLITE_OPEN_READWRITE)
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
         started = time.monotonic()

@@ -34,6 +34,7 @@ from embedding_service import EmbeddingService
 from quaid import Memory
 from quaid.cli.main import main as run_command
 from quaid.place import state_folder
+from quaid.sqlite import connect
 
 DATABASES = ("index.db", "docs.db", "local.db", "cache.db")
 FACTS = [f"Maya's quokka number {number} lives in Perth{number}." for number in range(30)]
@@ -42,7 +43,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "recall": ("recall", "--json", "quokka number 7"),
     "search": ("search", "--json", "quokka"),
     "docs search": ("docs", "search", "--json", "rudder"),
-    "get": ("get", "--json", "01f7"),
+    "get": ("get", "--json", "facts/f7.md"),
     "status": ("status", "--json"),
     "stats": ("stats", "--json"),
     "doctor": ("doctor", "--json"),
@@ -254,7 +255,7 @@ def _swapped(path: Path, chance: random.Random) -> None:
 
 def _newer(path: Path, chance: random.Random) -> None:
     with suppress(apsw.Error):
-        connection = apsw.Connection(str(path))
+        connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE TABLE%'")]
         for table in tables:
             with suppress(apsw.Error):

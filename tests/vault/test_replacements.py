@@ -164,3 +164,30 @@ def test_sections_are_all_of_the_body(text):
     assert "".join(text[s.start : s.next] for s in found) == body[len(body) - sum(s.next - s.start for s in found) :]
     for section in found:
         assert section.start <= section.body <= section.next <= section.end
+
+
+@pytest.mark.parametrize(("text", "change", "after"), [
+    ("a\nb\nc\n", (2, 2, ""), "a\nc\n"),
+    ("a\nb\nc\n", (1, 2, "x"), "x\nc\n"),
+    ("a\nb\nc\n", (2, 3, "x\ny"), "a\nx\ny\n"),
+    ("a\nb\nc", (3, 3, "x\n"), "a\nb\nx"),
+    ("a\nb\nc", (3, 3, ""), "a\nb\n"),
+    ("a\r\nb\r\nc\r\n", (2, 2, "x\ny"), "a\r\nx\r\ny\r\nc\r\n"),
+    ("a\n\nb\n", (1, 2, "\n"), "\nb\n"),
+    ("---\ntype: fact\n---\na\nb\n", (1, 1, "x"), "---\ntype: fact\n---\nx\nb\n"),
+    ("\ufeffa\nb\n", (1, 1, "x"), "\ufeffx\nb\n"),
+])  # fmt: skip
+def test_lines_are_counted_where_the_text_begins(text, change, after):
+    first, last, new = change
+    found, problems = replacements.fit_lines(text, [{"from": first, "to": last, "replace": new, "reason": ""}])
+    assert (replacements.apply(text, found), problems) == (after, [])
+
+
+def test_lines_that_are_not_there_are_said():
+    assert replacements.number_lines("a\r\n\nb\n") == "1\ta\n2\t\n3\tb"
+    for first, last in ((0, 1), (2, 1), (1, 4)):
+        change = {"from": first, "to": last, "replace": "", "reason": ""}
+        assert replacements.fit_lines("a\n\nb\n", [change]) == (
+            [],
+            [f"lines {first} to {last}: the note has the lines 1 to 3, and `from` is not after `to`"],
+        )

@@ -1,4 +1,4 @@
-"""Core notes kept short: one that has grown too long is proposed to be trimmed, by replacing exact pieces of it.
+"""Core notes kept short: one that has grown too long is proposed to be trimmed, by replacing lines of it.
 
 They are the owner's words, so it is always asked, and nothing is folded into such a note until it is short again.
 """
@@ -49,7 +49,7 @@ def _trim(context: TaskContext, core: str, before: bytes, text: str) -> Decision
     head, body = notes.split_body(text)
     trims, _ = _fit(body, judgement["changes"])
     trimmed = replacements.apply(body, trims)
-    if not trims or not _min_length(body) <= len(trimmed) < len(body):
+    if not trims or _result_problem(body, trimmed):
         return None
     after = head + trimmed
     return Decision(
@@ -73,13 +73,12 @@ def _ask(context: TaskContext, core: str, text: str) -> dict[str, Any]:
 
     def check(value: Mapping[str, Any]) -> list[str]:
         trims, problems = _fit(body, value["changes"])
-        if trims and not problems and not _min_length(body) <= len(replacements.apply(body, trims)) < len(body):
-            return [f"the note must get shorter, and keep at least {_min_length(body):,} characters"]
-        return problems
+        problem = _result_problem(body, replacements.apply(body, trims)) if trims and not problems else ""
+        return [problem] if problem else problems
 
     inputs = {
         "name": core,
-        "note": body.replace("\r\n", "\n"),
+        "note": replacements.number_lines(body),
         "size": _size(text),
         "refused": list_refused(context),
     }
@@ -94,12 +93,17 @@ def _fit(body: str, changes: Sequence[Mapping[str, Any]]) -> tuple[list[Replacem
         invented = find_unsupported(new, [body])
         return f"`replace` says {invented[0]!r}, which the note does not" if invented else ""
 
-    trims, problems = replacements.fit(body, changes, lambda _, new: problem(new))
+    trims, problems = replacements.fit_lines(body, changes, lambda _, new: problem(new))
     return [replace(trim, reason=clean_reason(trim.reason)) for trim in trims], problems
 
 
-def _min_length(text: str) -> int:
-    return min(MIN_LEFT, len(text) // 2)
+def _result_problem(before: str, after: str) -> str:
+    least = min(MIN_LEFT, len(before) // 2)
+    if not least <= len(after) < len(before):
+        return f"the note must get shorter, and keep at least {least:,} characters"
+    if replacements.has_open_fence(after) and not replacements.has_open_fence(before):
+        return "a block of code loses its last line and keeps its first"
+    return ""
 
 
 def _size(text: str) -> str:
