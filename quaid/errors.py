@@ -31,7 +31,7 @@ class VaultNotFoundError(QuaidError):
     code = "vault_not_found"
 
     def __init__(self, path: object) -> None:
-        super().__init__(f"No vault at {path}. Make one with: quaid init {path}")
+        super().__init__(f"No vault at {path}. Make one with: quaid init {_typed(path)}")
 
 
 class UntrustedVaultError(QuaidError):
@@ -42,7 +42,7 @@ class UntrustedVaultError(QuaidError):
     def __init__(self, path: object) -> None:
         super().__init__(
             f"{path} is a vault that you have not trusted: nothing in it was read. "
-            f"If it is yours, or you know what is in it: quaid trust {path}"
+            f"If it is yours, or you know what is in it: quaid trust {_typed(path)}"
         )
 
 
@@ -69,8 +69,8 @@ class VaultExistsError(QuaidError):
 
     def __init__(self, path: object) -> None:
         super().__init__(
-            f"{path} is a vault already. See it with: quaid status --vault {path}; "
-            f"if it is not trusted yet: quaid trust {path}"
+            f"{path} is a vault already. See it with: quaid status --vault {_typed(path)}; "
+            f"if it is not trusted yet: quaid trust {_typed(path)}"
         )
 
 
@@ -413,3 +413,10 @@ NOT_INDEXED = (LockedError, MassRemovalError, VaultReadOnlyError, DiskFullError,
 """Errors for which committed changes may be missing in the index for now."""
 UNWRITABLE = (VaultReadOnlyError, DiskFullError, DiskFailedError)
 """Errors of a file of the state folder: reading goes on without it."""
+
+
+def _typed(path: object) -> str:
+    """Return a path as it is typed into a shell."""
+    from shlex import quote
+
+    return quote(str(path))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from quaid.errors import FactTooShortError
+from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, Edit, name_key
 from quaid.text.words import is_long_enough, stands_alone
 from quaid.vault import frontmatter, layout, markdown, notes
@@ -62,6 +62,20 @@ def clean_statement(text: str) -> str:
     if not is_long_enough(statement):
         raise FactTooShortError(statement)
     return statement
+
+
+def check_period(details: FactDetails) -> None:
+    """Refuse a fact that is over before it begins.
+
+    Raises:
+        BadInputError
+    """
+    since, until = details.valid_from, details.valid_until
+    width = min(len(since or ""), len(until or ""), len("2026-11-01"))
+    if since and until and until[:width] < since[:width]:
+        raise BadInputError(
+            f"It would be over on {until}, before it begins on {since}. Give valid_from before valid_until."
+        )
 
 
 def plan_fact(

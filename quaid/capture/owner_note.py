@@ -41,8 +41,11 @@ def plan_vault(root: Path, owner_names: Sequence[str], folder: str | None = None
     lie in `folder`, by default where they clash with none of the owner's.
 
     Raises:
-        BadInputError: that name means whoever the owner is, or Quaid's notes cannot be kept in `folder`.
+        BadInputError: `root` is a file, or that name means whoever the owner is, or Quaid's notes cannot be kept in
+            `folder`.
     """
+    if root.exists() and not root.is_dir():
+        raise BadInputError(f"{root} is not a folder. Give the folder of your notes, or a new one.")
     adopted = template.has_notes(root)
     clashing = tuple(clashes.list_clashes(root))
     folder = clashes.choose_folder(root) if folder is None else clashes.check_folder(root, folder)

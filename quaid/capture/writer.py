@@ -130,6 +130,7 @@ class Writer:
 
         said = admit(text)
         statement = fact_note.clean_statement(said.text)
+        fact_note.check_period(details)
         named = [details.speaker, details.project, details.session, list(details.keywords)]
         (speaker, project, session, keywords), more = admit_all(named)
         safe = replace(details, speaker=speaker, project=project, session=session, keywords=tuple(keywords))

@@ -171,7 +171,9 @@ def _choose_folder(path: Path | None) -> Path:
         return Path(tempfile.mkdtemp(prefix="quaid-demo-"))
     folder = path.expanduser().absolute()
     if folder.exists() and any(folder.iterdir()):
-        raise BadInputError(f"{folder} is not empty. Give an empty or a new folder: quaid demo --path {folder}-2")
+        raise BadInputError(
+            f"{folder} is not empty. Give an empty or a new folder: quaid demo --path {shlex.quote(f'{folder}-2')}"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

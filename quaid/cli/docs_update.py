@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -89,5 +90,5 @@ def _tell_done(invocation: Invocation, proposal: ProposedUpdate, done: AppliedUp
     if not invocation.as_json:
         invocation.print(titled(head, known(("commit", short(done.commit)), ("branch", branch))))
         if branch:
-            invocation.say(f"Look at it and merge it: git -C {done.doc.folder} merge {branch}")
+            invocation.say(f"Look at it and merge it: git -C {shlex.quote(str(done.doc.folder))} merge {branch}")
     warn_left(invocation, done.left)

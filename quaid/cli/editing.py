@@ -21,6 +21,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.reference import Reference, choosing
 from quaid.cli.terminal import has_terminal
 from quaid.errors import QuaidError
+from quaid.model import Kind
 from quaid.place import state_folder
 from quaid.vault import notes
 
@@ -56,7 +57,11 @@ def run_edit(ctx: typer.Context, ref: Reference) -> None:
                 tell_written(invocation, WriteResult(view.document.id, path, "unchanged", view.document.title))
                 return
             if not after.strip():
-                raise _EditError(f"{path} would be empty: nothing was changed. Remove it with: quaid forget")
+                is_own = view.document.kind == Kind.NOTE
+                remove = (
+                    "To remove it, delete the file" if is_own else f"Remove it with: quaid forget {shlex.quote(ref)}"
+                )
+                raise _EditError(f"{path} would be empty: nothing was changed. {remove}")
             written = memory.writer.save_edit(path, before, after)
     tell_written(invocation, written)
     known = notes.parse_note(path, before).problems

@@ -170,9 +170,10 @@ def _tell_created(
             named = ", ".join(f"{name}/" for name in created.clashes)
             invocation.say(f"You have {named} already, so Quaid keeps its own folders in {created.folder}/.")
         if created.made_repository and own:
+            folder = shlex.quote(str(created.root))
             invocation.say(
                 f"{count(len(own), 'note')} of yours not committed yet: "
-                f'git -C {created.root} add -A && git -C {created.root} commit -m "My notes"'
+                f'git -C {folder} add -A && git -C {folder} commit -m "My notes"'
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -65,7 +66,7 @@ def run_install(
     done = installation.install(machine, installation.find_host(host), wanted, dry_run=dry_run)
     invocation.tell(lambda: render_installed(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
     if not (vault / CONFIG_FILE).is_file():
-        invocation.say(f"There is no vault at {vault} yet. Make one with: quaid init {vault}")
+        invocation.say(f"There is no vault at {vault} yet. Make one with: quaid init {shlex.quote(str(vault))}")
     elif not dry_run:
         ask_about_models(invocation, load_settings(vault).models)
 

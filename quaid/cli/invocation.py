@@ -119,11 +119,12 @@ def fields(thing: object, *names: str) -> dict[str, object]:
 
 
 def check_one_of(option: str, values: Iterable[str] | None, known: Sequence[str]) -> None:
-    """Refuse a value of `--OPTION` that is not known.
+    """Refuse a value of `--option`, or of an ARGUMENT, that is not known.
 
     Raises:
         UsageError
     """
     for value in values or ():
         if value not in known:
-            raise UsageError(f"--{option} is {value!r}, must be one of {', '.join(known)}.")
+            name = option if option.isupper() else f"--{option}"
+            raise UsageError(f"{name} is {value!r}, must be one of {', '.join(known)}.")

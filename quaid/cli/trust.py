@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +34,9 @@ def run_clone(
         raise BadInputError(f"{root} is there already. Give another folder: quaid clone {url} PATH")
     clone_vault(url, root)
     if not (root / CONFIG_FILE).is_file():
-        raise BadInputError(f"{url} is not a vault: it has no {CONFIG_FILE}. Make one of its clone: quaid init {root}")
+        raise BadInputError(
+            f"{url} is not a vault: it has no {CONFIG_FILE}. Make one of its clone: quaid init {shlex.quote(str(root))}"
+        )
     _trust(invocation, root, "Cloned and trusted")
 
 

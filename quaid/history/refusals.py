@@ -60,7 +60,7 @@ def explain_refusal(error: GitError, top: Path) -> GitError:
 
 def explain_ignored(rules: Collection[str]) -> str:
     """Return why git leaves out what the `rules` of its ignore files name; empty where there are none."""
-    return f"git ignores it: {', '.join(sorted(set(rules)))}. Take that rule out" if rules else ""
+    return f"git ignores it: {', '.join(sorted(set(rules)))}. Take that rule out." if rules else ""
 
 
 def _list_hooks(top: Path) -> list[Path]:

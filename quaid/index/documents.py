@@ -319,6 +319,15 @@ def list_statements(connection: apsw.Connection) -> list[tuple[int, str]]:
     return [(int(row[0]), str(row[1])) for row in rows]
 
 
+def list_first_headings(connection: apsw.Connection) -> list[tuple[int, str, str]]:
+    """Return (doc_id, title, `Title > Heading` over its first section) of all notes that are read by heading."""
+    rows = connection.execute(
+        "SELECT d.doc_id, d.title, c.context FROM documents d JOIN chunks c USING (doc_id) "
+        "WHERE c.ordinal = 0 AND d.kind NOT IN ('fact', 'entity', 'episode')"
+    )
+    return [(int(row[0]), str(row[1]), str(row[2])) for row in rows]
+
+
 def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -> str:
     """Return the text of a document, or of one turn of it; empty when there is no such turn."""
     rows = connection.execute(

@@ -89,7 +89,7 @@ def _find(connection: apsw.Connection, text: str) -> list[Document]:
     """Return what the first way to read `text` finds: what names a note exactly goes before what only resembles it."""
     if not text:
         return []
-    for look in (_by_identity, _by_path, _by_name, _by_part_of_id, _by_statement):
+    for look in (_by_identity, _by_path, _by_name, _by_part_of_id, _by_statement, _by_first_heading):
         if found := look(connection, text):
             return found
     return []
@@ -136,6 +136,23 @@ def _by_statement(connection: apsw.Connection, text: str) -> list[Document]:
     doc_ids = [doc_id for doc_id, statement in said if _statement_key(statement) == wanted]
     found = documents.find_documents(connection, f"doc_id IN ({','.join('?' * len(doc_ids))})", doc_ids)
     return [each for each in found if each.superseded_by is None] or found
+
+
+def _by_first_heading(connection: apsw.Connection, text: str) -> list[Document]:
+    """Return the notes that begin with this heading: what is their title where files are named by a number."""
+    wanted = name_key(text)
+    doc_ids = [
+        doc_id
+        for doc_id, title, headings in documents.list_first_headings(connection)
+        if wanted in _beginnings(name_key(headings).removeprefix(f"{name_key(title)} > "))
+    ]
+    return documents.find_documents(connection, f"doc_id IN ({','.join('?' * len(doc_ids))})", doc_ids)
+
+
+def _beginnings(headings: str) -> set[str]:
+    """Return what may be the first of the headings `A > B`: ` > ` may stand in one."""
+    parts = headings.split(" > ")
+    return {" > ".join(parts[:count]) for count in range(1, len(parts) + 1)}
 
 
 def _statement_key(text: str) -> str:

@@ -416,7 +416,8 @@ def tells_of_owner(candidate: Candidate, query: Query) -> bool:
     if not query.owner_keys or candidate.kind != Kind.FACT:
         return False
     text = f"{name_key(candidate.text)} "
-    if any(text.startswith((f"{key} ", f"{key}'s ", f"{key}\u2019s ")) for key in query.owner_keys):
+    names = (key for key in query.owner_keys if not _FIRST_PERSON.fullmatch(key))  # anybody says `I`
+    if any(text.startswith((f"{key} ", f"{key}'s ", f"{key}\u2019s ")) for key in names):
         return True
     is_own = candidate.source in {None, "user"}
     is_own &= not candidate.doc_speaker or name_key(candidate.doc_speaker) in query.owner_keys

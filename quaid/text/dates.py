@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import date, datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -47,6 +48,9 @@ _DIRECTED = _UNITS | {"spring", "summer", "autumn", "fall", "winter"}
 _SIGN = re.compile(r"[a-z]\w*|(?:19|20)[0-9]{2}|[0-9]0s")
 _MAX_LEAD = 60
 _MAX_TYPED = 80
+_IN_NAME = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2})([-_.]?)([0-9]{2})\2([0-9]{2})(?:T?[0-9]{4}|T?[0-9]{6})?(?![0-9])")
+_IN_HAN = re.compile("((?:19|20)[0-9]{2})(年|년) ?([0-9]{1,2})[月월] ?([0-9]{1,2})[日일]")
+_ANY_MOMENT = datetime(2000, 1, 1)  # noqa: DTZ001
 _LEADS_TYPED = frozenset({"", "in", "on", "the", "in the"})
 _UP_TO = frozenset({"to", "until", "till", "through", "-", "–"})  # noqa: RUF001
 
@@ -86,6 +90,20 @@ def parse_day(text: str, now: datetime, *, end: bool) -> date:
                     return day
     problem = f"{wanted[:_MAX_TYPED]!r} is not a date Quaid can read."
     raise UsageError(f"{problem} Write it as 2026-03-01, 2026-03 or 2026, or as last March.")
+
+
+def find_day_in_name(name: str) -> str | None:
+    """Return the one day that the name of a file gives with its year (`2026-03-14 Standup`, `2026_03_14`,
+    `202603141200`, `14 Mar 2026`) as `2026-03-14`; None where there is none, or several.
+    """
+    days = set()
+    for year, _, month, day in [*_IN_NAME.findall(name), *_IN_HAN.findall(name)]:
+        with suppress(ValueError):
+            days.add(date(int(year), int(month), int(day)))
+    if not days:
+        mentions = find_dates(name.replace("_", " "), _ANY_MOMENT)
+        days = {each.start for each in mentions if each.start == each.end and str(each.start.year) in each.text}
+    return days.pop().isoformat() if len(days) == 1 else None
 
 
 def _looks_dated(text: str) -> bool:

@@ -127,14 +127,16 @@ def render_memory_line(hit: Hit) -> str:
 
 
 def describe(hit: Hit) -> list[str]:
-    """Return what is known of a hit: when, what, whose word, where it belongs, how long it holds."""
+    """Return what is known of a hit: when, what and under which headings, whose word, where it belongs, how long it
+    holds.
+    """
     about = [as_name(hit.created[:10])] if hit.created else []
     speaker = as_name(hit.speaker or "")
     if hit.kind == "turn":
         about += [speaker] if speaker else []
         about.append(f"turn {hit.turn} of session {as_name(hit.session or '')}")
     else:
-        about.append(f"{hit.kind} by {speaker}" if speaker else hit.kind)
+        about.append(f"{hit.kind} by {speaker}" if speaker else f"{hit.kind} {_heading_of(hit)}".rstrip())
     if hit.provenance != "other":  # then the speaker is who it is from
         about.append(f"from {hit.provenance}")
     return about + _list_marks(hit)
@@ -146,6 +148,13 @@ def describe_standing(hit: Hit) -> list[str]:
     """
     about = [f"from {hit.provenance}"] if hit.provenance in {"agent", "tool", "import"} else []
     return [*about, *_list_marks(hit), *(["no longer true"] if hit.superseded else [])]
+
+
+def _heading_of(hit: Hit) -> str:
+    """Return the title and the last heading over a hit, each in quotes."""
+    title, _, below = hit.heading.partition(" > ")
+    names = map(as_name, filter(None, (title, below.rpartition(" > ")[2])))
+    return " > ".join(f"“{name}”" for name in names)
 
 
 def _list_marks(hit: Hit) -> list[str]:

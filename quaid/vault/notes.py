@@ -17,8 +17,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note
+from quaid.text.dates import find_day_in_name
 from quaid.text.words import stands_alone
-from quaid.vault import episodes, frontmatter, layout, markdown, properties
+from quaid.vault import episodes, frontmatter, layout, markdown, other_heads, properties
 from quaid.vault.layout import Layout
 
 MEGABYTE = 1_000_000
@@ -61,6 +62,9 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place:
     kind = place.kind_of(rel_path, head.fields)
     if kind in _WITH_HEAD or place.is_managed:
         return _parse_made(rel_path, data, kind, head.fields, body, problems, place)
+    if not head.fields:
+        head = other_heads.parse(body)
+        body, problems = head.body, (*problems, *head.problems)
     return _parse_own(rel_path, data, kind, head.fields, body, problems, place)
 
 
@@ -141,7 +145,7 @@ def _parse_own(
         project=place.project_of(rel_path),
         pinned=kind is Kind.CORE and reader.flag("pinned"),
         verified=kind is Kind.CORE and reader.flag("verified"),
-        created=reader.date("created") or reader.date("date"),
+        created=reader.date("created") or reader.date("date") or find_day_in_name(stem),
         names=names,
         keywords=tuple(reader.list("keywords")),
         edges=tuple(dict.fromkeys((*markdown.edges(body), *of_head))),

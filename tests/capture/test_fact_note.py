@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quaid.capture.entity_note import EntityNote, plan_entity, plan_link
-from quaid.capture.fact_note import FactDetails, clean_statement, link_names, plan_confirmation, plan_fact
+from quaid.capture.fact_note import FactDetails, check_period, clean_statement, link_names, plan_confirmation, plan_fact
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, name_key
 from quaid.vault import frontmatter, markdown
@@ -22,6 +23,23 @@ NOW = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
 
 
 # --- statements
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "fits"),
+    [
+        ("2026-05-01", "2026-01-01", False),
+        ("2026-05", "2026-04-30", False),
+        ("2026-05-01T10:00:00Z", "2026-05-01", True),
+        ("2026-05-01", "2026-05", True),
+        ("2026-05-01", None, True),
+        (None, "2026-05-01", True),
+    ],
+)
+def test_a_fact_is_not_over_before_it_begins(since, until, fits):
+    details = FactDetails(valid_from=since, valid_until=until)
+    with nullcontext() if fits else pytest.raises(BadInputError, match="over on"):
+        check_period(details)
 
 
 @pytest.mark.parametrize(("text", "statement"), [

@@ -159,6 +159,14 @@ def test_an_editor_that_fails_or_saves_nothing_changes_nothing(
     assert (home.notes(), home.head(), home.status()) == (before, head, "")
 
 
+def test_an_own_note_that_would_be_empty_is_not_given_to_forget(
+    home: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor(tmp_path, "note.write_text('')", monkeypatch)
+    code, _, err = quaid("edit", "Garden")
+    assert (code, "quaid forget" in err, "delete the file" in err) == (1, False, True)
+
+
 # -- open ------------------------------------------------------------------------------------------------------------
 
 

@@ -97,6 +97,25 @@ def test_what_is_named_goes_before_the_working_folder(home: Path, monkeypatch: p
     assert made(str(home / "d"), "--vault", str(home / "e"))["vault"] == str(home / "d")
 
 
+def test_a_file_is_refused(home: Path) -> None:
+    (home / "here" / "notes.txt").write_text("tea")
+    code, _, err = quaid("init", "notes.txt")
+    assert (code, "notes.txt is not a folder" in err) == (1, True)
+
+
+def test_every_next_step_can_be_typed_in_a_folder_with_a_space(home: Path) -> None:
+    folder = home / "My Notes"
+    folder.mkdir()
+    (folder / "Tea.md").write_text("Green tea.\n")
+    _, _, made_it = quaid("init", str(folder))
+    _, _, again = quaid("init", str(folder))
+    commit = next(line for line in made_it.splitlines() if "not committed yet" in line).partition(": ")[2]
+    subprocess.run(commit, shell=True, check=True, capture_output=True)
+    assert not subprocess.run(["git", "status", "--short"], cwd=folder, check=True, capture_output=True).stdout
+    assert f"quaid status --vault '{folder}'" in again
+    assert f"quaid trust '{folder}'" in again
+
+
 def test_a_folder_in_a_vault_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made()
     (home / "here" / "sub").mkdir()

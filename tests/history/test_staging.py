@@ -212,7 +212,9 @@ def test_removing_a_note_with_changes_of_the_user_is_left(vault):
 def test_ignored_notes_are_left_unless_they_are_tracked(vault):
     vault.save(".gitignore", b"facts/\n")
     edits = [vault.edit("facts/new.md", NOTE), vault.edit("facts/a.md", ours())]
-    assert vault.history.commit(edits, SAY).left == ("facts/new.md",)
+    done = vault.history.commit(edits, SAY)
+    assert done.left == ("facts/new.md",)
+    assert done.refusal.endswith("Take that rule out.")
     assert vault.files() == ["facts/a.md"]
 
 

@@ -15,6 +15,8 @@ NOTES = {
     "own/C# notes.md": "# Generics\n\ntext\n",
     "own/todo.md": "- call\n",
     "work/Todo.md": "- ship\n",
+    "own/202401051231.md": "# Maxwell's demon > a\n\n## Part\n\ntext\n",
+    "own/202401051232.md": "京都の旅\n===\n\ntext\n",
     "episodes/2026/11/20-1402-2f1c9a.md": "---\nsession: s1\n---\n**Maya**: hello ^t1\n",
 }
 
@@ -40,6 +42,9 @@ def index():
         ("C# notes", "own/C# notes.md", None),
         ("[[C# notes#Generics]]", "own/C# notes.md", "Generics"),
         ("[see](own/C%23%20notes.md)", "own/C# notes.md", None),
+        ("maxwell's demon > A", "own/202401051231.md", None),
+        ("京都の旅", "own/202401051232.md", None),
+        ("[[京都の旅#Teil]]", "own/202401051232.md", "Teil"),
         ("todo", "own/todo.md", None),
         ("Todo", "work/Todo.md", None),
         ("work/todo", "work/Todo.md", None),

@@ -61,6 +61,21 @@ def test_the_name_of_the_owner_does_not_outweigh_the_words_of_the_question(vault
     assert first(vault, "Where do I work?") == "I work at Acme"
 
 
+@pytest.mark.parametrize("theirs", ["I hate cilantro", "My sister hates cilantro"])
+def test_another_speakers_i_is_not_the_owner(vault: Vault, theirs: str) -> None:
+    vault.write("quaid.toml", 'owner_name = "Maya Chen"\n')
+    vault.write("entities/Maya Chen.md", MAYA)
+    head = "---\nid: 01{}\ntype: fact\nsource: user\nspeaker: {}\n---\n"
+    vault.write("facts/tom.md", head.format("tom", "Tom") + theirs)
+    vault.write("facts/maya.md", head.format("own", "Maya") + theirs.replace("cilantro", "olives"))
+    with vault.memory() as memory:
+        mine, his = memory.recall("What do I hate? What does my sister hate?", keep=False).hits
+    assert (mine.path, his.path) == ("facts/maya.md", "facts/tom.md")
+    assert "speaker" in mine.evidence
+    assert "speaker" not in his.evidence
+    assert his.score < mine.score - 0.1
+
+
 @pytest.mark.parametrize(
     ("speaker", "settings", "whose"),
     [

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.errors import UsageError
-from quaid.text.dates import find_dates, parse_day
+from quaid.text.dates import find_dates, find_day_in_name, parse_day
 
 FRIDAY = datetime(2026, 11, 20, 14, 30)  # noqa: DTZ001 - the asker's clock
 ROOT = Path(__file__).parents[2]
@@ -217,3 +217,35 @@ def test_a_question_without_a_date_loads_no_date_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[] 1 True"
+
+
+@pytest.mark.parametrize(
+    ("name", "day"),
+    [
+        ("2026-03-14", "2026-03-14"),
+        ("2026-03-14 Standup", "2026-03-14"),
+        ("2026-03-14-moving-to-ghent", "2026-03-14"),
+        ("Call with Tom 2026-03-14", "2026-03-14"),
+        ("2026_03_14", "2026-03-14"),
+        ("2026.03.14", "2026-03-14"),
+        ("20260314", "2026-03-14"),
+        ("202603141200 Entropy", "2026-03-14"),
+        ("20260314T120059", "2026-03-14"),
+        ("14 Mar 2026", "2026-03-14"),
+        ("2026年3月14日", "2026-03-14"),
+        ("2026년 3월 14일", "2026-03-14"),
+        ("March 14, 2026", "2026-03-14"),
+        ("2026-W11", None),
+        ("2026-03", None),
+        ("March", None),
+        ("May we", None),
+        ("Friday 13th", None),
+        ("2026-03-14 to 2026-03-20", None),
+        ("20261399", None),
+        ("ISBN 9783161484100", None),
+        ("call 0612345678", None),
+        ("Nineteen 1984", None),
+    ],
+)
+def test_the_name_of_a_file_may_give_a_day(name, day):
+    assert find_day_in_name(name) == day

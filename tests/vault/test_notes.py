@@ -218,6 +218,48 @@ def test_a_wrong_type_is_said_once_and_the_note_stays_searchable(head, words):
     assert_fit_for_the_index(note)
 
 
+def test_the_head_of_an_own_note_may_be_toml():
+    head = '+++\r\ntitle = "Grafting apples"\r\ndate = 2023-02-11\r\nauthor = "[[Ida]]"\r\ndraft = true\r\n+++\r\n'
+    note = notes.parse_note("posts/a.md", f"{head}Boskoop on M9.\r\n".encode())
+    assert (note.title, note.created, note.problems) == ("Grafting apples", "2023-02-11", ())
+    assert note.edges == (Edge("a", "author", "Ida"),)
+    assert [chunk.text for chunk in note.chunks] == ["Boskoop on M9.", "date: 2023-02-11; author: Ida; draft: true"]
+
+
+def test_a_broken_toml_head_is_said_and_stays_searchable():
+    note = notes.parse_note("posts/a.md", b"+++\ntitle = Grafting\n+++\nBoskoop on M9.\n")
+    assert "not TOML" in note.problems[0]
+    assert "Boskoop on M9." in note.chunks[0].text
+
+
+def test_an_own_note_may_begin_with_page_properties():
+    head = "alias:: Nadia, N. Petrov\ntype:: person\nemployer:: [[Blue Current]]\n\n"
+    note = notes.parse_note("pages/Nadia Petrov.md", f"{head}- drinks:: rooibos\n".encode())
+    assert note.names == ("Nadia Petrov", "Nadia", "N. Petrov")
+    assert note.edges == (Edge("Nadia Petrov", "employer", "Blue Current"),)
+    assert [chunk.text for chunk in note.chunks] == ["drinks:: rooibos", "type: person; employer: Blue Current"]
+
+
+@pytest.mark.parametrize("text", ["a::b\n", "std::vector is a list\n", "+++ this is a diff\n", "at 10:: then\n"])
+def test_what_only_looks_like_another_head_stays_text(text):
+    note = notes.parse_note("a.md", f"{text}more\n".encode())
+    assert [" ".join(chunk.text.split()) for chunk in note.chunks] == [" ".join(f"{text}more".split())]
+
+
+@pytest.mark.parametrize(
+    ("path", "head", "created"),
+    [
+        ("Daily/2026-03-14.md", "", "2026-03-14"),
+        ("journals/2026_03_14.md", "", "2026-03-14"),
+        ("Daily/2026-03-14.md", "date: 2025-01-02", "2025-01-02"),
+        ("Daily/2026-03-14.md", "created: yesterday", "2026-03-14"),
+        ("March.md", "", None),
+    ],
+)
+def test_the_date_of_an_own_note_is_in_its_name_unless_it_says_another(path, head, created):
+    assert notes.parse_note(path, f"---\n{head}\n---\nText.\n".encode()).created == created
+
+
 @pytest.mark.parametrize(("data", "words", "text"), [
     ("Zoë mag Käse".encode("cp1252"), "not UTF-8", "Zoë mag Käse"),
     ("Zoë mag Käse".encode("utf-16"), "UTF-16", "Zoë mag Käse"),

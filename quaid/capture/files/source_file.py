@@ -7,6 +7,7 @@ import hashlib
 import mimetypes
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -125,7 +126,9 @@ def _read_bytes(path: Path) -> bytes:
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
-            raise BadInputError(f"{path} is a folder. Give its files one by one: quaid analyze {path}/*")
+            raise BadInputError(
+                f"{path} is a folder. Give its files one by one: quaid analyze {shlex.quote(str(path))}/*"
+            )
         if not stat.S_ISREG(found.st_mode):
             raise BadInputError(f"{path} is not a regular file. Give a text, markdown or PDF file.")
         if found.st_size > MAX_BYTES:
