@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import combinations, groupby
 from typing import TYPE_CHECKING
 
+from quaid.claims import Reading
 from quaid.embed import open_embedder
 from quaid.errors import QuaidError
 from quaid.index import database, fulltext, vectors
@@ -34,6 +35,8 @@ NEAREST = 3
 """The neighbours of a fact to compare it with. On conv-26 they hold all 14 pairs that a model called duplicates."""
 MARGIN = 0.35
 """Look-alikes may be this much less alike than an embedder's duplicates: real ones are worded quite otherwise."""
+MARGIN_OF_DENIAL = 0.55
+"""The same where only one of the two denies something: `I cannot swim` and `I swam across the lake`."""
 USUAL_SIMILARITY = 0.97
 MIN_SHARED = 0.35
 """Without vectors: the share of a fact's own bm25 that its look-alike has."""
@@ -156,14 +159,15 @@ class PairFinder:
         rows = [places[fact.chunk_id] for fact in fresh if fact.chunk_id in places]
         embedded.update(by_chunk[held[place]].id for place in rows)
         count = min(NEAREST, len(held) - 1)
-        least = self.duplicate_similarity - MARGIN
+        least = self.duplicate_similarity - np.array([MARGIN, MARGIN_OF_DENIAL])
+        denies = np.array([Reading(by_chunk[chunk_id].text).negations > 0 for chunk_id in held])
         for block in (rows[start : start + _BLOCK] for start in range(0, len(rows) if count > 0 else 0, _BLOCK)):
             cosines = matrix[block] @ matrix.T
             cosines[np.arange(len(block)), block] = -2.0
             nearest = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
             for place, others, near in zip(block, nearest, cosines, strict=True):
                 for other in others.tolist():
-                    if near[other] >= least:
+                    if near[other] >= least[int(denies[place] != denies[other])]:
                         yield by_chunk[held[place]], by_chunk[held[other]], min(1.0, float(near[other]))
 
     def _alike_in_words(

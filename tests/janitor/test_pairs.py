@@ -47,6 +47,18 @@ def test_vectors_propose_what_has_no_word_in_common(vault, monkeypatch):
     assert {pair.a.id, pair.b.id} == {"01one", "01two"}
 
 
+def test_what_one_denies_is_compared_though_it_is_less_alike(vault, monkeypatch):
+    need_weights(monkeypatch)
+    write_fact(vault, "one", "Maya cannot swim.")
+    write_fact(vault, "two", "Maya swam across the lake in July.")
+    write_fact(vault, "three", "Tom has no pets.")
+    write_fact(vault, "four", "Tom's dog Otto likes the sea.")
+    write_fact(vault, "five", "Ana repairs bicycles in Leeds.")
+    with vault.memory() as memory:
+        found = {frozenset((pair.a.id, pair.b.id)) for pair in seen_by(memory)}
+    assert found == {frozenset(("01one", "01two")), frozenset(("01three", "01four"))}
+
+
 def test_two_objects_of_a_relation_that_has_one_are_opposed(vault):
     write_fact(vault, "one", "Maya is a designer with Acme.", "- [[Maya]] works_at [[Acme]]")
     write_fact(vault, "two", "Beta pays a salary since autumn.", "- [[maya]] works_at [[Beta]]")
