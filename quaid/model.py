@@ -68,7 +68,7 @@ OWNER_LABELS = frozenset(
 
 
 def is_owner_label(name: str) -> bool:
-    """Return whether `name` is no name but a word for the owner of the memory: User, Human, me."""
+    """Return whether `name` is not a name but a word for the owner of the memory: User, Human, me."""
     return name_key(name) in OWNER_LABELS
 
 

@@ -31,7 +31,7 @@ def clean_name(name: str) -> str:
     """
     plain = " ".join(name.split())
     if is_owner_label(plain):
-        raise BadInputError(f"{plain!r} is no name: in a note it means the owner, whoever that is. Give your own name.")
+        raise BadInputError(f"{plain!r} is not a name: in a note it means whoever the owner is. Give your own name.")
     return plain
 
 

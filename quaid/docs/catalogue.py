@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from quaid.docs.registry import Project
@@ -216,6 +217,10 @@ class _Lister:
         self._project = project
         self._roots = roots
 
+    @cached_property
+    def _layout(self) -> layout.Layout:
+        return layout.Layout.of_vault(self._vault)
+
     def list_home(self) -> Iterator[Doc]:
         """The documents in the project's home."""
         for folder, folders, names in os.walk(self._vault / self._project.home):
@@ -258,7 +263,7 @@ class _Lister:
         if not _may_be_registered(path) or not files.is_file_in(self._vault, path):
             return None
         head = frontmatter.parse((files.read_note(self._vault, path) or b"").decode("utf-8", "replace"))
-        kind = layout.Layout.of_vault(self._vault).kind_of(path, head.fields)
+        kind = self._layout.kind_of(path, head.fields)
         return self._in_vault(path) if kind in (Kind.DOC, Kind.NOTE) else None
 
     def follow_renames(self, gone: Sequence[str]) -> Mapping[str, Doc]:

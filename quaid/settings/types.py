@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from math import inf, isfinite
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -19,6 +21,8 @@ class Cautious(NamedTuple):
     value: Any
 
 
+_READ_HINTS = cache(get_type_hints)
+"""Annotations are text until they are read, which takes a hook longer than all the rest of its settings."""
 Count = Annotated[int, Range(0)]
 Positive = Annotated[int, Range(1)]
 Share = Annotated[float, Range(0, 1)]
@@ -85,9 +89,9 @@ def from_text(raw: str, hint: Any) -> Any:
     return typed(value, hint)
 
 
-def hints_of(cls: Any) -> dict[str, Any]:
+def hints_of(cls: Any) -> Mapping[str, Any]:
     """Return the type of each setting of a table, with its range."""
-    return get_type_hints(cls, include_extras=True)
+    return _READ_HINTS(cls, include_extras=True)
 
 
 def _type_name(hint: Any) -> str:
