@@ -21,6 +21,7 @@ from quaid.errors import (
 )
 from quaid.index import database, documents, vectors
 from quaid.index.matrix import VectorMatrix
+from quaid.index.postings import Postings
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks, visible_to
 from quaid.index.views import NoteView, view_note
@@ -74,6 +75,7 @@ class Answers:
         self._second = IndexReader(self._path)
         self._visible = IndexReader(self._path, self.owners)
         self._matrix = VectorMatrix()
+        self._postings = Postings()
         self._scoped = ScopedChunks()
         self._records: RecallRecords | None = None
         self._judge: Judge | None = None
@@ -98,7 +100,7 @@ class Answers:
             core_notes, room = _fit_core_notes(core_notes, options.budget)
             options = replace(options, budget=room)
         second = connection if connection is self._in_memory else self._second.open() or connection
-        sources = Sources(connection, second, self._embedding.embedder_of, self._matrix, self._scoped)
+        sources = Sources(connection, second, self._embedding.embedder_of, self._matrix, self._scoped, self._postings)
         answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
         if core_notes:
             answer = replace(answer, context=core_notes)

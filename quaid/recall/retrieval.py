@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from quaid.embed import Embedder
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, vectors
+from quaid.index.postings import Postings
 from quaid.index.references import target_of
 from quaid.index.scope import Scope, ScopedChunks
 from quaid.index.vectors import EmbedderRow
@@ -42,7 +43,7 @@ MAX_STARTS = 5
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The index, through two connections so that two channels can work at once, the embedder of a question for it, its
-    vectors, and what is in a scope.
+    vectors and words, and what is in a scope.
     """
 
     connection: apsw.Connection
@@ -50,6 +51,7 @@ class Sources:
     embedder_of: EmbedderOf
     vectors: VectorMatrix
     scoped: ScopedChunks = field(default_factory=ScopedChunks)
+    words: Postings = field(default_factory=Postings)
 
 
 @dataclass(slots=True)
@@ -119,8 +121,14 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     if request.options.kinds:  # searched on their own too, as the others might fill the ranking
         kinds = of_kinds(request.scope, request.options.kinds)
         views.append(request.sources.scoped.of(request.connection, kinds))
-    in_thread = _thread(lambda: _search_words(request, views, retrieved))
-    with in_thread if stages.keyword or keyword_only else nullcontext():
+    beside: AbstractContextManager[None] = nullcontext()
+    if stages.keyword or keyword_only:
+        sources = request.sources
+        if keyword_only or sources.words.has(sources.second, query.words):
+            _search_words(request, views, retrieved)  # there is nothing to wait for
+        else:
+            beside = _thread(lambda: _search_words(request, views, retrieved))
+    with beside:
         if stages.vector and not keyword_only:
             with request.trace.stage("vector") as noted:
                 _search_vectors(request, views, embedded, retrieved)
@@ -194,13 +202,15 @@ def search_statement(request: SearchRequest, statement: str, retrieved: Retrieve
 
 def _search_words(request: SearchRequest, views: Views, retrieved: Retrieved) -> None:
     connection, stages = request.sources.second, request.settings.stages
-    match, limit = fulltext.match_any(request.query.words), request.settings.candidates
+    words, limit = request.query.words, request.settings.candidates
+    search = request.sources.words.search
     with request.trace.stage("keyword") as noted:
-        ranking = _ranked(views, lambda allowed: fulltext.search(connection, match, limit, allowed))
+        ranking = _ranked(views, lambda allowed: search(connection, words, limit, allowed))
         retrieved.rankings["keyword"] = ranking
-        noted |= {"found": len(ranking), "words": list(request.query.words)}
+        noted |= {"found": len(ranking), "words": list(words)}
     if stages.episodes and stages.company and not request.options.keyword_only:
         with request.trace.stage("episodes") as noted:
+            match = fulltext.match_any(words)
             retrieved.episodes = fulltext.search_episodes(connection, match, MAX_EPISODES, request.scope)
             noted["found"] = len(retrieved.episodes)
 
