@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from quaid.embed import Embedder
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, vectors
+from quaid.index.kept import KeptAnswers
 from quaid.index.postings import Postings
 from quaid.index.references import target_of
 from quaid.index.scope import Scope, ScopedChunks
@@ -43,7 +44,7 @@ MAX_STARTS = 5
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The index, through two connections so that two channels can work at once, the embedder of a question for it, its
-    vectors and words, and what is in a scope.
+    vectors and words, what is in a scope, and what else is the same for all questions.
     """
 
     connection: apsw.Connection
@@ -52,6 +53,7 @@ class Sources:
     vectors: VectorMatrix
     scoped: ScopedChunks = field(default_factory=ScopedChunks)
     words: Postings = field(default_factory=Postings)
+    kept: KeptAnswers = field(default_factory=KeptAnswers)
 
 
 @dataclass(slots=True)
@@ -147,7 +149,10 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
 def _find_called(request: SearchRequest) -> frozenset[int]:
     """Return the documents whose id, path, name, title or alias is the whole question, as a link or not."""
     text = target_of(request.query.text)
-    for name in dict.fromkeys((text, text.strip(" ?!.\"'“”"))):
+    names = [*dict.fromkeys((text, text.strip(" ?!.\"'“”")))]
+    if not documents.has_reference(request.connection, names):
+        return frozenset()
+    for name in names:
         if called := documents.find_by_reference(request.connection, name, request.scope):
             return frozenset(document.doc_id for document in called)
     return frozenset()
@@ -172,8 +177,9 @@ def complete_cosines(sources: Sources, retrieved: Retrieved, more: Collection[in
     cosines |= dict(retrieved.rankings.get("vector", ()))
     best = retrieved.rankings.get("keyword", ())[:MAX_COMPLETED]
     others = {chunk_id for chunk_id, _ in best}.union(more) - cosines.keys()
-    sample = () if more else vectors.list_sample(sources.connection, SAMPLE)
-    computed = sources.vectors.cosines(sources.connection, row, embedded, {*others, *sample})
+    connection = sources.connection
+    sample = () if more else sources.kept.of(connection, "sample", lambda: vectors.list_sample(connection, SAMPLE))
+    computed = sources.vectors.cosines(connection, row, embedded, {*others, *sample})
     cosines |= {chunk_id: computed[chunk_id] for chunk_id in others if chunk_id in computed}
     if sample:
         known = {**computed, **cosines}
@@ -217,7 +223,7 @@ def _search_words(request: SearchRequest, views: Views, retrieved: Retrieved) ->
 
 def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retrieved: Retrieved) -> None:
     connection, limit = request.connection, request.settings.candidates
-    row = vectors.active_embedder(connection)
+    row = request.sources.kept.of(connection, "embedder", lambda: vectors.active_embedder(connection))
     embedder = request.sources.embedder_of(row) if row is not None else None
     if row is None or embedder is None:
         retrieved.degraded.append("vectors")
