@@ -135,6 +135,8 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
             with request.trace.stage("vector") as noted:
                 _search_vectors(request, views, embedded, retrieved)
                 noted["found"] = len(retrieved.rankings.get("vector", ()))
+    # In one order, whichever channel was done first.
+    retrieved.rankings = dict(sorted(retrieved.rankings.items()))
     if retrieved.embedded is not None:
         with request.trace.stage("cosines"):
             complete_cosines(request.sources, retrieved)
