@@ -6,7 +6,7 @@ as ten questions, so the first question goes to vec0 and the matrix is made for 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ class VectorMatrix:
         self._ids: Any = None
         self._matrix: Any = None
         self._used = 0
+        self._moved = 0
         self._row_of: Any = None
         """The row of each chunk, -1 for one without: an array by chunk_id."""
         self._cosines: Any = None
@@ -133,6 +134,7 @@ class VectorMatrix:
     def _load(self, connection: apsw.Connection, row: EmbedderRow) -> None:
         import numpy as np
 
+        self._moved, _ = vectors.list_moved(connection)
         rows = connection.execute(f"SELECT rowid, embedding FROM {row.table}").fetchall()
         capacity = int(len(rows) * GROWTH) + 64
         self._matrix = np.empty((capacity, row.dimension), np.float32)
@@ -144,25 +146,27 @@ class VectorMatrix:
             self._add(int(chunk_id), blob)  # type: ignore[arg-type]
 
     def _follow(self, connection: apsw.Connection, row: EmbedderRow) -> bool:
-        """Drop what is gone and fetch what is new; False when that is most of it."""
+        """Drop what is gone and fetch what is new; False where that is too much, or nobody knows what it is."""
         import numpy as np
 
-        ready = np.fromiter(vectors.list_ready(connection), np.int64)
-        held = self._ids[: self._used]
-        gone = np.flatnonzero((held >= 0) & ~np.isin(held, ready))
-        new = np.setdiff1d(ready, held)
-        if len(gone) + len(new) > _RELOAD_SHARE * max(len(ready), 1) or self._has_no_room(new):
+        count, last = vectors.list_moved(connection)
+        changes = count - self._moved
+        new = vectors.list_after(connection, row, int(self._ids[: self._used].max(initial=0)))
+        if changes > len(last) or len(new) > _RELOAD_SHARE * max(self._used, 1) or self._has_no_room(changes, new):
             return False
-        self._row_of[held[gone]] = -1
-        self._ids[gone] = -1
-        for chunk_id in new.tolist():
+        moved = np.array(last[len(last) - changes :], np.int64)
+        gone, rows = self._held(moved)
+        self._row_of[gone] = -1
+        self._ids[rows] = -1
+        self._moved = count
+        for chunk_id in sorted({*moved.tolist(), *new}):
             blob = vectors.get(connection, row, chunk_id)
             if blob is not None:
                 self._add(chunk_id, blob)
         return True
 
-    def _has_no_room(self, new: npt.NDArray[np.int64]) -> bool:
-        return self._used + len(new) > len(self._ids) or (bool(len(new)) and int(new[-1]) >= len(self._row_of))
+    def _has_no_room(self, changes: int, new: Sequence[int]) -> bool:
+        return self._used + changes + len(new) > len(self._ids) or any(each >= len(self._row_of) for each in new[-1:])
 
     def _add(self, chunk_id: int, blob: bytes) -> None:
         import numpy as np

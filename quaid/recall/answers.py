@@ -75,7 +75,7 @@ class Answers:
         self._path = state_folder(root) / INDEX_FILE
         self._second = IndexReader(self._path)
         self._visible = IndexReader(self._path, self.owners)
-        self._matrix = VectorMatrix()
+        self.matrix = VectorMatrix()
         self._postings = Postings()
         self._kept = KeptAnswers()
         self._scoped = ScopedChunks()
@@ -103,7 +103,7 @@ class Answers:
             options = replace(options, budget=room)
         second = connection if connection is self._in_memory else self._second.open() or connection
         sources = Sources(
-            connection, second, self._embedding.embedder_of, self._matrix, self._scoped, self._postings, self._kept
+            connection, second, self._embedding.embedder_of, self.matrix, self._scoped, self._postings, self._kept
         )
         answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
         if core_notes:
