@@ -15,6 +15,10 @@ from quaid.text.words import find_words, is_joined_letter, segmented
 
 # bm25 weights of the columns text, context, keywords.
 WEIGHTS = (1.0, 1.0, 0.5)
+COMMON_SHARE, MANY = 0.5, 20_000
+"""A word that more than this share of the chunks have tells none from another: bm25 gives it next to nothing, for the
+price of ranking them all, which is felt in an index of more than so many chunks.
+"""
 _RANKED = (
     f"SELECT rowid AS found, bm25(fulltext, {', '.join(map(str, WEIGHTS))}) AS score "
     "FROM fulltext WHERE fulltext MATCH ?"
@@ -92,6 +96,35 @@ def search(
         (match, limit),
     )
     return [(chunk_id, score) for chunk_id, score in json.loads(next(rows)[0])]
+
+
+def list_matches(connection: apsw.Connection, match: str) -> tuple[list[int], list[float]]:
+    """Return the chunk_ids of all chunks that match, ascending, and the bm25 of each."""
+    rows = connection.execute(
+        f"SELECT json_group_array(found), json_group_array(-score) FROM ({_RANKED} ORDER BY rowid)", (match,)
+    )
+    ids, scores = next(rows)
+    return json.loads(ids), json.loads(scores)
+
+
+def count(connection: apsw.Connection) -> int:
+    """Return how many chunks have words."""
+    return int(connection.execute("SELECT count(*) FROM fulltext_docsize").get)
+
+
+def is_common(matches: int, total: int) -> bool:
+    """Return whether a word that `matches` of `total` chunks have is passed over where others are asked for."""
+    return total > MANY and matches > COMMON_SHARE * total
+
+
+def list_telling(connection: apsw.Connection, words: Sequence[str]) -> list[str]:
+    """Return `words` without those that are common; all of them when every one is."""
+    if (total := count(connection)) <= MANY:
+        return list(words)
+    sql = "SELECT count(*) FROM (SELECT 1 FROM fulltext WHERE fulltext MATCH ? LIMIT ?)"
+    most = int(COMMON_SHARE * total) + 1
+    counts = (int(connection.execute(sql, (match_any([word]), most)).get) for word in words)
+    return [word for word, found in zip(words, counts, strict=True) if not is_common(found, total)] or list(words)
 
 
 def search_episodes(
