@@ -271,21 +271,6 @@ def find_by_reference(connection: apsw.Connection, reference: str, scope: Scope 
     return find_by_identity(connection, reference, scope) or find_by_name(connection, reference, scope)
 
 
-def has_reference(connection: apsw.Connection, references: Sequence[str]) -> bool:
-    """Return whether one of `references` is the id, path, session, file name, title or alias of any document."""
-    rows = connection.execute(
-        "SELECT 1 FROM documents WHERE id IN (SELECT value FROM json_each(:called)) UNION ALL "
-        "SELECT 1 FROM documents WHERE path IN (SELECT value FROM json_each(:called)) UNION ALL "
-        "SELECT 1 FROM documents WHERE session IN (SELECT value FROM json_each(:called)) UNION ALL "
-        "SELECT 1 FROM names WHERE name_key IN (SELECT value FROM json_each(:keys)) LIMIT 1",
-        {
-            "called": json.dumps(references),
-            "keys": json.dumps([name_key(name.removesuffix(".md")) for name in references]),
-        },
-    )
-    return next(rows, None) is not None
-
-
 def find_by_identity(connection: apsw.Connection, called: str, scope: Scope = EVERYTHING) -> list[Document]:
     """Return documents in `scope` whose id, path or session (of an episode) is `called`."""
     return find_documents(

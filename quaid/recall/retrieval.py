@@ -13,7 +13,7 @@ from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, vectors
 from quaid.index.kept import KeptAnswers
 from quaid.index.postings import Postings
-from quaid.index.references import target_of
+from quaid.index.references import has_reference, target_of
 from quaid.index.scope import Scope, ScopedChunks
 from quaid.index.vectors import EmbedderRow
 from quaid.recall import beam_search, fusion
@@ -152,7 +152,7 @@ def _find_called(request: SearchRequest) -> frozenset[int]:
     """Return the documents whose id, path, name, title or alias is the whole question, as a link or not."""
     text = target_of(request.query.text)
     names = [*dict.fromkeys((text, text.strip(" ?!.\"'“”")))]
-    if not documents.has_reference(request.connection, names):
+    if not has_reference(request.connection, names):
         return frozenset()
     for name in names:
         if called := documents.find_by_reference(request.connection, name, request.scope):
