@@ -10,7 +10,7 @@ import apsw
 
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Chunk
-from quaid.text.stop_words import STOP_WORDS
+from quaid.text.stop_words import stop_words
 from quaid.text.words import find_words, is_joined_letter, segmented
 
 # bm25 weights of the columns text, context, keywords.
@@ -60,14 +60,22 @@ def remove(connection: apsw.Connection, doc_id: int, chunk_ids: Sequence[int]) -
     connection.execute("DELETE FROM episode_words WHERE rowid = ?", (doc_id,))
 
 
-def terms(text: str) -> list[str]:
-    """Return the words of `text` worth searching, lower case, each once; all of them when every one is a stop word."""
+def terms(text: str, language: str | None = None) -> list[str]:
+    """Return the words of `text` worth searching, lower case, each once; all of them when every one is a stop word of
+    its `language`, which is English where it is not told.
+    """
     words = list(dict.fromkeys(find_words(text)))
-    return [word for word in words if word not in STOP_WORDS] or words
+    dropped = stop_words(language or "en")
+    return [word for word in words if word not in dropped] or words
+
+
+def as_phrase(text: str) -> str:
+    """Return `text` as one term: its words where they follow each other."""
+    return " ".join(find_words(text))
 
 
 def match_any(words: Sequence[str]) -> str:
-    """Return an FTS5 query: any of `words`, each quoted so that no word is syntax."""
+    """Return an FTS5 query: any of `words`, each quoted so that no word is syntax; one with spaces is a phrase."""
     return " OR ".join(f'"{word}" *' if is_joined_letter(word) else f'"{word}"' for word in words)
 
 

@@ -36,6 +36,21 @@ class Meant(NamedTuple):
     heading: str = ""
 
 
+def has_reference(connection: apsw.Connection, references: Sequence[str]) -> bool:
+    """Return whether one of `references` is the id, path, session, file name, title or alias of any document."""
+    rows = connection.execute(
+        "SELECT 1 FROM documents WHERE id IN (SELECT value FROM json_each(:called)) UNION ALL "
+        "SELECT 1 FROM documents WHERE path IN (SELECT value FROM json_each(:called)) UNION ALL "
+        "SELECT 1 FROM documents WHERE session IN (SELECT value FROM json_each(:called)) UNION ALL "
+        "SELECT 1 FROM names WHERE name_key IN (SELECT value FROM json_each(:keys)) LIMIT 1",
+        {
+            "called": json.dumps(references),
+            "keys": json.dumps([name_key(name.removesuffix(".md")) for name in references]),
+        },
+    )
+    return next(rows, None) is not None
+
+
 def resolve(connection: apsw.Connection, reference: str) -> list[Meant]:
     """Return what a person may mean by `reference`, by path; several when it is ambiguous, none when nothing fits.
 
