@@ -187,18 +187,3 @@ def _describe(connection: apsw.Connection, meant: Meant) -> tuple[str, str]:
     is_unique = len(documents.find_by_identity(connection, document.id)) == 1
     name = document.id if is_unique else document.path
     return (f"{name}#{part}" if part else name), f"{document.type or document.kind}: {shown}"
-
-
-def has_reference(connection: apsw.Connection, references: Sequence[str]) -> bool:
-    """Return whether one of `references` is the id, path, session, file name, title or alias of any document."""
-    rows = connection.execute(
-        "SELECT 1 FROM documents WHERE id IN (SELECT value FROM json_each(:called)) UNION ALL "
-        "SELECT 1 FROM documents WHERE path IN (SELECT value FROM json_each(:called)) UNION ALL "
-        "SELECT 1 FROM documents WHERE session IN (SELECT value FROM json_each(:called)) UNION ALL "
-        "SELECT 1 FROM names WHERE name_key IN (SELECT value FROM json_each(:keys)) LIMIT 1",
-        {
-            "called": json.dumps(references),
-            "keys": json.dumps([name_key(name.removesuffix(".md")) for name in references]),
-        },
-    )
-    return next(rows, None) is not None
