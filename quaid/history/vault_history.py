@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import checkout, filters, index_lock, private_git_dir, refusals
+from quaid.history import checkout, filters, index_lock, plain_commit, private_git_dir, refusals
 from quaid.history import repository as repositories
 from quaid.history.branches import Branches
 from quaid.history.git_output import parse_tree, split_items
@@ -341,31 +341,32 @@ class History:
     def _create_commit(self, stage: Stage, message: Message, identity: Mapping[str, str], handle: int) -> str | None:
         """Commit what the stage holds; the id may be short, and is None when there was nothing to commit.
 
-        `git commit`, so that hooks, signing and the reflog are the user's. It takes for parent whatever HEAD is when it
-        starts, and our tree is built on `base`: had the user committed in between, their change would be undone
-        without a trace. So the editor, which runs after the parent was read, locks the user's index and checks that
-        HEAD is still `base`, and from there on git itself refuses if HEAD is no longer the parent it read. Nothing
-        wrong is ever written. `handle` keeps the stage's folder in use for as long as git runs.
+        Where hooks, signing or a merge take part, by `git commit`. It takes for parent whatever HEAD is when it starts,
+        and our tree is built on `base`. So the editor, which runs later, locks the user's index and checks that HEAD is
+        still `base`; from there on git refuses if it moves. `handle` keeps the stage's folder in use while git runs.
         """
+        text = render(message).encode("utf-8", "replace")
         env = {**user_locale(), **identity, "GIT_EDITOR": guard_command(stage)}
         env |= {"GIT_DIR": str(stage.folder), "GIT_WORK_TREE": str(self._repository.top)}
         settings = (
-            # The message is committed byte for byte.
+            # The message is committed byte for byte; a daemon or a collection begun here would outlive its folder.
             *("commit.template=", "core.commentChar=#", "i18n.commitEncoding=UTF-8"),
-            # A daemon or a collection begun here would outlive the folder it was begun in.
             *("core.fsmonitor=false", "maintenance.auto=false"),
         )
         config = [word for setting in settings for word in ("-c", setting)]
-        options = ("--edit", "--cleanup=verbatim", "--no-status", "--no-verbose", "--file=-")
-        text = render(message).encode("utf-8", "replace")
+        args = [*config, "commit", "--edit", "--cleanup=verbatim", "--no-status", "--no-verbose", "--file=-"]
         try:
-            _, out = self._run_patiently(GitCall("commit", [*config, "commit", *options], text, env, handles=(handle,)))
-        except GitError:
+            if plain_commit.is_possible(stage, self._run_patiently):
+                if not IndexLock(stage.repository, stage.folder).take() or self._has_moved(stage):
+                    raise _HeadMovedError
+                return plain_commit.create(stage, text, identity, handle, self._run_patiently)
+            _, out = self._run_patiently(GitCall("commit", args, text, env, handles=(handle,)))
+        except GitError as error:
             if is_refused_by_guard(stage) or self._has_moved(stage):
-                raise _HeadMovedError from None
-            if stage.is_empty():
-                return None
-            raise
+                raise _HeadMovedError from error
+            if not stage.is_empty():
+                raise
+            return None
         found = _COMMIT_MADE.match(out.decode("utf-8", "replace"))
         return found[1] if found else repositories.read_state(replace(self._repository, git_dir=stage.folder)).head
 

@@ -6,6 +6,7 @@ import pytest
 from git_vaults import NOTE, ours, theirs
 
 from quaid.errors import GitError
+from quaid.history import plain_commit
 
 
 @pytest.mark.parametrize("name", ["pre-commit", "commit-msg", "prepare-commit-msg"])
@@ -81,3 +82,25 @@ def test_a_hook_sees_the_users_language_and_no_leftover_variables(vault, monkeyp
     vault.hook("pre-commit", 'echo "$LC_ALL/$GIT_LITERAL_PATHSPECS/$GIT_OPTIONAL_LOCKS" > seen')
     vault.commit("facts/b.md", NOTE)
     assert (vault.root / "seen").read_text() == "C.UTF-8//\n"
+
+
+def test_without_hooks_a_commit_is_what_git_commit_makes(vault):
+    assert vault.commit("facts/b.md", NOTE).id
+    plain = vault.git("log", "-1", "--format=%an|%ae|%cn|%ce|%B")
+    assert vault.git("reflog", "-1", "--format=%gs").startswith("commit: ")
+    vault.hook("post-commit", "true")
+    assert vault.commit("facts/c.md", NOTE).id
+    assert vault.git("log", "-1", "--format=%an|%ae|%cn|%ce|%B") == plain
+    assert vault.status() == ""
+    vault.assert_sound()
+
+
+@pytest.mark.parametrize("key", ["core.hooksPath", "commit.gpgsign"])
+def test_hooks_elsewhere_and_signing_are_left_to_git_commit(vault, monkeypatch, key):
+    vault.git("config", key, "hooks" if key == "core.hooksPath" else "false")
+
+    def refuse(*_):
+        raise AssertionError("committed without git commit")
+
+    monkeypatch.setattr(plain_commit, "create", refuse)
+    assert vault.commit("facts/b.md", NOTE).id
