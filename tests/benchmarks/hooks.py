@@ -21,11 +21,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from machine import describe_machine
+
 from scale import generate
 
 from quaid import Memory
-from quaid.agents.prompt_context import build_prompt_context
-from quaid.agents.standby import Standby
+
 from quaid.local import queue
 from quaid.place import state_folder
 from quaid.trust import trust
