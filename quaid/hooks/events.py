@@ -91,19 +91,20 @@ def _context_alone(root: Path, settings: Settings, longest: int, cwd: str) -> st
     from quaid.config import own_names
     from quaid.index import database
     from quaid.index.reader import IndexReader
+    from quaid.vault.layout import Layout
 
-    reader = IndexReader(state_folder(root) / INDEX_FILE)
+    reader, place = IndexReader(state_folder(root) / INDEX_FILE), Layout.of(settings.vault)
     try:
         try:
             index = reader.open()
-            is_behind = index is None or not is_current(root, index, datetime.now(UTC))
+            is_behind = index is None or not is_current(root, place, index, datetime.now(UTC))
         except database.DatabaseError:  # damaged: the sync rebuilds it
             is_behind = True
         if is_behind:
             reader.close()
             _bring_up_to_date(root, settings)
-        tokens = settings.hooks.context_tokens
-        return build_session_context(root, reader.open(), own_names(root, settings), tokens, longest, cwd)
+        tokens, owners = settings.hooks.context_tokens, own_names(root, settings)
+        return build_session_context(root, reader.open(), owners, tokens, longest, cwd, place=place)
     finally:
         reader.close()
 

@@ -16,6 +16,7 @@ from quaid.docs.registrar import NewProject
 from quaid.hooks.events import answer
 from quaid.place import state_folder
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+from quaid.vault.layout import Layout
 
 KEY = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
@@ -34,7 +35,7 @@ def studio(vault: Vault, tmp_path: Path) -> SourceRepo:
 
 
 def told(vault: Vault, cwd: Path | str | None = None) -> ProjectContext:
-    return read_projects(vault.root, None if cwd is None else str(cwd))
+    return read_projects(vault.root, Layout(), None if cwd is None else str(cwd))
 
 
 def test_a_vault_without_projects_is_left_alone(vault: Vault) -> None:

@@ -19,6 +19,7 @@ from capture.test_real_data import needs
 from hook_sessions import TALK, state, talk
 from vaults import assert_verified, wait_for
 
+from quaid import config
 from quaid.agents.prompt_context import build_prompt_context, question_in
 from quaid.hooks import entry, events
 from quaid.hooks.queue_worker import run_worker, start_worker
@@ -67,6 +68,13 @@ class TestSessionStart:
         assert told["hookEventName"] == "SessionStart"
         assert "Maya is a potter." in told["additionalContext"]
         assert call(name, "--text", source="startup").startswith("<quaid-memory>")
+
+    def test_it_reads_the_settings_once(self, call, home, monkeypatch):
+        asked = []
+        read = config.read_vault_config
+        monkeypatch.setattr(config, "read_vault_config", lambda root: asked.append(root) or read(root))
+        assert "Maya is a potter." in call("session-start", source="startup")
+        assert len(asked) == 1
 
     def test_it_is_never_behind_the_files(self, call, home):
         day = f"{datetime.now(UTC):%Y/%m}"
