@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # `typing` takes longer to import than a call that another process answers has
 if TYPE_CHECKING:
     from quaid.memory import Memory as Memory
     from quaid.place import VERSION as __version__  # noqa: N811

@@ -1,14 +1,20 @@
-"""The entry point of `quaid`: a hook takes a short path of its own, everything else is the command line."""
+"""The entry point of `quaid`: what a process that has the memory open can answer is asked there; else a hook takes a
+short path of its own, and everything else is the command line.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
-from typing import NoReturn
+
+from quaid.resident import call
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 _VARIABLES = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-_OWN = str(Path(__file__).parents[1])
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """A checkout of Quaid may itself be found by a relative entry: that one stays, made absolute."""
 
 
@@ -16,13 +22,28 @@ def run() -> NoReturn:
     """The entry point of the `quaid` script."""
     remove_working_folder()
     arguments = sys.argv[1:]
-    if arguments[:1] == ["hook"] and not {"-h", "--help"}.intersection(arguments):
+    asked = call.of_this_process(arguments)
+    answer = asked.ask() if asked else None
+    if answer is not None:
+        try:
+            code = call.show(answer)
+        except OSError:
+            from quaid.cli.main import close_output
+
+            code = close_output(0)
+    elif arguments[:1] == ["hook"] and not {"-h", "--help"}.intersection(arguments):
         from quaid.hooks.entry import main
 
-        os._exit(main(arguments[1:]))  # everything is written and closed; what is left is taking the interpreter apart
-    from quaid.cli.main import run as run_command
+        code = main(arguments[1:], asked.stdin if asked else None)
+    else:
+        from quaid.cli.main import run as run_command
 
-    run_command()
+        code = run_command(arguments)
+    if asked and answer is None:
+        from quaid.resident.process import start
+
+        start(asked.root)
+    os._exit(code)  # everything is written and closed; taking the interpreter apart would take another 25 ms
 
 
 def remove_working_folder() -> None:
@@ -33,7 +54,7 @@ def remove_working_folder() -> None:
     """
     for name in _VARIABLES:
         entries = os.environ.get(name, "").split(os.pathsep)
-        relative = {entry: _absolute(entry) for entry in entries if not Path(entry).is_absolute()}
+        relative = {entry: _absolute(entry) for entry in entries if not os.path.isabs(entry)}
         kept = [relative.get(entry, entry) for entry in entries if relative.get(entry, _OWN) == _OWN]
         if kept:
             os.environ[name] = os.pathsep.join(kept)
@@ -45,7 +66,7 @@ def remove_working_folder() -> None:
 
 def _absolute(entry: str) -> str:
     try:
-        return os.path.abspath(entry)  # noqa: PTH100 - as Python itself does
+        return os.path.abspath(entry)  # as Python itself does
     except FileNotFoundError:  # the working folder is gone
         return entry
 

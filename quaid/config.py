@@ -34,7 +34,7 @@ _HEADER = """\
 
 """
 _USERS_TABLES = ("models", "embedding", "notifications")
-_USERS_KEYS = ("offline",)
+_USERS_KEYS = ("offline", "resident")
 _NOT_SETTINGS = ("trust",)
 """Tables of the user's config.toml that other modules read."""
 _KEY_VARIABLE = re.compile(

@@ -33,6 +33,7 @@ from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
 from quaid.sync.indexer import Indexer
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     import apsw
@@ -100,8 +101,7 @@ class Memory:
         from quaid.capture.owner_note import plan_vault
         from quaid.history.creation import fill_vault
 
-        root = Path(path).expanduser().absolute()
-        if (root / CONFIG_FILE).exists():
+        if ((root := Path(path).expanduser().absolute()) / CONFIG_FILE).exists():
             raise VaultExistsError(root)
         made = cls(root, load_settings(root))
         plan = plan_vault(root, owner_names, folder)
@@ -184,8 +184,9 @@ class Memory:
         """Return what an agent should know before it works in the folder `cwd`, in `tokens` and `longest` at most."""
         from quaid.agents.session_context import build_session_context as build
 
+        answers, place = self.answers, Layout.of(self.settings.vault)
         most = self.settings.hooks.context_tokens if tokens is None else tokens
-        return self.answers.ask(lambda: build(self.root, self.index(), self.answers.owners(), most, longest, cwd))
+        return answers.ask(lambda: build(self.root, self.index(), answers.owners(), most, longest, cwd, place=place))
 
     def index(self) -> apsw.Connection:
         """Return a read-only connection to the index, brought up to date, without what others keep private."""

@@ -1,12 +1,15 @@
 """This machine: where the vault, its state and the user's own config are, files that only this user reads, and which
-processes run. Imports next to nothing: a hook that only leaves a note in the queue needs no more of Quaid.
+processes run. Imports next to nothing, not even pathlib before it is needed: a call that another process answers needs
+no more of Quaid.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-from pathlib import Path
+
+TYPE_CHECKING = False  # `typing` takes as long as all else that such a call imports
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VERSION = "0.1.0"
 """Of this package, as in pyproject.toml. It stands here because everything may import this module cheaply."""
@@ -19,17 +22,29 @@ LOCAL_FILE = "local.db"
 LOCK_FILE = "lock"
 AS_OF_DIR = "as-of"
 """All of them in a vault's state folder."""
+RUN_DIR = "run"
+"""In the folder of all vaults' states: the sockets of the processes that answer for others."""
 MAX_NAME_BYTES = 200
 """The maximum length of a state folder's name; file systems take 255."""
 
 
 def config_folder() -> Path:
     """The folder of the user's own config; `QUAID_CONFIG_DIR` overrides it."""
+    return _as_path(config_path())
+
+
+def config_path() -> str:
+    """The same as a string."""
     return _folder("QUAID_CONFIG_DIR", "XDG_CONFIG_HOME", ".config")
 
 
 def state_home() -> Path:
     """The folder that holds the state of all vaults of this user; `QUAID_STATE_DIR` overrides it."""
+    return _as_path(state_path())
+
+
+def state_path() -> str:
+    """The same as a string."""
     return _folder("QUAID_STATE_DIR", "XDG_STATE_HOME", ".local/state")
 
 
@@ -39,24 +54,32 @@ def state_folder(root: Path) -> Path:
     It lies outside the vault, so nothing that a clone, an archive or a pull brings along can stand in for it. A
     worktree that lies in a state folder has its state beside it and goes with it.
     """
-    home, vault = os.path.realpath(state_home()), os.path.realpath(root)
+    home, vault = os.path.realpath(state_path()), os.path.realpath(root)
     if vault.startswith(home + os.sep):
-        return Path(f"{vault}.state")
+        return _as_path(f"{vault}.state")
     # The path itself, so that a person can tell whose state it is: home%2Fmaya%2Fquaid
     name = vault.lstrip(os.sep).replace("%", "%25").replace(os.sep, "%2F")
     if len(os.fsencode(name)) > MAX_NAME_BYTES:
         import hashlib
 
         name = hashlib.sha256(os.fsencode(vault)).hexdigest()
-    return Path(home, "vaults", name)
+    return _as_path(f"{home}{os.sep}vaults{os.sep}{name}")
 
 
 def find_vault(start: Path) -> Path | None:
     """The vault that encloses `start`: the nearest folder upwards that holds quaid.toml."""
-    for folder in (start, *start.parents):
-        if (folder / CONFIG_FILE).is_file():
-            return folder
-    return None
+    found = find_vault_path(str(start))
+    return None if found is None else _as_path(found)
+
+
+def find_vault_path(start: str) -> str | None:
+    """The same for strings."""
+    folder, above = start, os.path.dirname(start)
+    while not os.path.isfile(os.path.join(folder, CONFIG_FILE)):
+        if folder == above:
+            return None
+        folder, above = above, os.path.dirname(above)
+    return folder
 
 
 def make_private_folder(folder: Path) -> None:
@@ -89,8 +112,10 @@ def write_private(path: Path, data: bytes | str, *, sync: bool = False) -> None:
                 os.fsync(handle)
         temporary.replace(path)
     finally:
-        with suppress(OSError):
+        try:
             temporary.unlink(missing_ok=True)
+        except OSError:
+            pass
 
 
 def process_exists(pid: int) -> bool:
@@ -104,9 +129,16 @@ def process_exists(pid: int) -> bool:
     return True
 
 
-def _folder(variable: str, xdg_variable: str, default: str) -> Path:
+def _folder(variable: str, xdg_variable: str, default: str) -> str:
     if named := os.environ.get(variable):
-        return Path(named).expanduser().absolute()
+        folder = os.path.expanduser(named)
+        return folder if os.path.isabs(folder) else os.path.join(os.getcwd(), folder)
     base = os.environ.get(xdg_variable, "")
     # The XDG specification: a relative path in these variables is to be ignored.
-    return (Path(base) if base.startswith("/") else Path.home() / default) / "quaid"
+    return os.path.join(base if base.startswith("/") else os.path.expanduser(f"~/{default}"), "quaid")
+
+
+def _as_path(path: str) -> Path:
+    from pathlib import Path
+
+    return Path(path)

@@ -16,6 +16,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # No test may reach a model that this machine happens to have; those that want one name their own.
 os.environ.setdefault("QUAID_MODELS_PROVIDER", "none")
+os.environ["QUAID_RESIDENT"] = "off"  # nor leave a process behind; those that are about it ask for one
 os.environ.setdefault("QUAID_NOTIFICATIONS_CHANNELS", "")  # nor pop up on the desktop of who runs it
 
 settings.register_profile("quaid", deadline=None)  # a busy machine is no defect

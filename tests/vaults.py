@@ -28,7 +28,7 @@ from quaid.settings import EmbeddingSettings
 from quaid.sync.verify import verify
 from quaid.trust import trusted_vaults
 
-KEPT_VARIABLES = {"QUAID_STRESS_S", "QUAID_CACHE_DIR", "QUAID_CONFIG_DIR", "QUAID_STATE_DIR"}
+KEPT_VARIABLES = {"QUAID_RESIDENT", "QUAID_STRESS_S", "QUAID_CACHE_DIR", "QUAID_CONFIG_DIR", "QUAID_STATE_DIR"}
 OWNER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org", "-c", "core.quotePath=false")
 FACT = "---\nid: {id}\ntype: fact\nstatus: active\nowner: default\n---\n{text}\n"
 DEADLINE_S = 20.0

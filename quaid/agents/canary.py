@@ -203,7 +203,7 @@ def _environ(commands: HostCommands, root: Path) -> dict[str, str]:
     """The environment that a host would give to its commands, but for the vault."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("QUAID_")}
     own = {name: os.environ[name] for name in ("QUAID_CONFIG_DIR", "QUAID_STATE_DIR")}
-    own |= {"QUAID_HOME": str(root), "CLAUDE_CONFIG_DIR": str(_claude_folder(root))}
+    own |= {"QUAID_RESIDENT": "off", "QUAID_HOME": str(root), "CLAUDE_CONFIG_DIR": str(_claude_folder(root))}
     return environ | own | ({"PATH": probe.BARE_PATH} if commands.has_windows else {})
 
 

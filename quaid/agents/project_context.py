@@ -43,11 +43,10 @@ class ProjectContext:
     notes: tuple[tuple[str, str], ...] = ()
 
 
-def read_projects(root: Path, cwd: str | None = None, most: int | None = MAX_PROJECTS) -> ProjectContext:
+def read_projects(root: Path, place: Layout, cwd: str | None = None, most: int | None = MAX_PROJECTS) -> ProjectContext:
     """Return the active projects of the vault at `root`, `most` of them with a line of their own (None: all), for a
     session that works in the folder `cwd`.
     """
-    place = Layout.of_vault(root)
     homes = {path.parent.name: place.place(f"projects/{path.parent.name}") for path in list_project_files(root, place)}
     names = sorted(homes)
     if not names:

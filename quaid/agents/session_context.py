@@ -77,11 +77,13 @@ def build_session_context(
     tokens: int,
     longest: int | None = None,
     cwd: str | None = None,
+    *,
+    place: Layout,
 ) -> str:
     """Return the text for a session in the folder `cwd`, at most `longest` characters as JSON, in which quotes and
     newlines take two.
     """
-    context = read_context(root, index, owners, datetime.now(UTC), cwd)
+    context = read_context(root, index, owners, datetime.now(UTC), cwd, place=place)
     text = render_context(context, tokens)
     while longest is not None and len(json.dumps(text, ensure_ascii=False)) > longest:
         tokens = tokens * 9 // 10
@@ -89,14 +91,14 @@ def build_session_context(
     return text
 
 
-def is_current(root: Path, index: apsw.Connection, now: datetime) -> bool:
+def is_current(root: Path, place: Layout, index: apsw.Connection, now: datetime) -> bool:
     """Return whether the index agrees with the files in what `read_context` takes from it: the newest facts, and all of
     this month and the last. That looks at some files where a sweep looks at all.
     """
     if database.schema_version(index) != database.SCHEMA_VERSION:
         return False
     last_month = now.replace(day=1) - timedelta(days=1)
-    facts = root / Layout.of_vault(root).place("facts")
+    facts = root / place.place("facts")
     folders = [facts / f"{day:%Y/%m}" for day in (now, last_month)]
     near = {path.relative_to(root).as_posix() for folder in folders for path in folder.glob("*.md")}
     paths = near.union(documents.list_latest_paths(index, MAX_RECENT))
@@ -104,15 +106,20 @@ def is_current(root: Path, index: apsw.Connection, now: datetime) -> bool:
 
 
 def read_context(
-    root: Path, index: apsw.Connection | None, owners: frozenset[str], now: datetime, cwd: str | None = None
+    root: Path,
+    index: apsw.Connection | None,
+    owners: frozenset[str],
+    now: datetime,
+    cwd: str | None = None,
+    *,
+    place: Layout,
 ) -> SessionContext:
     """Return what the vault at `root` has for one of `owners`; without an index, only what the files have."""
     since = (now - timedelta(days=RECENT_DAYS)).date().isoformat()
     newest: Sequence[tuple[str, str]] = ()
     if index is not None:
         newest = list_latest_facts(index, visible_to(index, owners), MAX_RECENT, now.date().isoformat())
-    found = read_projects(root, cwd)
-    place = Layout.of_vault(root)
+    found = read_projects(root, place, cwd)
     return SessionContext(
         core=tuple(read_core_notes(root, owners, place)),
         projects=found.lines,

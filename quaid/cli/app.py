@@ -7,6 +7,8 @@ its command. The options that every command shares are added here, so that no si
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -94,13 +96,7 @@ class QuaidGroup(TyperGroup):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        function = getattr(import_module(f"quaid.cli.{entry.module}"), f"run_{cmd_name}")
-        # A paragraph that begins with \b is printed as it is, not wrapped.
-        text = inspect.cleandoc(function.__doc__).replace("\\b\n", "\b\n").replace("Examples:\n", "\b\nExamples:\n")
-        one = _new_typer()
-        # A negative number is a value, though it looks like an option.
-        one.command(cmd_name, help=text, context_settings={"ignore_unknown_options": cmd_name == "config"})(function)
-        return _with_shared_options(typer.main.get_command(one))
+        return _make_command(cmd_name, getattr(import_module(f"quaid.cli.{entry.module}"), f"run_{cmd_name}"))
 
     def format_commands(self, _: Any, formatter: Any) -> None:
         width = max(map(len, COMMANDS))
@@ -117,6 +113,17 @@ class QuaidGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
+@cache
+def _make_command(cmd_name: str, function: Callable[..., Any]) -> Any:
+    # A paragraph that begins with \b is printed as it is, not wrapped.
+    text = inspect.cleandoc(function.__doc__ or "").replace("\\b\n", "\b\n").replace("Examples:\n", "\b\nExamples:\n")
+    one = _new_typer()
+    # A negative number is a value, though it looks like an option.
+    one.command(cmd_name, help=text, context_settings={"ignore_unknown_options": cmd_name == "config"})(function)
+    return _with_shared_options(typer.main.get_command(one))
+
+
+@cache
 def build_group() -> Any:
     """The root command, ready to be invoked with an `Invocation` as its object."""
     root = _new_typer(cls=QuaidGroup, subcommand_metavar="COMMAND …")

@@ -25,7 +25,7 @@ def start_embedding(root: Path) -> bool:
     state = state_folder(root)
     try:
         (state / MARKER).touch(mode=0o600)
-        start_detached("quaid.cli.background", str(root), state / LOG_DIR / "embedding.log")
+        start_detached("quaid.cli.background", [str(root)], state / LOG_DIR / "embedding.log")
     except OSError:
         return False
     return True

@@ -24,7 +24,7 @@ def run_context(
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
-        text = memory.context(tokens, cwd=str(Path.cwd()))
+        text = memory.context(tokens, cwd=invocation.cwd or str(Path.cwd()))
     if not text:
         invocation.say("There is nothing to tell yet. Write something into USER.md, or: quaid remember 'a fact'")
     invocation.tell(lambda: text, text=text, tokens=-(-len(text) // 4))

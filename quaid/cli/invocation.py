@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,20 +33,42 @@ class Invocation:
     """The vault that was opened; a failure's report goes into it."""
     is_deciding: bool = False
     """The exit code is the answer: a failure, even a bug, must not look like one."""
+    cwd: str | None = None
+    """The working folder, where it is not this process's."""
+    lent: Memory | None = None
+    """The memory, where it is open already: this process answers for another one."""
 
-    def open(self, *, owner: str | None = None) -> Memory:
+    def open(self, *, owner: str | None = None) -> AbstractContextManager[Memory]:
         """Open the vault that is meant, as its owner or as `owner` sees it.
 
         Raises:
             VaultNotFoundError, UntrustedVaultError, ConfigError
         """
         from quaid.cli.background import resume_embedding
-        from quaid.memory import Memory
 
-        memory = self.adopt(Memory.open(self.vault, owner=owner))
+        if self.lent is None:
+            from quaid.memory import Memory
+
+            memory = Memory.open(self.vault, owner=owner)
+        else:
+            memory = self._borrow(self.lent, owner)
+        self.adopt(memory)
         resume_embedding(memory.root)
         for remark in memory.remarks:
             self.say(remark)
+        return memory if self.lent is None else nullcontext(memory)
+
+    def _borrow(self, memory: Memory, owner: str | None) -> Memory:
+        """Return `memory` if it is the one that is meant.
+
+        Raises:
+            DeclinedError: it is another one, and the caller opens that itself.
+        """
+        from quaid.resident.listener import DeclinedError
+
+        named = Path(self.cwd or "", Path(self.vault).expanduser()) if self.vault else memory.root
+        if os.path.realpath(named) != os.path.realpath(memory.root) or owner not in {None, memory.settings.owner}:
+            raise DeclinedError
         return memory
 
     def adopt(self, memory: Memory) -> Memory:
@@ -55,6 +79,10 @@ class Invocation:
 
     def progress(self, memory: Memory) -> ProgressBar:
         """A bar on a terminal's stderr for what `memory` does inside the `with`, once that takes long."""
+        if self.lent is not None:
+            from quaid.resident.listener import DeclinedError
+
+            raise DeclinedError  # what takes long is shown to the caller while it lasts
         from quaid.cli.progress import ProgressBar
 
         bar = ProgressBar(shown=sys.stderr.isatty() and not self.quiet)

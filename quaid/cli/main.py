@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
 from quaid.cli.invocation import Invocation, print_error
 from quaid.cli.terminal import closed_streams, safe_streams
@@ -19,14 +19,12 @@ EXIT_BUG = 3
 EXIT_INTERRUPTED = 130
 
 
-def run() -> NoReturn:
-    """The entry point of the `quaid` script."""
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line as a process does that ends with it, and return its exit code."""
     # A command makes many objects and little garbage: looking for it every 700 costs a cold recall 15 ms.
     gc.set_threshold(100_000)
-    code = main(sys.argv[1:]) if _has_streams() else 1
-    code = _close_output(code)
-    # Everything is closed and flushed. Taking the interpreter apart would cost a cold recall another 25 ms.
-    os._exit(code)
+    code = main(arguments) if _has_streams() else 1
+    return close_output(code)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,16 +33,10 @@ def main(arguments: Sequence[str]) -> int:
         # A note may hold what the terminal's encoding does not: an escape is shown instead of a failure.
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="backslashreplace")
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    # Set before anything is parsed, as parsing itself may fail.
-    invocation = Invocation(as_json="--json" in options)
     with safe_streams():
+        invocation = Invocation()
         try:
-            return invoke(list(arguments) or ["--help"], invocation)
-        except QuaidError as error:
-            candidates = getattr(error, "candidates", ())
-            more = {"candidates": [{"ref": ref, "text": text} for ref, text in candidates]} if candidates else {}
-            return _fail(invocation, error.code, str(error), error.exit_code, **more)
+            return invoke(arguments, invocation)
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
         except BrokenPipeError:
@@ -54,8 +46,20 @@ def main(arguments: Sequence[str]) -> int:
             return _fail_unforeseen(invocation, arguments, error)
 
 
-def invoke(arguments: list[str], invocation: Invocation) -> int:
-    """Run the command that `arguments` name and return its exit code; failures other than of usage are raised."""
+def invoke(arguments: Sequence[str], invocation: Invocation) -> int:
+    """Run the command that `arguments` name and return its exit code; failures that nobody foresaw are raised."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    # Set before anything is parsed, as parsing itself may fail.
+    invocation.as_json = "--json" in options
+    try:
+        return _invoke(list(arguments) or ["--help"], invocation)
+    except QuaidError as error:
+        candidates = getattr(error, "candidates", ())
+        more = {"candidates": [{"ref": ref, "text": text} for ref, text in candidates]} if candidates else {}
+        return _fail(invocation, error.code, str(error), error.exit_code, **more)
+
+
+def _invoke(arguments: list[str], invocation: Invocation) -> int:
     if arguments == ["--version"]:
         from quaid import __version__
 
@@ -143,7 +147,8 @@ def _fail(invocation: Invocation, code: str, message: str, exit_code: int, **mor
     return exit_code
 
 
-def _close_output(code: int) -> int:
+def close_output(code: int) -> int:
+    """Write what is left of the answer, and return the exit code: `code`, unless that fails."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -162,4 +167,4 @@ def _discard_output() -> None:
 
 
 if __name__ == "__main__":
-    run()
+    os._exit(run(sys.argv[1:]))

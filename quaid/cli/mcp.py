@@ -9,6 +9,7 @@ import typer
 
 from quaid import trust
 from quaid.cli.invocation import Invocation
+from quaid.cli.resident import run_call
 from quaid.cli.terminal import closed_streams
 from quaid.errors import UsageError
 
@@ -54,7 +55,7 @@ def run_mcp(
             raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http")
         from quaid.mcp.stdio import serve_stdio
 
-        serve_stdio(root, tools.value)
+        serve_stdio(root, tools.value, run_call)
     from quaid.mcp.http import PORT, serve_http
 
-    serve_http(root, tools.value, PORT if port is None else port)
+    serve_http(root, tools.value, PORT if port is None else port, run_call)

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, count, known, paragraphs, short, styled
+from quaid.cli.terminal import columns, count, known, moment, paragraphs, short, styled
 from quaid.report.outbound import describe_outbound
 from quaid.report.status import RepositoryStatus, Status, Watcher, status_of
+from quaid.resident.listener import Listening
 
 MAX_PATHS = 5
 _NAMES = {
@@ -48,6 +49,7 @@ def render_status(status: Status) -> str:
         ("index", _describe_index(status)),
         ("embedding", f"{embedding.provider}, {embedding.model}{ready}" if embedding.provider != "none" else "off"),
         ("watcher", _describe_watcher(status.watcher)),
+        ("resident", _describe_resident(status.resident)),
         ("state", status.state),
         ("outbound", describe_outbound(status.leaves, offline=status.offline)),
         ("waiting", f"{waiting}: quaid extract --pending" if status.waiting_episodes else None),
@@ -81,6 +83,12 @@ def _describe_index(status: Status) -> str:
         return state
     done = f"{state}, {index.chunks - index.pending:,} of {index.chunks:,} chunks embedded"
     return f"{done}; a process does the rest, words are found meanwhile" if index.embedding else done
+
+
+def _describe_resident(resident: Listening | None) -> str:
+    if resident is None:
+        return "not running (every call opens the memory itself)"
+    return f"process {resident.pid} ({resident.what}) since {moment(resident.since)}, {resident.memory_mb:,} MB"
 
 
 def _describe_watcher(watcher: Watcher | None) -> str:

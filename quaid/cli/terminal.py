@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from math import ceil
 from shutil import get_terminal_size
-from typing import Any, TextIO, cast
+from typing import Any, NamedTuple, TextIO, cast
 
 from quaid.text.invisible import escaped
 
@@ -25,6 +26,18 @@ closed_streams: set[int] = set()
 """The standard streams that this process was started without."""
 
 
+class Reader(NamedTuple):
+    """Who reads the output of a call that this process answers for another one: the streams, and what shapes them."""
+
+    out: TextIO
+    err: TextIO
+    environ: Mapping[str, str]
+    columns: int
+
+
+_reader: ContextVar[Reader | None] = ContextVar("reader", default=None)
+
+
 def has_terminal() -> bool:
     """Return whether stdout is a terminal."""
     return sys.stdout.isatty()
@@ -32,7 +45,9 @@ def has_terminal() -> bool:
 
 def styled(text: str, style: str) -> str:
     """`text` in a colour or weight, on a terminal that wants it (https://no-color.org)."""
-    if not has_terminal() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    reader = _reader.get()
+    environ = reader.environ if reader else os.environ
+    if not has_terminal() or environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
         return text
     return f"{_OWN}[{_STYLES[style]}m{text}{_OWN}[0m"
 
@@ -70,6 +85,31 @@ def safe_streams() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+class _RoutedStream:
+    """A stream that is a `Reader`'s in a thread which answers for that one, and its own in any other."""
+
+    def __init__(self, own: TextIO, name: str) -> None:
+        self._own = own
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        reader = _reader.get()
+        return getattr(getattr(reader, self._name) if reader else self._own, name)
+
+
+@contextmanager
+def printing_to(reader: Reader) -> Iterator[None]:
+    """Inside, what this thread prints goes to `reader`, safe to look at; other threads print where they did."""
+    if not isinstance(sys.stdout, _RoutedStream):
+        sys.stdout, sys.stderr = _RoutedStream(sys.stdout, "out"), _RoutedStream(sys.stderr, "err")
+    out, err = (cast("TextIO", _SafeStream(stream)) for stream in (reader.out, reader.err))
+    before = _reader.set(reader._replace(out=out, err=err))
+    try:
+        yield
+    finally:
+        _reader.reset(before)
 
 
 def print_exactly(data: bytes) -> None:
@@ -129,7 +169,8 @@ def paragraphs(*parts: str | None) -> str:
 
 def line_width() -> int:
     """The length of a line: as wide as the terminal, and no wider than reads well."""
-    return min(get_terminal_size().columns, _WIDEST)
+    reader = _reader.get()
+    return min(reader.columns if reader else get_terminal_size().columns, _WIDEST)
 
 
 def clipped(text: str, width: int) -> str:

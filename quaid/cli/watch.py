@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 import typer
 
 from quaid.cli.invocation import Invocation
+from quaid.cli.resident import run_call
 from quaid.cli.sync import changes, shape_of_sync
 from quaid.cli.terminal import seconds
 from quaid.place import state_folder
+from quaid.resident.listener import Listener
 from quaid.sync.derived_index import SyncReport
 from quaid.sync.follow import read_heartbeat
 
@@ -34,6 +36,7 @@ def run_watch(ctx: typer.Context) -> None:
         follower = memory.follow(lambda report: _show(invocation, report))
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: follower.stop())
+        Listener(memory.root, run_call, "quaid watch").start()
         invocation.say(f"Following {memory.root}. Stop with Ctrl-C.")
         follower.run()
     invocation.say("Stopped.")

@@ -20,28 +20,27 @@ from quaid.errors import QuaidError
 from quaid.local import hook_log
 from quaid.place import state_folder
 from quaid.redaction import admit
+from quaid.resident.call import NO_HOOKS, event_name, read_input
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
     from quaid.agents.prompt_context import HookAnswer
+    from quaid.memory import Memory
 
-NO_HOOKS = "QUAID_NO_HOOKS"
-"""Set for the models that Quaid itself asks: their prompts are not answered from memory, nor learned from."""
-MAX_INPUT = 64_000_000
 EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "stop", "session-end")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Answer one event. `arguments` are its name, and `--text` for the bare text instead of JSON."""
+def main(arguments: Sequence[str], stdin: bytes | None = None) -> int:
+    """Answer one event. `arguments` are its name, and `--text` for the bare text instead of JSON; `stdin`, what the
+    program tells about it, is read where it is not given.
+    """
     if os.environ.get(NO_HOOKS):
         return 0
     started = time.perf_counter()
-    # `SessionStart`, as Claude Code calls it, is `session-start`.
-    letters = (f"-{letter.lower()}" if letter.isupper() else letter for letter in "".join(arguments[:1]))
-    name = "".join(letters).strip("-")
+    name = event_name(arguments)
     root, problem = None, ""
     try:
-        event = _read(sys.stdin.buffer) if name in EVENTS else {}
+        event = _read(read_input() if stdin is None else stdin) if name in EVENTS else {}
         root = _find_vault(arguments, event)
         if name == "work":
             from quaid.hooks.queue_worker import run_worker
@@ -50,30 +49,47 @@ def main(arguments: Sequence[str]) -> int:
         elif name not in EVENTS:
             problem = f"there is no event {name!r}; known are {', '.join(EVENTS)}"
         else:
-            from quaid.hooks.events import MAX_ANSWER, answer
-
-            answered = answer(name, root, event)
-            problem = answered.problem
-            _print(answered, name, MAX_ANSWER, as_text="--text" in arguments)
+            problem = _respond(name, root, event, arguments, None)
     except QuaidError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
         problem = f"{type(error).__name__}: {error}"
+    _end(root, name, started, problem)
+    return 0
+
+
+def respond(memory: Memory, arguments: Sequence[str], stdin: bytes) -> int:
+    """Answer an event for the process that was called with it, from a memory that is open. What goes wrong is raised:
+    that process does it alone then.
+    """
+    started = time.perf_counter()
+    name = event_name(arguments)
+    problem = _respond(name, memory.root, _read(stdin), arguments, memory)
+    _end(memory.root, name, started, problem)
+    return 0
+
+
+def _respond(name: str, root: Path, event: dict[str, Any], arguments: Sequence[str], memory: Memory | None) -> str:
+    from quaid.hooks.events import MAX_ANSWER, answer
+
+    answered = answer(name, root, event, memory)
+    _print(answered, name, MAX_ANSWER, as_text="--text" in arguments)
+    return answered.problem
+
+
+def _end(root: Path | None, name: str, started: float, problem: str) -> None:
     if problem:
         problem = admit(problem).text
         print(escaped(f"quaid: hook {name}: {problem}"), file=sys.stderr)
     if root is not None:
         with suppress(OSError):
             hook_log.write(state_folder(root), name, (time.perf_counter() - started) * 1000, problem)
-    return 0
 
 
-def _read(stream: Any) -> dict[str, Any]:
+def _read(stdin: bytes) -> dict[str, Any]:
     """The event as the program describes it; empty where it cannot be read."""
-    if stream.isatty():
-        return {}
     try:
-        event = json.loads(stream.read(MAX_INPUT))
+        event = json.loads(stdin)
     except ValueError:
         return {}
     return event if isinstance(event, dict) else {}

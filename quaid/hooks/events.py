@@ -15,6 +15,7 @@ from quaid.place import INDEX_FILE, state_folder
 from quaid.redaction import admit
 
 if TYPE_CHECKING:
+    from quaid.memory import Memory
     from quaid.settings import Settings
 
 Event = Mapping[str, Any]
@@ -32,14 +33,16 @@ MAX_ANSWER = 8_000
 """Characters. Claude Code takes 10,000 and shows its agent a fifth of what is longer."""
 
 
-def answer(name: str, root: Path, event: Event) -> HookAnswer:
-    """Return what the event `name` injects into the agent's session, for the vault at `root`."""
+def answer(name: str, root: Path, event: Event, memory: Memory | None = None) -> HookAnswer:
+    """Return what the event `name` injects into the agent's session, for the vault at `root`; from `memory` where it is
+    open already.
+    """
     state = state_folder(root)
     session = admit(_field(event, "session_id")).text
     if name == "session-start":
-        return _begin(root, state, session, event)
+        return _begin(root, state, session, event, memory)
     if name == "user-prompt-submit":
-        return _prompt(root, session, event)
+        return _prompt(root, session, event, memory)
     if name == "post-tool-use":
         _note_edit(state, session, event)
     elif name == "stop":
@@ -51,53 +54,57 @@ def answer(name: str, root: Path, event: Event) -> HookAnswer:
     return HookAnswer()
 
 
-def _begin(root: Path, state: Path, session: str, event: Event) -> HookAnswer:
+def _begin(root: Path, state: Path, session: str, event: Event, memory: Memory | None) -> HookAnswer:
     from quaid.hooks.queue_worker import start_worker
 
     source = _field(event, "source")
+    has_work = queue.is_any(state) or queue.has_edited(state)
+    if has_work and memory is not None:
+        from quaid.resident.listener import DeclinedError
+
+        raise DeclinedError  # a worker asks models, with the keys of whoever starts it
     if session and source in _LOSES_CONTEXT:
         from datetime import UTC, datetime
 
         from quaid.local import sessions
 
         sessions.compact(state, session, datetime.now(UTC))
-    if queue.is_any(state) or queue.has_edited(state):
+    if has_work:
         start_worker(root)  # what was never ended, or left by a worker that was killed
     if source not in _GIVES_CONTEXT:
         return HookAnswer()
     from quaid.config import settings_for_reading
 
-    settings, problem = settings_for_reading(root)
-    text = _context(root, settings, _field(event, "cwd")) if settings.hooks.context else ""
+    settings, problem = (memory.settings, memory.problem) if memory else settings_for_reading(root)
+    if not settings.hooks.context:
+        return HookAnswer(problem=str(problem or ""))
+    longest, cwd = MAX_ANSWER - 200, _field(event, "cwd")
+    text = memory.context(None, longest, cwd) if memory else _context_alone(root, settings, longest, cwd)
     return HookAnswer(text, problem=str(problem or ""))
 
 
-def _context(root: Path, settings: Settings, cwd: str) -> str:
-    """The context of a session: from the standby, else from the index, brought up to date where it must be."""
-    from quaid.agents.standby import ask
-
-    tokens, longest = settings.hooks.context_tokens, MAX_ANSWER - 200
-    answered = ask(root, {"context": tokens, "longest": longest, "cwd": cwd})
-    if answered is not None:
-        return str(answered.get("text", ""))
+def _context_alone(root: Path, settings: Settings, longest: int, cwd: str) -> str:
+    """The context of a session from the index, brought up to date where it must be."""
     from datetime import UTC, datetime
 
     from quaid.agents.session_context import build_session_context, is_current
     from quaid.config import own_names
     from quaid.index import database
     from quaid.index.reader import IndexReader
+    from quaid.vault.layout import Layout
 
-    reader = IndexReader(state_folder(root) / INDEX_FILE)
+    reader, place = IndexReader(state_folder(root) / INDEX_FILE), Layout.of(settings.vault)
     try:
         try:
             index = reader.open()
-            is_behind = index is None or not is_current(root, index, datetime.now(UTC))
+            is_behind = index is None or not is_current(root, place, index, datetime.now(UTC))
         except database.DatabaseError:  # damaged: the sync rebuilds it
             is_behind = True
         if is_behind:
             reader.close()
             _bring_up_to_date(root, settings)
-        return build_session_context(root, reader.open(), own_names(root, settings), tokens, longest, cwd)
+        tokens, owners = settings.hooks.context_tokens, own_names(root, settings)
+        return build_session_context(root, reader.open(), owners, tokens, longest, cwd, place=place)
     finally:
         reader.close()
 
@@ -119,19 +126,19 @@ def _bring_up_to_date(root: Path, settings: Settings) -> None:
         Indexer(root, quick, Embedding(root, quick.embedding)).sync(options)
 
 
-def _prompt(root: Path, session: str, event: Event) -> HookAnswer:
+def _prompt(root: Path, session: str, event: Event, memory: Memory | None) -> HookAnswer:
     prompt = event.get("prompt")
     if not isinstance(prompt, str) or question_in(prompt) is None:
         return HookAnswer()
-    from quaid.agents.standby import ask
-
     if len(prompt) > 2 * _MAX_FIELD:
         prompt = f"{prompt[:_MAX_FIELD]}\n{prompt[-_MAX_FIELD:]}"
     is_kept = event.get("host") not in _SHOW_ONCE
-    answered = ask(root, {"prompt": prompt, "session": session, "is_kept": is_kept})
-    if answered is not None:
-        return HookAnswer(str(answered.get("text", "")), str(answered.get("news", "")))
-    return _recall_alone(root, prompt, session, is_kept=is_kept)
+    if memory is None:
+        return _recall_alone(root, prompt, session, is_kept=is_kept)
+    from quaid.agents.prompt_context import build_prompt_context
+
+    found = build_prompt_context(root, memory.settings, memory.recall, prompt, session, is_kept=is_kept)
+    return found._replace(problem=str(memory.problem or ""))
 
 
 def _recall_alone(root: Path, prompt: str, session: str, *, is_kept: bool) -> HookAnswer:

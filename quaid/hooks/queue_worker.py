@@ -30,7 +30,7 @@ RETRY_S = 300.0
 
 def start_worker(root: Path) -> None:
     """Start a worker for the vault at `root` without waiting for it. It ends at once where another one runs."""
-    processes.start_detached("quaid.hooks.queue_worker", str(root), state_folder(root) / LOG_DIR / LOG_FILE)
+    processes.start_detached("quaid.hooks.queue_worker", [str(root)], state_folder(root) / LOG_DIR / LOG_FILE)
 
 
 def run_worker(root: Path, *, idle_s: float | None = None) -> int:

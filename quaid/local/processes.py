@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from quaid.local import state_files
@@ -11,8 +12,8 @@ from quaid.local import state_files
 _MAX_LOG = 1_000_000
 
 
-def start_detached(module: str, argument: str, log: Path) -> None:
-    """Start `python -m MODULE ARGUMENT` without waiting for it; its stderr is appended to `log`, whose folder is made.
+def start_detached(module: str, arguments: Sequence[str], log: Path) -> None:
+    """Start `python -m MODULE ARGUMENTS` without waiting for it; its stderr is appended to `log`, whose folder is made.
 
     Raises:
         OSError: it cannot be started, or `log` cannot be written.
@@ -20,7 +21,7 @@ def start_detached(module: str, argument: str, log: Path) -> None:
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     state_files.rotate(log, _MAX_LOG)
     # -P: the working folder may hold a quaid/ or a json.py of its own.
-    argv = [sys.executable, "-P", "-m", module, argument]
+    argv = [sys.executable, "-P", "-m", module, *arguments]
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),

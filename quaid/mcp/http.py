@@ -17,6 +17,7 @@ from quaid.mcp.server import Server, Surface
 from quaid.mcp.stdio import shut_down, shut_down_on_signals
 from quaid.mcp.workers import Workers
 from quaid.place import state_folder
+from quaid.resident.listener import Run
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken
@@ -33,7 +34,7 @@ REQUEST_S = 10.0
 """The time for a whole request. A client that connects and stays silent would hold one of a few hundred places."""
 
 
-def serve_http(root: Path, surface: Surface, port: int) -> NoReturn:
+def serve_http(root: Path, surface: Surface, port: int, run_call: Run | None = None) -> NoReturn:
     """Serve until told to stop; then exit with 0. `port` 0 takes any that is free.
 
     Raises:
@@ -45,7 +46,7 @@ def serve_http(root: Path, surface: Surface, port: int) -> NoReturn:
     token = find_token(root)
     with closing(listen(port)) as listening:
         port = listening.getsockname()[1]
-        workers = Workers(root)
+        workers = Workers(root, run_call)
         config = uvicorn.Config(
             make_app(workers, surface, token, port),
             http=_protocol_with_timeout(),

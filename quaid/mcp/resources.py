@@ -11,6 +11,7 @@ from quaid.mcp.results import one_line
 from quaid.mcp.workers import Workers
 from quaid.model import CORE_FILES, Kind
 from quaid.text.quoting import PREFACE, neutralise
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
@@ -65,7 +66,9 @@ def add_resources(server: MCPServer, workers: Workers) -> None:
         """The active projects: what each is, how many documents it has, and which of them are stale."""
         from quaid.agents.project_context import read_projects
 
-        found = await workers.reading.run(lambda memory: read_projects(memory.root, most=None))
+        found = await workers.reading.run(
+            lambda memory: read_projects(memory.root, Layout.of(memory.settings.vault), most=None)
+        )
         return "\n".join([PREFACE, "", *(f"- {one_line(line)}" for line in found.lines)])
 
     @server.resource("memory://projects/{name}", title="A project", mime_type=MARKDOWN)

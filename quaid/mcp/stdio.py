@@ -21,6 +21,7 @@ from quaid.errors import UsageError
 if TYPE_CHECKING:
     from quaid.mcp.server import Surface
     from quaid.mcp.workers import Workers
+    from quaid.resident.listener import Run
 
 HOST_EVERY_S = 1.0
 """The interval at which it is checked that the host still runs."""
@@ -48,7 +49,7 @@ class JsonLines(TextIOWrapper):
         return _ESCAPE.sub(lambda found: "\\ufffd" if found[1] else found[0], line) if "\\u" in line else line
 
 
-def serve_stdio(root: Path, surface: Surface) -> NoReturn:
+def serve_stdio(root: Path, surface: Surface, run_call: Run | None = None) -> NoReturn:
     """Serve until stdin ends, the host dies or a signal comes; then exit with 0.
 
     Raises:
@@ -66,7 +67,7 @@ def serve_stdio(root: Path, surface: Surface) -> NoReturn:
             time.sleep(HOST_EVERY_S)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    workers = Workers(root)
+    workers = Workers(root, run_call)
     server = Server(workers, surface)
     gc.freeze()
     gc.set_threshold(10_000)  # a server runs for days

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from quaid.resident.opened import OpenedMemory
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
@@ -41,11 +44,10 @@ class _Progress:
 
 
 class Worker:
-    """Does jobs one after the other. The first of them opens the Memory."""
+    """Does jobs one after the other. The first of them opens the Memory of the vault at `root`."""
 
-    def __init__(self, name: str, open_memory: Callable[[], Memory]) -> None:
-        self._open_memory = open_memory
-        self._memory: Memory | None = None
+    def __init__(self, name: str, root: Path) -> None:
+        self._opened = OpenedMemory(root)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"quaid-{name}")
         self._running: set[_Progress] = set()
 
@@ -78,21 +80,16 @@ class Worker:
         """Stop the running job, take no more, and close the Memory as soon as the thread is free."""
         for progress in tuple(self._running):
             progress.is_stopped = True
-        closed = self._thread.submit(self._close)
+        closed = self._thread.submit(self._opened.close)
         self._thread.shutdown(wait=False)
         return closed
 
     def _run(self, job: Callable[[Memory], Result], progress: _Progress) -> Result:
-        if self._memory is None:
-            self._memory = self._open_memory()
-        self._memory.report_to(progress.update, progress.say)
+        memory = self._opened.open()
+        memory.report_to(progress.update, progress.say)
         self._running.add(progress)
         try:
             progress.say("")
-            return job(self._memory)
+            return job(memory)
         finally:
             self._running.discard(progress)
-
-    def _close(self) -> None:
-        if self._memory is not None:
-            self._memory.close()

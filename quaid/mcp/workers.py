@@ -9,16 +9,18 @@ import asyncio
 import os
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import wait
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from quaid.agents.standby import ANSWER_S, Standby
 from quaid.errors import QuaidError
 from quaid.local.locks import is_extracting, try_lock
 from quaid.mcp.worker import POLL_S, Reporter, Worker
 from quaid.place import state_folder
+from quaid.resident.call import ANSWER_S, Answer
+from quaid.resident.listener import DeclinedError, Listener, Run
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
@@ -34,22 +36,24 @@ CLOSE_S = 1.0
 
 
 class Workers:
-    """The workers of one vault, the thread that follows it, and the standby that answers hooks."""
+    """The workers of one vault, the thread that follows it, and the one that answers calls of other processes by
+    `run_call`.
+    """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, run_call: Run | None = None) -> None:
         self.root = root
         self.state = state_folder(root)
-        self.reading = Worker("reading", self._open)
-        self.writing = Worker("writing", self._open)
-        self.slow = Worker("slow", self._open)
-        self.documents = Worker("documents", self._open)
+        self.reading = Worker("reading", root)
+        self.writing = Worker("writing", root)
+        self.slow = Worker("slow", root)
+        self.documents = Worker("documents", root)
         self._watch = _Watch(root)
-        self._standby = Standby(root, self._answer_hook)
+        self._listener = run_call and Listener(root, run_call, "quaid mcp", use=self._lend)
         self._is_warm = False
         self._gave_up = False
 
     def warm(self) -> None:
-        """Load the embedding model, bring the index up to date, stand by for hooks and see that the vault is followed;
+        """Load the embedding model, bring the index up to date, answer other processes, see that the vault is followed;
         once. What fails here fails again, and is told, when somebody asks.
         """
 
@@ -60,7 +64,8 @@ class Workers:
         if not self._is_warm:
             self._is_warm = True
             self.reading.submit(warm)
-            self._standby.start()
+            if self._listener is not None:
+                self._listener.start()
             self._watch.start()
 
     async def wait_for_extractions(self, report: Reporter) -> bool:
@@ -80,32 +85,19 @@ class Workers:
     def close(self) -> None:
         """Stop everything; what is under way has a second to end."""
         self._is_warm = True  # from here on it must not begin
-        self._standby.close()
+        if self._listener is not None:
+            self._listener.close()
         self._watch.stop()
         wait([worker.close() for worker in (self.writing, self.slow, self.documents, self.reading)], CLOSE_S)
         self._watch.join()
 
-    def _answer_hook(self, question: dict[str, Any]) -> dict[str, str]:
-        """Answer a hook, which has no time to load a model, with the context of its session or of its prompt."""
-
-        def answer(memory: Memory) -> dict[str, str]:
-            from quaid.agents.prompt_context import build_prompt_context
-
-            if "context" in question:
-                return {"text": memory.context(question["context"], question["longest"], question.get("cwd"))}
-            prompt, session = str(question["prompt"]), str(question.get("session"))
-            is_kept = bool(question.get("is_kept", True))
-            context = build_prompt_context(
-                memory.root, memory.settings, memory.recall, prompt, session, is_kept=is_kept
-            )
-            return context._asdict()
-
-        return self.reading.submit(answer).result(ANSWER_S)
-
-    def _open(self) -> Memory:
-        from quaid.memory import Memory
-
-        return Memory.open(self.root)
+    def _lend(self, job: Callable[[Memory], Answer]) -> Answer:
+        future = self.reading.submit(job)
+        try:
+            return future.result(ANSWER_S)
+        except TimeoutError:  # its caller waits no longer
+            future.cancel()
+            raise DeclinedError from None
 
 
 class _Watch:

@@ -85,6 +85,7 @@ class Answers:
         self._past: PastIndexes | None = None
         self._in_memory: apsw.Connection | None = None
         self._distrusted: Unwritable | None = None
+        self.before_model: Callable[[], None] = lambda: None  # may refuse, by raising, that a model is asked
 
     def answer(self, query: str, options: RecallOptions, *, as_of: str | None, progress: Progress | None) -> Recall:
         """Return the answer of the present index, or of the one as of a revision or day.
@@ -268,8 +269,16 @@ class Answers:
         trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
         return _with_degraded(replace(answer, trace=trace), [*past.degraded, *conflicts])
 
+    @property
+    def is_without_file(self) -> bool:
+        """Whether the index was damaged and no other could be written, so that it is kept in memory from then on."""
+        return self._distrusted is not None
+
     def _open_judge(self) -> Judge | None:
-        if self._judge is None and self._settings.models.provider not in {"", "none"}:
+        if self._settings.models.provider in {"", "none"}:
+            return None
+        self.before_model()
+        if self._judge is None:
             from quaid.recall.rerank import ModelJudge
 
             models = self._models()

@@ -28,6 +28,7 @@ from quaid.model import Finding, Level
 from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
 from quaid.report.attention import MISPLACED_STEP, WAITING_STEP, list_long_core_notes
 from quaid.report.outbound import describe_outbound, list_outbound
+from quaid.resident.listener import find_listening, why_nobody_can_listen
 from quaid.sync.follow import read_heartbeat
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction
@@ -225,6 +226,18 @@ def check_watcher(memory: Memory) -> Outcome:
     return "ok", f"Process {heartbeat.pid} follows by {heartbeat.mode}"
 
 
+def check_resident(memory: Memory) -> Outcome:
+    """Tell which process answers for others, and check that one could."""
+    if memory.settings.resident == "off":
+        return "ok", "Off; every call opens the memory itself"
+    if (listening := find_listening(memory.root)) is not None:
+        return "ok", f"Process {listening.pid} ({listening.what}) answers for others, in {listening.memory_mb:,} MB"
+    if (problem := why_nobody_can_listen(memory.root)) is not None:
+        step = "name another folder for the states with QUAID_STATE_DIR, or: quaid config resident off"
+        return "warning", f"No process can answer for others: {problem}.", step
+    return "ok", "Not running; the next recall or hook starts one"
+
+
 def check_janitor(memory: Memory) -> Outcome:
     """Check that the janitor has run as planned."""
     from quaid.janitor.news import overdue_in
@@ -380,6 +393,7 @@ CHECKS: dict[str, Callable[[Memory], Outcome]] = {
     "models": check_models,
     "outbound": check_outbound,
     "watcher": check_watcher,
+    "resident": check_resident,
     "janitor": check_janitor,
     "hooks": check_hooks,
     "queue": check_queue,

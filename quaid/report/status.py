@@ -15,6 +15,7 @@ from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import visible_paths
 from quaid.report.attention import Attention, list_attention
 from quaid.report.outbound import list_outbound
+from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.follow import read_heartbeat
 from quaid.vault.uncommitted import list_uncommitted
@@ -87,6 +88,8 @@ class Status:
     index: Index
     embedding: EmbeddingState
     watcher: Watcher | None
+    resident: Listening | None
+    """The process that answers for others."""
     state: str
     """The folder of what only this machine knows."""
     leaves: tuple[str, ...]
@@ -131,6 +134,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         index=index,
         embedding=embedding,
         watcher=watcher,
+        resident=find_listening(memory.root),
         state=str(state_folder(memory.root)),
         leaves=tuple(list_outbound(memory.settings)),
         offline=memory.settings.offline,

@@ -357,6 +357,10 @@ class Settings:
 
     offline: Annotated[bool, Cautious(value=True)] = False
     """Nothing leaves this machine: models, embeddings, weights and webhooks elsewhere are not asked."""
+    resident: Annotated[Literal["auto", "off"], Cautious("off")] = "auto"
+    """A process that has the memory open answers `quaid recall` and hooks: `quaid mcp`, `quaid watch`, else one that
+    the first call starts and that ends after 15 minutes without a question. With `off` each call is alone.
+    """
     owner: str = "default"
     owner_name: str = ""
     """The name of the owner's person note in entities/, whom `my` and `our` mean; empty means `owner`."""

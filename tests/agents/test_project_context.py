@@ -11,13 +11,12 @@ from vaults import Vault
 
 from quaid.agents.project_context import MAX_PROJECTS, ProjectContext, read_projects
 from quaid.agents.session_context import RecentFact, SessionContext, render_context
-from quaid.agents.standby import ask
 from quaid.docs import registry
 from quaid.docs.registrar import NewProject
 from quaid.hooks.events import answer
-from quaid.mcp.workers import Workers
 from quaid.place import state_folder
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+from quaid.vault.layout import Layout
 
 KEY = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
@@ -36,7 +35,7 @@ def studio(vault: Vault, tmp_path: Path) -> SourceRepo:
 
 
 def told(vault: Vault, cwd: Path | str | None = None) -> ProjectContext:
-    return read_projects(vault.root, None if cwd is None else str(cwd))
+    return read_projects(vault.root, Layout(), None if cwd is None else str(cwd))
 
 
 def test_a_vault_without_projects_is_left_alone(vault: Vault) -> None:
@@ -114,12 +113,8 @@ def test_the_hook_that_begins_a_session_tells_it(vault: Vault, studio: SourceRep
     alone = answer("session-start", vault.root, event).text
     assert "- studio (The studio), where this session works: " in alone
     assert "## projects/studio/AGENTS.md\n# Agents\n\nAsk before you fire." in alone
-    workers = Workers(vault.root)
-    try:
-        workers.warm()
-        assert ask(vault.root, {"context": 1_500, "longest": 7_800, "cwd": str(studio.path)}) == {"text": alone}
-    finally:
-        workers.close()
+    with vault.memory() as memory:
+        assert answer("session-start", vault.root, event, memory).text == alone
 
 
 def test_a_secret_is_neither_told_nor_kept(vault: Vault, studio: SourceRepo) -> None:

@@ -20,6 +20,7 @@ from quaid.place import state_folder
 from quaid.recall.core_room import list_cut
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.settings import HookSettings
+from quaid.vault.layout import Layout
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FACT = "---\nid: 01{name}\ntype: fact\nstatus: active\nowner: {owner}\nprivacy: {privacy}\ncreated: {day}T10:00:00Z\n{more}---\n{text}\n"
@@ -32,7 +33,7 @@ def fact(vault, name, text, day="2026-11-20", owner="default", privacy="shared",
 
 def told(vault, owners=frozenset({"default"})):
     with vault.memory() as memory:
-        return read_context(vault.root, memory.whole_index(), owners, NOW)
+        return read_context(vault.root, memory.whole_index(), owners, NOW, place=Layout())
 
 
 def test_a_new_vault_has_nothing_to_tell(vault):

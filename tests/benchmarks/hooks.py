@@ -3,7 +3,7 @@
     python tests/benchmarks/hooks.py [--notes 10000] [--runs 15] [--keep FOLDER] [--json result.json]
 
 The vault is the one of scale.py (FOLDER/quaid-scale-NOTES, made where it is missing), copied. A prompt is answered twice:
-by the hook alone, by words and graph, and by a process that stands by with the embedding model loaded.
+by the hook alone, by words and graph, and by the resident, with the embedding model loaded.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from machine import describe_machine
+from resident import resident
 from scale import generate
 
 from quaid import Memory
-from quaid.agents.prompt_context import build_prompt_context
-from quaid.agents.standby import Standby
 from quaid.local import queue
 from quaid.place import state_folder
 from quaid.trust import trust
@@ -61,7 +60,7 @@ def measure(notes: int, runs: int, keep: str | None) -> dict[str, tuple[float, f
     root = Path(shutil.copytree(source, folder / "vault", symlinks=True))
     trust(root)
     os.environ |= {"QUAID_HOME": str(root), "QUAID_HOOKS_EXTRACT": "false", "QUAID_HOOKS_RECALL": "on"}
-    os.environ["CLAUDE_CONFIG_DIR"] = str(folder)
+    os.environ |= {"CLAUDE_CONFIG_DIR": str(folder), "QUAID_RESIDENT": "off"}
     transcript = folder / "projects/-x/t.jsonl"
     transcript.parent.mkdir(parents=True)
     transcript.write_text("{}\n")
@@ -82,13 +81,10 @@ def measure(notes: int, runs: int, keep: str | None) -> dict[str, tuple[float, f
             "prompt: ok": times(runs, lambda _: hook("user-prompt-submit", {"prompt": "ok"})),
             "prompt, alone": times(runs, prompt),
         }
-        with Memory.open(root) as memory:
-            memory.recall("warm up")
-            standing = Standby(root, lambda asked: answer(memory, asked))
-            standing.start()
-            figures["session-start, one stands by"] = times(runs, lambda _: begin(root))
-            figures["prompt, one stands by"] = times(runs, prompt)
-            standing.close()
+        with resident(root):
+            figures["session-start, resident"] = times(runs, lambda _: begin(root))
+            figures["prompt: ok, resident"] = times(runs, lambda _: hook("user-prompt-submit", {"prompt": "ok"}))
+            figures["prompt, resident"] = times(runs, prompt)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return figures
@@ -102,13 +98,6 @@ def times(runs: int, call: Callable[[int], object]) -> tuple[float, float]:
         call(number)
         taken.append((time.perf_counter() - started) * 1000)
     return statistics.median(taken[1:]), max(taken[1:])
-
-
-def answer(memory: Memory, asked: dict) -> dict[str, str]:
-    """As `quaid mcp` answers."""
-    if "context" in asked:
-        return {"text": memory.context(asked["context"], asked["longest"], asked["cwd"])}
-    return build_prompt_context(memory.root, memory.settings, memory.recall, **asked)._asdict()
 
 
 def begin(root: Path) -> None:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from residents import listening
+from vaults import Vault
 
 
 @pytest.fixture(autouse=True)
@@ -16,8 +17,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 @pytest.fixture
-def sockets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of the sockets. Its path is short: the name of a socket may have a hundred bytes."""
-    with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
-        yield Path(folder)
+def answering(home: Vault, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A process that has the memory open."""
+    with listening(home.root, monkeypatch):
+        yield

@@ -8,10 +8,8 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,12 +19,13 @@ from capture.test_real_data import needs
 from hook_sessions import TALK, state, talk
 from vaults import assert_verified, wait_for
 
+from quaid import config
 from quaid.agents.prompt_context import build_prompt_context, question_in
-from quaid.agents.standby import Standby, ask
 from quaid.hooks import entry, events
 from quaid.hooks.queue_worker import run_worker, start_worker
 from quaid.local import queue, sessions
 from quaid.recall.cutoff import tokens
+from quaid.resident.call import EXIT, RAW, Call
 
 COMMAND = [sys.executable, "-m", "quaid"]
 
@@ -69,6 +68,13 @@ class TestSessionStart:
         assert told["hookEventName"] == "SessionStart"
         assert "Maya is a potter." in told["additionalContext"]
         assert call(name, "--text", source="startup").startswith("<quaid-memory>")
+
+    def test_it_reads_the_settings_once(self, call, home, monkeypatch):
+        asked = []
+        read = config.read_vault_config
+        monkeypatch.setattr(config, "read_vault_config", lambda root: asked.append(root) or read(root))
+        assert "Maya is a potter." in call("session-start", source="startup")
+        assert len(asked) == 1
 
     def test_it_is_never_behind_the_files(self, call, home):
         day = f"{datetime.now(UTC):%Y/%m}"
@@ -429,56 +435,27 @@ def test_the_whole_way_as_programs_call_it(home, tmp_path):
     assert "Biscuit" in call("UserPromptSubmit", session_id="s2", prompt="What is our quokka called?")
 
 
-class TestStandby:
-    def test_who_has_the_memory_open_answers(self, home, sockets, call):
-        assert ask(home.root, {}) is None
-        standing = Standby(home.root, lambda asked: {"text": f"for {asked.get('prompt') or asked['longest']}"})
-        assert standing.start()
-        assert ask(home.root, {"prompt": "milk"}) == {"text": "for milk"}
-        assert call("user-prompt-submit", "--text", prompt="milk").strip() == "for milk"
-        assert call("session-start", "--text", source="startup").strip() == f"for {events.MAX_ANSWER - 200}"
-        standing.close()
-        assert ask(home.root, {"prompt": "milk"}) is None
-        assert not list(sockets.rglob("*.sock"))
+class TestResident:
+    def test_who_has_the_memory_open_answers(self, home, answering):
+        questions = {
+            "user-prompt-submit": ("oat milk", {"prompt": "What milk does Maya take in her coffee?"}),
+            "SessionStart": ("Maya is a potter", {"source": "startup"}),
+        }
+        for event, (expected, given) in questions.items():
+            stdin = json.dumps({"session_id": "s9", **given}).encode()
+            answer = Call(str(home.root), ["hook", event, "--text"], stdin).ask()
+            assert answer is not None
+            told, code = b"".join(part for kind, part in answer if kind == RAW).decode(), answer[-1]
+            assert told.startswith("<quaid-memory>")
+            assert expected in told
+            assert code == (EXIT, b"0")
+        assert sessions.read(state(home), "s9").ids
 
-    def test_a_dead_one_is_passed_over(self, home, sockets):
-        standing = Standby(home.root, lambda asked: {"text": "here"})
-        standing.start()
-        folder = next(sockets.glob("quaid-*"))
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dead:
-            dead.bind(str(folder / "1.sock"))
-        os.utime(folder / "1.sock", (2**31, 2**31))
-        assert ask(home.root, {}) == {"text": "here"}
-        assert not (folder / "1.sock").exists()
-        standing.close()
-
-    def test_one_that_hangs_is_not_waited_for(self, home, monkeypatch, sockets, call):
-        monkeypatch.setattr("quaid.agents.standby.ANSWER_S", 0.05)
-        leave = threading.Event()
-        standing = Standby(home.root, lambda _: leave.wait(5) and {})
-        standing.start()
-        assert "oat milk" in call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
-        leave.set()
-        standing.close()
-
-    def test_a_folder_that_others_can_enter_is_not_trusted(self, home, sockets):
-        standing = Standby(home.root, lambda _: {"text": "here"})
-        standing.start()
-        next(sockets.glob("quaid-*")).chmod(0o777)
-        assert ask(home.root, {}) is None
-        assert not Standby(home.root, lambda _: {}).start()
-        standing.close()
-
-    def test_what_is_no_question_harms_nobody(self, home, sockets):
-        standing = Standby(home.root, lambda asked: {"text": asked["prompt"]})
-        standing.start()
-        path = next(sockets.rglob("*.sock"))
-        for data in (b"\n", b"{\n", b"[]\n", b'{"x": 1}\n'):
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-                client.connect(str(path))
-                client.sendall(data)
-        assert ask(home.root, {"prompt": "still"}) == {"text": "still"}
-        standing.close()
+    def test_a_session_that_finds_work_is_begun_by_its_own_process(self, home, answering, call, tmp_path):
+        """A worker has the environment of whoever starts it, and so their keys."""
+        call("stop", transcript_path=talk(tmp_path / "t.jsonl"))
+        begun = Call(str(home.root), ["hook", "session-start"], b'{"source": "startup"}')
+        assert begun.ask() is None
 
 
 def test_a_session_is_given_nothing_it_could_not_be_shown(home, monkeypatch):

@@ -18,7 +18,11 @@ PACKAGE = ROOT / "quaid"
 CODE = Package(PACKAGE)
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 DOORS = {"cli", "mcp", "hooks"}
-OPENS = {"cli/hook.py": {"hooks"}, "cli/mcp.py": {"mcp"}}  # commands that open another door
+OPENS = {
+    "cli/hook.py": {"hooks"},
+    "cli/mcp.py": {"mcp"},
+    "cli/resident.py": {"hooks"},
+}  # commands that open another door
 
 
 def read_table():
@@ -34,7 +38,7 @@ def read_table():
     return allowed
 
 
-ALLOWED = read_table() | {"__init__": {"memory", "place"}, "__main__": {"cli", "hooks"}}
+ALLOWED = read_table() | {"__init__": {"memory", "place"}, "__main__": {"cli", "hooks", "resident"}}
 
 # A foreign library -> the files or folders that may import it.
 OWNERS = {

@@ -13,11 +13,13 @@ from pathlib import Path
 import anyio
 import pytest
 from mcp_host import DEFAULT, HELLO, call, hosted
+from residents import printed
 from vaults import Vault, wait_for
 
-from quaid.agents.standby import ask
 from quaid.mcp import stdio
 from quaid.place import state_folder
+from quaid.resident.call import Call
+from quaid.resident.listener import find_listening
 from quaid.sync.follow import read_heartbeat
 
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -74,6 +76,7 @@ def serving(*command, **options):
 @pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
 def test_both_eras_of_the_protocol(vault: Vault, monkeypatch, mode, version) -> None:
     monkeypatch.setenv("QUAID_HOOKS_RECALL", "on")
+    monkeypatch.setenv("QUAID_RESIDENT", "auto")
 
     async def body():
         async with hosted(vault.root, mode=mode) as client:
@@ -92,19 +95,17 @@ def test_both_eras_of_the_protocol(vault: Vault, monkeypatch, mode, version) -> 
                 lambda: wait_for(lambda: read_heartbeat(state_folder(vault.root)), "a watch")
             )
             assert heartbeat is not None
-            prompt = {"prompt": "What tea does Jon take in the morning?", "session": "s1", "is_kept": False}
-            answers = []
-
-            def is_answered():
-                answers.append(ask(vault.root, prompt))
-                return answers[-1]
-
-            await anyio.to_thread.run_sync(lambda: wait_for(is_answered, "an answer in time"))
-            assert "green tea" in answers[-1]["text"]
+            question = ["search", "tea in the morning"]
+            answered = await anyio.to_thread.run_sync(
+                lambda: wait_for(lambda: Call(str(vault.root), question).ask(), "an answer in time")
+            )
+            assert answered is not None
+            assert "green tea" in printed(vault.root, question)[0]
+            assert find_listening(vault.root).what == "quaid mcp"
 
     anyio.run(body)
     wait_for(lambda: read_heartbeat(state_folder(vault.root)) is None, "the watch to end")
-    assert ask(vault.root, {"prompt": "anything", "session": "s1"}) is None
+    assert find_listening(vault.root) is None
     vault.assert_sound()
 
 

@@ -130,7 +130,7 @@ def test_own_lists_in_a_folder_called_review_are_no_questions(unmanaged, tmp_pat
     vault.write("review/list.md", "# Mine\n\n- [ ] buy milk\n")
     with vault.memory() as memory:
         assert questions.list_questions(vault.root, DEFAULT) == []
-        assert read_context(vault.root, memory.index(), frozenset({"default"}), NOW).questions == ()
+        assert read_context(vault.root, memory.index(), frozenset({"default"}), NOW, place=Layout()).questions == ()
 
 
 def test_a_file_in_a_folder_called_like_quaids_can_be_analyzed(adopted):

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from mcp_host import talk
 from recall.test_owners import OPEN, SECRET, WORDS, note
+from residents import listening, printed
 from vaults import Vault, copy_vault
 
 from quaid.cli.main import main
 from quaid.errors import NoteNotFoundError
 from quaid.memory import Memory
+from quaid.resident.call import Call
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -193,18 +195,15 @@ def test_what_has_become_private_is_not_told_as_it_was(vault: Vault) -> None:
         assert memory.recall("pangolin", as_of="HEAD~1").hits
 
 
-def test_who_stands_by_for_one_owner_does_not_answer_for_another(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    from quaid.agents.standby import Standby, ask
-
+def test_who_answers_for_one_owner_does_not_answer_for_another(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault.write("facts/secret.md", note("01secret", "The pangolin is in the attic.", "jon"))
     monkeypatch.setenv("QUAID_OWNER", "jon")
-    standing = Standby(vault.root, lambda _: {"text": "private"})
-    standing.start()
-    try:
-        assert ask(vault.root, {}) == {"text": "private"}
+    with listening(vault.root, monkeypatch):
+        question = ["search", "pangolin"]
+        assert "attic" in printed(vault.root, question)[0]
+        assert Call(str(vault.root), [*question, "--owner", "maya"]).ask() is None
         monkeypatch.setenv("QUAID_OWNER", "maya")
-        assert ask(vault.root, {}) is None
-    finally:
-        standing.close()
+        assert Call(str(vault.root), question).ask() is None
 
 
 def test_an_export_says_what_it_lacks(vault: Vault, capsys: pytest.CaptureFixture[str]) -> None:

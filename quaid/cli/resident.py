@@ -1,0 +1,95 @@
+"""Command lines and events that are answered for other processes, and the process that does nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from io import TextIOBase
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from quaid.resident.call import ERR, EXIT, OUT, RAW, Answer, Call
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from quaid.memory import Memory
+
+
+class _Written(TextIOBase):
+    """A stream of the caller's: what is written to it is kept, in one order for all of them."""
+
+    def __init__(self, answer: Answer, kind: int, encoding: str, *, is_terminal: bool) -> None:
+        self._answer = answer
+        self._kind = kind
+        self._encoding = encoding
+        self._is_terminal = is_terminal
+        self.buffer = self if kind == RAW else _Written(answer, RAW, encoding, is_terminal=is_terminal)
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+    def write(self, text: str | bytes) -> int:
+        self._answer.append((self._kind, text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text))
+        return len(text)
+
+
+def run_call(memory: Memory, call: Call) -> Answer:
+    """Return what the command or event of `call` prints, and its exit code, as its own process would answer.
+
+    Raises:
+        DeclinedError: only its own process can answer.
+    """
+    from quaid.cli.invocation import Invocation
+    from quaid.cli.terminal import Reader, printing_to
+
+    answer: Answer = []
+    out = _Written(answer, OUT, call.encoding, is_terminal=call.has_terminal)
+    err = _Written(answer, ERR, call.encoding, is_terminal=call.has_error_terminal)
+    reader = Reader(cast("TextIO", out), cast("TextIO", err), call.environ, call.columns)
+    memory.answers.before_model = _decline
+    try:
+        with printing_to(reader):
+            if call.arguments[0] == "hook":
+                from quaid.hooks.entry import respond
+
+                code = respond(memory, call.arguments[1:], call.stdin)
+            else:
+                from quaid.cli.main import invoke
+
+                code = invoke(call.arguments, Invocation(cwd=call.cwd, lent=memory))
+    finally:
+        memory.answers.before_model = lambda: None
+    answer.append((EXIT, str(code).encode()))
+    return answer
+
+
+def _decline() -> None:
+    """A model is asked with the keys of whoever wants to know, and for as long as they wait."""
+    from quaid.resident.listener import DeclinedError
+
+    raise DeclinedError
+
+
+def main(root: Path, idle_s: float) -> None:
+    """Answer for the vault at `root` until nobody has asked for `idle_s` seconds."""
+    import gc
+
+    from quaid.resident.listener import Listener
+
+    listener = Listener(root, run_call, "resident", idle_s=idle_s)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: listener.close())
+    gc.set_threshold(100_000)
+    listener.listen()
+
+
+if __name__ == "__main__":
+    os.closerange(3, 1_024)  # a pipe of whoever made the first call would stay open as long as this process
+    os.chdir("/")  # the folder that it was started in may be removed or unmounted
+    main(Path(sys.argv[1]), float(sys.argv[2]))

@@ -1,0 +1,250 @@
+"""A command or event that a process which has the memory open can answer: where that listens, the question, its answer.
+
+Whoever gets no answer goes on alone. Imports next to nothing: most of what such a call takes is the start of Python.
+"""
+
+from __future__ import annotations
+
+import _socket  # the module around it takes as long to import as Python to start
+import os
+import stat
+import sys
+import zlib
+
+from quaid.place import RUN_DIR, config_path, find_vault_path, state_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SWITCH = "QUAID_RESIDENT"
+"""The variable of the setting `resident`: with `off` a call goes without."""
+COMMANDS = frozenset({"recall", "search", "context", "list"})
+EVENTS = frozenset({"session-start", "user-prompt-submit"})
+ABOUT = "about"
+"""Asks a process that listens who it is."""
+NO_HOOKS = "QUAID_NO_HOOKS"
+"""Set for the models that Quaid itself asks: their prompts are not answered from memory, nor learned from."""
+ANSWER_S = 1.0
+"""Seconds after which a caller goes on alone: whoever listens is busy with something long."""
+MAX_INPUT = 64_000_000
+MAX_SENT = 1_000_000
+"""Bytes of an event that are sent to another process."""
+_MAX_PATH = 100
+"""Bytes; the name of a socket may have 104 on macOS."""
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SETTINGS = ("QUAID_", "OPENAI_", "OLLAMA_")
+_OF_CALLS = frozenset({SWITCH, NO_HOOKS, "QUAID_HOME", "QUAID_MCP_TOKEN"})
+"""Variables that mean one call or one server, and change no answer."""
+
+OUT, ERR, RAW, EXIT = 1, 2, 3, 4
+Answer = list[tuple[int, bytes]]
+"""What was printed, in order: (`OUT` or `ERR`, UTF-8) as text, (`RAW`, bytes) as bytes to stdout, and last (`EXIT`,
+the exit code).
+"""
+
+
+class Call:
+    """A command line, and what of its process shapes the answer."""
+
+    def __init__(self, root: str, arguments: Sequence[str], stdin: bytes = b"", cwd: str | None = None) -> None:
+        self.root = root
+        self.arguments = list(arguments)
+        self.stdin = stdin
+        self.cwd = os.getcwd() if cwd is None else cwd
+        self.encoding = (sys.stdout.encoding or "") if sys.stdout else ""
+        self.has_terminal = bool(sys.stdout) and sys.stdout.isatty()
+        self.has_error_terminal = bool(sys.stderr) and sys.stderr.isatty()
+        self.columns = _columns()
+        self.environ = {name: os.environ[name] for name in ("NO_COLOR", "TERM") if name in os.environ}
+
+    def pack(self, identity: str) -> bytes:
+        """Return the call as bytes, for the process that `identity` describes."""
+        told = [identity, self.cwd, self.encoding, "1" if self.has_terminal else "",
+                "1" if self.has_error_terminal else "", str(self.columns), self.environ.get("NO_COLOR", ""),
+                self.environ.get("TERM", ""), str(len(self.arguments)), *self.arguments, ""]  # fmt: skip
+        return "\0".join(told).encode("utf-8", "surrogatepass") + self.stdin
+
+    @classmethod
+    def unpack(cls, root: str, data: bytes) -> tuple[str, Call]:
+        """Return the identity that was asked, and the call.
+
+        Raises:
+            ValueError: it is none.
+        """
+        fixed = data.split(b"\0", 9)
+        count = int(fixed[8]) if len(fixed) == 10 else -1
+        rest = fixed[-1].split(b"\0", count) if 0 <= count < 1_000 else []
+        if len(rest) != count + 1:
+            raise ValueError("it is no call")
+        identity, cwd, encoding, out, err, columns, no_color, term, _ = (_text(field) for field in fixed[:9])
+        call = cls(root, [_text(argument) for argument in rest[:-1]], rest[-1], cwd)
+        call.encoding = encoding
+        call.has_terminal, call.has_error_terminal, call.columns = bool(out), bool(err), int(columns)
+        call.environ = {"NO_COLOR": no_color, "TERM": term}
+        return identity, call
+
+    def ask(self) -> Answer | None:
+        """Return the answer of the process that listens for this vault; None where none answers in time."""
+        try:
+            identity = identity_of(self.root)
+            path = socket_path(identity)
+            if len(self.stdin) > MAX_SENT or not is_private(os.path.dirname(path)):
+                return None
+            data = self.pack(identity)
+            connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        except (OSError, AttributeError):  # nobody ever listened; or this system has no such sockets
+            return None
+        try:
+            connection.settimeout(ANSWER_S)
+            connection.connect(path)
+            if not is_own_peer(connection):
+                return None
+            connection.sendall(data)
+            connection.shutdown(_socket.SHUT_WR)
+            received = []
+            while part := connection.recv(262_144):
+                received.append(part)
+        except OSError:
+            return None
+        finally:
+            connection.close()
+        return unpack_answer(b"".join(received))
+
+
+def of_this_process(arguments: Sequence[str]) -> Call | None:
+    """Return this process as a call that another one may answer; None where it is none of those."""
+    if os.environ.get(SWITCH, "").lower() == "off" or not (sys.stdin and sys.stdout and sys.stderr) or not arguments:
+        return None
+    is_hook = arguments[0] == "hook" and event_name(arguments[1:]) in EVENTS and not os.environ.get(NO_HOOKS)
+    if (not is_hook and arguments[0] not in COMMANDS) or "-h" in arguments or "--help" in arguments:
+        return None
+    try:
+        stdin = read_input() if is_hook else b""
+        named = _named_vault(arguments) or os.environ.get("QUAID_HOME")
+        start = (_folder_of_event(stdin) if is_hook and not named else "") or os.getcwd()
+        root = os.path.expanduser(named) if named else find_vault_path(start) or os.path.expanduser("~/quaid")
+        return Call(os.path.abspath(root), arguments, stdin)
+    except OSError:  # the working folder is gone
+        return None
+
+
+def event_name(arguments: Sequence[str]) -> str:
+    """Return the event of a `quaid hook`: `SessionStart`, as Claude Code calls it, is `session-start`."""
+    letters = (f"-{letter.lower()}" if letter.isupper() else letter for letter in "".join(arguments[:1]))
+    return "".join(letters).strip("-")
+
+
+def read_input() -> bytes:
+    """Return what a program tells about an event on stdin."""
+    return b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT)
+
+
+def show(answer: Answer) -> int:
+    """Print an answer as the process that made it would have, and return its exit code.
+
+    Raises:
+        OSError: nobody reads any more, or the disk is full.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # as the command line does
+    for kind, data in answer[:-1]:
+        if kind == RAW:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+        else:
+            (sys.stdout if kind == OUT else sys.stderr).write(data.decode("utf-8", "surrogatepass"))
+    sys.stdout.flush()
+    return int(answer[-1][1])
+
+
+def pack_answer(answer: Answer) -> bytes:
+    """Return the answer as bytes: of each part its kind, its length in four bytes, and what was printed."""
+    return b"".join(bytes([kind]) + len(data).to_bytes(4, "big") + data for kind, data in answer)
+
+
+def unpack_answer(data: bytes) -> Answer | None:
+    """Return the answer that the bytes are; None where they do not end with an exit code."""
+    answer, start = [], 0
+    while len(data) >= start + 5:
+        end = start + 5 + int.from_bytes(data[start + 1 : start + 5], "big")
+        answer.append((data[start], data[start + 5 : end]))
+        start = end
+    return answer if start == len(data) and answer and answer[-1][0] == EXIT else None
+
+
+def identity_of(root: str | os.PathLike[str]) -> str:
+    """Return what a process that answers has in common with its caller: vault, code, settings and their environment."""
+    environ = (f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS))
+    shared = (setting for setting in environ if setting.partition("=")[0] not in _OF_CALLS)
+    return "\n".join([os.path.realpath(root), _PACKAGE, sys.prefix, config_path(), os.uname().nodename, *shared])
+
+
+def socket_path(identity: str) -> str:
+    """Return the path of the socket at which the process with this identity listens. It is outside of the vault, which
+    may lie on a disk without sockets.
+
+    Raises:
+        OSError: it would be too long.
+    """
+    # A name that two identities share harms nobody: the one that is asked looks at the whole.
+    path = os.path.join(state_path(), RUN_DIR, f"{zlib.crc32(identity.encode('utf-8', 'surrogateescape')):08x}.sock")
+    if len(os.fsencode(path)) > _MAX_PATH:
+        raise OSError(path)
+    return path
+
+
+def is_private(folder: str) -> bool:
+    """Return whether nobody else can have put anything into the folder.
+
+    Raises:
+        OSError: there is none.
+    """
+    about = os.lstat(folder)
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o077
+
+
+def is_own_peer(connection: _socket.socket) -> bool:
+    """Return whether the process at the other end belongs to this user, as far as the system tells."""
+    if not hasattr(_socket, "SO_PEERCRED"):
+        return True
+    told = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # pid, uid and gid as C has them
+    return int.from_bytes(told[4:8], sys.byteorder) == os.geteuid()
+
+
+def _named_vault(arguments: Sequence[str]) -> str:
+    named = ""
+    for number, argument in enumerate(arguments):
+        if argument == "--":
+            break
+        if argument == "--vault" and number + 1 < len(arguments):
+            named = arguments[number + 1]
+        elif argument.startswith("--vault="):
+            named = argument.removeprefix("--vault=")
+    return named
+
+
+def _folder_of_event(stdin: bytes) -> str:
+    import json
+
+    try:
+        event = json.loads(stdin)
+    except ValueError:
+        return ""
+    folder = event.get("cwd") if isinstance(event, dict) else None
+    return folder if isinstance(folder, str) and folder.startswith("/") else ""
+
+
+def _columns() -> int:
+    """As `shutil.get_terminal_size` says, which takes too long to import."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (OSError, ValueError, AttributeError):
+        return 80
+
+
+def _text(field: bytes) -> str:
+    return field.decode("utf-8", "surrogatepass")

@@ -1,0 +1,119 @@
+"""What a resident saves: `quaid recall` as a whole process, alone and answered by the process that has the memory open.
+
+    python tests/benchmarks/resident.py [--notes 10000 --notes 100000] [--runs 30] [--keep FOLDER] [--json result.json]
+
+The vaults are those of scale.py (FOLDER/quaid-scale-NOTES, made where they are missing). The two ways are asked in turn,
+each question by both, and their answers must be the same to the byte. `python -c pass` goes with them: what any
+process costs on this machine just then. Processor time is that of the caller and its children, without the resident.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from machine import describe_machine
+from scale import PEOPLE, PLACES, THINGS, generate
+
+from quaid import Memory
+from quaid.resident.listener import find_listening
+from quaid.trust import trust
+
+START_S = 120.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--notes", type=int, action="append")
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--keep", help="the folder of the vaults")
+    parser.add_argument("--json", help="write the figures to this file")
+    options = parser.parse_args()
+    print(describe_machine())
+    figures = {notes: measure(notes, options.runs, options.keep) for notes in options.notes or [10_000]}
+    names = list(next(iter(figures.values())))
+    print(f"{'':<34}" + "".join(f"{f'{notes:,} notes':>16}" for notes in figures))
+    for name in names:
+        print(f"{name:<34}" + "".join(f"{found[name]:>16.1f}" for found in figures.values()))
+    if options.json:
+        Path(options.json).write_text(json.dumps({"machine": describe_machine(), "notes": figures}, indent=2))
+
+
+def measure(notes: int, runs: int, keep: str | None) -> dict[str, float]:
+    root = Path(keep or tempfile.gettempdir()) / f"quaid-scale-{notes}"
+    if not root.exists():
+        generate(root, notes)
+    trust(root)
+    with Memory.open(root) as memory:
+        memory.sync()
+    chance = random.Random(5)
+    taken: dict[str, list[tuple[float, float]]] = {"python -c pass": [], "resident": [], "alone": []}
+    with resident(root) as started_s:
+        for _ in range(runs):
+            question = f"What did {chance.choice(PEOPLE)} do with {chance.choice(THINGS)} in {chance.choice(PLACES)}?"
+            command = [_quaid(), "recall", question, "--vault", str(root)]
+            taken["python -c pass"].append(timed([sys.executable, "-c", "pass"], "auto")[1:])
+            there, *costs = timed(command, "auto")
+            taken["resident"].append(tuple(costs))
+            alone, *costs = timed(command, "off")
+            taken["alone"].append(tuple(costs))
+            assert there == alone, question
+        listening = find_listening(root)
+    found: dict[str, float] = {}
+    for name, each in taken.items():
+        wall = sorted(wall for wall, _ in each)
+        found[f"{name}, p50, ms"] = statistics.median(wall)
+        found[f"{name}, p95, ms"] = wall[int(0.95 * len(wall))]
+        found[f"{name}, least, ms"] = wall[0]
+        found[f"{name}, processor p50, ms"] = statistics.median(cpu for _, cpu in each)
+    assert listening is not None
+    return found | {"resident's memory, MB": listening.memory_mb, "resident is there after, s": started_s}
+
+
+@contextmanager
+def resident(root: Path) -> Iterator[float]:
+    """A process that answers for the vault at `root`; yields after how many seconds it did. Calls ask it."""
+    before = os.environ.get("QUAID_RESIDENT")
+    os.environ["QUAID_RESIDENT"] = "auto"
+    started = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-m", "quaid.cli.resident", str(root), "900"])
+    try:
+        while find_listening(root) is None:
+            assert time.monotonic() - started < START_S, "nobody listens"
+            time.sleep(0.02)
+        yield time.monotonic() - started
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(10)
+        os.environ.pop("QUAID_RESIDENT")
+        if before is not None:
+            os.environ["QUAID_RESIDENT"] = before
+
+
+def timed(command: list[str], mode: str) -> tuple[bytes, float, float]:
+    """(what was printed, milliseconds, processor milliseconds) of a whole process."""
+    started, cpu = time.perf_counter(), os.times()
+    done = subprocess.run(command, capture_output=True, check=True, env={**os.environ, "QUAID_RESIDENT": mode})
+    took, after = time.perf_counter() - started, os.times()
+    spent = after.children_user + after.children_system - cpu.children_user - cpu.children_system
+    return done.stdout + done.stderr, took * 1000, spent * 1000
+
+
+def _quaid() -> str:
+    beside = Path(sys.executable).with_name("quaid")
+    return str(beside) if beside.exists() else "quaid"
+
+
+if __name__ == "__main__":
+    main()
