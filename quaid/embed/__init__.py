@@ -98,9 +98,9 @@ def _open_remote(settings: EmbeddingSettings) -> RemoteEmbedder:
 @lru_cache(maxsize=4)
 def _open_local(build: Build, settings: EmbeddingSettings) -> Embedder:
     """Return one embedder per process, however many memories are open: it is large, and safe to share."""
-    from quaid.embed.local import LocalEmbedder
+    from quaid.embed.opening import open_build
 
-    return LocalEmbedder(build, settings)
+    return open_build(build, settings)
 
 
 def fetch_weights(
