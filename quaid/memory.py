@@ -82,6 +82,7 @@ class Memory:
         trust.check(root)
         settings, problem = settings_for_reading(root)
         memory = cls(root, replace(settings, owner=owner) if owner else settings, problem)
+        memory.embedding.resume()
         memory.remarks = tuple(filter(None, (remark, *(() if problem else ignored_settings(root)))))
         return memory
 

@@ -50,8 +50,9 @@ class NoteFinder:
             self._known(documents.find_by_text(index, text_hash, fact.details.owner, fact.details.valid_until))
             for text_hash, fact in zip(hashes, new, strict=True)
         ]
-        likeness = _Likeness.of(index, new, self._settings, self._embedding)
-        alike = self._find_alike(index, new, found, likeness) if likeness else {}
+        with database.snapshot(index):
+            likeness = _Likeness.of(index, new, self._settings, self._embedding)
+            alike = self._find_alike(index, new, found, likeness) if likeness else {}
         for place in range(len(new)):
             found[place] = found[place] or alike.get(place) or _earlier(place, new, hashes, found, likeness)
         return found

@@ -38,11 +38,9 @@ class Invocation:
         Raises:
             VaultNotFoundError, UntrustedVaultError, ConfigError
         """
-        from quaid.cli.background import resume_embedding
         from quaid.memory import Memory
 
         memory = self.adopt(Memory.open(self.vault, owner=owner))
-        resume_embedding(memory.root)
         for remark in memory.remarks:
             self.say(remark)
         return memory

@@ -134,6 +134,11 @@ KNOWN_MODELS: dict[str, KnownModel] = {
 }
 
 
+ENGLISH_MODEL = "all-MiniLM-L6-v2"
+MULTILINGUAL_MODEL = "multilingual-e5-small"
+QUICK_MODEL = "potion-base-8M"
+
+
 def cache_folder() -> Path:
     """Return Quaid's folder in the user's cache; `QUAID_CACHE_DIR` overrides it."""
     override = os.environ.get("QUAID_CACHE_DIR")

@@ -130,7 +130,7 @@ class VectorMatrix:
         """Drop what is gone and fetch what is new; False when that is most of it."""
         import numpy as np
 
-        ready = np.fromiter(vectors.list_ready(connection), np.int64)
+        ready = np.fromiter(vectors.list_ready(connection, row), np.int64)
         held = self._ids[: self._used]
         gone = np.flatnonzero((held >= 0) & ~np.isin(held, ready))
         new = np.setdiff1d(ready, held)

@@ -99,7 +99,8 @@ class Answers:
             options = replace(options, budget=room)
         second = connection if connection is self._in_memory else self._second.open() or connection
         sources = Sources(connection, second, self._embedding.embedder_of, self._matrix, self._scoped)
-        answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
+        with database.snapshot(connection):
+            answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
         if core_notes:
             answer = replace(answer, context=core_notes)
         degraded = list(stale)
@@ -110,7 +111,7 @@ class Answers:
             degraded.insert(0, f"config: {reason} {self._problem}")
         degraded += _list_conflicts(connection, options)
         if not options.keyword_only and self._settings.embedding.provider != "none":
-            waiting = vectors.count_pending(connection)
+            waiting = vectors.count_missing(connection)
             if waiting and self._embedding.embedder() is not None:
                 degraded.append(f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync")
         return _with_degraded(answer, degraded)

@@ -164,7 +164,7 @@ def complete_cosines(sources: Sources, retrieved: Retrieved, more: Collection[in
     cosines |= dict(retrieved.rankings.get("vector", ()))
     best = retrieved.rankings.get("keyword", ())[:MAX_COMPLETED]
     others = {chunk_id for chunk_id, _ in best}.union(more) - cosines.keys()
-    sample = () if more else vectors.list_sample(sources.connection, SAMPLE)
+    sample = () if more else vectors.list_sample(sources.connection, row, SAMPLE)
     computed = sources.vectors.cosines(sources.connection, row, embedded, {*others, *sample})
     cosines |= {chunk_id: computed[chunk_id] for chunk_id in others if chunk_id in computed}
     if sample:
