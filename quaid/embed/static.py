@@ -5,6 +5,7 @@ Source of such models: model2vec, which distils them from a sentence-transformer
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,8 @@ class StaticEmbedder:
         """Do nothing: it loads in 20 ms."""
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return unit vectors, float32 [n, dimension], in the order of `texts`; zeros for a text without a known token.
+        """Return unit vectors, float32 [n, dimension], in the order of `texts`. One without a known token is like
+        no other text.
 
         Raises:
             EmbeddingError: the model's files cannot be loaded.
@@ -51,8 +53,8 @@ class StaticEmbedder:
             ids = [
                 token for token in self._tokenizer.encode(clean, add_special_tokens=False).ids if token != self._unknown
             ]
-            if ids:
-                sums[row] = self._vectors[ids].sum(axis=0)  # a mean but for its length, which does not count
+            # A mean but for its length, which does not count.
+            sums[row] = self._vectors[ids].sum(axis=0) if ids else _own_direction(clean, self.dimension)
         sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
         return sums
 
@@ -85,3 +87,11 @@ class StaticEmbedder:
                     f"The embedding model in {folder} cannot be loaded ({error}). "
                     "Convert it again with: quaid doctor --fetch"
                 ) from error
+
+
+def _own_direction(text: str, dimension: int) -> npt.NDArray[np.float32]:
+    """Return numbers that depend on `text` alone: a vector of zeros has no cosine."""
+    import numpy as np
+
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).standard_normal(dimension).astype(np.float32)
