@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
+
+from quaid.index import database
 
 _MAX_NEIGHBOURS = 4096
 """sqlite-vec refuses to look for more."""
 _MISSING = "chunk_id NOT IN (SELECT rowid FROM {}_rowids)"
 """sqlite-vec keeps the rows of a table there."""
+_MOVED = "moved_vectors"
+_MAX_MOVED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,8 @@ def insert(connection: apsw.Connection, row: EmbedderRow, items: Iterable[tuple[
     is_newest = list_embedders(connection)[-1].embedder_id == row.embedder_id
     mark = "UPDATE chunks SET embedded = 'ready' WHERE chunk_id = ? AND text_key = ? AND embedded <> 'ready'"
     look = f"SELECT 1 FROM chunks WHERE chunk_id = ? AND text_key = ? AND {_MISSING.format(row.table)}"
+    highest = int(connection.execute(f"SELECT coalesce(max(rowid), 0) FROM {row.table}_rowids").get)
+    late = []
     for chunk_id, key, vector in items:
         if is_newest:
             connection.execute(mark, (chunk_id, key))
@@ -130,6 +136,9 @@ def insert(connection: apsw.Connection, row: EmbedderRow, items: Iterable[tuple[
             is_wanted = connection.execute(look, (chunk_id, key)).fetchone() is not None
         if is_wanted:
             connection.execute(f"INSERT INTO {row.table} (rowid, embedding) VALUES (?, ?)", (chunk_id, vector))
+            if row.active and chunk_id < highest:
+                late.append(chunk_id)
+    _note_moved(connection, late)
 
 
 def mark_failed(connection: apsw.Connection, chunk_ids: Iterable[int]) -> None:
@@ -145,6 +154,22 @@ def remove(connection: apsw.Connection, chunk_ids: Sequence[int]) -> None:
         return
     for row in list_embedders(connection):
         connection.executemany(f"DELETE FROM {row.table} WHERE rowid = ?", [(chunk_id,) for chunk_id in chunk_ids])
+    _note_moved(connection, chunk_ids)
+
+
+def list_moved(connection: apsw.Connection) -> tuple[int, list[int]]:
+    """Return how many vectors went, or came in between others, since the index was begun, and the chunks of the last of
+    them, newest last.
+    """
+    count, *last = json.loads(database.get_meta(connection, _MOVED) or "[0]")
+    return count, last
+
+
+def _note_moved(connection: apsw.Connection, chunk_ids: Sequence[int]) -> None:
+    if chunk_ids:
+        count, last = list_moved(connection)
+        last = [*last, *chunk_ids][-_MAX_MOVED:]
+        database.set_meta(connection, _MOVED, json.dumps([count + len(chunk_ids), *last]))
 
 
 def search(
@@ -169,9 +194,10 @@ def list_sample(connection: apsw.Connection, row: EmbedderRow, count: int) -> li
     return [int(found[0]) for found in rows]
 
 
-def list_ready(connection: apsw.Connection, row: EmbedderRow) -> Iterator[int]:
-    """Return the chunks that have a vector in the set of `row`."""
-    return (int(found[0]) for found in connection.execute(f"SELECT rowid FROM {row.table}_rowids"))
+def list_after(connection: apsw.Connection, row: EmbedderRow, chunk_id: int) -> list[int]:
+    """Return the chunks behind `chunk_id` that have a vector."""
+    rows = connection.execute(f"SELECT rowid FROM {row.table}_rowids WHERE rowid > ? ORDER BY rowid", (chunk_id,))
+    return [int(found[0]) for found in rows]
 
 
 def get(connection: apsw.Connection, row: EmbedderRow, chunk_id: int) -> bytes | None:

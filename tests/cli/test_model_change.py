@@ -76,7 +76,7 @@ def sets(memory: Memory) -> list[tuple[int, bool, int]]:
     """Dimension, whether it answers, and size of each set of vectors."""
     index = memory.index()
     return [
-        (row.dimension, row.active, len(list(vectors.list_ready(index, row)))) for row in vectors.list_embedders(index)
+        (row.dimension, row.active, len(vectors.list_after(index, row, 0))) for row in vectors.list_embedders(index)
     ]
 
 
