@@ -64,11 +64,10 @@ class Memory:
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)
         self._freshness = IndexFreshness(self.indexer, self._reader.open, settings.recall.embed_budget_s)
-        history, models = (lambda: self.git), (lambda: self.models)
-        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, history, models, problem)
-        self._progress: Progress | None = None
-        self._say: Callable[[str], None] = lambda _: None
+        later = (lambda: self.git), (lambda: self.models)
+        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, *later, problem)
         self.remarks: tuple[str, ...] = ()  # what its user should know of how it was opened
+        self.report_to(None, lambda _: None)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, owner: str | None = None) -> Self:
@@ -83,6 +82,7 @@ class Memory:
         trust.check(root)
         settings, problem = settings_for_reading(root)
         memory = cls(root, replace(settings, owner=owner) if owner else settings, problem)
+        memory.embedding.resume()
         memory.remarks = tuple(filter(None, (remark, *(() if problem else ignored_settings(root)))))
         return memory
 
@@ -95,8 +95,8 @@ class Memory:
         `owner_names` are the name of the owner, who gets a note, and other names of the same person.
 
         Raises:
-            VaultExistsError, BadInputError: it is one already, or its `folder` cannot hold Quaid's notes, or the first
-                of `owner_names` is a word that means whoever the owner is.
+            VaultExistsError: it is one already.
+            BadInputError: `folder` cannot hold Quaid's notes, or the first of `owner_names` means any owner.
         """
         from quaid.capture.owner_note import plan_vault
         from quaid.history.creation import fill_vault

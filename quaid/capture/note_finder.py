@@ -15,7 +15,7 @@ from quaid.capture.storing import Duplicate, KnownFact, NewFact
 from quaid.claims import Reading, find_same, is_same_claim
 from quaid.config import person_of
 from quaid.errors import EmbeddingError
-from quaid.index import documents, graph, vectors
+from quaid.index import database, documents, graph, vectors
 from quaid.index.documents import Document
 from quaid.model import Edge, Kind, name_key, note_name
 from quaid.settings import Settings
@@ -55,8 +55,9 @@ class NoteFinder:
             self._known(documents.find_by_text(index, text_hash, fact.details.owner, fact.details.valid_until))
             for text_hash, fact in zip(hashes, new, strict=True)
         ]
-        likeness = _Likeness.of(index, new, self._settings, self._embedding)
-        alike = self._find_alike(index, new, found, likeness) if likeness else {}
+        with database.snapshot(index):
+            likeness = _Likeness.of(index, new, self._settings, self._embedding)
+            alike = self._find_alike(index, new, found, likeness) if likeness else {}
         for place in range(len(new)):
             found[place] = found[place] or alike.get(place) or _earlier(place, new, hashes, found, likeness)
         return found

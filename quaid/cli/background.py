@@ -1,8 +1,4 @@
-"""Embedding in the background: `quaid init` leaves a large folder to a process that outlives it.
-
-A marker in the state folder says that it is under way. The process removes it when it ends; after one that was killed
-the next command finds it and starts another, which goes on where that one stopped.
-"""
+"""The program that embeds in the background; see quaid/sync/background.py."""
 
 from __future__ import annotations
 
@@ -11,31 +7,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from quaid.errors import LockedError
+from quaid.errors import LockedError, QuaidError
 from quaid.local import locks
-from quaid.place import LOG_DIR, state_folder
-
-MARKER = "embedding.todo"
-
-
-def start_embedding(root: Path) -> bool:
-    """Start a process that embeds what has no vector yet; return whether it could be started."""
-    from quaid.local.processes import start_detached
-
-    state = state_folder(root)
-    try:
-        (state / MARKER).touch(mode=0o600)
-        start_detached("quaid.cli.background", [str(root)], state / LOG_DIR / "embedding.log")
-    except OSError:
-        return False
-    return True
-
-
-def resume_embedding(root: Path) -> None:
-    """Start the process again if it was killed."""
-    state = state_folder(root)
-    if (state / MARKER).exists() and not locks.is_held(state / locks.EMBEDDING_LOCK):
-        start_embedding(root)
+from quaid.place import DOCS_FILE, state_folder
+from quaid.sync.background import MARKER
 
 
 def run_embedding(root: Path) -> None:
@@ -50,6 +25,9 @@ def run_embedding(root: Path) -> None:
         try:
             with Memory.open(root) as memory:
                 memory.sync(SyncOptions(fetch_weights=False))
+                if (state / DOCS_FILE).exists():
+                    with suppress(QuaidError):  # the next search of documents goes on with them
+                        memory.documentation.sync()
         except LockedError:
             return  # another process is indexing: the next command starts this one again
         except BaseException:

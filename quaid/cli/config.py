@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from quaid.cli.change_output import tell_written
+from quaid.cli.init import change_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns
 from quaid.config import (
@@ -23,6 +24,8 @@ from quaid.config import (
 )
 from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
+
+_OF_THE_MODEL = ("embedding.provider", "embedding.model", "embedding.precision")
 
 
 class Setting(NamedTuple):
@@ -48,6 +51,7 @@ def run_config(
       quaid config
       quaid config recall.limit 5
       quaid config models.provider auto
+      quaid config embedding.model multilingual-e5-small   # the old model answers until this one is ready
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
@@ -65,6 +69,8 @@ def run_config(
             return
         written = memory.configure(key, value)
     tell_written(invocation, written)
+    if key in _OF_THE_MODEL:
+        change_model(invocation)
     if variable_of(key) in os.environ:
         invocation.say(f"{variable_of(key)} is set and goes before what the file says.")
 

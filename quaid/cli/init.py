@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quaid.capture.owner_note import clean_name
-from quaid.cli.background import start_embedding
 from quaid.cli.consent import ask_about_models, can_answer
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import count, known, short, styled, titled
@@ -20,7 +19,9 @@ from quaid.cli.vault_choice import choose_folder
 from quaid.config import load_settings
 from quaid.errors import QuaidError
 from quaid.memory import Memory
+from quaid.sync.background import start_embedding
 from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.sync.embedding import MANY
 from quaid.trust import locate_vault
 
 if TYPE_CHECKING:
@@ -127,10 +128,21 @@ def _index(invocation: Invocation, memory: Memory, *, fetch: bool) -> tuple[Sync
     """
     has_model = memory.embedding.embedder() is not None
     report = embed(invocation, memory)
+    if fetch and report.total > MANY and memory.embedding.quick() is None:
+        with invocation.progress(memory) as bar:
+            memory.embedding.fetch_quick(bar.update)
+        report = embed(invocation, memory)
     problem = fetch_model(invocation, memory) if fetch else None
     if not has_model and memory.embedding.embedder() is not None:
         report = embed(invocation, memory)
     return report, problem
+
+
+def change_model(invocation: Invocation) -> None:
+    """Fetch the model that is configured now, and embed with it in the background; the old vectors answer meanwhile."""
+    with invocation.open() as memory:
+        if memory.settings.embedding.provider != "none" and fetch_model(invocation, memory) is None:
+            embed(invocation, memory)
 
 
 def embed(invocation: Invocation, memory: Memory) -> SyncReport:
@@ -138,8 +150,11 @@ def embed(invocation: Invocation, memory: Memory) -> SyncReport:
     with invocation.progress(memory):
         report = memory.sync(SyncOptions(fetch_weights=False, embed_budget_s=EMBED_S))
     if report.pending and memory.embedding.embedder() is not None and start_embedding(memory.root):
+        meanwhile = (
+            "questions are answered meanwhile" if memory.embedding.is_changing else "all words are found already"
+        )
         invocation.say(
-            f"{report.pending:,} passages get their vectors in the background; all words are found already. "
+            f"{report.pending:,} passages get their vectors in the background; {meanwhile}. "
             "See how far it is with: quaid status"
         )
     return report

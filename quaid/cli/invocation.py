@@ -44,16 +44,14 @@ class Invocation:
         Raises:
             VaultNotFoundError, UntrustedVaultError, ConfigError
         """
-        from quaid.cli.background import resume_embedding
-
         if self.lent is None:
             from quaid.memory import Memory
 
             memory = Memory.open(self.vault, owner=owner)
         else:
             memory = self._borrow(self.lent, owner)
+            memory.embedding.resume()
         self.adopt(memory)
-        resume_embedding(memory.root)
         for remark in memory.remarks:
             self.say(remark)
         return memory if self.lent is None else nullcontext(memory)

@@ -82,7 +82,11 @@ def _describe_index(status: Status) -> str:
     if not index.pending or status.embedding.provider == "none":
         return state
     done = f"{state}, {index.chunks - index.pending:,} of {index.chunks:,} chunks embedded"
-    return f"{done}; a process does the rest, words are found meanwhile" if index.embedding else done
+    if index.serving:
+        done += f" by {status.embedding.model}; {index.serving} answers until all are"
+    if not index.embedding:
+        return done
+    return f"{done}; a process does the rest{'' if index.serving else ', words are found meanwhile'}"
 
 
 def _describe_resident(resident: Listening | None) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from quaid.docs import chunks
 from quaid.docs.catalogue import Catalogue
 from quaid.errors import QuaidError
-from quaid.index import passages
+from quaid.index import database, passages
 from quaid.index.matrix import VectorMatrix
 from quaid.index.postings import Postings
 from quaid.index.reader import IndexReader
@@ -167,7 +167,8 @@ def search(
     )
     # That lets through what has no project too; a document always has one.
     options = RecallOptions(limit=max(1, limit) * _SPARE, projects=projects, depth=depth, weights=WEIGHTS)
-    found = pipeline.recall(sources, query, replace(settings, stages=stages), options, helpers)
+    with database.snapshot(sources.connection):
+        found = pipeline.recall(sources, query, replace(settings, stages=stages), options, helpers)
     # A hit names the ordinal of its passage: `docs/recall.md#p3`.
     places = [(hit.path, int(hit.id.rpartition("#p")[2])) for hit in found.hits]
     known = passages.fetch(sources.connection, places)

@@ -7,11 +7,12 @@ Begin with local.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from quaid.embed.cache import EmbeddingCache
-from quaid.embed.weights import find_build
+from quaid.embed.weights import ENGLISH_MODEL, QUICK_MODEL, find_build
 from quaid.errors import EmbeddingError
 from quaid.settings import EmbeddingSettings
 
@@ -22,7 +23,19 @@ if TYPE_CHECKING:
     from quaid.embed.build import Build
     from quaid.embed.wire import RemoteEmbedder
 
-__all__ = ["Embedder", "EmbeddingCache", "destination", "fetch_weights", "open_embedder"]
+__all__ = [
+    "AUTO",
+    "Embedder",
+    "EmbeddingCache",
+    "destination",
+    "fetch_weights",
+    "find_quick",
+    "open_embedder",
+    "resolve",
+]
+
+AUTO = "auto"
+"""The setting that leaves the choice of the local model to Quaid."""
 
 
 class Embedder(Protocol):
@@ -69,6 +82,7 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | None:
         WeightsMissingError: the local model is not in the cache folder yet (see `fetch_weights`).
         EmbeddingError: the service is on another machine, and `settings.offline` is set.
     """
+    settings = resolve(settings)
     if settings.provider == "none":
         return None
     if settings.provider == "local":
@@ -77,6 +91,21 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | None:
     if settings.offline and embedder.goes_to:
         raise EmbeddingError(f"offline is set, and {settings.provider} is at {embedder.goes_to}")
     return embedder
+
+
+def resolve(settings: EmbeddingSettings) -> EmbeddingSettings:
+    """Return the settings with the local model that `auto` means."""
+    is_open = settings.provider == "local" and settings.model == AUTO
+    return replace(settings, model=ENGLISH_MODEL) if is_open else settings
+
+
+def find_quick(settings: EmbeddingSettings) -> EmbeddingSettings | None:
+    """Return the settings of the model for the first minutes of a large vault, a hundred times as quick as the local
+    one; None where a model was chosen, since it knows English only.
+    """
+    if settings.provider != "local" or settings.model != AUTO:
+        return None
+    return replace(settings, model=QUICK_MODEL, duplicate_similarity=0.0, relevant_similarity=0.0)
 
 
 def destination(settings: EmbeddingSettings) -> str:
@@ -98,9 +127,9 @@ def _open_remote(settings: EmbeddingSettings) -> RemoteEmbedder:
 @lru_cache(maxsize=4)
 def _open_local(build: Build, settings: EmbeddingSettings) -> Embedder:
     """Return one embedder per process, however many memories are open: it is large, and safe to share."""
-    from quaid.embed.local import LocalEmbedder
+    from quaid.embed.opening import open_build
 
-    return LocalEmbedder(build, settings)
+    return open_build(build, settings)
 
 
 def fetch_weights(
@@ -120,4 +149,4 @@ def fetch_weights(
     if settings.provider == "local":
         from quaid.embed.fetch import make_ready
 
-        make_ready(settings, progress or (lambda _done, _total: None), force=force)
+        make_ready(resolve(settings), progress or (lambda _done, _total: None), force=force)

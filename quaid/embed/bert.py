@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from quaid.embed.build import GRAPH_FILE, GRAPH_WEIGHTS_FILE, Pooling
+from quaid.embed.packed import BLOCK, PackedTable
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 _FUSED = "com.microsoft"
-_OPSET = 20
-_IR_VERSION = 9
+_OPSET = 21
+_IR_VERSION = 10
 _PAGE_BYTES = 4096
 
 
@@ -35,15 +36,18 @@ class Shape:
     pooling: Pooling
 
 
-def write_graph(folder: Path, shape: Shape, weight: Callable[[str], npt.NDArray[np.float32]]) -> None:
+def write_graph(
+    folder: Path, shape: Shape, weight: Callable[[str], npt.NDArray[np.float32]], words: PackedTable | None = None
+) -> None:
     """Write the graph of a BERT encoder into `folder`.
 
     Inputs `input_ids` and `attention_mask`, int64 [batch, length]; output `pooled`, float32 [batch, hidden], not
-    normalised. `weight` gives a tensor by its name in the safetensors file, without a `bert.` prefix.
+    normalised. `weight` gives a tensor by its name in the safetensors file, without a `bert.` prefix;
+    `words` the vectors of the vocabulary, where they stay packed.
     """
     with (folder / GRAPH_WEIGHTS_FILE).open("wb") as file:
         graph = _Graph(weight, file)
-        hidden = _embed_tokens(graph, shape)
+        hidden = _embed_tokens(graph, shape, words)
         graph.node("Cast", ["attention_mask"], "mask_int32", to=6)
         for layer in range(shape.layers):
             hidden = _encode_layer(graph, f"encoder.layer.{layer}.", hidden, shape)
@@ -91,6 +95,16 @@ class _Graph:
         self._tensors.append(tensor)
         return name
 
+    def packed(self, name: str, value: npt.NDArray[np.uint8]) -> str:
+        """Store signed 4-bit numbers, two in a byte."""
+        from onnx import TensorProto
+
+        rows, row_bytes = value.shape
+        tensor = TensorProto(name=name, data_type=TensorProto.INT4, dims=(rows, 2 * row_bytes))
+        store_outside(tensor, value.tobytes(), self._file)
+        self._tensors.append(tensor)
+        return name
+
     def vector(self, name: str) -> str:
         return self.stored(name, self.weight(name))
 
@@ -112,14 +126,18 @@ class _Graph:
         return bytes(model.SerializeToString())
 
 
-def _embed_tokens(graph: _Graph, shape: Shape) -> str:
+def _embed_tokens(graph: _Graph, shape: Shape, words: PackedTable | None) -> str:
     import numpy as np
 
     # A single text is all of token type 0, so that type's vector is added to the positions once, here.
     positions = graph.weight("embeddings.position_embeddings.weight")
     types = graph.weight("embeddings.token_type_embeddings.weight")
     graph.stored("positions", positions + types[0])
-    graph.node("Gather", [graph.vector("embeddings.word_embeddings.weight"), "input_ids"], "words")
+    if words is None:
+        graph.node("Gather", [graph.vector("embeddings.word_embeddings.weight"), "input_ids"], "words")
+    else:
+        table = [graph.packed("word_numbers", words.numbers), "input_ids", graph.stored("word_scales", words.scales)]
+        graph.node("GatherBlockQuantized", table, "words", domain=_FUSED, quantize_axis=1, block_size=BLOCK)
     graph.node("Shape", ["input_ids"], "length", start=1, end=2)
     start = graph.constant("start", np.array([0], np.int64))
     graph.node("Slice", ["positions", start, "length", start], "placed")

@@ -13,10 +13,15 @@ GRAPH_FILE = "model.onnx"
 GRAPH_WEIGHTS_FILE = "weights.bin"
 TOKENIZER_FILE = "tokenizer.json"
 WEIGHTS_FILE = "model.safetensors"
+PACKED_FILE = "e5-small-q4.bin"
+"""A model in one file of 4-bit weights, with its vocabulary; see packed.py."""
+VECTORS_FILE = "vectors.npy"
+"""The table of a static model."""
 DESCRIPTION_FILE = "model.json"
 
 Pooling = Literal["mean", "cls", "max"]
 Precision = Literal["fp32", "int8"]
+Kind = Literal["bert", "static"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +39,16 @@ class Description:
     lowercase: bool = False
     query_prompt: str = ""
     text_prompt: str = ""
+    kind: Kind = "bert"
+    centred: bool = False
+    """Whether the mean of its vectors is taken from each; see centre.py."""
     converter: int = CONVERTER_VERSION
 
     @property
     def fingerprint(self) -> str:
         """Is equal for two builds exactly when their vectors are comparable."""
         parts = (self.content[:16], self.precision, self.pooling, self.max_tokens, self.dimension)
-        return f"local/{'/'.join(map(str, parts))}/v{self.converter}"
+        return f"local/{'/'.join(map(str, parts))}/v{self.converter}{'/centred' if self.centred else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +87,15 @@ def content_of(source: Path) -> str:
     import hashlib
 
     content = hashlib.sha256(json.dumps(read_prompts(source), sort_keys=True).encode())
-    for name in (WEIGHTS_FILE, TOKENIZER_FILE):
+    for name in parts_of(source):
         with (source / name).open("rb") as file:
             content.update(hashlib.file_digest(file, "sha256").digest())
     return content.hexdigest()
+
+
+def parts_of(source: Path) -> tuple[str, ...]:
+    """Return the names of the files that a vector of the model in `source` depends on, the weights first."""
+    return (PACKED_FILE,) if (source / PACKED_FILE).exists() else (WEIGHTS_FILE, TOKENIZER_FILE)
 
 
 def read_prompts(source: Path) -> dict[str, Any]:

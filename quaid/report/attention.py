@@ -13,6 +13,7 @@ from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS
 from quaid.model import Level
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import read_core_notes
+from quaid.report.language import STEP
 from quaid.vault import transaction
 from quaid.vault.layout import Layout
 from quaid.vault.notes import NOT_MADE
@@ -127,6 +128,8 @@ def _index_attention(index: Index, embedding: EmbeddingState, watcher: Watcher |
         found.append(Attention(embedding.problem))
     elif index.pending and embedding.ready and not index.embedding:
         found.append(Attention(f"{index.pending:,} chunks have no vector yet", "quaid sync"))
+    if embedding.proposal:
+        found.append(Attention(embedding.proposal, STEP))
     if index.failed:
         found.append(Attention(f"{index.failed:,} chunks could not be embedded", "quaid reindex"))
     if watcher is not None and not watcher.alive:

@@ -12,11 +12,13 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.embed import resolve
 from quaid.errors import QuaidError, WeightsMissingError
 from quaid.history import index_lock
 from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS, find_repository
@@ -27,6 +29,7 @@ from quaid.llm import Models
 from quaid.model import Finding, Level
 from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
 from quaid.report.attention import MISPLACED_STEP, WAITING_STEP, list_long_core_notes
+from quaid.report.language import STEP, propose_model
 from quaid.report.outbound import describe_outbound, list_outbound
 from quaid.resident.listener import find_listening, why_nobody_can_listen
 from quaid.sync.follow import read_heartbeat
@@ -183,7 +186,11 @@ def check_weights(memory: Memory) -> Outcome:
         problem = memory.embedding.problem
         step = problem.next_step if isinstance(problem, WeightsMissingError) else "quaid doctor --fetch"
         return "error", f"{problem}", step
-    return "ok", f"{settings.provider}: {settings.model}"
+    with closing(IndexReader(state_folder(memory.root) / INDEX_FILE)) as reader, suppress(database.DatabaseError):
+        connection = reader.open()
+        if connection is not None and (proposal := propose_model(connection, settings)):
+            return "warning", f"{proposal}.", STEP
+    return "ok", f"{settings.provider}: {resolve(settings).model}"
 
 
 def check_embedding(memory: Memory) -> Outcome:

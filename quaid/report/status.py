@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from quaid.capture.note_finder import list_waiting
+from quaid.embed import resolve
 from quaid.errors import QuaidError
 from quaid.index import database, documents, vectors
 from quaid.index.reader import IndexReader
@@ -14,6 +15,7 @@ from quaid.local import locks, quarantine
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import visible_paths
 from quaid.report.attention import Attention, list_attention
+from quaid.report.language import propose_model
 from quaid.report.outbound import list_outbound
 from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
@@ -54,6 +56,8 @@ class Index:
     problem: str | None = None
     embedding: bool = False
     """A process embeds what is pending, in the background."""
+    serving: str | None = None
+    """The model that answers until the configured one has embedded all; None where that one answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class EmbeddingState:
     model: str
     ready: bool
     problem: str | None = None
+    proposal: str = ""
+    """Why another model would find more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +120,14 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         if connection and everything:
             uncommitted = visible_paths(repository.uncommitted, everything, connection)
             repository = replace(repository, uncommitted=tuple(uncommitted))
+        proposal = propose_model(connection, memory.settings.embedding) if connection else ""
     finally:
         whole.close()
         seen.close()
     ready, problem = memory.embedding.embedder() is not None, memory.embedding.problem
     configured = memory.settings.embedding
-    embedding = EmbeddingState(configured.provider, configured.model, ready, str(problem) if problem else None)
+    model = resolve(configured).model
+    embedding = EmbeddingState(configured.provider, model, ready, str(problem) if problem else None, proposal)
     watcher = None
     if heartbeat := read_heartbeat(state_folder(memory.root)):
         is_alive = heartbeat.is_alive(now or datetime.now(UTC))
@@ -164,7 +172,13 @@ def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
     pending, failed = vectors.count_pending(connection), count_chunks(connection, "failed")
     notes, chunks = documents.count(connection), count_chunks(connection)
     is_embedding = bool(pending) and locks.is_held(state_folder(memory.root) / locks.EMBEDDING_LOCK)
-    return Index(state, notes, changed, chunks, pending, failed, problem, is_embedding), reader, seen
+    serving = _find_serving(connection)
+    return Index(state, notes, changed, chunks, pending, failed, problem, is_embedding, serving), reader, seen
+
+
+def _find_serving(connection: apsw.Connection) -> str | None:
+    known = vectors.list_embedders(connection)
+    return next((str(row.settings.get("model", "")) for row in known[:-1] if row.active), None)
 
 
 def _is_fresh(memory: Memory, reader: IndexReader) -> bool:

@@ -37,8 +37,9 @@ class EmbeddingSettings:
     """The model that turns text into vectors."""
 
     provider: Literal["local", "ollama", "openai", "none"] = "local"
-    model: str = "all-MiniLM-L6-v2"
-    """A built-in name, a folder with a BERT-type sentence-transformers model, or the service's name for it."""
+    model: str = "auto"
+    """A built-in name, a folder with a BERT-type sentence-transformers model, or the service's name for it; `auto` is
+    the English one, and `quaid status` says when notes are in other languages."""
     precision: Literal["fp32", "int8"] = "int8"
     """Measured on LoCoMo: int8 finds as much (R@10 within .006), twice as fast and in half the memory."""
     url: str = ""

@@ -144,7 +144,7 @@ class DerivedIndex(ABC):
         with closing(connection):
             report = self._sync_words(connection, options, progress)
             filled = self._embedding.fill(
-                connection, progress, budget_s=options.embed_budget_s, fetch=options.fetch_weights
+                connection, progress, budget_s=options.embed_budget_s, fetch=options.fetch_weights, may_leave=True
             )
         of_file = "it was made by another version of Quaid" if is_outdated else report.rebuilt
         return replace(

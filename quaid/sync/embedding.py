@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.embed import Embedder, EmbeddingCache, fetch_weights, open_embedder
+from quaid.embed import Embedder, EmbeddingCache, fetch_weights, find_quick, open_embedder, resolve
 from quaid.errors import EmbeddingError, QuaidError, WeightsMissingError
 from quaid.index import documents, vectors
 from quaid.index.vectors import EmbedderRow
 from quaid.place import CACHE_FILE, state_folder
 from quaid.settings import EmbeddingSettings
 from quaid.sqlite import transaction
+from quaid.sync.background import leave_embedding, resume_embedding
 
 if TYPE_CHECKING:
     import apsw
@@ -24,6 +27,8 @@ Progress = Callable[[str, int, int], None]
 """Called with (what is being done, done, total)."""
 
 BATCH = 256
+MANY = 2_000
+"""Chunks from which on quick vectors come first: the model embeds some hundred in a second."""
 _Vectors = dict[str, bytes]
 
 
@@ -44,11 +49,18 @@ class Embedding:
     """The vault's embedder and its cache. Opens both when first needed and remembers why it cannot."""
 
     def __init__(self, root: Path, settings: EmbeddingSettings) -> None:
-        self._settings = settings
+        self._root = root
+        self._configured = settings
+        self._settings = resolve(settings)
         self._embedder: Embedder | None = None
         self._former: dict[str, Embedder | None] = {}
         self._cache = EmbeddingCache(state_folder(root) / CACHE_FILE)
         self.problem: QuaidError | None = None
+        self.is_changing = False  # another set than the configured one answers, at the last `fill`
+
+    def resume(self) -> None:
+        """Go on in the background with what a process did that was killed."""
+        resume_embedding(self._root)
 
     def embedder(self) -> Embedder | None:
         """Return the configured embedder; None when it is switched off, or `problem` says what is missing."""
@@ -90,6 +102,13 @@ class Embedding:
         except QuaidError as error:
             self.problem = error
 
+    def fetch_quick(self, progress: Progress) -> None:
+        """Fetch the model for the first minutes, where it is wanted; without it words are found in these."""
+        settings = find_quick(self._configured)
+        if settings is not None:
+            with suppress(QuaidError):
+                fetch_weights(settings, progress=partial(progress, f"Fetching {settings.model}"))
+
     def vectors_of(self, embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
         """Return float32 vectors of texts that are about to be notes, kept so that nobody computes them again.
 
@@ -100,43 +119,108 @@ class Embedding:
         found = self._look_up(embedder, dict(zip(keys, texts, strict=True)), _embed)
         return [found[key] for key in keys]
 
-    def fill(self, connection: apsw.Connection, progress: Progress, *, budget_s: float | None, fetch: bool) -> Filled:
-        """Give every pending chunk its vector, within `budget_s` seconds."""
+    def fill(
+        self,
+        connection: apsw.Connection,
+        progress: Progress,
+        *,
+        budget_s: float | None,
+        fetch: bool,
+        may_leave: bool = False,
+    ) -> Filled:
+        """Give every pending chunk its vector, within `budget_s` seconds.
+
+        While the model is changed, questions are answered with the old set, which stays whole, until the new one is
+        whole and takes its place. With `may_leave` a large vault gets quick vectors first, and a process in the
+        background makes what takes longer.
+        """
         if self._settings.provider == "none":
             return Filled()
         if self.embedder() is None and fetch and isinstance(self.problem, WeightsMissingError):
             self.fetch(progress)
-        embedder = self.embedder()
-        if embedder is None:
-            return Filled(pending=vectors.count_pending(connection), degraded=(str(self.problem),))
+        deadline = math.inf if budget_s is None else time.monotonic() + budget_s
         done = 0
         try:
+            if may_leave:
+                self._begin_quickly(connection)
+            serving = vectors.active_embedder(connection)
+            other = None if serving is None else self._other(serving)
+            self.is_changing = other is not None
+            if serving is not None and other is not None:
+                done += self._fill_set(connection, other, serving, progress, deadline)
+            embedder = self.embedder()
+            if embedder is None:
+                return Filled(done, vectors.count_pending(connection), (str(self.problem),))
             row = self._row(connection, embedder)  # a service is asked for its dimension the first time
             if budget_s is None:  # nobody is waiting: what was refused before may go through by now
                 vectors.retry_failed(connection)
-            pending = vectors.count_pending(connection)
-            deadline = math.inf if budget_s is None else time.monotonic() + budget_s
-            while pending and (batch := vectors.list_pending(connection, BATCH)):
-                progress("Embedding", done, pending)
-                if not self._fill_batch(connection, embedder, row, batch):
-                    break
-                done += len(batch)
-                progress("Embedding", done, pending)
-                if time.monotonic() > deadline:
-                    break
+            waiting = vectors.count_pending(connection)
+            if may_leave and other is not None and budget_s is not None and waiting > BATCH:
+                leave_embedding(self._root)
+                return Filled(done, waiting)
+            done += self._fill_set(connection, embedder, row, progress, deadline)
         except EmbeddingError as error:
             return Filled(done, vectors.count_pending(connection), (str(error),))
-        left = vectors.count_pending(connection) if pending else 0
+        left = vectors.count_pending(connection)
         if not left:
             _activate(connection)
         return Filled(done, left)
+
+    def _begin_quickly(self, connection: apsw.Connection) -> None:
+        """Let the quick model answer the first questions where the configured one would take long."""
+        quick = self.quick()
+        waiting = vectors.count_pending(connection)
+        if quick is None or waiting <= MANY or vectors.list_embedders(connection):
+            return
+        fingerprint = self.fingerprint()
+        keys = [key for _, key, _ in vectors.list_pending(connection, waiting)] if fingerprint else []
+        if fingerprint is None or waiting - self._cache.count(fingerprint, keys) > MANY:
+            self._row(connection, quick)
+
+    def quick(self) -> Embedder | None:
+        """Return the model for the first minutes; None where it is not wanted or not there."""
+        settings = find_quick(self._configured)
+        try:
+            return None if settings is None else open_embedder(settings)
+        except WeightsMissingError:
+            return None
+
+    def _other(self, serving: EmbedderRow) -> Embedder | None:
+        """Return the embedder of the set that answers now, where that is not the configured one's."""
+        return None if self.fingerprint() == serving.fingerprint else self.embedder_of(serving)
+
+    def _fill_set(
+        self, connection: apsw.Connection, embedder: Embedder, row: EmbedderRow, progress: Progress, deadline: float
+    ) -> int:
+        """Give chunks that lack one a vector in the set of `row`, until `deadline`; return their number."""
+        is_newest = vectors.list_embedders(connection)[-1].embedder_id == row.embedder_id
+        total = vectors.count_pending(connection) if is_newest else vectors.count_missing(connection)
+        done = 0
+        while total:
+            if is_newest:
+                batch = vectors.list_pending(connection, BATCH)
+            else:
+                batch = vectors.list_missing(connection, row, BATCH)
+            if not batch:
+                break
+            progress("Embedding", done, total)
+            if not self._fill_batch(connection, embedder, row, batch):
+                break
+            done += len(batch)
+            progress("Embedding", done, total)
+            if time.monotonic() > deadline:
+                break
+        return done
 
     def _row(self, connection: apsw.Connection, embedder: Embedder) -> EmbedderRow:
         known = vectors.list_embedders(connection)
         if known and known[-1].fingerprint == embedder.fingerprint:
             return known[-1]
+        settings = self._settings if embedder is self._embedder else find_quick(self._configured)
         with transaction(connection):
-            return vectors.use_embedder(connection, embedder.fingerprint, embedder.dimension, asdict(self._settings))
+            return vectors.use_embedder(
+                connection, embedder.fingerprint, embedder.dimension, asdict(settings or self._settings)
+            )
 
     def _fill_batch(
         self, connection: apsw.Connection, embedder: Embedder, row: EmbedderRow, batch: list[tuple[int, str, str]]
@@ -144,8 +228,8 @@ class Embedding:
         """Embed and store one batch; False when another process rebuilt the index or changed the model meanwhile."""
         found = self._look_up(embedder, {key: text for _, key, text in batch}, _embed_what_passes)
         with transaction(connection):
-            newest = vectors.list_embedders(connection)[-1:]
-            if not newest or newest[0].fingerprint != row.fingerprint or newest[0].embedder_id != row.embedder_id:
+            known = [(each.embedder_id, each.fingerprint) for each in vectors.list_embedders(connection)]
+            if (row.embedder_id, row.fingerprint) not in known:
                 return False
             vectors.insert(connection, row, [(chunk_id, key, found[key]) for chunk_id, key, _ in batch if key in found])
             vectors.mark_failed(connection, [chunk_id for chunk_id, key, _ in batch if key not in found])

@@ -18,12 +18,13 @@ from command_line import quaid
 from embed_tiny import write_tiny_model
 from vaults import wait_for
 
-from quaid.cli import background
+from quaid.cli.background import run_embedding
 from quaid.config import load_settings
 from quaid.embed import fetch_weights
 from quaid.local import locks
 from quaid.place import state_folder
 from quaid.settings import EmbeddingSettings
+from quaid.sync.background import MARKER
 
 pytestmark = pytest.mark.usefixtures("calm")
 COMMAND = (sys.executable, "-m", "quaid.cli.main")
@@ -259,7 +260,7 @@ def test_words_are_there_at_once_and_vectors_come_in_the_background(large: Path)
     assert code == 0
     assert "in the background" in err
     assert quaid("search", "kiln 4193", "-q")[1].count("kiln 4193") == 1
-    wait_for(lambda: not (state_folder(large) / background.MARKER).exists(), "the end of the embedding")
+    wait_for(lambda: not (state_folder(large) / MARKER).exists(), "the end of the embedding")
     wait_for(lambda: not locks.is_held(state_folder(large) / locks.EMBEDDING_LOCK), "the end of the process")
     assert pending(large) == 0
 
@@ -269,18 +270,18 @@ def test_a_killed_process_is_started_again_by_the_next_command(large: Path, monk
     monkeypatch.setattr("quaid.cli.init.start_embedding", lambda root: started.append(root) or True)
     quaid("init")
     assert started == [large]
-    (state_folder(large) / background.MARKER).touch()  # as the process leaves it that was killed
-    monkeypatch.setattr("quaid.cli.background.start_embedding", lambda root: started.append(root) or True)
+    (state_folder(large) / MARKER).touch()  # as the process leaves it that was killed
+    monkeypatch.setattr("quaid.sync.background.start_embedding", lambda root: started.append(root) or True)
     before = pending(large)
     assert before > 0
     assert started == [large, large]
     with locks.try_lock(state_folder(large) / locks.EMBEDDING_LOCK):
         quaid("search", "kiln")
     assert started == [large, large]
-    background.run_embedding(large)
+    run_embedding(large)
     assert pending(large) == 0
     assert started == [large, large]
-    assert not (state_folder(large) / background.MARKER).exists()
+    assert not (state_folder(large) / MARKER).exists()
 
 
 def test_status_says_how_far_it_is(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,114 @@
+"""Recall in ten languages, no model: is the first hit the fact that answers the question?
+
+    python tests/benchmarks/languages.py                                     # with the embedder of the settings
+    python tests/benchmarks/languages.py --model multilingual-e5-small --model all-MiniLM-L6-v2 --json result.json
+
+`languages.tsv` has twelve facts in each language, written for this and not translated from each other, and to each fact
+a question in its language and one in English. Four figures, each hit@1: `alone`, asked in the language of a vault with
+the twelve facts of that language; `all`, the same with all 120 facts in one vault; `English`, asked in English of that
+vault; `vectors`, the same by vectors alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import statistics
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from locomo import with_stages
+from machine import describe_machine
+
+from quaid import Memory
+from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.config import load_settings
+from quaid.settings import EmbeddingSettings
+from quaid.vault import files
+
+DATA = Path(__file__).with_suffix(".tsv")
+LANGUAGES = {
+    "de": "German", "fr": "French", "es": "Spanish", "pt": "Portuguese", "ru": "Russian", "zh": "Chinese",
+    "ja": "Japanese", "ko": "Korean", "ar": "Arabic", "th": "Thai",
+}  # fmt: skip
+FIGURES = ("alone", "all", "English", "vectors")
+OTHERS = ("keyword", "graph", "exact", "episodes", "company", "speaker", "form", "spread", "cut", "second_pass")
+"""Stages that are left out of `vectors`."""
+
+
+class Item(NamedTuple):
+    """A fact, and what is asked about it."""
+
+    language: str
+    fact: str
+    question: str
+    in_english: str
+
+
+def main() -> None:
+    options = _arguments()
+    with DATA.open(encoding="utf-8", newline="") as file:
+        items = [Item(*row) for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+    result = {model: measure(items, model) for model in options.model or [EmbeddingSettings().model]}
+    print(f"First hit right, {len(items)} facts and {2 * len(items)} questions; {describe_machine()}")
+    for model, rows in result.items():
+        print(f"{model:24}" + "".join(f"{name:>9}" for name in FIGURES))
+        for row, scores in rows.items():
+            print(f"  {row:22}" + "".join(f"{scores[name]:9.3f}" for name in FIGURES))
+    if options.json:
+        shape = {"models": result, "facts": len(items), "machine": describe_machine()}
+        Path(options.json).write_text(json.dumps(shape, indent=2), encoding="utf-8")
+
+
+def measure(items: Sequence[Item], model: str) -> dict[str, dict[str, float]]:
+    """Return the three figures of each language, and of all."""
+    found: dict[str, dict[str, list[bool]]] = {name: {figure: [] for figure in FIGURES} for name in LANGUAGES.values()}
+    with tempfile.TemporaryDirectory() as folder:
+        with make_vault(Path(folder) / "all", items, model) as memory:
+            for item in items:
+                row = found[LANGUAGES[item.language]]
+                row["all"].append(is_first(memory, item.question, item))
+                row["English"].append(is_first(memory, item.in_english, item))
+            bare = Memory(memory.root, with_stages(memory.settings, OTHERS))
+        with bare:
+            for item in items:
+                found[LANGUAGES[item.language]]["vectors"].append(is_first(bare, item.in_english, item))
+        for code, name in LANGUAGES.items():
+            own = [item for item in items if item.language == code]
+            with make_vault(Path(folder) / code, own, model) as memory:
+                found[name]["alone"] = [is_first(memory, item.question, item) for item in own]
+    rows = {name: {figure: statistics.fmean(right[figure]) for figure in FIGURES} for name, right in found.items()}
+    return rows | {"all": {figure: statistics.fmean(row[figure] for row in rows.values()) for figure in FIGURES}}
+
+
+def make_vault(root: Path, items: Iterable[Item], model: str) -> Memory:
+    """Return a new vault with the facts of `items`, indexed with the embedder `model`."""
+    Memory.create(root)[0].close()
+    for item in items:
+        _, edit = plan_fact(item.fact, FactDetails(), datetime.now(UTC))
+        files.write_note(root, edit.rel_path, edit.before, edit.after)
+    settings = load_settings(root)
+    memory = Memory(root, replace(settings, embedding=replace(settings.embedding, model=model)))
+    memory.sync()
+    return memory
+
+
+def is_first(memory: Memory, question: str, item: Item) -> bool:
+    hits = memory.recall(question, 1, depth="fast", keep=False).hits
+    return bool(hits) and hits[0].text.strip() == item.fact
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", action="append", help="a setting embedding.model; repeatable")
+    parser.add_argument("--json", help="write the figures to this file")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
