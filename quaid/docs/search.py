@@ -37,7 +37,7 @@ MAX_EMBED_S = 1.0
 """Passages are long: a large repository takes twenty seconds, and a question does not wait for that."""
 MAX_OF_ONE_DOC = 2
 """The passages of one document that may go before those of others: a question is often answered in two pages."""
-WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"beside": 1.0, "phrase": Weights().phrase})
+WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0, "phrase": 0.3})
 """A passage gets no support from its neighbours: it counts by its own words and likeness at the configured share
 (`beside`, of what stands alone), and by a quoted phrase. Its length does not count, as it was cut.
 """

@@ -8,7 +8,8 @@ from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.model import ChannelRank, Edge, Hit, Kind, Neighbour, is_owner_label, name_key
 from quaid.recall import contradictions, scoring, surroundings
-from quaid.recall.candidates import CandidateSet, Chosen, contributions, hit_id, hit_kind
+from quaid.recall.candidates import CandidateSet, Chosen, hit_id, hit_kind
+from quaid.recall.features import contributions
 from quaid.recall.retrieval import Retrieved, SearchRequest
 from quaid.redaction import admit
 from quaid.settings import RecallSettings
